@@ -1,0 +1,199 @@
+"""A matched pair of arms with known marginals, so that an estimate can be held against it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+
+from oddslip.errors import InvalidInput
+
+_N_FACTORS = 8
+_SATURATED_MARGIN = 20.0  # above 17.33, where a float64 sigmoid cast to float32 is exactly 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SyntheticPair:
+    """Two arms over the same (n_rows, n_labels) cells, with the truth behind them."""
+
+    marginals: NDArray[np.float64]  # the truth: Pr(label | row)
+    labels: NDArray[np.bool_]  # drawn from the marginals, but see `dead`
+    unweighted: NDArray[np.floating]  # probabilities, stored in the dtype asked for
+    weighted: NDArray[np.floating]
+    unweighted_margin: NDArray[np.float64]
+    weighted_margin: NDArray[np.float64]
+    weights: NDArray[np.float64]  # per label
+    shift: NDArray[np.float64]  # per label, in nat, after the cap, before noise and saturation
+    prior: NDArray[np.float64]  # per label: prevalence among the training rows
+    dead: NDArray[np.intp]  # labels whose calibration positives were taken away
+    calibration: NDArray[np.bool_]  # per row
+    label_names: tuple[str, ...]
+    seed: int
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of either arm."""
+        return len(self.labels)
+
+    @property
+    def n_labels(self) -> int:
+        """Labels of either arm."""
+        return len(self.label_names)
+
+    def __repr__(self) -> str:
+        shape = f"n_rows={self.n_rows}, n_labels={self.n_labels}"
+        return f"SyntheticPair({shape}, n_dead={self.dead.size}, seed={self.seed})"
+
+
+def synthetic_pair(
+    n_rows: int = 4000,
+    n_labels: int = 40,
+    *,
+    prevalence: tuple[float, float] = (0.002, 0.2),
+    signal: float = 1.5,
+    weights: str | ArrayLike = "balanced",
+    realized: float | ArrayLike = 1.0,
+    cap: float | None = None,
+    noise: float = 0.0,
+    saturate: float = 0.0,
+    n_dead: int = 0,
+    dtype: type[np.float32] | type[np.float64] = np.float32,
+    seed: int = 0,
+) -> SyntheticPair:
+    """Draw a weighted arm and its unweighted twin from known marginals.
+
+    Parameters
+    ----------
+    prevalence : pair of float
+        Rarest and most common label. Labels are log-spaced between them, in shuffled order,
+        and each label's mean marginal equals its prevalence.
+    signal : float
+        Standard deviation of a label's log-odds over the rows, 0 to 100.
+    weights : "balanced", "none", "common" or n_labels positive numbers
+        "balanced" is r_j = negatives / positives of a separate training draw, 1 where that draw
+        holds one class only. "common" gives every label the geometric mean of r.
+    realized : float or n_labels floats
+        Share of ln w_j that the weighted arm realizes, 0 to 1.
+    cap : float, optional
+        Step budget: the shift is clipped to [-cap, cap].
+    noise : float
+        Standard deviation of normal noise on the weighted margins.
+    saturate : float
+        Share of all cells, the highest of the weighted arm, raised to margins of 20 and more.
+        They keep their order as margins and tie at exactly 1.0 as float32. Cells that saturate
+        by themselves count towards the share and are never lowered.
+    n_dead : int
+        The last n_dead labels lose their positives among the calibration rows (30% of all).
+        There, and only there, the labels are not a draw from the marginals.
+    dtype : numpy.float32 or numpy.float64
+        How probabilities are stored. Margins and marginals are always float64.
+    seed : int
+        Fixes everything. Marginals, drawn labels and calibration rows do not depend on
+        ``weights``, ``realized``, ``cap``, ``noise``, ``saturate`` or ``dtype``.
+    """
+    floor = {"n_rows": 2, "n_labels": 1, "n_dead": 0, "seed": 0}
+    for (name, least), value in zip(floor.items(), (n_rows, n_labels, n_dead, seed), strict=True):
+        _require(isinstance(value, int | np.integer), name, "an integer", value)
+        _require(value >= least, name, f"at least {least}", value)
+    _require(n_dead <= n_labels, "n_dead", f"at most n_labels={n_labels}", n_dead)
+    ends = _floats("prevalence", prevalence)
+    ordered = ends.shape == (2,) and bool(0 < ends[0] <= ends[1] < 1)
+    _require(ordered, "prevalence", "two numbers with 0 < low <= high < 1", prevalence)
+    _require(0 <= signal <= 100, "signal", "between 0 and 100", signal)
+    _require(0 <= noise < np.inf, "noise", "finite and at least 0", noise)
+    _require(0 <= saturate < 1, "saturate", "at least 0 and below 1", saturate)
+    _require(cap is None or 0 < cap < np.inf, "cap", "positive and finite, or None for no cap", cap)
+    _require(dtype in (np.float32, np.float64), "dtype", "numpy.float32 or numpy.float64", dtype)
+    shares = _floats("realized", realized)
+    inside = shares.shape in ((), (n_labels,)) and bool(((shares >= 0) & (shares <= 1)).all())
+    _require(inside, "realized", f"1 or n_labels={n_labels} numbers between 0 and 1", realized)
+
+    # One stream per draw, so that turning one knob disturbs no other draw.
+    streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(7)]
+    for_rows, for_labels, for_order, for_training, for_truth, for_calibration, for_noise = streams
+
+    loadings = for_labels.standard_normal((_N_FACTORS, n_labels))
+    loadings *= signal / np.linalg.norm(loadings, axis=0)
+    margin: NDArray[np.float64] = for_rows.standard_normal((n_rows, _N_FACTORS)) @ loadings
+    targets = for_order.permutation(np.geomspace(ends[0], ends[1], n_labels))
+    for label, target in enumerate(targets):
+        margin[:, label] += _solve_intercept(margin[:, label].copy(), target)
+    marginals: NDArray[np.float64] = expit(margin)
+
+    calibration = for_calibration.permutation(n_rows) < max(1, n_rows * 3 // 10)
+    labels = for_truth.random(marginals.shape) < marginals
+    dead = np.arange(n_labels - n_dead, n_labels)
+    labels[np.ix_(calibration, dead)] = False
+
+    positives = (for_training.random(marginals.shape) < marginals).sum(axis=0)
+    weight = _resolve_weights(weights, positives, n_rows)
+    shift = shares * np.log(weight)
+    if cap is not None:
+        np.clip(shift, -cap, cap, out=shift)
+    weighted_margin = margin + shift
+    if noise > 0:
+        weighted_margin += noise * for_noise.standard_normal(margin.shape)
+    if n_saturated := round(saturate * margin.size):
+        _raise_highest(weighted_margin, n_saturated)
+
+    weighted = expit(weighted_margin).astype(dtype, copy=False)
+    digits = max(3, len(str(n_labels - 1)))
+    names = tuple(f"item-{label:0{digits}}" for label in range(n_labels))
+    return SyntheticPair(
+        marginals=marginals, labels=labels, unweighted=marginals.astype(dtype), weighted=weighted,
+        unweighted_margin=margin, weighted_margin=weighted_margin, weights=weight, shift=shift,
+        prior=positives / n_rows, dead=dead, calibration=calibration, label_names=names, seed=seed,
+    )  # fmt: skip
+
+
+def _solve_intercept(spread: NDArray[np.float64], target: float) -> float:
+    """The intercept at which the mean of sigmoid(intercept + spread) is the target."""
+    # At either end every sigmoid lies on one side of the target, so the root is inside.
+    low, high = logit(target) - spread.max() - 1, logit(target) - spread.min() + 1
+    return float(brentq(lambda x: expit(spread + x).mean() - target, low, high, xtol=1e-12))
+
+
+def _resolve_weights(
+    weights: str | ArrayLike, positives: NDArray[np.int_], n_rows: int
+) -> NDArray[np.float64]:
+    n_labels = positives.size
+    if not isinstance(weights, str):
+        weight = _floats("weights", weights).copy()
+        holds = weight.shape == (n_labels,) and bool((np.isfinite(weight) & (weight > 0)).all())
+        _require(holds, "weights", f"n_labels={n_labels} positive finite numbers", weights)
+        return weight
+    known = '"balanced", "none", "common" or one number per label'
+    _require(weights in ("balanced", "none", "common"), "weights", known, weights)
+    weight = np.ones(n_labels)
+    if weights != "none":
+        # A label of one class has no ratio: 0 or infinity would be no weight at all.
+        mixed = (positives > 0) & (positives < n_rows)
+        np.divide(n_rows - positives, positives, out=weight, where=mixed)
+    return np.full(n_labels, np.exp(np.log(weight).mean())) if weights == "common" else weight
+
+
+def _raise_highest(margin: NDArray[np.float64], n_cells: int) -> None:
+    """Lift the highest n_cells >= 1 cells in place, beyond all others and saturation, in order."""
+    cells = margin.reshape(-1)
+    threshold = np.partition(cells, cells.size - n_cells)[cells.size - n_cells]
+    above = np.flatnonzero(cells > threshold)
+    # Ties at the threshold are split by position: the share has to be exact.
+    chosen = np.append(np.flatnonzero(cells == threshold)[: n_cells - above.size], above)
+    _, rank = np.unique(cells[chosen], return_inverse=True)
+    # A cell may already stand beyond saturation: start from the top, so that none is lowered.
+    cells[chosen] = max(_SATURATED_MARGIN, cells.max()) + rank / n_cells
+
+
+def _floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{name} must hold numbers only, got {name}={value!r}.") from None
+
+
+def _require(holds: bool, name: str, held: str, value: object) -> None:
+    if not holds:
+        raise InvalidInput(f"{name} must be {held}, got {name}={value!r}.")

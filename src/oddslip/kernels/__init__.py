@@ -1,0 +1,4 @@
+"""Compiled loops over trusted arrays: keys, top-K, positives, ranks, resampling.
+
+No validation and no classes live here, and nothing here imports another room.
+"""

@@ -1,0 +1,176 @@
+"""The K highest keys of each row, in one pass, whatever order the row is in.
+
+A long row is cut into segments of 16 lanes x 8 cells. One vectorised sweep keeps the largest key
+of each lane of each segment, and of each lane over the whole row. The K-th largest of the 16 lane
+maxima is a *floor*: at least K cells reach it, so only lanes that reach it are looked into, about
+K of them. That bounds the work for sorted rows as well as for random ones. A row in which many
+lanes tie at the floor (saturated scores) takes the first columns at the floor instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oddslip.kernels.compiling import inlined, kernel
+
+LANES = 16
+DEPTH = 8
+SEGMENT = LANES * DEPTH
+LONG_ROW = 4 * SEGMENT  # below this the sweep does not pay
+
+
+@inlined
+def _offer(key, column, best, columns, filled, k):  # type: ignore[no-untyped-def]
+    """Offer a cell to the k best so far: higher key first, then lower column."""
+    if filled < k:
+        place = filled
+        filled += 1
+    elif key > best[k - 1] or (key == best[k - 1] and column < columns[k - 1]):
+        place = k - 1
+    else:
+        return filled
+    while place > 0 and (
+        best[place - 1] < key or (best[place - 1] == key and columns[place - 1] > column)
+    ):
+        best[place] = best[place - 1]
+        columns[place] = columns[place - 1]
+        place -= 1
+    best[place] = key
+    columns[place] = column
+    return filled
+
+
+@inlined
+def _sweep(row, n_segments, lanes, tops, ladder, k):  # type: ignore[no-untyped-def]
+    """Fill the lane maxima and return the floor: the k-th largest of the lanes' maxima."""
+    for segment in range(n_segments):
+        start = segment * SEGMENT
+        for lane in range(LANES):
+            top = row[start + lane]
+            for step in range(1, DEPTH):
+                top = max(top, row[start + step * LANES + lane])
+            lanes[segment * LANES + lane] = top
+    for lane in range(LANES):
+        tops[lane] = lanes[lane]
+    for segment in range(1, n_segments):
+        for lane in range(LANES):
+            tops[lane] = max(tops[lane], lanes[segment * LANES + lane])
+    # Sorting by exchange without a branch: cheaper than one misprediction per lane.
+    for place in range(k):
+        ladder[place] = 0
+    for lane in range(LANES):
+        key = tops[lane]
+        for place in range(k):
+            higher = max(ladder[place], key)
+            key = min(ladder[place], key)
+            ladder[place] = higher
+    return ladder[k - 1]
+
+
+@inlined
+def _collect(row, threshold, lanes, tops, hits, cells):  # type: ignore[no-untyped-def]
+    """Columns of the cells that reach the threshold, appended without a branch per cell."""
+    n_labels = row.shape[0]
+    n_segments = n_labels // SEGMENT
+    n_cells = 0
+    for lane in range(LANES):
+        if tops[lane] < threshold:
+            continue
+        n_hits = 0
+        for segment in range(n_segments):
+            hits[n_hits] = segment
+            n_hits += lanes[segment * LANES + lane] >= threshold
+        for hit in range(n_hits):
+            first = hits[hit] * SEGMENT + lane
+            for step in range(DEPTH):
+                cells[n_cells] = first + step * LANES
+                n_cells += row[first + step * LANES] >= threshold
+    for column in range(n_segments * SEGMENT, n_labels):
+        cells[n_cells] = column
+        n_cells += row[column] >= threshold
+    return n_cells
+
+
+@inlined
+def _long_row(row, k, lanes, tops, hits, cells, best, columns):  # type: ignore[no-untyped-def]
+    """Top k of one long row; returns how many cells of the row equal the k-th."""
+    floor = _sweep(row, row.shape[0] // SEGMENT, lanes, tops, best, k)
+    reaching = 0
+    for lane in range(LANES):
+        reaching += tops[lane] >= floor
+    # More than k lanes reach the floor: a tie there. Look above it first, then fill from the left.
+    threshold = floor + 1 if reaching > k else floor
+    n_cells = _collect(row, threshold, lanes, tops, hits, cells)
+    filled = 0
+    for cell in range(n_cells):
+        column = cells[cell]
+        filled = _offer(row[column], column, best, columns, filled, k)
+    at_kth = 0
+    if filled == k:
+        for cell in range(n_cells):
+            at_kth += row[cells[cell]] == best[k - 1]
+        return at_kth
+    column = 0
+    while filled < k:
+        if row[column] == floor:
+            best[filled] = floor
+            columns[filled] = column
+            filled += 1
+        column += 1
+    for column in range(row.shape[0]):
+        at_kth += row[column] == floor
+    return at_kth
+
+
+@inlined
+def _short_row(row, k, best, columns):  # type: ignore[no-untyped-def]
+    """Top k of one short row, or for large k; returns how many cells equal the k-th."""
+    for place in range(k):
+        best[place] = 0
+    # From the right, so that among equals the lower column comes last and takes the place.
+    for column in range(row.shape[0] - 1, -1, -1):
+        key = row[column]
+        if key < best[k - 1]:
+            continue
+        moving = column
+        for place in range(k):
+            swap = key >= best[place]
+            other_key = best[place]
+            other = columns[place]
+            best[place] = key if swap else other_key
+            columns[place] = moving if swap else other
+            key = other_key if swap else key
+            moving = other if swap else moving
+    at_kth = 0
+    for column in range(row.shape[0]):
+        at_kth += row[column] == best[k - 1]
+    return at_kth
+
+
+_OUT = "int64, int32[:,::1], {key}[:,::1], int64[::1])"
+
+
+@kernel(
+    "void(const uint32[:,::1], const int64[::1], " + _OUT.format(key="uint32"),
+    "void(const uint64[:,::1], const int64[::1], " + _OUT.format(key="uint64"),
+)
+def rank_rows(keys: Any, rows: Any, k: Any, columns: Any, best: Any, at_kth: Any) -> None:
+    """Columns and keys of the k highest cells of the given rows, best first.
+
+    Equal keys rank the lower column first. ``at_kth`` counts the cells of the row that equal its
+    k-th; where it exceeds those shown, the top k is decided by ties.
+    """
+    n_labels = keys.shape[1]
+    lanes = np.empty(max(1, n_labels // SEGMENT) * LANES, keys.dtype)
+    tops = np.empty(LANES, keys.dtype)
+    hits = np.empty(n_labels // SEGMENT + 1, np.int32)
+    cells = np.empty(n_labels + 1, np.int32)
+    long = n_labels >= LONG_ROW and k <= LANES // 2
+    for i in range(rows.shape[0]):
+        row = keys[rows[i]]
+        if long:
+            at_kth[i] = _long_row(row, k, lanes, tops, hits, cells, best[i], columns[i])
+        else:
+            at_kth[i] = _short_row(row, k, best[i], columns[i])

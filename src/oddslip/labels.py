@@ -1,0 +1,154 @@
+"""What was true: labels in any form a user has, and the positives of a block of rows.
+
+Dense 0/1 arrays stay as they are and are read block by block; sparse matrices and lists of label
+indices become one compressed-row form. Either way a block gives `Positives`, the one form the
+kernels read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+
+NameOf = Callable[[int], str]
+
+
+class Positives(NamedTuple):
+    """True labels of some rows: row i has ``indices[indptr[i]:indptr[i + 1]]``, ascending."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """True labels per row."""
+        return np.diff(self.indptr)
+
+
+class Labels(Protocol):
+    """Labels of a whole panel, of which a block of rows can be asked for."""
+
+    shape: tuple[int, int]
+
+    def positives(self, start: int, stop: int, name_of: NameOf = str) -> Positives:
+        """The positives of rows ``start`` to ``stop``; refuses cells that are not 0 or 1."""
+        ...
+
+
+class DenseLabels:
+    """A 0/1 array of shape (rows, labels), read where it lies."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        if array.dtype.kind not in "biuf":
+            raise InvalidInput(
+                f"labels must be numbers 0 or 1, got an array of dtype {array.dtype}. "
+                "Pass 0/1 cells, a scipy.sparse matrix, or a list of label indices per row."
+            )
+        self.array = array
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+
+    def positives(self, start: int, stop: int, name_of: NameOf = str) -> Positives:
+        """The positives of rows ``start`` to ``stop``; refuses cells that are not 0 or 1."""
+        from oddslip.kernels.positives import count_positives, fill_positives
+
+        block = self.array[start:stop]
+        if block.dtype != np.bool_:
+            wrong = (block != 0) & (block != 1)
+            if wrong.any():
+                row, label = divmod(int(np.flatnonzero(wrong.ravel())[0]), block.shape[1])
+                raise InvalidInput(
+                    f"labels must be 0 or 1, got {block[row, label]:g} "
+                    f"at row {start + row}, label {name_of(label)!r}."
+                )
+            block = block.astype(np.uint8)
+        cells = np.ascontiguousarray(block).view(np.uint8)
+        indptr = np.zeros(cells.shape[0] + 1, np.int64)
+        count_positives(cells, indptr)
+        indices = np.empty(int(indptr[-1]), np.int32)
+        fill_positives(cells, indptr, indices)
+        return Positives(indptr, indices)
+
+
+class SparseLabels:
+    """Compressed rows of label indices, ascending and without repeats."""
+
+    def __init__(
+        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], shape: tuple[int, int]
+    ) -> None:
+        self.indptr, self.indices, self.shape = indptr, indices, shape
+
+    def positives(self, start: int, stop: int, name_of: NameOf = str) -> Positives:
+        """The positives of rows ``start`` to ``stop``."""
+        indptr = self.indptr[start : stop + 1]
+        return Positives(indptr - indptr[0], self.indices[indptr[0] : indptr[-1]])
+
+
+def labels_from_sparse(matrix: Any, name_of: NameOf = str) -> SparseLabels:
+    """A scipy.sparse matrix or array of 0/1 cells."""
+    rows = matrix.tocsr(copy=True)
+    rows.sum_duplicates()
+    wrong = np.flatnonzero((rows.data != 0) & (rows.data != 1))
+    if wrong.size:
+        at = int(wrong[0])
+        row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+        raise InvalidInput(
+            f"labels must be 0 or 1, got {rows.data[at]:g} "
+            f"at row {row}, label {name_of(int(rows.indices[at]))!r}."
+        )
+    rows.eliminate_zeros()
+    rows.sort_indices()
+    return SparseLabels(
+        rows.indptr.astype(np.int64), rows.indices.astype(np.int32), (rows.shape[0], rows.shape[1])
+    )
+
+
+def labels_from_lists(lists: Sequence[Any], n_labels: int) -> SparseLabels:
+    """A list of label indices for each row."""
+    indptr = np.zeros(len(lists) + 1, np.int64)
+    rows = []
+    for row, listed in enumerate(lists):
+        indices = np.unique(np.asarray(listed if len(listed) else [], dtype=None))
+        if indices.size and (indices.dtype.kind not in "iu"):
+            raise InvalidInput(
+                f"labels given as lists must hold label indices, got {listed!r:.60} at row {row}."
+            )
+        if indices.size and (indices[0] < 0 or indices[-1] >= n_labels):
+            wrong = indices[0] if indices[0] < 0 else indices[-1]
+            raise InvalidInput(
+                f"label indices must be between 0 and n_labels - 1 = {n_labels - 1}, "
+                f"got {wrong} at row {row}."
+            )
+        rows.append(indices.astype(np.int32))
+        indptr[row + 1] = indptr[row] + indices.size
+    indices = np.concatenate(rows) if rows else np.empty(0, np.int32)
+    return SparseLabels(indptr, indices, (len(lists), n_labels))
+
+
+def as_labels(labels: Any, n_labels: int, name_of: NameOf = str) -> Labels:
+    """Labels in whatever form they came."""
+    if isinstance(labels, DenseLabels | SparseLabels):
+        return labels
+    if hasattr(labels, "tocsr"):
+        return labels_from_sparse(labels, name_of)
+    if isinstance(labels, Sequence) and not isinstance(labels, str | bytes):
+        if labels and all(hasattr(row, "__len__") for row in labels):
+            widths = {len(row) for row in labels}
+            if widths != {n_labels}:
+                return labels_from_lists(labels, n_labels)
+            cells = np.asarray(labels)
+            # Rows of n_labels indices and rows of n_labels 0/1 cells look alike; 0/1 wins.
+            return DenseLabels(cells) if cells.max() <= 1 else labels_from_lists(labels, n_labels)
+    array = np.asarray(labels)
+    if array.dtype == object and array.ndim == 1 and all(hasattr(row, "__len__") for row in array):
+        return labels_from_lists(list(array), n_labels)
+    if array.ndim != 2:
+        raise InvalidInput(
+            f"labels must be of shape (rows, labels), got shape {array.shape}. "
+            "Pass 0/1 cells, a scipy.sparse matrix, or a list of label indices per row."
+        )
+    return DenseLabels(array)

@@ -1,0 +1,278 @@
+"""`Panel`: scores of shape (rows, labels), what was true, and the names of both.
+
+This is the one gate where raw input is checked. Shapes, types and names are checked when a panel
+is made; cells are checked while they are read, by the keys the kernels use anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.labels import DenseLabels, Labels, Positives, as_labels, labels_from_sparse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from oddslip.kernels.keys import Kind
+else:
+    from typing import Literal
+
+    Kind = Literal["probability", "margin"]
+
+
+class Panel:
+    """Scores of shape (rows, labels), the labels that were true, and the names of both.
+
+    Parameters
+    ----------
+    scores : array-like or data frame of shape (n_rows, n_labels)
+        float32 or float64 in any memory order, memory-mapped or not. Never copied whole unless
+        the type has to change. A pandas or polars frame brings its column names along.
+    labels : optional
+        0/1 or bool cells of the same shape, a scipy.sparse matrix, a data frame with the same
+        columns, or for each row a list of the indices of its true labels.
+    kind : {"probability", "margin"}
+        Whether scores are probabilities in [0, 1] or log-odds.
+    label_names, row_ids : sequence, optional
+        Names of the columns (unique) and of the rows.
+
+    Examples
+    --------
+    >>> panel = Panel([[0.9, 0.2, 0.6]], [[1, 0, 0]], label_names=["a", "b", "c"])
+    >>> panel
+    Panel(1 row x 3 labels, probability, float64, labels: yes)
+    """
+
+    __slots__ = ("first_row", "kind", "label_names", "labels", "row_ids", "scores")
+
+    scores: NDArray[Any]
+    labels: Labels | None
+    kind: Kind
+    label_names: tuple[str, ...] | None
+    row_ids: NDArray[Any] | None
+    first_row: int
+
+    def __init__(
+        self,
+        scores: Any,
+        labels: Any = None,
+        *,
+        kind: Kind = "probability",
+        label_names: Sequence[str] | None = None,
+        row_ids: Any = None,
+    ) -> None:
+        if kind not in get_args(Kind):
+            raise InvalidInput(f'kind must be "probability" or "margin", got {kind!r}.')
+        framed = _frame_names(scores)
+        if framed is not None and row_ids is None:
+            row_ids = _frame_index(scores)
+        self.scores = _as_scores(scores)
+        self.kind = kind
+        self.label_names = check_names(
+            framed if label_names is None else label_names, self.scores.shape[1]
+        )
+        self.row_ids = None if row_ids is None else np.asarray(row_ids)
+        self.first_row = 0
+        self.labels = None if labels is None else self._gate_labels(labels)
+        if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
+            raise InvalidInput(
+                f"row_ids must hold one id per row, n_rows={self.n_rows}, "
+                f"got shape {self.row_ids.shape}."
+            )
+
+    def _gate_labels(self, labels: Any) -> Labels:
+        names = _frame_names(labels)
+        if names is not None:
+            labels = _aligned_columns(labels, names, self.label_names)
+        gated = as_labels(labels, self.n_labels, self.name_of)
+        if gated.shape != self.scores.shape:
+            raise InvalidInput(
+                f"labels must have the shape of scores, {self.scores.shape}, got {gated.shape}."
+            )
+        return gated
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of this panel."""
+        return int(self.scores.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        """Labels of this panel."""
+        return int(self.scores.shape[1])
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __repr__(self) -> str:
+        rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
+        truth = "no" if self.labels is None else "yes"
+        return (
+            f"Panel({rows} x {self.n_labels:,} labels, {self.kind}, "
+            f"{self.scores.dtype}, labels: {truth})"
+        )
+
+    def name_of(self, label: int) -> str:
+        """Name of a label; its index where labels have no names."""
+        return str(label) if self.label_names is None else self.label_names[label]
+
+    def rows(self, start: int, stop: int) -> Panel:
+        """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
+        block = object.__new__(Panel)
+        block.scores = self.scores[start:stop]
+        block.labels = self.labels if self.labels is None else _Rows(self.labels, start, stop)
+        block.kind = self.kind
+        block.label_names = self.label_names
+        block.row_ids = None if self.row_ids is None else self.row_ids[start:stop]
+        block.first_row = self.first_row + start
+        return block
+
+    def positives(self) -> Positives:
+        """True labels of every row; refuses a panel without labels or cells that are not 0/1."""
+        if self.labels is None:
+            raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
+        return self.labels.positives(0, self.n_rows, self.name_of)
+
+    def keys(self) -> NDArray[Any]:
+        """Order-preserving keys of the scores, not yet checked: see `limit` and `mended`."""
+        from oddslip.kernels.keys import keys_of
+
+        return keys_of(np.ascontiguousarray(self.scores), self.kind)
+
+    @property
+    def limit(self) -> int:
+        """The largest key of a valid cell. A larger one calls for `mended`."""
+        from oddslip.kernels.keys import LIMITS, UNSIGNED
+
+        return LIMITS[UNSIGNED[self.scores.dtype], self.kind]
+
+    def checked(self) -> Panel:
+        """This panel, after a look at every cell."""
+        from oddslip.kernels.keys import largest_key
+
+        return self if int(largest_key(self.keys())) <= self.limit else self.mended()
+
+    def mended(self) -> Panel:
+        """This panel with -0.0 as 0.0, or an error naming the first cell that is not valid."""
+        if self.kind == "probability":
+            wrong = ~((self.scores >= 0) & (self.scores <= 1))
+        else:
+            wrong = ~np.isfinite(self.scores)
+        if wrong.any():
+            raise InvalidInput(self._complaint(wrong))
+        mended = self.rows(0, self.n_rows)
+        mended.scores = self.scores + 0.0
+        return mended
+
+    def _complaint(self, wrong: NDArray[np.bool_]) -> str:
+        row, label = divmod(int(np.flatnonzero(wrong.ravel())[0]), self.n_labels)
+        value = self.scores[row, label]
+        place = f"row {self.first_row + row}, label {self.name_of(label)!r}"
+        if np.isfinite(value):
+            return (
+                f"probabilities must be between 0 and 1, got {value:g} at {place}. "
+                'If scores are log-odds, pass kind="margin".'
+            )
+        what = "NaN" if np.isnan(value) else "infinite"
+        same = int((np.isnan(self.scores) if what == "NaN" else np.isinf(self.scores)).sum())
+        cells = f"{same} {what} cell" + ("s" if same > 1 else "")
+        last = self.first_row + self.n_rows - 1
+        return (
+            f"scores hold {cells} in rows {self.first_row} to {last}, the first at {place}. "
+            "Drop or fill those rows first."
+        )
+
+
+class _Rows:
+    """A range of rows of some labels; errors name the row of the whole."""
+
+    __slots__ = ("labels", "shape", "start")
+
+    def __init__(self, labels: Labels, start: int, stop: int) -> None:
+        self.labels, self.start = labels, start
+        self.shape = (stop - start, labels.shape[1])
+
+    def positives(self, start: int, stop: int, name_of: Any = str) -> Positives:
+        return self.labels.positives(self.start + start, self.start + stop, name_of)
+
+
+def check_k(k: Any, n_labels: int) -> int:
+    """K as an int, or an error if it is not between 1 and n_labels."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise InvalidInput(f"k must be a whole number, got k={k!r}.")
+    if not 1 <= k <= n_labels:
+        raise InvalidInput(f"k must be between 1 and n_labels={n_labels}, got k={k}.")
+    return int(k)
+
+
+def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
+    """Label names as a tuple of unique strings, one per label."""
+    if names is None:
+        return None
+    told = tuple(str(name) for name in names)
+    if len(told) != n_labels:
+        raise InvalidInput(
+            f"label_names must hold one name per label, n_labels={n_labels}, got {len(told)}."
+        )
+    if len(set(told)) < len(told):
+        seen: set[str] = set()
+        twice = next(name for name in told if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InvalidInput(f"label_names must be unique, got {twice!r} more than once.")
+    return told
+
+
+def _as_scores(scores: Any) -> NDArray[Any]:
+    try:
+        array = scores.to_numpy() if _frame_names(scores) is not None else np.asanyarray(scores)
+    except ValueError as error:
+        raise InvalidInput(
+            "scores must be a table of shape (rows, labels), got rows of different lengths."
+        ) from error
+    if array.ndim != 2:
+        raise InvalidInput(f"scores must be of shape (rows, labels), got shape {array.shape}.")
+    if 0 in array.shape:
+        raise InvalidInput(
+            f"scores must hold at least one row and one label, got shape {array.shape}."
+        )
+    if array.dtype in (np.float32, np.float64):
+        return cast("NDArray[Any]", array)
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(
+            f"scores must be numbers, got dtype {array.dtype}. Convert them to float32 or float64."
+        )
+    return array.astype(np.float32 if array.dtype.itemsize <= 2 else np.float64)
+
+
+def _frame_names(table: Any) -> list[str] | None:
+    if hasattr(table, "to_numpy") and hasattr(table, "columns"):
+        return [str(name) for name in table.columns]
+    return None
+
+
+def _frame_index(table: Any) -> Any:
+    index = getattr(table, "index", None)
+    return None if index is None or type(index).__name__ == "RangeIndex" else index.to_numpy()
+
+
+def _aligned_columns(labels: Any, names: list[str], wanted: tuple[str, ...] | None) -> Any:
+    """A frame's cells in the order of the scores' names; refuses other names."""
+    cells = labels.to_numpy()
+    if wanted is None or tuple(names) == wanted:
+        return cells
+    check_names(names, len(names))
+    place = {name: at for at, name in enumerate(names)}
+    missing = [name for name in wanted if name not in place]
+    if missing or len(names) != len(wanted):
+        stranger = missing[0] if missing else next(n for n in names if n not in set(wanted))
+        side = "labels lack" if missing else "scores lack"
+        raise InvalidInput(
+            f"scores and labels must have the same columns, but {side} {stranger!r}."
+        )
+    return cells[:, [place[name] for name in wanted]]
+
+
+__all__ = ["DenseLabels", "Kind", "Panel", "check_k", "check_names", "labels_from_sparse"]

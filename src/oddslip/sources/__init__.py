@@ -1,0 +1,9 @@
+"""Where panels come from and where they go: arrays, .npy/.npz files, Parquet; and the sinks.
+
+Each source yields panels block by block and runs tallies over itself. May import panels, tallies.
+"""
+
+from oddslip.sources.opening import open_source
+from oddslip.sources.source import Source
+
+__all__ = ["Source", "open_source"]

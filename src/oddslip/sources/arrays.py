@@ -1,0 +1,64 @@
+"""Arrays in memory or memory-mapped, cut into views of rows."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.panels import Panel
+from oddslip.sources.source import Source, block_rows
+
+BEHIND = 32  # blocks that may still be in use by the time their pages are given back
+
+
+class ArraySource(Source):
+    """A panel held in an array. Pages of a read-only memory map are given back once used."""
+
+    def __init__(self, panel: Panel) -> None:
+        self.panel = panel
+        self.n_rows, self.n_labels = panel.n_rows, panel.n_labels
+        self.kind, self.label_names = panel.kind, panel.label_names
+        self.dtype = panel.scores.dtype
+        self.has_labels = panel.labels is not None
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.panel.row_ids
+
+    def blocks(self) -> Iterator[Panel]:
+        """Views of the array."""
+        step = block_rows(self.n_labels, self.dtype.itemsize)
+        scores = self.panel.scores
+        give_back = _page_giver(scores)
+        for number, start in enumerate(range(0, self.n_rows, step)):
+            yield self.panel.rows(start, min(start + step, self.n_rows))
+            if give_back and number >= BEHIND:
+                done = start - BEHIND * step
+                give_back(done * scores.strides[0], (done + step) * scores.strides[0])
+        if give_back:
+            give_back(0, self.n_rows * scores.strides[0])
+
+
+def _page_giver(scores: NDArray[Any]) -> Any:
+    """A function that tells the system that bytes of a read-only map are no longer needed.
+
+    Without it the resident size of a run over a 4 GB file would be 4 GB. Dropping a page that is
+    still in use is harmless: it is read again.
+    """
+    mapped = getattr(scores, "_mmap", None)
+    readable_only = getattr(scores, "mode", None) == "r"
+    if mapped is None or not readable_only or not hasattr(mapped, "madvise"):
+        return None
+    if not scores.flags.c_contiguous:
+        return None
+    offset = scores.ctypes.data - np.frombuffer(mapped, np.uint8).ctypes.data
+
+    def give_back(start: int, stop: int) -> None:
+        first = (offset + start) // mmap.PAGESIZE * mmap.PAGESIZE
+        mapped.madvise(mmap.MADV_DONTNEED, first, offset + stop - first)
+
+    return give_back

@@ -1,0 +1,106 @@
+"""`.npy` and `.npz` files: memory-mapped where they can be, never unpickled."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import UnreadableFile
+from oddslip.labels import DenseLabels, Labels, labels_from_sparse
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """The array of an .npy file, memory-mapped and read-only."""
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise UnreadableFile(_npy_complaint(path, error)) from error
+    if not isinstance(array, np.ndarray):  # an .npz archive under another name
+        array.close()
+        raise UnreadableFile(f"{path} is an .npz archive, not an .npy file. Rename it to .npz.")
+    return array
+
+
+def read_npz(path: Path) -> NDArray[Any]:
+    """The one array of an .npz file: memory-mapped if stored, read whole if compressed."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+            if len(members) != 1:
+                names = ", ".join(item.filename.removesuffix(".npy") for item in members[:6])
+                raise UnreadableFile(
+                    f"{path} must hold exactly one array, got {len(members)}"
+                    + (f" ({names})." if members else ".")
+                )
+            if members[0].compress_type == zipfile.ZIP_STORED:
+                return _map_member(path, members[0])
+            with archive.open(members[0]) as stream:
+                return np.lib.format.read_array(stream, allow_pickle=False)
+    except UnreadableFile:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise UnreadableFile(_npy_complaint(path, error)) from error
+
+
+def read_labels_npz(path: Path) -> Labels:
+    """Labels from an .npz: a matrix saved by scipy.sparse, or one dense array."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sparse = "indices.npy" in archive.namelist() or "row.npy" in archive.namelist()
+        if not sparse:
+            return DenseLabels(_two_dimensional(path, read_npz(path)))
+        from scipy.sparse import load_npz
+
+        return labels_from_sparse(load_npz(path))
+    except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        if isinstance(error, UnreadableFile):
+            raise
+        raise UnreadableFile(_npy_complaint(path, error)) from error
+
+
+def _map_member(path: Path, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """A memory map of an uncompressed member, at the place where its bytes lie in the archive."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset + 26)  # lengths of the local header's name and extra field
+        name, extra = np.frombuffer(file.read(4), "<u2")
+        file.seek(member.header_offset + 30 + int(name) + int(extra))
+        version = np.lib.format.read_magic(file)
+        header = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, fortran, dtype = header(file)
+        if dtype.hasobject:
+            raise ValueError("object arrays need pickle")
+        order = "F" if fortran else "C"
+        return np.memmap(path, dtype, "r", file.tell(), shape, order)  # type: ignore[call-overload, no-any-return]
+
+
+def _two_dimensional(path: Path, array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim != 2:
+        raise UnreadableFile(f"{path} must be of shape (rows, labels), got shape {array.shape}.")
+    return array
+
+
+def _npy_complaint(path: Path, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"{path} does not exist."
+    if isinstance(error, IsADirectoryError):
+        return f"{path} is a folder, not a file."
+    if isinstance(error, PermissionError):
+        return f"{path} may not be read. Check its permissions."
+    if "pickle" in str(error).lower() or "object" in str(error).lower():
+        return (
+            f"{path} is not a plain numeric array, or holds Python objects, which are never "
+            "loaded. Save it again with numpy.save from a float array."
+        )
+    return f"{path} is cut short or not a NumPy file ({_first_line(error)})."
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -14,7 +14,7 @@ from oddslip.tallies import Tally, run_tally
 
 T = TypeVar("T", bound=Tally)
 
-BLOCK_BYTES = 4 * 1024 * 1024
+BLOCK_BYTES = 8 * 1024 * 1024
 
 
 class Source(ABC):
@@ -41,5 +41,5 @@ class Source(ABC):
 
 
 def block_rows(n_labels: int, itemsize: int) -> int:
-    """Rows per block: about four megabytes of scores, which a core's cache can still help with."""
+    """Rows per block: about eight megabytes of scores: cheap to hold, dear enough to start."""
     return max(1, BLOCK_BYTES // (n_labels * itemsize))

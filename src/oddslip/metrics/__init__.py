@@ -1,0 +1,34 @@
+"""Ranking metrics at K, within-label AUC, and the row bootstrap.
+
+May import kernels, panels, tallies and sources; knows nothing of shifts or calibrators.
+"""
+
+from oddslip.metrics.at_k import (
+    average_precision_at_k,
+    hit_rate_at_k,
+    ndcg_at_k,
+    precision_at_k,
+    psp_at_k,
+    recall_at_k,
+)
+from oddslip.metrics.aucs import auc_per_label, mean_auc
+from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
+from oddslip.metrics.propensities import propensities
+from oddslip.metrics.rankings import rank
+
+__all__ = [
+    "Comparison",
+    "Estimate",
+    "Evaluation",
+    "auc_per_label",
+    "average_precision_at_k",
+    "evaluate",
+    "hit_rate_at_k",
+    "mean_auc",
+    "ndcg_at_k",
+    "precision_at_k",
+    "propensities",
+    "psp_at_k",
+    "rank",
+    "recall_at_k",
+]

@@ -1,0 +1,245 @@
+"""MAP, precision, recall, nDCG, hit rate and PSP at K.
+
+Each is a mean over the rows with a true label, or one number per such row on request.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.metrics.propensities import check_propensities, propensities
+from oddslip.metrics.rankings import Rankings, RankingTally
+from oddslip.panels import Kind, check_k
+from oddslip.sources import Source, open_source
+
+Ties = Literal["stable", "expected", "best", "worst"]
+Denominator = Literal["min", "relevant", "hits"]
+Rows = Literal["with_positives", "all"]
+
+
+def check_choice(name: str, value: str, choices: Any) -> int:
+    """Place of a named choice among those allowed."""
+    allowed = get_args(choices)
+    if value not in allowed:
+        told = ", ".join(f'"{choice}"' for choice in allowed)
+        raise InvalidInput(f"{name} must be one of {told}, got {value!r}.")
+    return allowed.index(value)
+
+
+def rank_source(source: Source, k: int, threads: int | None = None) -> Rankings:
+    """Rankings of a source that has labels."""
+    if not source.has_labels:
+        raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
+    tally = RankingTally(check_k(k, source.n_labels), source.n_labels)
+    return source.run(tally, threads=threads, what="evaluating rows").result()
+
+
+def metric_values(
+    rankings: Rankings,
+    *,
+    ties: Ties = "stable",
+    denominator: Denominator = "min",
+    propensities_given: Any = None,
+) -> NDArray[np.float64]:
+    """Per row with a true label: the columns named in `kernels.hits.METRICS`."""
+    from oddslip.kernels.hits import METRICS, score_rows
+
+    policy = check_choice("ties", ties, Ties)
+    by = check_choice("denominator", denominator, Denominator)
+    if propensities_given is None:
+        counts = np.bincount(rankings.indices, minlength=rankings.n_labels)
+        chances = propensities(counts, rankings.n_rows)
+    else:
+        chances = check_propensities(propensities_given, rankings.n_labels)
+    values = np.empty((rankings.rows.size, len(METRICS)))
+    score_rows(
+        rankings.columns,
+        rankings.joined,
+        rankings.at_kth,
+        rankings.indptr,
+        rankings.indices,
+        rankings.sides,
+        1.0 / chances,
+        policy,
+        by,
+        values,
+    )
+    return values
+
+
+def average_rows(per_row: NDArray[np.float64], n_rows: int, rows: Rows) -> float:
+    """Mean over the rows with a true label, or over all rows, where the others count zero."""
+    check_choice("rows", rows, Rows)
+    n = n_rows if rows == "all" else per_row.size
+    return float(per_row.sum() / n) if n else float("nan")
+
+
+def _metric(
+    column: int,
+    scores: Any,
+    labels: Any,
+    k: int,
+    kind: Kind | None,
+    ties: Ties,
+    rows: Rows,
+    per_row: bool,
+    denominator: Denominator = "min",
+) -> Any:
+    rankings = rank_source(open_source(scores, labels, kind=kind), k)
+    values = metric_values(rankings, ties=ties, denominator=denominator)[:, column]
+    return values if per_row else average_rows(values, rankings.n_rows, rows)
+
+
+def average_precision_at_k(
+    scores: Any,
+    labels: Any = None,
+    *,
+    k: int,
+    kind: Kind | None = None,
+    ties: Ties = "stable",
+    denominator: Denominator = "min",
+    rows: Rows = "with_positives",
+    per_row: bool = False,
+) -> Any:
+    """MAP@K: mean over ranks of precision at each hit. Higher is better.
+
+    Parameters
+    ----------
+    scores, labels : array-like of shape (n_rows, n_labels), or paths
+    k : int
+        Slots per row, ``1 <= k <= n_labels``.
+    ties : {"stable", "expected", "best", "worst"}
+        Tied cells by label index, or over all of their orders.
+    denominator : {"min", "relevant", "hits"}
+        Divide by min(K, true labels) as Kaggle does, by the true labels as trec_eval and ranx do,
+        or by the hits in the top K as torchmetrics does.
+    rows : {"with_positives", "all"}
+        Average over the rows with a true label, or over all rows, the others counting zero.
+    per_row : bool
+        One number for each row with a true label instead of their mean.
+
+    Examples
+    --------
+    >>> average_precision_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=2)
+    0.5
+    """
+    return _metric(0, scores, labels, k, kind, ties, rows, per_row, denominator)
+
+
+def precision_at_k(
+    scores: Any,
+    labels: Any = None,
+    *,
+    k: int,
+    kind: Kind | None = None,
+    ties: Ties = "stable",
+    rows: Rows = "with_positives",
+    per_row: bool = False,
+) -> Any:
+    """Share of the K slots filled by a true label. Higher is better.
+
+    Takes the arguments of `average_precision_at_k`.
+
+    Examples
+    --------
+    >>> precision_at_k([[0.9, 0.2, 0.6]], [[1, 0, 0]], k=2)
+    0.5
+    """
+    return _metric(1, scores, labels, k, kind, ties, rows, per_row)
+
+
+def recall_at_k(
+    scores: Any,
+    labels: Any = None,
+    *,
+    k: int,
+    kind: Kind | None = None,
+    ties: Ties = "stable",
+    rows: Rows = "with_positives",
+    per_row: bool = False,
+) -> Any:
+    """Share of a row's true labels found in its K slots. Higher is better.
+
+    Takes the arguments of `average_precision_at_k`.
+
+    Examples
+    --------
+    >>> recall_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=2)
+    0.5
+    """
+    return _metric(2, scores, labels, k, kind, ties, rows, per_row)
+
+
+def ndcg_at_k(
+    scores: Any,
+    labels: Any = None,
+    *,
+    k: int,
+    kind: Kind | None = None,
+    ties: Ties = "stable",
+    rows: Rows = "with_positives",
+    per_row: bool = False,
+) -> Any:
+    """Discounted gain of the hits over the best possible. Higher is better.
+
+    Takes the arguments of `average_precision_at_k`. ``ties="expected"`` is scikit-learn's.
+
+    Examples
+    --------
+    >>> ndcg_at_k([[0.9, 0.2, 0.6]], [[1, 0, 0]], k=2)
+    1.0
+    """
+    return _metric(3, scores, labels, k, kind, ties, rows, per_row)
+
+
+def hit_rate_at_k(
+    scores: Any,
+    labels: Any = None,
+    *,
+    k: int,
+    kind: Kind | None = None,
+    ties: Ties = "stable",
+    rows: Rows = "with_positives",
+    per_row: bool = False,
+) -> Any:
+    """Share of rows with at least one true label in their K slots. Higher is better.
+
+    Takes the arguments of `average_precision_at_k`.
+
+    Examples
+    --------
+    >>> hit_rate_at_k([[0.9, 0.2], [0.9, 0.2]], [[1, 0], [0, 1]], k=1)
+    0.5
+    """
+    return _metric(4, scores, labels, k, kind, ties, rows, per_row)
+
+
+def psp_at_k(
+    scores: Any,
+    labels: Any = None,
+    *,
+    k: int,
+    propensities: Any = None,
+    kind: Kind | None = None,
+    ties: Ties = "stable",
+    per_row: bool = False,
+) -> Any:
+    """Propensity-scored precision: hits weighted by 1 / propensity, over the best possible.
+
+    The sums over rows are divided, as in the extreme classification repository. Propensities come
+    from `oddslip.metrics.propensities`; without them they are taken from these labels' counts.
+
+    Examples
+    --------
+    >>> psp_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=1, propensities=[0.5, 0.25, 1.0])
+    0.5
+    """
+    rankings = rank_source(open_source(scores, labels, kind=kind), k)
+    values = metric_values(rankings, ties=ties, propensities_given=propensities)
+    if per_row:
+        return values[:, 5] / values[:, 6]
+    return float(values[:, 5].sum() / values[:, 6].sum()) if len(values) else float("nan")

@@ -1,0 +1,50 @@
+"""What every result offers: `to_dict`, `to_frame` where a table fits, a table in a notebook."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oddslip.errors import MissingDependency
+
+
+def plain(value: Any) -> Any:
+    """Built-in numbers, lists and dicts in place of NumPy's, so that JSON can hold them."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return [plain(item) for item in value.tolist()]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return None  # JSON has no NaN
+    return value
+
+
+def as_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
+    """A pandas frame of these columns."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise MissingDependency(
+            "to_frame() needs pandas. Run: pip install pandas, or use to_dict()."
+        ) from error
+    return pd.DataFrame(columns)
+
+
+def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+    """A small table for notebooks. Every cell is escaped: label names are hostile text."""
+
+    def cells(tag: str, texts: Sequence[str]) -> str:
+        return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return (
+        f"<table><caption>{html.escape(caption)}</caption>"
+        f"<thead><tr>{cells('th', header)}</tr></thead><tbody>{body}</tbody></table>"
+    )

@@ -1,3 +1,57 @@
-"""oddslip: has a per-label class weight broken your top-K ranker, and how to repair it."""
+"""oddslip: has a per-label class weight broken your top-K ranker, and how to repair it.
+
+>>> import oddslip
+>>> oddslip.rank([[0.9, 0.2, 0.6]], k=2)
+array([[0, 2]], dtype=int32)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
+    from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
+    from oddslip.metrics.rankings import rank
+    from oddslip.panels import Panel
+    from oddslip.sources import open_source
+
+# Where each public name lives. Nothing is loaded before it is asked for.
+_HOMES = {
+    "Comparison": "oddslip.metrics.evaluations",
+    "Estimate": "oddslip.metrics.evaluations",
+    "Evaluation": "oddslip.metrics.evaluations",
+    "InvalidInput": "oddslip.errors",
+    "MissingDependency": "oddslip.errors",
+    "OddslipError": "oddslip.errors",
+    "Panel": "oddslip.panels",
+    "UnreadableFile": "oddslip.errors",
+    "evaluate": "oddslip.metrics.evaluations",
+    "open_source": "oddslip.sources",
+    "rank": "oddslip.metrics.rankings",
+}
+
+__all__ = [
+    "Comparison",
+    "Estimate",
+    "Evaluation",
+    "InvalidInput",
+    "MissingDependency",
+    "OddslipError",
+    "Panel",
+    "UnreadableFile",
+    "evaluate",
+    "open_source",
+    "rank",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'oddslip' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -13,15 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
-from oddslip.labels import DenseLabels, Labels, Positives, as_labels, labels_from_sparse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from oddslip.kernels.keys import Kind
-else:
-    from typing import Literal
-
-    Kind = Literal["probability", "margin"]
+from oddslip.kernels import Kind
+from oddslip.labels import Labels, Positives, as_labels
 
 
 class Panel:
@@ -275,4 +268,4 @@ def _aligned_columns(labels: Any, names: list[str], wanted: tuple[str, ...] | No
     return cells[:, [place[name] for name in wanted]]
 
 
-__all__ = ["DenseLabels", "Kind", "Panel", "check_k", "check_names", "labels_from_sparse"]
+__all__ = ["Kind", "Panel", "check_k", "check_names"]

@@ -9,14 +9,13 @@ and has a key above the limit; whoever meets such a key looks closer (`Panel.men
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.kernels import Kind
 from oddslip.kernels.compiling import kernel
-
-Kind = Literal["probability", "margin"]
 
 UNSIGNED: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.float32): np.dtype(np.uint32),

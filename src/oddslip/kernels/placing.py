@@ -18,33 +18,29 @@ import numpy as np
 
 from oddslip.kernels.compiling import inlined, kernel
 
+COUNT, LARGEST = 0, 1  # what a slot holds
 STRIP = 16
 TILE = 2048
+PAD = 16  # columns of a strip a power of two apart would share one set of the cache
 
 
 @inlined
-def _turn(keys, start, stop, column, width, strip):  # type: ignore[no-untyped-def]
-    """Copy some columns of some rows so that each column lies in one piece."""
-    for i in range(start, stop):
-        row = keys[i]
-        for w in range(width):
-            strip[w, i - start] = row[column + w]
+def _turn(keys, start, stop, column, strip):  # type: ignore[no-untyped-def]
+    """Copy a strip of some rows so that each of its columns lies in one piece."""
+    width = min(STRIP, keys.shape[1] - column)
+    if width == STRIP:  # a width known at compile time is twice as fast
+        for i in range(start, stop):
+            for w in range(STRIP):
+                strip[w, i - start] = keys[i, column + w]
+    else:
+        for i in range(start, stop):
+            for w in range(width):
+                strip[w, i - start] = keys[i, column + w]
+    return width
 
 
 @inlined
-def _sift(cells, n, first, last, inner):  # type: ignore[no-untyped-def]
-    """Collect the cells from ``first`` to below ``last``, without a branch per cell."""
-    span = last - first
-    n_inner = 0
-    for i in range(n):
-        key = cells[i]
-        inner[n_inner] = key
-        n_inner += np.int64(np.uint64(key - first) < np.uint64(span))
-    return n_inner
-
-
-@inlined
-def _sweep(cells, n, first, last, counts, largest, bottom, top):  # type: ignore[no-untyped-def]
+def _sweep(cells, n, first, last, slots, bottom, top):  # type: ignore[no-untyped-def]
     """Tally the cells below ``first``, at ``last`` and above it; return how many, and the lowest.
 
     ``bottom`` is the slot below ``first`` and ``top`` the one above ``last``.
@@ -65,36 +61,68 @@ def _sweep(cells, n, first, last, counts, largest, bottom, top):  # type: ignore
         below += one if key < first else zero
         at_last += one if key == last else zero
         above += one if key > last else zero
-    counts[bottom] += np.int64(below)
-    counts[top - 1] += np.int64(at_last)
-    counts[top] += np.int64(above)
-    largest[bottom] = max(largest[bottom], highest_below)
+    slots[bottom, COUNT] += below
+    slots[bottom, LARGEST] = max(slots[bottom, LARGEST], highest_below)
+    slots[top - 1, COUNT] += at_last
+    slots[top, COUNT] += above
     if above > 0:
-        largest[top] = max(largest[top], highest)
+        slots[top, LARGEST] = max(slots[top, LARGEST], highest)
     return np.int64(below + at_last + above), lowest
 
 
 @inlined
-def _search(inner, n, u, u_start, u_last, buckets, start, shift, steps, counts, largest, label):  # type: ignore[no-untyped-def]
-    """Tally cells that lie from the first key of a label to below its last."""
-    first = u[u_start]
+def _sift(cells, n, first, last, inner):  # type: ignore[no-untyped-def]
+    """Collect the cells from ``first`` to below ``last``, without a branch per cell."""
+    span = np.uint64(last - first)
+    n_inner = 0
     for i in range(n):
+        inner[n_inner] = cells[i]
+        n_inner += 1 if np.uint64(cells[i] - first) < span else 0
+    return n_inner
+
+
+@inlined
+def _look_up(inner, n, first, shift, gap, buckets, start, found, crowded):  # type: ignore[no-untyped-def]
+    """The bucket entry of every cell, and which cells' buckets hold a key."""
+    for i in range(n):
+        found[i] = buckets[start + (np.uint64(inner[i] - first) >> shift)]
+    n_crowded = 0
+    for i in range(n):
+        crowded[n_crowded] = i
+        n_crowded += 1 if found[i] & np.uint32(1) else 0
+    return n_crowded
+
+
+@inlined
+def _search(inner, crowded, n, u, u_last, steps, found):  # type: ignore[no-untyped-def]
+    """Turn the bucket entries of crowded cells into twice their place, odd where a key is met."""
+    for c in range(n):
+        i = crowded[c]
         key = inner[i]
-        at = np.int64(buckets[start + np.int64(np.uint64(key - first) >> shift)])
-        step = np.int64(1) << steps
-        while step > 1:
-            step >>= 1
+        at = np.uint64(found[i] >> np.uint32(1))
+        step = np.uint64(1) << steps
+        while step > 2:
+            step >>= np.uint64(1)
             # The last key is above every cell here, so looking no further than it is right.
-            probe = min(at + step - 1, u_last)
-            at += step if u[probe] < key else 0
-        slot = 2 * at + label + np.int64(u[at] == key)
-        counts[slot] += 1
-        largest[slot] = max(largest[slot], key)
+            probe = min(at + step - np.uint64(1), u_last)
+            at += step * np.uint64(u[probe] < key)
+        at += np.uint64(u[at] < key)
+        found[i] = np.uint32(np.uint64(2) * at + np.uint64(u[at] == key))
+
+
+@inlined
+def _tally(inner, found, n, slots, label):  # type: ignore[no-untyped-def]
+    """Add cells to the slots they were found to belong to."""
+    one = inner.dtype.type(1)
+    for i in range(n):
+        slot = label + np.uint64(found[i])
+        slots[slot, COUNT] += one
+        slots[slot, LARGEST] = max(slots[slot, LARGEST], inner[i])
 
 
 _FILLING = (
     "void(const int64[::1], const {key}[::1], const int64[::1], const uint64[::1], "
-    "int32[::1], int64[::1])"
+    "uint32[::1], uint64[::1])"
 )
 
 
@@ -102,10 +130,10 @@ _FILLING = (
 def fill_buckets(
     indptr: Any, u: Any, bucket_indptr: Any, shifts: Any, buckets: Any, steps: Any
 ) -> None:
-    """For each bucket of each label the place of its first key, or of the next one after it.
+    """For each bucket of each label twice the place of its first key, plus 1 if it holds one.
 
-    A key's bucket is its distance from the label's first key, shifted. ``steps`` says how many
-    halvings find a key in the fullest bucket.
+    An empty bucket has the place of the next key. A key's bucket is its distance from the label's
+    first key, shifted. ``steps`` says how many halvings find a key in the fullest bucket.
     """
     for label in range(indptr.shape[0] - 1):
         filled = bucket_indptr[label]
@@ -117,17 +145,17 @@ def fill_buckets(
             held = 1 if bucket >= filled else held + 1
             fullest = max(fullest, held)
             while filled <= bucket:
-                buckets[filled] = at
+                buckets[filled] = 2 * at + (filled == bucket)
                 filled += 1
         steps[label] = 0
-        while (1 << steps[label]) <= fullest:
-            steps[label] += 1
+        while (1 << np.int64(steps[label])) <= fullest:
+            steps[label] += np.uint64(1)
 
 
 _PLACING = (
     "void(const {key}[:,::1], const int64[::1], const int64[::1], const {key}[::1], "
-    "const int64[::1], const int32[::1], const uint64[::1], const int64[::1], "
-    "int64[::1], {key}[::1], {key}[::1])"
+    "const int64[::1], const uint32[::1], const uint64[::1], const uint64[::1], "
+    "{key}[:,::1], {key}[::1])"
 )
 
 
@@ -141,8 +169,7 @@ def place_cells(
     buckets: Any,
     shifts: Any,
     steps: Any,
-    counts: Any,
-    largest: Any,
+    slots: Any,
     lowest: Any,
 ) -> None:
     """Add every cell of a block to the slots of its label; ``lowest`` keeps a label's lowest key.
@@ -151,41 +178,31 @@ def place_cells(
     without a key are passed over.
     """
     n_rows, n_columns = keys.shape
-    strip = np.empty((STRIP, TILE), keys.dtype)
+    strip = np.empty((STRIP, TILE + PAD), keys.dtype)
     inner = np.empty(TILE + 1, keys.dtype)
+    found = np.empty(TILE, np.uint32)
+    crowded = np.empty(TILE + 1, np.uint32)
     for start in range(0, n_rows, TILE):
-        stop = min(start + TILE, n_rows)
-        n = stop - start
+        n = min(TILE, n_rows - start)
         for column in range(0, n_columns, STRIP):
-            width = min(STRIP, n_columns - column)
-            _turn(keys, start, stop, column, width, strip)
+            width = _turn(keys, start, start + n, column, strip)
             for w in range(width):
                 label = label_of[column + w]
-                u_start = indptr[label]
-                u_last = indptr[label + 1] - 1
-                if u_last < u_start:
+                if indptr[label] == indptr[label + 1]:
                     continue
                 cells = strip[w]
-                first = u[u_start]
+                first = u[indptr[label]]
+                u_last = np.uint64(indptr[label + 1] - 1)
                 last = u[u_last]
-                slots = 2 * u_start + label
-                top = 2 * u_last + 2 + label
-                outside, low = _sweep(cells, n, first, last, counts, largest, slots, top)
+                bottom = 2 * indptr[label] + label
+                top = 2 * indptr[label + 1] + label
+                outside, low = _sweep(cells, n, first, last, slots, bottom, top)
                 lowest[label] = min(lowest[label], low)
                 if outside == n:
                     continue
                 n_inner = _sift(cells, n, first, last, inner)
-                _search(
-                    inner,
-                    n_inner,
-                    u,
-                    u_start,
-                    u_last,
-                    buckets,
-                    bucket_indptr[label],
-                    shifts[label],
-                    steps[label],
-                    counts,
-                    largest,
-                    label,
-                )
+                bucket = np.uint64(bucket_indptr[label])
+                shift = shifts[label]
+                n_crowded = _look_up(inner, n_inner, first, shift, buckets, bucket, found, crowded)
+                _search(inner, crowded, n_crowded, u, u_last, steps[label], found)
+                _tally(inner, found, n_inner, slots, np.uint64(label))

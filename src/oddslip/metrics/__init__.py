@@ -11,9 +11,9 @@ from oddslip.metrics.at_k import (
     psp_at_k,
     recall_at_k,
 )
-from oddslip.metrics.aucs import auc_per_label, mean_auc
+#AUC from oddslip.metrics.aucs import auc_per_label, mean_auc
 from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
-from oddslip.metrics.propensities import propensities
+from oddslip.metrics.propensities import label_propensities
 from oddslip.metrics.rankings import rank
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
     "mean_auc",
     "ndcg_at_k",
     "precision_at_k",
-    "propensities",
+    "label_propensities",
     "psp_at_k",
     "rank",
     "recall_at_k",

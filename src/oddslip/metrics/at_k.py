@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
-from oddslip.metrics.propensities import check_propensities, propensities
+from oddslip.metrics.propensities import check_propensities, label_propensities
 from oddslip.metrics.rankings import Rankings, RankingTally
 from oddslip.panels import Kind, check_k
 from oddslip.sources import Source, open_source
@@ -52,7 +52,7 @@ def metric_values(
     by = check_choice("denominator", denominator, Denominator)
     if propensities_given is None:
         counts = np.bincount(rankings.indices, minlength=rankings.n_labels)
-        chances = propensities(counts, rankings.n_rows)
+        chances = label_propensities(counts, rankings.n_rows)
     else:
         chances = check_propensities(propensities_given, rankings.n_labels)
     values = np.empty((rankings.rows.size, len(METRICS)))
@@ -231,7 +231,7 @@ def psp_at_k(
     """Propensity-scored precision: hits weighted by 1 / propensity, over the best possible.
 
     The sums over rows are divided, as in the extreme classification repository. Propensities come
-    from `oddslip.metrics.propensities`; without them they are taken from these labels' counts.
+    from `oddslip.metrics.label_propensities`; without them they are taken from these labels' counts.
 
     Examples
     --------

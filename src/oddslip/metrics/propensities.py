@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.errors import InvalidInput
 
 
-def propensities(
+def label_propensities(
     label_counts: ArrayLike, n_rows: int, *, a: float = 0.55, b: float = 1.5
 ) -> NDArray[np.float64]:
     """Propensity of each label: ``1 / (1 + C exp(-a ln(count + b)))``.
@@ -20,8 +20,8 @@ def propensities(
 
     Examples
     --------
-    >>> propensities([1, 1000], 10_000).round(3)
-    array([0.109, 0.771])
+    >>> label_propensities([1, 1000], 10_000).round(3)
+    array([0.109, 0.767])
     """
     counts = np.asarray(label_counts, np.float64)
     c = (np.log(n_rows) - 1.0) * (b + 1.0) ** a

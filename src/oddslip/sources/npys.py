@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.errors import UnreadableFile
+from oddslip.errors import OddslipError, UnreadableFile
 from oddslip.labels import DenseLabels, Labels, labels_from_sparse
+
+# What NumPy, zipfile and SciPy raise on a file that is cut short, damaged or of another kind.
+_DAMAGED = (
+    ValueError,
+    OSError,
+    EOFError,
+    KeyError,
+    NotImplementedError,  # a zip method or encryption that zipfile does not know
+    RuntimeError,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
 def read_npy(path: Path) -> NDArray[Any]:
     """The array of an .npy file, memory-mapped and read-only."""
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+    except _DAMAGED as error:
         raise UnreadableFile(_npy_complaint(path, error)) from error
     if not isinstance(array, np.ndarray):  # an .npz archive under another name
         array.close()
@@ -40,9 +55,9 @@ def read_npz(path: Path) -> NDArray[Any]:
                 return _map_member(path, members[0])
             with archive.open(members[0]) as stream:
                 return np.lib.format.read_array(stream, allow_pickle=False)
-    except UnreadableFile:
+    except OddslipError:
         raise
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         raise UnreadableFile(_npy_complaint(path, error)) from error
 
 
@@ -56,9 +71,9 @@ def read_labels_npz(path: Path) -> Labels:
         from scipy.sparse import load_npz
 
         return labels_from_sparse(load_npz(path))
-    except (OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        if isinstance(error, UnreadableFile):
-            raise
+    except OddslipError:
+        raise
+    except _DAMAGED as error:
         raise UnreadableFile(_npy_complaint(path, error)) from error
 
 

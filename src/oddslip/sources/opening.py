@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.labels import Labels
 from oddslip.panels import Kind, Panel
@@ -29,37 +31,58 @@ def open_source(
     "probability" unless said otherwise.
     """
     if isinstance(scores, Source | Panel):
-        if labels is not None or kind is not None or label_names is not None:
+        if any(given is not None for given in (labels, kind, label_names, row_ids)):
             raise InvalidInput(
                 f"a {type(scores).__name__} brings its own labels, kind and names; "
                 "pass it alone, or pass its scores instead."
             )
         return scores if isinstance(scores, Source) else ArraySource(scores)
+    kind = kind or "probability"
     if is_path(scores):
         path = Path(scores)
         if is_parquet(path):
             from oddslip.sources.parquets import ParquetSource
 
-            return ParquetSource(
-                path, labels, kind=kind or "probability", label_names=label_names
-            )
-        scores = read_npy(path) if path.suffix != ".npz" else read_npz(path)
+            if row_ids is not None:
+                raise InvalidInput(
+                    f"row_ids must be a column of {path}, got them apart. Add a column row_id."
+                )
+            return ParquetSource(path, labels, kind=kind, label_names=label_names)
+        scores = read_npz(path) if path.suffix == ".npz" else read_npy(path)
+    scores = _native(scores)
     if is_path(labels):
-        labels = open_labels(Path(labels), label_names)
+        panel = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
+        scores, label_names, row_ids = panel.scores, panel.label_names, panel.row_ids
+        labels = open_labels(Path(labels), label_names, shape=panel.scores.shape)
     return ArraySource(
-        Panel(
-            scores, labels, kind=kind or "probability", label_names=label_names, row_ids=row_ids
-        )
+        Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
     )
 
 
-def open_labels(path: Path, label_names: Sequence[str] | None = None) -> Labels | Any:
-    """Labels from a file: .npy, .npz (dense or scipy.sparse) or Parquet."""
+def open_labels(
+    path: Path,
+    label_names: Sequence[str] | None = None,
+    *,
+    shape: tuple[int, ...] | None = None,
+) -> Labels | Any:
+    """Labels from a file: .npy, .npz (dense or scipy.sparse) or Parquet.
+
+    Parquet that only lists the true cells can not say how many rows and labels there are;
+    ``shape``, that of the scores, does.
+    """
     if is_parquet(path):
         from oddslip.sources.parquet_labels import read_labels_parquet
 
-        return read_labels_parquet(path, label_names)
+        return read_labels_parquet(path, label_names, shape=shape)
     return read_labels_npz(path) if path.suffix == ".npz" else read_npy(path)
+
+
+def _native(cells: Any) -> Any:
+    """Cells in this machine's byte order. Only foreign ones are copied."""
+    dtype = getattr(cells, "dtype", None)
+    if isinstance(cells, np.ndarray) and isinstance(dtype, np.dtype) and not dtype.isnative:
+        return cells.astype(dtype.newbyteorder("="))
+    return cells
 
 
 def is_path(thing: Any) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.labels import Positives
 from oddslip.panels import Kind, Panel
 from oddslip.tallies import Tally, run_tally
 
@@ -35,6 +36,10 @@ class Source(ABC):
         """Names of all rows, or None where rows are only numbered."""
         return None
 
+    def positives(self) -> Positives:
+        """True labels of all rows. A source that can reads nothing else for it."""
+        return join_positives(block.positives() for block in self.blocks())
+
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally and return it."""
         return run_tally(self.blocks(), tally, n_rows=self.n_rows, threads=threads, what=what)
@@ -43,3 +48,13 @@ class Source(ABC):
 def block_rows(n_labels: int, itemsize: int) -> int:
     """Rows per block: about eight megabytes of scores: cheap to hold, dear enough to start."""
     return max(1, BLOCK_BYTES // (n_labels * itemsize))
+
+
+def join_positives(parts: Iterable[Positives]) -> Positives:
+    """Positives of neighbouring blocks of rows as one."""
+    listed = list(parts)
+    counts = np.concatenate([[0], *(part.counts for part in listed)])
+    return Positives(
+        np.cumsum(counts, dtype=np.int64),
+        np.concatenate([np.empty(0, np.int32), *(part.indices for part in listed)]),
+    )

@@ -1,0 +1,32 @@
+# Everything runs in a plain virtual environment in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check bench clean
+
+demo: .venv/.installed        ## the main job on embedded data
+	@$(BIN)/oddslip demo
+
+test: .venv/.developing       ## all tests
+	@$(BIN)/python -m pytest -n 2
+
+check: .venv/.developing      ## lint, format and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: .venv/.developing      ## speed against peers, in one run
+	@$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
+
+.venv/.installed: pyproject.toml
+	@echo "Setting up .venv (a minute or two, once) ..."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.developing: .venv/.installed
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	@touch $@

@@ -1,0 +1,24 @@
+"""``python -m benchmarks [name ...]``: ratios against peers, measured in this very run."""
+
+import os
+import platform
+import sys
+from importlib import import_module
+
+NAMES = ["ranking", "isotonic", "fused", "shifts", "streaming"]
+
+
+def main() -> None:
+    import numpy as np
+
+    chosen = sys.argv[1:] or NAMES
+    unknown = set(chosen) - set(NAMES)
+    if unknown:
+        sys.exit(f"benchmarks are {', '.join(NAMES)}; got {', '.join(sorted(unknown))}.")
+    print(f"Python {platform.python_version()}, NumPy {np.__version__}, {os.cpu_count()} cores.")
+    print("Ratios say how many times slower the peer is. Best of several runs.")
+    for name in chosen:
+        import_module(f"benchmarks.{name}").run()
+
+
+main()

@@ -1,0 +1,5 @@
+"""``python -m oddslip`` is the `oddslip` command."""
+
+from oddslip.cli.app import main
+
+main()

@@ -1,0 +1,87 @@
+"""Results on a terminal. Names and paths are hostile text: see `printable`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from oddslip.metrics.evaluations import NAMES
+
+if TYPE_CHECKING:
+    from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation
+
+
+def printable(text: object) -> str:
+    """One line without control characters, which could move the cursor or change colours."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def new_table(*columns: str) -> Any:
+    """A plain table: first column left, numbers right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+def interval(estimate: Estimate) -> str:
+    """The interval of an estimate, or a dash where none was asked for."""
+    if estimate.low != estimate.low:
+        return "-"
+    return f"{estimate.low:.4f} to {estimate.high:.4f}"
+
+
+def evaluation_table(evaluation: Evaluation) -> Any:
+    """Metrics of one ranking with their intervals."""
+    table = new_table("metric", "value", f"{evaluation.level:.0%} interval")
+    for name, estimate in evaluation.metrics.items():
+        table.add_row(f"{NAMES[name]}@{evaluation.k}", f"{estimate.value:.4f}", interval(estimate))
+    if evaluation.mean_auc is not None:
+        table.add_row("within-label AUC", f"{evaluation.mean_auc:.4f}", "-")
+    return table
+
+
+def comparison_table(
+    first: Evaluation, second: Evaluation, comparison: Comparison, names: tuple[str, str]
+) -> Any:
+    """Two rankings side by side with their paired differences."""
+    table = new_table(
+        "metric", *(printable(name) for name in names), "difference", f"{first.level:.0%} interval"
+    )
+    for name, estimate in first.metrics.items():
+        difference = comparison[name]
+        table.add_row(
+            f"{NAMES[name]}@{first.k}",
+            f"{estimate.value:.4f}",
+            f"{second[name].value:.4f}",
+            f"{difference.value:+.4f}",
+            f"{difference.low:+.4f} to {difference.high:+.4f}"
+            if difference.low == difference.low
+            else "-",
+        )
+    return table
+
+
+def rows_sentence(evaluation: Evaluation) -> str:
+    """Which rows were averaged."""
+    e = evaluation
+    over = "averaged over all rows" if e.rows == "all" else "the others do not count"
+    return (
+        f"{e.n_evaluated:,} of {e.n_rows:,} rows have a true label; {over}. "
+        f"{e.n_labels:,} labels."
+    )
+
+
+def ties_sentence(evaluation: Evaluation, what: str = "") -> str:
+    """How much of the result is owed to ties."""
+    e = evaluation
+    of = f" of {what}" if what else ""
+    if not e.n_tied:
+        return f"No top {e.k}{of} is decided by ties."
+    return (
+        f"Ties decide the top {e.k}{of} in {e.n_tied:,} of {e.n_evaluated:,} rows "
+        f"({e.n_tied / e.n_evaluated:.1%}). Depending on how they are broken, "
+        f"MAP@{e.k} lies between {e.map_worst:.4f} and {e.map_best:.4f}."
+    )

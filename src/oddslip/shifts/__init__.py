@@ -1,0 +1,55 @@
+"""Shifts: what a weight should do to the odds, what it did, and what it could not do.
+
+Odds shift and inversion, what-if, realized and direct shift, step budget, saturation and ties.
+May import errors, labels, panels, tallies, sources and kernels; the kernels only when they run.
+"""
+
+from oddslip.shifts.budgets import (
+    largest_unsaturating_cap,
+    leaf_saturation_weight,
+    leaf_value,
+    over_correction,
+    smallest_admitting_cap,
+    step_budget,
+    unrealizable,
+)
+from oddslip.shifts.odds import (
+    balanced_weights,
+    check_weights,
+    invert_odds,
+    log_odds,
+    shift_odds,
+)
+from oddslip.shifts.realized import RealizedShift, realized_shift
+from oddslip.shifts.reorders import reorder_saturated
+from oddslip.shifts.saturations import Saturation, saturation
+from oddslip.shifts.thresholds import SATURATED_MARGIN, SATURATED_MARGIN_FLOAT32
+from oddslip.shifts.twins import direct_shift
+from oddslip.shifts.whatifs import WhatIf, flips, overlap, what_if
+
+__all__ = [
+    "SATURATED_MARGIN",
+    "SATURATED_MARGIN_FLOAT32",
+    "RealizedShift",
+    "Saturation",
+    "WhatIf",
+    "balanced_weights",
+    "check_weights",
+    "direct_shift",
+    "flips",
+    "invert_odds",
+    "largest_unsaturating_cap",
+    "leaf_saturation_weight",
+    "leaf_value",
+    "log_odds",
+    "over_correction",
+    "overlap",
+    "realized_shift",
+    "reorder_saturated",
+    "saturation",
+    "shift_odds",
+    "smallest_admitting_cap",
+    "step_budget",
+    "unrealizable",
+    "what_if",
+]

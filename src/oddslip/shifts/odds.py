@@ -1,0 +1,188 @@
+"""The odds shift: what a weight does to a score, and its inversion.
+
+A weight w_j multiplies the odds of label j, so it adds ln w_j to the log-odds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.panels import Kind, Panel
+from oddslip.sources import Source, open_source
+from oddslip.sources.arrays import ArraySource
+
+
+def log_odds(scores: Any, kind: Kind | None = None) -> NDArray[Any]:
+    """Log-odds of a block of scores.
+
+    Parameters
+    ----------
+    scores : anything of shape (n_rows, n_labels)
+        Scores, a panel, a source or a path.
+    kind : {"probability", "margin"}
+        "probability" unless said otherwise.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_rows, n_labels)
+        Margins pass through, not copied. Probabilities become float64; a probability and its
+        complement count as at least 1e-12, so every cell is between -27.64 and 27.64.
+
+    Examples
+    --------
+    >>> log_odds([[0.5, 0.75]]).round(6).tolist()
+    [[0.0, 1.098612]]
+    """
+    source = open_source(scores, kind=kind)
+    if isinstance(source, ArraySource) and source.kind == "margin":
+        for block in source.blocks():
+            block.checked()
+        return source.panel.scores
+    if source.kind == "margin":
+        return _gather(source, source.dtype, lambda block, out: np.copyto(out, block))
+    return _gather(source, np.dtype(np.float64), _take_logit)
+
+
+def shift_odds(scores: Any, weights: ArrayLike, kind: Kind | None = None) -> NDArray[Any]:
+    """Scores with ln w_j added to the log-odds of every label: p becomes wp / (wp + 1 - p).
+
+    Parameters
+    ----------
+    scores : anything of shape (n_rows, n_labels)
+        Scores, a panel, a source or a path.
+    weights : array-like of shape (n_labels,)
+        Positive and finite.
+    kind : {"probability", "margin"}
+        "probability" unless said otherwise.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_rows, n_labels)
+        Of the kind and type of the input. Nothing is clipped: 0 and 1 stay what they are.
+
+    Examples
+    --------
+    >>> shift_odds([[0.5, 0.2]], [3.0, 1.0]).tolist()
+    [[0.75, 0.2]]
+    """
+    return _shift(scores, weights, kind, invert=False)
+
+
+def invert_odds(scores: Any, weights: ArrayLike, kind: Kind | None = None) -> NDArray[Any]:
+    """Scores with ln w_j taken from the log-odds of every label: q becomes q / (q + w(1 - q)).
+
+    The inverse of `shift_odds`, with the same parameters. In log-odds the round trip is exact up
+    to rounding. Probabilities lose what their type can not hold: close to 1, much of it.
+
+    Examples
+    --------
+    >>> invert_odds([[0.75, 0.2]], [3.0, 1.0]).tolist()
+    [[0.5, 0.2]]
+    """
+    return _shift(scores, weights, kind, invert=True)
+
+
+def balanced_weights(counts: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Balanced weights r_j = negatives / positives, from each label's positives among n_rows rows.
+
+    A label with no positive gets 1. So does one with no negative: 0 is no weight.
+
+    Examples
+    --------
+    >>> balanced_weights([1, 2, 0], 4).tolist()
+    [3.0, 1.0, 1.0]
+    """
+    positives = np.asarray(counts, np.float64)
+    wrong = ~((positives >= 0) & (positives <= n_rows))
+    if positives.ndim != 1 or wrong.any():
+        came = f"shape {positives.shape}" if positives.ndim != 1 else f"{positives[wrong][0]:g}"
+        raise InvalidInput(
+            f"counts must hold one number between 0 and n_rows={n_rows} per label, got {came}."
+        )
+    mixed = (positives > 0) & (positives < n_rows)
+    return np.divide(n_rows - positives, positives, out=np.ones_like(positives), where=mixed)
+
+
+def check_weights(
+    weights: ArrayLike, n_labels: int, label_names: Sequence[str] | None = None
+) -> NDArray[np.float64]:
+    """Weights as float64, one per label, or an error naming the first that is not a weight.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], 2).tolist()
+    [1.0, 2.0]
+    """
+    checked = per_label("weights", weights, n_labels)
+    wrong = np.flatnonzero(~((checked > 0) & np.isfinite(checked)))
+    if wrong.size:
+        at = int(wrong[0])
+        name = str(at) if label_names is None else label_names[at]
+        raise InvalidInput(
+            f"weights must be positive and finite, got {checked[at]:g} at label {name!r}. "
+            "Use 1 for a label that is not weighted."
+        )
+    return checked
+
+
+def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> NDArray[np.float64]:
+    """Numbers as float64, one per label."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} must be numbers, got {values!r:.60}.") from None
+    if numbers.ndim != 1 or n_labels not in (None, numbers.size):
+        wanted = "" if n_labels is None else f", n_labels={n_labels}"
+        raise InvalidInput(
+            f"{what} must hold one number per label{wanted}, got shape {numbers.shape}."
+        )
+    return np.ascontiguousarray(numbers)
+
+
+def logit_block(panel: Panel) -> NDArray[np.float64]:
+    """Log-odds of one block as a new float64 array, cells not checked."""
+    if panel.kind == "margin":
+        return panel.scores.astype(np.float64)
+    out = np.empty(panel.scores.shape)
+    _take_logit(panel.scores, out)
+    return out
+
+
+def _take_logit(block: NDArray[Any], out: NDArray[Any]) -> None:
+    from oddslip.kernels.logits import weigh_odds
+
+    weigh_odds(np.ascontiguousarray(block), np.ones(block.shape[1]), out)
+    np.log(out, out=out)
+
+
+def _shift(scores: Any, weights: ArrayLike, kind: Kind | None, *, invert: bool) -> NDArray[Any]:
+    from oddslip.kernels.logits import shift_probabilities
+
+    source = open_source(scores, kind=kind)
+    weight = check_weights(weights, source.n_labels, source.label_names)
+    shift_nat = -np.log(weight) if invert else np.log(weight)
+    ones = np.ones_like(weight)
+    up, down = (ones, weight) if invert else (weight, ones)
+
+    def move(block: NDArray[Any], out: NDArray[Any]) -> None:
+        if source.kind == "margin":
+            np.add(block, shift_nat, out=out, dtype=np.float64, casting="same_kind")
+        else:
+            shift_probabilities(np.ascontiguousarray(block), up, down, out)
+
+    return _gather(source, source.dtype, move)
+
+
+def _gather(source: Source, dtype: np.dtype[Any], fill: Any) -> NDArray[Any]:
+    """One new array, filled block by block."""
+    whole = np.empty((source.n_rows, source.n_labels), dtype)
+    start = 0
+    for block in source.blocks():
+        fill(block.checked().scores, whole[start : start + block.n_rows])
+        start += block.n_rows
+    return whole

@@ -1,0 +1,118 @@
+"""One Parquet file or a folder of them, read in batches of rows with bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from oddslip.errors import InvalidInput, UnreadableFile
+
+# Column chunks are read through small buffers: without them each chunk would be held whole, and
+# with Arrow's pre-buffering the whole file.
+BUFFER_BYTES = 16 * 1024
+
+
+class ParquetFiles:
+    """The files at a path, in the order of their names. All must have the same columns."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.files = list_files(path)
+        self.n_rows = 0
+        self.footers: dict[Path, Any] = {}
+        schema: Any = None
+        for file in self.files:
+            with self._opened(file) as opened:
+                mine = opened.schema_arrow
+                self.footers[file] = opened.metadata
+                self.n_rows += opened.metadata.num_rows
+            if schema is None:
+                schema = mine
+            elif not mine.equals(schema):
+                raise InvalidInput(
+                    f"all files of {path} must have the same columns, but {file.name} differs "
+                    f"from {self.files[0].name}. Write them with one schema."
+                )
+        if self.n_rows == 0:
+            raise UnreadableFile(f"{path} holds no rows.")
+        self.schema: Any = schema
+
+    def metadata(self, key: bytes) -> bytes | None:
+        """What the schema carries under this key."""
+        found: bytes | None = (self.schema.metadata or {}).get(key)
+        return found
+
+    def group_rows(self, file: Path) -> list[int]:
+        """Rows of each row group of a file."""
+        footer = self.footers[file]
+        return [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+
+    def batches(
+        self, columns: Sequence[str], n_rows: int, *, coded: Sequence[str] = ()
+    ) -> Iterator[Any]:
+        """Batches of at most ``n_rows`` rows, of these columns alone.
+
+        Columns named in ``coded`` come dictionary-encoded, which is how strings lie in the file.
+        """
+        for file in self.files:
+            yield from self.file_batches(file, columns, n_rows, coded=coded)
+
+    def file_batches(
+        self,
+        file: Path,
+        columns: Sequence[str],
+        n_rows: int,
+        *,
+        coded: Sequence[str] = (),
+        groups: list[int] | None = None,
+    ) -> Iterator[Any]:
+        """Batches of one file, or of some of its row groups."""
+        options = {"buffer_size": BUFFER_BYTES, "read_dictionary": list(coded)}
+        with self._opened(file, metadata=self.footers[file], **options) as opened:
+            # One thread: the tallies keep the others busy, and Arrow's cost twice the CPU time.
+            batches = opened.iter_batches(
+                batch_size=n_rows, row_groups=groups, columns=list(columns), use_threads=False
+            )
+            while True:
+                try:
+                    batch = next(batches, None)
+                except (pa.ArrowException, OSError) as error:
+                    raise UnreadableFile(complain(file, error)) from error
+                if batch is None:
+                    break
+                if batch.num_rows:
+                    yield batch
+
+    def _opened(self, file: Path, **options: Any) -> Any:
+        try:
+            return pq.ParquetFile(file, pre_buffer=False, **options)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise UnreadableFile(complain(file, error)) from error
+
+
+def list_files(path: Path) -> list[Path]:
+    """The Parquet files at a path. Names that start with a dot or underscore do not count."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(
+        file
+        for file in path.iterdir()
+        if file.suffix in (".parquet", ".pq") and file.name[0] not in "._"
+    )
+    if not files:
+        raise UnreadableFile(f"{path} is a folder without .parquet files.")
+    return files
+
+
+def complain(path: Path, error: Exception) -> str:
+    """One line that says why a file can not be read."""
+    if isinstance(error, FileNotFoundError):
+        return f"{path} does not exist."
+    if isinstance(error, PermissionError):
+        return f"{path} may not be read. Check its permissions."
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return f"{path} is cut short, damaged or not a Parquet file ({line})."

@@ -1,0 +1,158 @@
+"""Where results go: .npy or .parquet files, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.panels import check_names
+from oddslip.sources.writers import whole_file, write_npy, write_parquet
+
+__all__ = ["whole_file", "write_ranking", "write_scores"]
+
+
+def write_scores(
+    path: str | os.PathLike[str],
+    blocks: Iterable[tuple[int, NDArray[Any]]],
+    *,
+    n_rows: int,
+    n_labels: int,
+    dtype: DTypeLike,
+    label_names: Sequence[str] | None = None,
+    row_ids: Any = None,
+) -> None:
+    """Write scores to an .npy or .parquet file.
+
+    Parameters
+    ----------
+    path : str or path
+        Ends in .npy, or in .parquet: then a column ``scores`` of lists, ``row_id`` if there are
+        row ids, and the label names in the metadata, all of which `open_source` reads back. An
+        .npy file has no place for names and ids.
+    blocks : iterable of (first_row, cells)
+        Blocks of rows in any order, each row once.
+    n_rows, n_labels : int
+        Shape of the whole.
+    dtype : dtype
+        float32 or float64.
+    label_names, row_ids : sequence, optional
+        Names of the labels and of the rows.
+
+    Examples
+    --------
+    >>> write_scores("s.npy", [(0, cells)], n_rows=2, n_labels=3, dtype="f4")  # doctest: +SKIP
+    """
+    path = Path(path)
+    dtype = np.dtype(dtype)
+    names = check_names(label_names, n_labels)
+    parts = ((first, (cells,)) for first, cells in blocks)
+    if _ending(path) == ".npy":
+        write_npy(path, parts, (n_rows, n_labels), dtype)
+        return
+    import pyarrow as pa
+
+    value = pa.from_numpy_dtype(dtype)
+    schema = pa.schema([("scores", pa.list_(value, n_labels))])
+    if names is not None:
+        schema = schema.with_metadata({"oddslip.label_names": json.dumps(names)})
+    ids = _as_ids(row_ids, n_rows)
+    if ids is not None:
+        schema = schema.insert(0, pa.field("row_id", ids.type))
+
+    def columns(first: int, cells: NDArray[Any]) -> list[Any]:
+        flat = pa.array(np.ascontiguousarray(cells, dtype).ravel())
+        listed = pa.FixedSizeListArray.from_arrays(flat, n_labels)
+        return [listed] if ids is None else [ids.slice(first, len(cells)), listed]
+
+    write_parquet(path, parts, (n_rows, n_labels), schema, columns)
+
+
+def write_ranking(
+    path: str | os.PathLike[str],
+    blocks: Iterable[tuple[int, NDArray[Any]] | tuple[int, NDArray[Any], NDArray[Any]]],
+    *,
+    n_rows: int,
+    k: int,
+    scores_dtype: DTypeLike | None = None,
+    label_names: Sequence[str] | None = None,
+    row_ids: Any = None,
+) -> None:
+    """Write the top K of each row to an .npy or .parquet file.
+
+    Parameters
+    ----------
+    path : str or path
+        Ends in .npy: label indices of shape (n_rows, k); or in .parquet: columns ``row``,
+        ``labels`` (names where known, else indices) and perhaps ``scores``, lists of length k.
+    blocks : iterable of (first_row, labels) or (first_row, labels, scores)
+        Blocks of rows in any order, each row once; label indices, best first.
+    n_rows, k : int
+        Shape of the whole.
+    scores_dtype : dtype, optional
+        Type of the scores, if the blocks bring scores. Parquet only.
+    label_names, row_ids : sequence, optional
+        Names of the labels and of the rows.
+
+    Examples
+    --------
+    >>> write_ranking("top.npy", [(0, ranking)], n_rows=2, k=7)  # doctest: +SKIP
+    """
+    path = Path(path)
+    parts = ((first, tuple(arrays)) for first, *arrays in blocks)
+    if _ending(path) == ".npy":
+        if scores_dtype is not None:
+            raise InvalidInput(f"a ranking with scores must go to .parquet, got {path}.")
+        write_npy(path, parts, (n_rows, k), np.dtype(np.int32))
+        return
+    import pyarrow as pa
+
+    names = None if label_names is None else pa.array([str(name) for name in label_names])
+    ids = _as_ids(row_ids, n_rows)
+    fields = [
+        ("row", pa.int64() if ids is None else ids.type),
+        ("labels", pa.list_(pa.int32() if names is None else pa.string())),
+    ]
+    if scores_dtype is not None:
+        fields.append(("scores", pa.list_(pa.from_numpy_dtype(np.dtype(scores_dtype)))))
+
+    def listed(cells: Any, n: int) -> Any:
+        return pa.ListArray.from_arrays(pa.array(np.arange(n + 1, dtype=np.int32) * k), cells)
+
+    def columns(first: int, labels: NDArray[Any], *scores: NDArray[Any]) -> list[Any]:
+        n = len(labels)
+        indices = pa.array(np.ascontiguousarray(labels, np.int32).ravel())
+        rows = pa.array(np.arange(first, first + n)) if ids is None else ids.slice(first, n)
+        made = [rows, listed(indices if names is None else names.take(indices), n)]
+        if scores_dtype is not None:
+            flat = np.ascontiguousarray(scores[0], scores_dtype).ravel()
+            made.append(listed(pa.array(flat), n))
+        return made
+
+    write_parquet(path, parts, (n_rows, k), pa.schema(fields), columns)
+
+
+def _ending(path: Path) -> str:
+    if path.suffix not in (".npy", ".parquet", ".pq"):
+        raise InvalidInput(
+            f"{path} must end in .npy or .parquet, got {path.suffix or 'no ending'!r}."
+        )
+    return path.suffix
+
+
+def _as_ids(row_ids: Any, n_rows: int) -> Any:
+    if row_ids is None:
+        return None
+    import pyarrow as pa
+
+    if len(row_ids) != n_rows:
+        raise InvalidInput(
+            f"row_ids must hold one id per row, n_rows={n_rows}, got {len(row_ids)}."
+        )
+    return pa.array(row_ids)

@@ -1,0 +1,73 @@
+"""The K highest keys of each row against NumPy's stable sort."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from oddslip.metrics.rankings import rank_keys
+
+LENGTHS = [1, 2, 7, 24, 127, 128, 511, 512, 513, 640, 1000, 1023, 2049]
+
+
+def reference(scores, k):
+    return np.argsort(-scores.astype(np.float64), axis=1, kind="stable")[:, :k]
+
+
+def ranked(scores, k):
+    keys = scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
+    return rank_keys(keys, np.arange(len(scores)), k)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_labels", LENGTHS)
+@pytest.mark.parametrize("shape", ["spread", "few values", "saturated", "sorted", "zeros"])
+def test_columns_and_tie_counts_equal_a_stable_sort(dtype, n_labels, shape):
+    rng = np.random.default_rng(n_labels)
+    scores = rng.random((40, n_labels)).astype(dtype)
+    if shape == "few values":
+        scores = np.round(scores * 3).astype(dtype) / 3
+    elif shape == "saturated":
+        scores[rng.random(scores.shape) < 0.2] = 1
+    elif shape == "sorted":
+        scores.sort(axis=1)
+    elif shape == "zeros":
+        scores[scores < 0.99] = 0
+    for k in {1, 2, 7, 8, 9, 30, n_labels}:
+        if k > n_labels:
+            continue
+        columns, best, at_kth = ranked(scores, k)
+        wanted = reference(scores, k)
+        np.testing.assert_array_equal(columns, wanted)
+        values = np.take_along_axis(scores, wanted, axis=1)
+        np.testing.assert_array_equal(best.view(dtype), values)
+        np.testing.assert_array_equal(at_kth, (scores == values[:, -1:]).sum(axis=1))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    data=st.data(),
+    n_labels=st.sampled_from([3, 129, 512, 700]),
+    k=st.integers(1, 16),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+def test_any_row_with_few_distinct_scores_ranks_as_a_stable_sort(data, n_labels, k, dtype):
+    levels = data.draw(hnp.arrays(np.int8, (2, n_labels), elements=st.integers(0, 5)))
+    scores = (levels / 5).astype(dtype)
+    k = min(k, n_labels)
+    np.testing.assert_array_equal(ranked(scores, k)[0], reference(scores, k))
+
+
+def test_a_tie_with_one_cell_far_to_the_left_is_found():
+    scores = np.zeros((1, 4000), np.float32)
+    scores[0, 3990:] = 0.5
+    scores[0, 3] = 0.5
+    assert ranked(scores, 3)[0].tolist() == [[3, 3990, 3991]]
+
+
+def test_only_the_rows_asked_for_are_ranked():
+    scores = np.random.default_rng(0).random((10, 600), dtype=np.float32)
+    rows = np.array([7, 2])
+    columns, _, _ = rank_keys(scores.view(np.uint32), rows, 5)
+    np.testing.assert_array_equal(columns, reference(scores[rows], 5))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import LIMITS, UNSIGNED, keys_of, largest_key, scores_of
-from oddslip.kernels.placing import fill_buckets, place_cells
+from oddslip.kernels.placing import COUNT, GAPS, LARGEST, fill_buckets, place_cells
 from oddslip.kernels.pooling import count_pairs, group_keys, pool_labels
 from oddslip.panels import Kind, Panel
 
@@ -31,6 +31,21 @@ class DistinctKeys(NamedTuple):
     indptr: Ints
     keys: NDArray[Any]
     counts: Ints
+
+    def among(self, others: DistinctKeys) -> DistinctKeys:
+        """These counts at the keys of ``others``, which hold all of these and maybe more."""
+        counts = np.zeros(others.keys.size, np.int64)
+        for label in range(self.indptr.size - 1):
+            start, stop = others.indptr[label : label + 2]
+            keys = self.keys[self.indptr[label] : self.indptr[label + 1]]
+            places = start + np.searchsorted(others.keys[start:stop], keys)
+            if keys.size and (places[-1] == stop or (others.keys[places] != keys).any()):
+                raise InvalidInput(
+                    "the keys to count among must hold those of all positives, got a positive of "
+                    f"label {label} that they lack. Collect them from all rows first."
+                )
+            counts[places] = self.counts[self.indptr[label] : self.indptr[label + 1]]
+        return others._replace(counts=counts)
 
 
 class PositiveKeys:
@@ -90,19 +105,22 @@ class PositiveKeys:
 class _Buckets(NamedTuple):
     """Look-up tables over the bits of keys; see `fill_buckets`."""
 
+    low: int
+    high: int
     indptr: Ints
     entries: NDArray[np.uint32]
     shifts: NDArray[np.uint64]
     steps: NDArray[np.uint64]
 
 
-def _make_buckets(distinct: DistinctKeys) -> _Buckets:
+def _make_buckets(distinct: DistinctKeys, kind: Kind) -> _Buckets:
     """About eight buckets per key, fewer where they would outgrow a core's cache."""
     n_keys = np.diff(distinct.indptr)
     alive = np.flatnonzero(n_keys)
     spans = np.zeros(n_keys.size, np.uint64)
-    ends = distinct.indptr[alive + 1] - 1
-    spans[alive] = distinct.keys[ends] - distinct.keys[distinct.indptr[alive]]
+    low, high = GAPS[distinct.keys.dtype, kind]
+    squeezed = distinct.keys - np.clip(distinct.keys, low, high)  # up to a constant that cancels
+    spans[alive] = squeezed[distinct.indptr[alive + 1] - 1] - squeezed[distinct.indptr[alive]]
     wanted = [max((2 * m).bit_length(), min((8 * m).bit_length(), 15)) for m in n_keys.tolist()]
     excess = [s.bit_length() - w for s, w in zip(spans.tolist(), wanted, strict=True)]
     shifts = np.maximum(excess, 0).astype(np.uint64)
@@ -110,8 +128,8 @@ def _make_buckets(distinct: DistinctKeys) -> _Buckets:
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     entries = np.empty(int(indptr[-1]), np.uint32)
     steps = np.empty(n_keys.size, np.uint64)
-    fill_buckets(distinct.indptr, distinct.keys, indptr, shifts, entries, steps)
-    return _Buckets(indptr, entries, shifts, steps)
+    fill_buckets(distinct.indptr, distinct.keys, low, high, indptr, shifts, entries, steps)
+    return _Buckets(low, high, indptr, entries, shifts, steps)
 
 
 class IntervalCounts:
@@ -126,6 +144,8 @@ class IntervalCounts:
         As in the first pass.
     """
 
+    ROOM = 2**32 - 1  # cells that float32's slots, two 32-bit numbers each, can surely count
+
     def __init__(
         self,
         distinct: DistinctKeys,
@@ -135,11 +155,12 @@ class IntervalCounts:
         _buckets: _Buckets | None = None,
     ) -> None:
         self.distinct, self.kind, self.pooled = distinct, kind, pooled
-        self._buckets = _buckets or _make_buckets(distinct)
+        self._buckets = _buckets or _make_buckets(distinct, kind)
         n_labels = distinct.indptr.size - 1
         n_slots = 2 * distinct.keys.size + n_labels
-        self._counts = np.zeros(n_slots, np.int64)
-        self._largest = np.zeros(n_slots, distinct.keys.dtype)
+        self._slots = np.zeros((n_slots, 2), distinct.keys.dtype)
+        self._kept: Ints | None = None
+        self._unkept = 0
         limit = LIMITS[distinct.keys.dtype, kind]
         self._lowest = np.full(n_labels, limit, distinct.keys.dtype)
         self._n_rows = self._n_cells = 0
@@ -154,23 +175,40 @@ class IntervalCounts:
         if largest_key(keys) > panel.limit:
             keys = panel.mended().keys()
         n_columns = panel.n_labels
+        n_cells = panel.n_rows * (n_columns if self.pooled else 1)
+        self._make_room(n_cells)
         place_cells(
             keys,
             np.zeros(n_columns, np.int64) if self.pooled else np.arange(n_columns),
             self.distinct.indptr,
             self.distinct.keys,
             *self._buckets,
-            self._counts,
-            self._largest,
+            self._slots,
             self._lowest,
         )
         self._n_rows += panel.n_rows
-        self._n_cells += panel.n_rows * (n_columns if self.pooled else 1)
+        self._n_cells += n_cells
+
+    def _make_room(self, n_cells: int) -> None:
+        """Move the counts to wider numbers before so many more cells might overflow them."""
+        if self._unkept + n_cells > self.ROOM:
+            self._kept = self._counts()
+            self._slots[:, COUNT] = 0
+            self._unkept = 0
+        self._unkept += n_cells
+
+    def _counts(self) -> Ints:
+        recent = self._slots[:, COUNT].astype(np.int64)
+        return recent if self._kept is None else recent + self._kept
 
     def merge(self, other: Self) -> None:
         """Take over what another tally has counted."""
-        self._counts += other._counts
-        np.maximum(self._largest, other._largest, out=self._largest)
+        self._make_room(other._unkept)
+        self._slots[:, COUNT] += other._slots[:, COUNT]
+        if other._kept is not None:
+            self._kept = other._kept.copy() if self._kept is None else self._kept + other._kept
+        largest = self._slots[:, LARGEST]
+        np.maximum(largest, other._slots[:, LARGEST], out=largest)
         np.minimum(self._lowest, other._lowest, out=self._lowest)
         self._n_rows += other._n_rows
         self._n_cells += other._n_cells
@@ -179,15 +217,16 @@ class IntervalCounts:
         """Counts of the negatives: those of all cells less the positives' own."""
         indptr, keys, positives = self.distinct
         n_labels = indptr.size - 1
-        is_key = np.zeros(self._counts.size, np.bool_)
+        counts = self._counts()
+        is_key = np.zeros(counts.size, np.bool_)
         is_key[2 * np.arange(keys.size) + 1 + np.repeat(np.arange(n_labels), np.diff(indptr))] = 1
         return CellCounts(
             indptr=indptr,
             keys=keys,
             positives=positives,
-            negatives_at=self._counts[is_key] - positives,
-            negatives_between=self._counts[~is_key],
-            largest_between=self._largest[~is_key],
+            negatives_at=counts[is_key] - positives,
+            negatives_between=counts[~is_key],
+            largest_between=self._slots[~is_key, LARGEST],
             lowest=self._lowest.copy(),
             n_rows=self._n_rows,
             n_cells=self._n_cells,
@@ -321,7 +360,12 @@ class CellCounts:
         return indptr, scores, values[:n_knots].copy()
 
 
-def count_cells(source: Source, pooled: bool = False, threads: int | None = None) -> CellCounts:
+def count_cells(
+    source: Source,
+    pooled: bool = False,
+    threads: int | None = None,
+    among: DistinctKeys | None = None,
+) -> CellCounts:
     """Count the negatives of every label between its positives, in two passes over the source.
 
     Parameters
@@ -332,6 +376,9 @@ def count_cells(source: Source, pooled: bool = False, threads: int | None = None
         Treat the cells of all labels as those of one.
     threads : int, optional
         As many as there are cores unless told.
+    among : DistinctKeys, optional
+        Count among these keys, which may be more than the source's own. Folds counted among the
+        positives of all of them can be merged: see `CellCounts.merge`.
 
     Examples
     --------
@@ -348,5 +395,7 @@ def count_cells(source: Source, pooled: bool = False, threads: int | None = None
     """
     first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled)
     distinct = source.run(first, threads=threads, what="positives").result()
+    if among is not None:
+        distinct = distinct.among(among)
     second = IntervalCounts(distinct, source.kind, pooled=pooled)
     return source.run(second, threads=threads, what="cells").result()

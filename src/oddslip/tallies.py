@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
 from typing import Any, Protocol, Self, TypeVar
@@ -40,6 +40,7 @@ class Tally(Protocol):
 
 
 T = TypeVar("T", bound=Tally)
+R = TypeVar("R")
 
 
 def available_threads(threads: int | None = None) -> int:
@@ -53,40 +54,60 @@ def available_threads(threads: int | None = None) -> int:
     return threads
 
 
+def map_blocks(
+    blocks: Iterable[Panel],
+    function: Callable[[Panel], R],
+    *,
+    n_rows: int,
+    threads: int | None = None,
+    what: str = "rows",
+) -> Iterator[tuple[int, R]]:
+    """Yield (first row, ``function(block)``) in block order, computed on threads.
+
+    Kernels release the GIL. The error of the earliest bad block is the one that is raised,
+    whichever thread met one first.
+    """
+    threads = available_threads(threads)
+    with ThreadPoolExecutor(threads) as pool, progress_bar(what, n_rows) as advance:
+        pending: deque[tuple[Panel, Future[R]]] = deque()
+
+        def finish() -> tuple[int, R]:
+            panel, future = pending.popleft()
+            done = panel.first_row, future.result()
+            advance(panel.n_rows)
+            return done
+
+        try:
+            for panel in blocks:
+                pending.append((panel, pool.submit(function, panel)))
+                if len(pending) > 2 * threads:
+                    yield finish()
+            while pending:
+                yield finish()
+        finally:
+            for _, future in pending:
+                future.cancel()
+
+
 def run_tally(
     blocks: Iterable[Panel], tally: T, *, n_rows: int, threads: int | None = None, what: str = "rows"
 ) -> T:
-    """Feed every block to the tally, on threads, and return it. Kernels release the GIL.
-
-    The error of the earliest bad block is the one that is raised, whichever thread met one first.
-    """
+    """Feed every block to the tally, on threads, and return it."""
     threads = available_threads(threads)
     parts = [tally, *(tally.fresh() for _ in range(threads - 1))]
     idle: SimpleQueue[T] = SimpleQueue()
     for part in parts:
         idle.put(part)
 
-    def work(panel: Panel) -> int:
+    def add(panel: Panel) -> None:
         part = idle.get()
         try:
             part.add(panel)
         finally:
             idle.put(part)
-        return panel.n_rows
 
-    with ThreadPoolExecutor(threads) as pool, progress_bar(what, n_rows) as advance:
-        pending: deque[Future[int]] = deque()
-        try:
-            for panel in blocks:
-                pending.append(pool.submit(work, panel))
-                if len(pending) > 2 * threads:
-                    advance(pending.popleft().result())
-            while pending:
-                advance(pending.popleft().result())
-        except BaseException:
-            for future in pending:
-                future.cancel()
-            raise
+    for _ in map_blocks(blocks, add, n_rows=n_rows, threads=threads, what=what):
+        pass
     for part in parts[1:]:
         tally.merge(part)
     return tally

@@ -22,17 +22,17 @@ from oddslip.kernels.logistic_pieces import (
 )
 
 STRIP = 256
-NARROW = 32  # labels whose moments stay in the second cache level
 N_MOMENTS = 4  # per bin: count, and sums of the first three powers of the place in the bin
 N_AFFINE, N_BETA = 6, 10
 
-_FUSED = {"contract"}  # let a * b + c be one instruction; nothing else is relaxed
+# Let a * b + c be one instruction, nothing else relaxed; no branch for a division by zero.
+_PLAIN: dict[str, Any] = {"fastmath": {"contract"}, "error_model": "numpy"}
 
 
 @kernel(
     "void(const float32[:,::1], const int64[::1], const int32[::1], float64[:,::1])",
     "void(const float64[:,::1], const int64[::1], const int32[::1], float64[:,::1])",
-    fastmath=_FUSED,
+    **_PLAIN,
 )
 def range_rows(scores: Any, indptr: Any, indices: Any, found: Any) -> None:
     """Widen ``found``: lowest and highest score of the negatives, then of the positives.
@@ -55,7 +55,6 @@ def range_rows(scores: Any, indptr: Any, indices: Any, found: Any) -> None:
         for at in range(indptr[i], indptr[i + 1]):
             row[indices[at]] = found[1, indices[at]]
         for j in range(n_labels):
-            # A first row's positive still holds the empty range's infinity here.
             found[1, j] = max(found[1, j], row[j])
 
 
@@ -64,7 +63,7 @@ def range_rows(scores: Any, indptr: Any, indices: Any, found: Any) -> None:
     "float64[:,:,::1])",
     "void(const float64[:,::1], boolean, const float64[::1], const float64[::1], "
     "float64[:,:,::1])",
-    fastmath=_FUSED,
+    **_PLAIN,
 )
 def add_moments(scores: Any, probable: Any, low: Any, per_bin: Any, moments: Any) -> None:
     """Add every cell's log-odds to the moments of its bin, (labels, bins, N_MOMENTS).
@@ -72,28 +71,36 @@ def add_moments(scores: Any, probable: Any, low: Any, per_bin: Any, moments: Any
     Label j's bins start at ``low[j]`` and there are ``per_bin[j]`` of them to a unit. A cell's
     place runs from -1/2 to 1/2 across its bin.
     """
-    n, n_labels = scores.shape
-    last = np.int64(moments.shape[1] - 1)
-    bins = np.empty(NARROW, np.int64)
-    place = np.empty(NARROW, np.float64)
-    for first in range(0, n_labels, NARROW):
-        width = min(NARROW, n_labels - first)
-        for i in range(n):
+    n_labels, n_bins = moments.shape[:2]
+    top = n_bins - 0.5
+    flat = moments.reshape(moments.size)
+    strip = np.empty(3 * STRIP, np.float64)
+    cells = np.empty(STRIP, np.int64)
+    for first in range(0, n_labels, STRIP):
+        width = min(STRIP, n_labels - first)
+        for t in range(width):
+            strip[STRIP + t] = low[first + t]
+            strip[2 * STRIP + t] = per_bin[first + t]
+        part = flat[first * n_bins * N_MOMENTS :]
+        for i in range(scores.shape[0]):
+            row = scores[i, first : first + width]
             for t in range(width):
-                z = np.float64(scores[i, first + t])
-                if probable:
-                    z = log_odds_of(clip_of(z))
-                at = (z - low[first + t]) * per_bin[first + t]
-                b = min(max(np.int64(at), 0), last)
-                bins[t] = b
-                place[t] = at - b - 0.5
+                strip[t] = row[t]
+            if probable:
+                for t in range(width):
+                    strip[t] = log_odds_of(clip_of(strip[t]))
             for t in range(width):
-                u = place[t]
-                bin_moments = moments[first + t, bins[t]]
-                bin_moments[0] += 1.0
-                bin_moments[1] += u
-                bin_moments[2] += u * u
-                bin_moments[3] += u * u * u
+                at = (strip[t] - strip[STRIP + t]) * strip[2 * STRIP + t]
+                whole = np.floor(min(max(at, 0.0), top))
+                strip[t] = at - whole - 0.5
+                cells[t] = (np.int64(whole) + t * n_bins) * N_MOMENTS
+            for t in range(width):
+                cell = cells[t]
+                u = strip[t]
+                part[cell] += 1.0
+                part[cell + 1] += u
+                part[cell + 2] += u * u
+                part[cell + 3] += u * u * u
 
 
 @inlined
@@ -142,13 +149,33 @@ def _load(row, columns, first, width, whole, strip):  # type: ignore[no-untyped-
             strip[t] = row[columns[first + t]]
 
 
+@inlined
+def _lay(table, first, width, laid):  # type: ignore[no-untyped-def]
+    """Rows of a table end to end, STRIP apart.
+
+    Within one array of known spacing the compiler sees that rows do not overlap; for arrays of
+    their own it gives up and goes cell by cell.
+    """
+    for k in range(table.shape[0]):
+        for t in range(width):
+            laid[k * STRIP + t] = table[k, first + t]
+
+
+@inlined
+def _take_up(laid, first, width, table):  # type: ignore[no-untyped-def]
+    """Add what was laid out to the rows of the table."""
+    for k in range(table.shape[0]):
+        for t in range(width):
+            table[k, first + t] += laid[k * STRIP + t]
+
+
 _SUMS = "boolean, const int64[::1], const float64[:,::1], const float64[:,::1], float64[:,::1])"
 
 
 @kernel(
     "void(const float32[:,::1], " + _SUMS,
     "void(const float64[:,::1], " + _SUMS,
-    fastmath=_FUSED,
+    **_PLAIN,
 )
 def add_affine_sums(
     scores: Any, probable: Any, columns: Any, frame: Any, theta: Any, sums: Any
@@ -162,33 +189,37 @@ def add_affine_sums(
     n_columns = columns.shape[0]
     whole = n_columns == scores.shape[1]
     strip = np.empty(STRIP, np.float64)
+    given = np.empty(4 * STRIP, np.float64)
     for first in range(0, n_columns, STRIP):
         width = min(STRIP, n_columns - first)
+        _lay(frame, first, width, given)
+        _lay(theta, first, width, given[2 * STRIP :])
+        laid = np.zeros(N_AFFINE * STRIP, np.float64)
         for i in range(scores.shape[0]):
             _load(scores[i], columns, first, width, whole, strip)
             if probable:
                 for t in range(width):
                     strip[t] = log_odds_of(clip_of(strip[t]))
             for t in range(width):
-                j = first + t
-                u = (strip[t] - frame[0, j]) * frame[1, j]
-                logit = theta[0, j] + theta[1, j] * u
+                u = (strip[t] - given[t]) * given[STRIP + t]
+                logit = given[2 * STRIP + t] + given[3 * STRIP + t] * u
                 e = exp_of(max(-abs(logit), LOWEST))
                 q = e / (1.0 + e)  # the smaller of p and 1 - p
                 high = logit >= 0.0
                 w = q * (1.0 - q)
-                sums[0, j] += 1.0 if high else 0.0
-                sums[1, j] += -q if high else q
-                sums[2, j] += (1.0 - q if high else q) * u
-                sums[3, j] += w
-                sums[4, j] += w * u
-                sums[5, j] += w * u * u
+                laid[t] += 1.0 if high else 0.0
+                laid[STRIP + t] += -q if high else q
+                laid[2 * STRIP + t] += (1.0 - q if high else q) * u
+                laid[3 * STRIP + t] += w
+                laid[4 * STRIP + t] += w * u
+                laid[5 * STRIP + t] += w * u * u
+        _take_up(laid, first, width, sums)
 
 
 @kernel(
     "void(const float32[:,::1], " + _SUMS,
     "void(const float64[:,::1], " + _SUMS,
-    fastmath=_FUSED,
+    **_PLAIN,
 )
 def add_beta_sums(
     scores: Any, probable: Any, columns: Any, frame: Any, theta: Any, sums: Any
@@ -200,35 +231,38 @@ def add_beta_sums(
     """
     n_columns = columns.shape[0]
     whole = n_columns == scores.shape[1]
-    strip = np.empty(STRIP, np.float64)
-    other = np.empty(STRIP, np.float64)
+    strip = np.empty(2 * STRIP, np.float64)
+    given = np.empty(7 * STRIP, np.float64)
     for first in range(0, n_columns, STRIP):
         width = min(STRIP, n_columns - first)
+        _lay(frame, first, width, given)
+        _lay(theta, first, width, given[4 * STRIP :])
+        laid = np.zeros(N_BETA * STRIP, np.float64)
         for i in range(scores.shape[0]):
             _load(scores[i], columns, first, width, whole, strip)
             if probable:
                 for t in range(width):
-                    strip[t], other[t] = _features(strip[t], True)
+                    strip[t], strip[STRIP + t] = _features(strip[t], True)
             else:
                 for t in range(width):
-                    strip[t], other[t] = _features(strip[t], False)
+                    strip[t], strip[STRIP + t] = _features(strip[t], False)
             for t in range(width):
-                j = first + t
-                u = (strip[t] - frame[0, j]) * frame[1, j]
-                v = (other[t] - frame[2, j]) * frame[3, j]
-                logit = theta[0, j] + theta[1, j] * u + theta[2, j] * v
+                u = (strip[t] - given[t]) * given[STRIP + t]
+                v = (strip[STRIP + t] - given[2 * STRIP + t]) * given[3 * STRIP + t]
+                logit = given[4 * STRIP + t] + given[5 * STRIP + t] * u + given[6 * STRIP + t] * v
                 e = exp_of(max(-abs(logit), LOWEST))
                 q = e / (1.0 + e)
                 high = logit >= 0.0
                 p = 1.0 - q if high else q
                 w = q * (1.0 - q)
-                sums[0, j] += 1.0 if high else 0.0
-                sums[1, j] += -q if high else q
-                sums[2, j] += p * u
-                sums[3, j] += p * v
-                sums[4, j] += w
-                sums[5, j] += w * u
-                sums[6, j] += w * v
-                sums[7, j] += w * u * u
-                sums[8, j] += w * u * v
-                sums[9, j] += w * v * v
+                laid[t] += 1.0 if high else 0.0
+                laid[STRIP + t] += -q if high else q
+                laid[2 * STRIP + t] += p * u
+                laid[3 * STRIP + t] += p * v
+                laid[4 * STRIP + t] += w
+                laid[5 * STRIP + t] += w * u
+                laid[6 * STRIP + t] += w * v
+                laid[7 * STRIP + t] += w * u * u
+                laid[8 * STRIP + t] += w * u * v
+                laid[9 * STRIP + t] += w * v * v
+        _take_up(laid, first, width, sums)

@@ -27,8 +27,8 @@ CLIP = 1e-12  # probabilities are kept this far from 0 and 1 before their log-od
 ROOF = 1.0 - CLIP
 LOWEST = -np.finfo(np.float64).max  # labels that are not excluded stay above -inf
 
-STRIP = 64
-TILE = 128
+STRIP = 16
+TILE = 256
 PITCH = TILE + 8  # columns of a strip start in different sets of the cache
 
 
@@ -104,15 +104,38 @@ def interpolate(score, knot):  # type: ignore[no-untyped-def]
 
 @inlined
 def _turn(scores, start, stop, column, width, low, high, strip):  # type: ignore[no-untyped-def]
-    """Copy a strip so that each column lies in one piece; tell whether every cell is valid."""
-    valid = True
-    for i in range(start, stop):
-        row = scores[i]
-        for w in range(width):
-            score = row[column + w]
-            valid &= (score >= low) & (score <= high)
-            strip[w, i - start] = np.float64(score) + 0.0  # -0.0 is 0.0
-    return valid
+    """Copy a strip so that each column lies in one piece; count the cells that are not valid."""
+    wrong = 0
+    # A width known to the compiler is unrolled; an unknown one becomes slow scattered stores.
+    if width == STRIP:
+        for i in range(start, stop):
+            row = scores[i]
+            for w in range(STRIP):
+                strip[w, i - start] = row[column + w]
+    else:
+        for i in range(start, stop):
+            for w in range(width):
+                strip[w, i - start] = scores[i, column + w]
+    for w in range(width):
+        cells = strip[w]
+        for i in range(stop - start):
+            wrong += 0 if (cells[i] >= low) & (cells[i] <= high) else 1
+            cells[i] += 0.0  # -0.0 is 0.0
+    return wrong
+
+
+@inlined
+def _turn_back(turned, start, stop, column, width, mapped):  # type: ignore[no-untyped-def]
+    """Write a strip to its columns."""
+    if width == STRIP:
+        for i in range(start, stop):
+            row = mapped[i]
+            for w in range(STRIP):
+                row[column + w] = turned[w, i - start]
+    else:
+        for i in range(start, stop):
+            for w in range(width):
+                mapped[i, column + w] = turned[w, i - start]
 
 
 @inlined
@@ -148,7 +171,7 @@ _MAPS = (
     "const int8[::1], const float64[::1], const float64[::1], const float64[::1], "
     "const int64[::1], const int64[::1], const float64[::1], const float64[:,::1], int64, int64"
 )
-_MAPPING = "boolean(const {score}[:,::1], " + _MAPS + ", float64, float64, int64, {out}[:,::1])"
+_MAPPING = "int64(const {score}[:,::1], " + _MAPS + ", float64, float64, int64, {out}[:,::1])"
 
 
 @kernel(
@@ -174,7 +197,7 @@ def map_cells(
     to_probability: Any,
     mapped: Any,
 ) -> Any:
-    """Fill ``mapped`` with values or probabilities; returns whether all cells are in [low, high].
+    """Fill ``mapped`` with values or probabilities; returns how many cells are not in [low, high].
 
     ``a`` of a constant is what is to be written. An excluded label has value -inf and
     probability 0.
@@ -183,13 +206,13 @@ def map_cells(
     strip = np.empty((STRIP, PITCH), np.float64)
     turned = np.empty((STRIP, PITCH), np.float64)
     places = np.empty(TILE, np.int64)
-    valid = True
+    wrong = 0
     for first in range(0, n_rows, TILE):
         last = min(first + TILE, n_rows)
         n = last - first
         for column in range(0, n_labels, STRIP):
             width = min(STRIP, n_labels - column)
-            valid &= _turn(scores, first, last, column, width, low, high, strip)
+            wrong += _turn(scores, first, last, column, width, low, high, strip)
             for w in range(width):
                 label = column + w
                 cells = strip[w]
@@ -203,8 +226,5 @@ def map_cells(
                     if to_probability:
                         value = _finish(kind, cells[i], value, margin, odds)
                     out[i] = value
-            for i in range(first, last):
-                row = mapped[i]
-                for w in range(width):
-                    row[column + w] = turned[w, i - first]
-    return valid
+            _turn_back(turned, first, last, column, width, mapped)
+    return wrong

@@ -17,11 +17,28 @@ from typing import Any
 import numpy as np
 
 from oddslip.kernels.compiling import inlined, kernel
+from oddslip.kernels.keys import UNSIGNED, keys_of
 
 COUNT, LARGEST = 0, 1  # what a slot holds
 STRIP = 16
 TILE = 2048
 PAD = 16  # columns of a strip a power of two apart would share one set of the cache
+
+# Most bits of margins tell apart numbers near 0, where few margins lie. So all keys from ``low``
+# to ``high`` share a bucket. Probabilities crowd near 0 and keep all their buckets.
+GAPS: dict[tuple[np.dtype[Any], str], tuple[int, int]] = {
+    (UNSIGNED[np.dtype(dtype)], kind): tuple(
+        keys_of(np.array([[-end, end]], dtype), "margin")[0].tolist() if end else (0, 0)
+    )
+    for dtype in (np.float32, np.float64)
+    for kind, end in (("probability", 0), ("margin", 2**-6))
+}
+
+
+@inlined
+def _squeeze(key, low, high):  # type: ignore[no-untyped-def]
+    """The key without the gap: order is kept, all keys from ``low`` to ``high`` become equal."""
+    return np.uint64(key) - min(max(np.uint64(key), low), high) + low
 
 
 @inlined
@@ -82,10 +99,11 @@ def _sift(cells, n, first, last, inner):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _look_up(inner, n, first, shift, gap, buckets, start, found, crowded):  # type: ignore[no-untyped-def]
+def _look_up(inner, n, first, shift, low, high, buckets, start, found, crowded):  # type: ignore[no-untyped-def]
     """The bucket entry of every cell, and which cells' buckets hold a key."""
+    origin = _squeeze(first, low, high)
     for i in range(n):
-        found[i] = buckets[start + (np.uint64(inner[i] - first) >> shift)]
+        found[i] = buckets[start + ((_squeeze(inner[i], low, high) - origin) >> shift)]
     n_crowded = 0
     for i in range(n):
         crowded[n_crowded] = i
@@ -121,26 +139,34 @@ def _tally(inner, found, n, slots, label):  # type: ignore[no-untyped-def]
 
 
 _FILLING = (
-    "void(const int64[::1], const {key}[::1], const int64[::1], const uint64[::1], "
-    "uint32[::1], uint64[::1])"
+    "void(const int64[::1], const {key}[::1], uint64, uint64, const int64[::1], "
+    "const uint64[::1], uint32[::1], uint64[::1])"
 )
 
 
 @kernel(_FILLING.format(key="uint32"), _FILLING.format(key="uint64"))
 def fill_buckets(
-    indptr: Any, u: Any, bucket_indptr: Any, shifts: Any, buckets: Any, steps: Any
+    indptr: Any,
+    u: Any,
+    low: Any,
+    high: Any,
+    bucket_indptr: Any,
+    shifts: Any,
+    buckets: Any,
+    steps: Any,
 ) -> None:
     """For each bucket of each label twice the place of its first key, plus 1 if it holds one.
 
     An empty bucket has the place of the next key. A key's bucket is its distance from the label's
-    first key, shifted. ``steps`` says how many halvings find a key in the fullest bucket.
+    first key, without the gap, shifted. ``steps`` says how many halvings find a key in the
+    fullest bucket.
     """
     for label in range(indptr.shape[0] - 1):
         filled = bucket_indptr[label]
         fullest = 0
         held = 0
         for at in range(indptr[label], indptr[label + 1]):
-            distance = np.uint64(u[at] - u[indptr[label]])
+            distance = _squeeze(u[at], low, high) - _squeeze(u[indptr[label]], low, high)
             bucket = bucket_indptr[label] + np.int64(distance >> shifts[label])
             held = 1 if bucket >= filled else held + 1
             fullest = max(fullest, held)
@@ -154,7 +180,7 @@ def fill_buckets(
 
 _PLACING = (
     "void(const {key}[:,::1], const int64[::1], const int64[::1], const {key}[::1], "
-    "const int64[::1], const uint32[::1], const uint64[::1], const uint64[::1], "
+    "uint64, uint64, const int64[::1], const uint32[::1], const uint64[::1], const uint64[::1], "
     "{key}[:,::1], {key}[::1])"
 )
 
@@ -165,6 +191,8 @@ def place_cells(
     label_of: Any,
     indptr: Any,
     u: Any,
+    low: Any,
+    high: Any,
     bucket_indptr: Any,
     buckets: Any,
     shifts: Any,
@@ -196,13 +224,22 @@ def place_cells(
                 last = u[u_last]
                 bottom = 2 * indptr[label] + label
                 top = 2 * indptr[label + 1] + label
-                outside, low = _sweep(cells, n, first, last, slots, bottom, top)
-                lowest[label] = min(lowest[label], low)
+                outside, low_cell = _sweep(cells, n, first, last, slots, bottom, top)
+                lowest[label] = min(lowest[label], low_cell)
                 if outside == n:
                     continue
                 n_inner = _sift(cells, n, first, last, inner)
-                bucket = np.uint64(bucket_indptr[label])
-                shift = shifts[label]
-                n_crowded = _look_up(inner, n_inner, first, shift, buckets, bucket, found, crowded)
+                n_crowded = _look_up(
+                    inner,
+                    n_inner,
+                    first,
+                    shifts[label],
+                    low,
+                    high,
+                    buckets,
+                    np.uint64(bucket_indptr[label]),
+                    found,
+                    crowded,
+                )
                 _search(inner, crowded, n_crowded, u, u_last, steps[label], found)
                 _tally(inner, found, n_inner, slots, np.uint64(label))

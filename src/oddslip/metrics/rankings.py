@@ -100,30 +100,6 @@ class RankingTally:
         )
 
 
-class TopKTally:
-    """The top K of every row, labels or not."""
-
-    def __init__(self, k: int) -> None:
-        self.k = k
-        self.parts: list[tuple[int, NDArray[np.int32]]] = []
-
-    def fresh(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(self.k)
-
-    def add(self, panel: Panel) -> None:
-        """Rank one block."""
-        self.parts.append((panel.first_row, rank_panel(panel, self.k)))
-
-    def merge(self, other: Self) -> None:
-        """Take over another tally's rows."""
-        self.parts += other.parts
-
-    def result(self) -> NDArray[np.int32]:
-        """Label indices, shape (rows, k)."""
-        return np.concatenate([columns for _, columns in sorted(self.parts, key=lambda p: p[0])])
-
-
 def rank_keys(
     keys: NDArray[Any], rows: NDArray[np.int64], k: int
 ) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int64]]:
@@ -175,6 +151,10 @@ def rank(
            [0, 1]], dtype=int32)
     """
     source = open_source(scores, kind=kind, label_names=label_names)
-    return source.run(
-        TopKTally(check_k(k, source.n_labels)), threads=threads, what="ranking rows"
-    ).result()
+    k = check_k(k, source.n_labels)
+    ranking = np.empty((source.n_rows, k), np.int32)
+    for first, columns in source.map(
+        lambda panel: rank_panel(panel, k), threads=threads, what="ranking rows"
+    ):
+        ranking[first : first + len(columns)] = columns
+    return ranking

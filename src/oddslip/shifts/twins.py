@@ -94,6 +94,7 @@ def _stream_median(arm: Source, twin: Source, kept_cells: int) -> NDArray[np.flo
 
     total = sum((known.sum(axis=0) for _, known in blocks()), np.zeros(arm.n_labels, np.int64))
     lower = _select(blocks, np.maximum(total - 1, 0) // 2, total, kept_cells)
+    lower[total == 0] = 0
     # The upper middle cell is the lower one again, or the next above it.
     reached = np.zeros_like(total)
     above = np.full_like(lower, TOP)

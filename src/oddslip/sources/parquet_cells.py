@@ -95,7 +95,10 @@ def id_cells(column: Any, first_row: int = 0) -> NDArray[Any]:
         )
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    try:
+        cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    except pa.ArrowException as error:
+        raise InvalidInput("row ids must be UTF-8 text, got other bytes. Repair them.") from error
     return cells
 
 

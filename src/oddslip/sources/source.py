@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from oddslip.labels import Positives
 from oddslip.panels import Kind, Panel
-from oddslip.tallies import Tally, run_tally
+from oddslip.tallies import Tally, map_blocks, run_tally
 
 T = TypeVar("T", bound=Tally)
+R = TypeVar("R")
 
 BLOCK_BYTES = 8 * 1024 * 1024
 
@@ -43,6 +44,12 @@ class Source(ABC):
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally and return it."""
         return run_tally(self.blocks(), tally, n_rows=self.n_rows, threads=threads, what=what)
+
+    def map(
+        self, function: Callable[[Panel], R], *, threads: int | None = None, what: str = "rows"
+    ) -> Iterator[tuple[int, R]]:
+        """Yield (first row, ``function(block)``) in row order, computed on threads."""
+        return map_blocks(self.blocks(), function, n_rows=self.n_rows, threads=threads, what=what)
 
 
 def block_rows(n_labels: int, itemsize: int) -> int:

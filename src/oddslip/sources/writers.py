@@ -49,6 +49,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def write_npy(path: Path, parts: Parts, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    """Write blocks of rows to an .npy file, in whatever order they come."""
     # Written by position rather than through a memory map: a full disk is then an error with a
     # message and not a bus error, and no written page counts as ours.
     rows = _Rows(shape)
@@ -70,6 +71,7 @@ def write_parquet(
     schema: Any,
     columns: Callable[..., list[Any]],
 ) -> None:
+    """Write blocks of rows to a Parquet file. Those that come early wait for their turn."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -86,7 +88,7 @@ def write_parquet(
         for first, arrays in parts:
             rows.take(first, arrays[0])
             waiting[first] = arrays
-            while following in waiting:  # blocks that came early wait for their turn
+            while following in waiting:
                 ready = waiting.pop(following)
                 if len(ready[0]):
                     batch = pa.record_batch(columns(following, *ready), schema=schema)
@@ -109,7 +111,8 @@ class _Rows:
             raise InvalidInput(
                 f"a block must fit into shape {self.shape}, got shape {cells.shape} at row {first}."
             )
-        self.ranges.append((first, first + len(cells)))
+        if len(cells):
+            self.ranges.append((first, first + len(cells)))
 
     def check_whole(self) -> None:
         """Refuse rows that came twice or not at all."""

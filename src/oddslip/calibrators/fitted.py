@@ -1,0 +1,153 @@
+"""`FittedRepair`: what a fitted calibrator leaves behind, ready to apply and to save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.dead_labels import LabelRecord
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.errors import InvalidInput
+from oddslip.panels import check_k
+from oddslip.results import as_frame, html_table, plain
+from oddslip.sources import Source, open_source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedRepair:
+    """The maps of all labels, the labels' names, and what was done to each label."""
+
+    maps: LabelMaps
+    label_names: tuple[str, ...] | None
+    record: LabelRecord
+    calibrator: str
+    parameters: dict[str, Any]
+    n_rows: int
+
+    def transform(
+        self, scores: Any, *, dtype: Any = None, threads: int | None = None
+    ) -> NDArray[Any]:
+        """Calibrated probabilities of all cells, in the type of the scores unless told."""
+        source, _ = self._open(scores)
+        out = np.empty((source.n_rows, source.n_labels), dtype or source.dtype)
+        for first, block in self.transform_blocks(source, dtype=dtype, threads=threads):
+            out[first : first + len(block)] = block
+        return out
+
+    def transform_blocks(
+        self, scores: Any, *, dtype: Any = None, threads: int | None = None
+    ) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield (first row, calibrated block) in row order, for panels larger than memory."""
+        source, maps = self._open(scores)
+        return source.map(
+            lambda panel: maps.transform_panel(panel, dtype), threads=threads, what="repairing rows"
+        )
+
+    def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
+        """Top K after calibration, in one pass, without building the repaired matrix."""
+        source, _ = self._open(scores)
+        out = np.empty((source.n_rows, check_k(k, source.n_labels)), np.int32)
+        for first, block in self.rank_blocks(source, k=k, threads=threads):
+            out[first : first + len(block)] = block
+        return out
+
+    def rank_blocks(
+        self, scores: Any, *, k: int, threads: int | None = None
+    ) -> Iterator[tuple[int, NDArray[np.int32]]]:
+        """Yield (first row, top K of the block) in row order."""
+        source, maps = self._open(scores)
+        k = check_k(k, source.n_labels)
+        return source.map(
+            lambda panel: maps.rank_panel(panel, k), threads=threads, what="ranking rows"
+        )
+
+    def save(self, path: Any) -> None:
+        """Save to one file, whole or not at all. `oddslip.load_repair` reads it."""
+        from oddslip.calibrators.saving import save_repair
+
+        save_repair(self, path)
+
+    def _open(self, scores: Any) -> tuple[Source, LabelMaps]:
+        """The source, and the maps in the order of its labels."""
+        from oddslip.panels import Panel
+
+        kind = None if isinstance(scores, Source | Panel) else self.maps.kind
+        source = open_source(scores, kind=kind)
+        if source.kind != self.maps.kind:
+            raise InvalidInput(
+                f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores."
+            )
+        order = align_labels(self.label_names, self.maps.n_labels, source)
+        return source, self.maps if order is None else self.maps.take(order)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was fitted and what was done to each label; built-in types only."""
+        return plain(  # type: ignore[no-any-return]
+            {
+                "schema": "oddslip.repair/1",
+                "calibrator": self.calibrator,
+                "parameters": self.parameters,
+                "kind": self.maps.kind,
+                "n_labels": self.maps.n_labels,
+                "n_rows": self.n_rows,
+                "n_dead": self.record.n_dead,
+                "prior_source": self.record.prior_source,
+                "labels": self._label_columns(),
+            }
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per label."""
+        return as_frame(self._label_columns())
+
+    def _label_columns(self) -> dict[str, Any]:
+        names = self.label_names or tuple(str(j) for j in range(self.maps.n_labels))
+        return {
+            "label": list(names),
+            "action": list(self.record.action),
+            "n_positives": self.record.n_positives,
+            "prior": self.record.prior,
+        }
+
+    def _repr_html_(self) -> str:
+        counts = {action: self.record.action.count(action) for action in self.record.action}
+        rows = [[action, f"{count:,}"] for action, count in counts.items()]
+        caption = f"{self.calibrator} fitted on {self.n_rows:,} rows, {self.maps.n_labels:,} labels"
+        return html_table(["what was done", "labels"], rows, caption)
+
+
+def align_labels(
+    names: tuple[str, ...] | None, n_labels: int, source: Source
+) -> NDArray[np.int64] | None:
+    """Where each label of the source stands among ours; None if they stand alike.
+
+    Labels are matched by name where both sides have names. Other labels are refused: a repair
+    applied to the wrong column would be wrong in silence.
+    """
+    if names is not None and source.label_names is not None:
+        if names == source.label_names:
+            return None
+        place = {name: at for at, name in enumerate(names)}
+        strangers = [name for name in source.label_names if name not in place]
+        missing = set(names) - set(source.label_names)
+        if strangers or missing:
+            what = (
+                f"got the unknown label {strangers[0]!r}"
+                if strangers
+                else f"{min(missing)!r} is missing"
+            )
+            raise InvalidInput(
+                f"scores must have the labels this repair was fitted on, but {what}. "
+                "Fit a repair on these labels."
+            )
+        return np.array([place[name] for name in source.label_names], np.int64)
+    if n_labels != source.n_labels:
+        raise InvalidInput(
+            f"scores must have the {n_labels:,} labels this repair was fitted on, "
+            f"got {source.n_labels:,}."
+        )
+    return None

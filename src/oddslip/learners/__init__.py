@@ -1,0 +1,27 @@
+"""One-vs-rest training with a weight per label: LightGBM, XGBoost, logistic regression, MLP.
+
+Learners make panels of margins; matched pairs make two. May import panels and sources.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from oddslip.learners.one_vs_rest import OneVsRest
+    from oddslip.learners.pairs import MatchedPair, sweep_caps
+    from oddslip.learners.scorings import score_to_file
+
+_HOMES = {
+    "MatchedPair": "oddslip.learners.pairs",
+    "OneVsRest": "oddslip.learners.one_vs_rest",
+    "score_to_file": "oddslip.learners.scorings",
+    "sweep_caps": "oddslip.learners.pairs",
+}
+
+__all__ = ["MatchedPair", "OneVsRest", "score_to_file", "sweep_caps"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'oddslip.learners' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,76 @@
+"""Within-label AUC: how well a label's scores order its own rows.
+
+A weight that only shifts a label's odds leaves it unchanged. A drop says that the label's scores
+have lost order, which no monotone map of the label brings back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.panels import Kind
+from oddslip.sources import open_source
+
+
+def auc_per_label(
+    scores: Any,
+    labels: Any = None,
+    *,
+    kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    """Area under the ROC curve of every label, over the rows. Higher is better.
+
+    It is the chance that a row with the label scores above a row without it; equal scores count
+    one half. NaN where a label is true for no row or for every row.
+
+    Parameters
+    ----------
+    scores, labels : anything `open_source` takes
+        Of shape (n_rows, n_labels).
+    kind : {"probability", "margin"}, optional
+        "probability" unless said otherwise.
+    label_names : sequence of str, optional
+        Named in errors.
+    threads : int, optional
+        As many as there are cores unless told.
+
+    Examples
+    --------
+    >>> auc_per_label([[0.1, 0.5], [0.4, 0.5], [0.8, 0.5]], [[0, 0], [1, 0], [0, 0]])
+    array([0.5, nan])
+    """
+    from oddslip.counting import count_cells
+
+    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    return count_cells(source, threads=threads).auc()
+
+
+def mean_auc(
+    scores: Any,
+    labels: Any = None,
+    *,
+    kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
+    threads: int | None = None,
+) -> float:
+    """Mean of `auc_per_label` over the labels where it is defined; NaN if there is none.
+
+    Parameters
+    ----------
+    scores, labels, kind, label_names, threads
+        As for `auc_per_label`.
+
+    Examples
+    --------
+    >>> mean_auc([[0.1, 0.5], [0.4, 0.5], [0.8, 0.5]], [[0, 0], [1, 0], [0, 0]])
+    0.5
+    """
+    areas = auc_per_label(scores, labels, kind=kind, label_names=label_names, threads=threads)
+    defined = areas[~np.isnan(areas)]
+    return float(defined.mean()) if defined.size else float("nan")

@@ -1,0 +1,131 @@
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.sources import open_source
+
+SCORES = np.random.default_rng(0).random((9, 4)).astype(np.float32)
+
+
+def refused(path, **options):
+    with pytest.raises(UnreadableFile) as caught:
+        open_source(path, **options)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_an_npy_file_is_mapped_and_not_read(tmp_path):
+    np.save(tmp_path / "s.npy", SCORES)
+    scores = open_source(tmp_path / "s.npy").panel.scores
+    assert isinstance(scores, np.memmap)
+    assert not scores.flags.writeable
+
+
+def test_a_stored_npz_file_is_mapped_and_not_read(tmp_path):
+    np.savez(tmp_path / "s.npz", p=SCORES)
+    scores = open_source(tmp_path / "s.npz").panel.scores
+    assert isinstance(scores, np.memmap)
+    assert not scores.flags.writeable
+    assert np.array_equal(scores, SCORES)
+
+
+def test_the_array_of_an_npz_may_lie_behind_another_member(tmp_path):
+    with zipfile.ZipFile(tmp_path / "s.npz", "w") as archive:
+        archive.writestr("about.txt", "odd" * 37)
+        np.save(tmp_path / "s.npy", np.asfortranarray(SCORES))
+        archive.write(tmp_path / "s.npy", "scores.npy")
+    assert np.array_equal(open_source(tmp_path / "s.npz").panel.scores, SCORES)
+
+
+def test_an_npz_must_hold_one_array(tmp_path):
+    np.savez(tmp_path / "s.npz", p=SCORES, q=SCORES)
+    assert "exactly one array, got 2 (p, q)" in refused(tmp_path / "s.npz")
+    with zipfile.ZipFile(tmp_path / "s.npz", "w") as archive:
+        archive.writestr("about.txt", "odd")
+    assert "got 0" in refused(tmp_path / "s.npz")
+
+
+@pytest.mark.parametrize("name", ["s.npy", "s.npz", "packed.npz"])
+def test_python_objects_are_never_loaded(tmp_path, name):
+    save = {"s.npy": np.save, "s.npz": np.savez, "packed.npz": np.savez_compressed}[name]
+    save(tmp_path / name, np.array([[{}, []]], dtype=object))
+    assert "Python objects, which are never loaded" in refused(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["s.npy", "s.npz", "packed.npz"])
+def test_a_file_cut_short_anywhere_is_refused_in_one_line(tmp_path, name):
+    save = {"s.npy": np.save, "s.npz": np.savez, "packed.npz": np.savez_compressed}[name]
+    save(tmp_path / name, SCORES)
+    whole = (tmp_path / name).read_bytes()
+    for size in range(0, len(whole), 7):
+        (tmp_path / name).write_bytes(whole[:size])
+        refused(tmp_path / name)
+
+
+def test_damaged_cells_of_a_packed_npz_are_refused(tmp_path):
+    np.savez_compressed(tmp_path / "s.npz", np.random.default_rng(0).random((200, 9)))
+    whole = bytearray((tmp_path / "s.npz").read_bytes())
+    for at in range(60, len(whole) - 200, 501):
+        damaged = whole.copy()
+        damaged[at : at + 9] = b"\xff" * 9
+        (tmp_path / "s.npz").write_bytes(damaged)
+        refused(tmp_path / "s.npz")
+
+
+def test_foreign_and_missing_files_are_refused(tmp_path):
+    for name in ("text.npy", "text.npz"):
+        (tmp_path / name).write_text("no array in here")
+        refused(tmp_path / name)
+        assert "does not exist" in refused(tmp_path / name.replace("text", "none"))
+    (tmp_path / "s.csv").write_text("a,b")
+    assert "must end in .npy, .npz or .parquet, got '.csv'" in refused(tmp_path / "s.csv")
+    assert "does not exist" in refused(tmp_path / "none")
+
+
+def test_an_archive_under_the_name_of_an_array_is_refused(tmp_path):
+    with (tmp_path / "s.npy").open("wb") as file:
+        np.savez(file, SCORES)
+    assert "Rename it to .npz" in refused(tmp_path / "s.npy")
+    (tmp_path / "s.npy").write_bytes((tmp_path / "s.npy").read_bytes()[:60])
+    refused(tmp_path / "s.npy")
+
+
+def test_scores_must_be_a_table(tmp_path):
+    np.save(tmp_path / "s.npy", SCORES.ravel())
+    with pytest.raises(InvalidInput, match=r"got shape \(36,\)"):
+        open_source(tmp_path / "s.npy")
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])
+@pytest.mark.parametrize("compressed", [True, False])
+def test_sparse_labels_may_be_saved_by_scipy(tmp_path, form, compressed):
+    truths = SCORES > 0.6
+    sparse.save_npz(tmp_path / "y.npz", form(truths.astype(np.int8)), compressed=compressed)
+    found = open_source(SCORES, tmp_path / "y.npz").positives()
+    assert found.indices.tolist() == np.nonzero(truths)[1].tolist()
+    assert found.counts.tolist() == truths.sum(axis=1).tolist()
+
+
+def test_sparse_labels_that_lack_a_part_are_refused(tmp_path):
+    np.savez(tmp_path / "y.npz", indices=np.arange(3))
+    with pytest.raises(UnreadableFile, match=r"y\.npz"):
+        open_source(SCORES, tmp_path / "y.npz")
+    np.savez(tmp_path / "y.npz", indices=np.array([{}]), format=np.array("csr"))
+    with pytest.raises(UnreadableFile, match=r"y\.npz"):
+        open_source(SCORES, tmp_path / "y.npz")
+
+
+def test_a_sparse_label_that_is_not_0_or_1_is_named(tmp_path):
+    sparse.save_npz(tmp_path / "y.npz", sparse.csr_matrix([[0, 1], [0, 3]]))
+    with pytest.raises(InvalidInput, match="got 3 at row 1, label '1'"):
+        open_source(SCORES[:2, :2], tmp_path / "y.npz")
+
+
+def test_dense_labels_of_one_dimension_are_refused(tmp_path):
+    np.savez(tmp_path / "y.npz", np.zeros(9))
+    with pytest.raises(UnreadableFile, match=r"got shape \(9,\)"):
+        open_source(SCORES, tmp_path / "y.npz")

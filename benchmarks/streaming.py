@@ -25,7 +25,8 @@ best = [9e9, 9e9]
 for _ in range(int(sys.argv[3])):
     started = time.process_time(), time.perf_counter()
     evaluate(sys.argv[1], sys.argv[2], k=7, n_replicates=0)
-    best = [min(best[0], time.process_time() - started[0]), min(best[1], time.perf_counter() - started[1])]
+    spent = time.process_time() - started[0], time.perf_counter() - started[1]
+    best = [min(pair) for pair in zip(best, spent)]
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(json.dumps([*best, peak * 1024]))
 """
@@ -53,7 +54,9 @@ def write(n_rows: int) -> tuple[Path, Path]:
 
 def run() -> None:
     print(f"\nevaluate at K = 7 from a memory-mapped .npy, {N_LABELS:,} labels, float32")
-    print(f"  {'cells':>15} {'CPU s':>9} {'wall s':>9} {'CPU ns/cell':>12} {'peak above imports':>19}")
+    print(
+        f"  {'cells':>15} {'CPU s':>9} {'wall s':>9} {'CPU ns/cell':>12} {'peak above imports':>19}"
+    )
     for n_rows, repeats in ((250, 30), (2_500, 15), (25_000, 5), (250_000, 2)):
         scores, labels = write(n_rows)
         told = subprocess.run(

@@ -1,6 +1,7 @@
 """Counted cells against brute force, isotonic knots against scikit-learn, and the laws of both."""
 
 from dataclasses import fields, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -62,7 +63,7 @@ FAMILIES = {
 
 
 def make_panel(family, dtype, seed, n_rows=None):
-    """Scores, labels of prevalence one row, 0.03, 0.3, 1 and 0, and how to scale the scores."""
+    """Scores; labels true for one row, few, some, all and none; kind; how to scale the scores."""
     rng = np.random.default_rng(seed)
     n_rows = n_rows or int(rng.integers(1, 200))
     kind, power, draw = FAMILIES[family]
@@ -73,7 +74,7 @@ def make_panel(family, dtype, seed, n_rows=None):
     better = scores > np.median(scores)
     labels = rng.random((n_rows, 5)) < np.where(better, 1.7, 0.3) * [0, 0.03, 0.3, 2, 0]
     labels[:, 3] = True
-    labels[rng.integers(n_rows), 0] = True
+    labels[rng.integers(n_rows), :3] = True
     return scores, labels, kind, power
 
 
@@ -82,7 +83,7 @@ def split_knots(counts, power=0, **knobs):
     assert x.size == y.size == indptr[-1]
     assert indptr[0] == 0
     x = np.ldexp(x, power)
-    return [(x[a:b], y[a:b]) for a, b in zip(indptr[:-1], indptr[1:], strict=True)]
+    return [(x[a:b], y[a:b]) for a, b in pairwise(indptr)]
 
 
 def look_closer(x, rng):
@@ -109,7 +110,7 @@ def assert_same_counts(one, other):
 def tally_in_parts(panel, cuts, order, pooled=False):
     """The counts, with rows cut into blocks, each its own tally, merged in some order."""
     edges = [0, *sorted(cuts), panel.n_rows]
-    blocks = [panel.rows(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True) if a < b]
+    blocks = [panel.rows(a, b) for a, b in pairwise(edges) if a < b]
     blocks = [blocks[i] for i in np.argsort(order[: len(blocks)])]
 
     def run(tally):
@@ -142,7 +143,8 @@ def test_two_labels_of_very_different_prevalence_fit_side_by_side(family, dtype)
     rng = np.random.default_rng(5)
     kind, power, draw = FAMILIES[family]
     scores = draw(rng, (20_000, 2)).astype(dtype)
-    labels = rng.random((20_000, 2)) < [0.5, 2e-4]
+    labels = rng.random((20_000, 2)) < [0.5, 3e-4]
+    labels[0] = True
     knots = split_knots(count_cells(open_source(scores, labels, kind=kind)), power)
     for label in range(2):
         x = np.ldexp(scores[:, label].astype(np.float64), power)
@@ -308,7 +310,7 @@ def test_labels_with_too_few_positives_get_no_knots():
     assert [x.size > 0 for x, _ in split_knots(counts, minimum_positives=0)][4] is False
 
 
-@pytest.mark.parametrize("factor", [2**30, 2**40])
+@pytest.mark.parametrize("factor", [2**25, 2**33])
 def test_counts_of_any_size_give_the_same_fit_and_auc(factor):
     for seed in range(20):
         scores, labels, _, _ = make_panel("tied", np.float32, seed)

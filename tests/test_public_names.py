@@ -13,7 +13,9 @@ HEAVY = {
 
 def loaded_by(code):
     script = f"import sys\n{code}\nprint(*{{m.split('.')[0] for m in sys.modules}})"
-    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     return set(told.stdout.split())
 
 
@@ -23,12 +25,14 @@ def test_the_public_names_are_these():
         "Comparison",
         "Estimate",
         "Evaluation",
+        "FittedRepair",
         "InvalidInput",
         "MissingDependency",
         "OddslipError",
         "Panel",
         "UnreadableFile",
         "evaluate",
+        "load_repair",
         "open_source",
         "rank",
     ]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from oddslip.calibrators.fitted import FittedRepair
+    from oddslip.calibrators.saving import load_repair
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
     from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
     from oddslip.metrics.rankings import rank
@@ -22,12 +24,14 @@ _HOMES = {
     "Comparison": "oddslip.metrics.evaluations",
     "Estimate": "oddslip.metrics.evaluations",
     "Evaluation": "oddslip.metrics.evaluations",
+    "FittedRepair": "oddslip.calibrators.fitted",
     "InvalidInput": "oddslip.errors",
     "MissingDependency": "oddslip.errors",
     "OddslipError": "oddslip.errors",
     "Panel": "oddslip.panels",
     "UnreadableFile": "oddslip.errors",
     "evaluate": "oddslip.metrics.evaluations",
+    "load_repair": "oddslip.calibrators.saving",
     "open_source": "oddslip.sources",
     "rank": "oddslip.metrics.rankings",
 }
@@ -36,12 +40,14 @@ __all__ = [
     "Comparison",
     "Estimate",
     "Evaluation",
+    "FittedRepair",
     "InvalidInput",
     "MissingDependency",
     "OddslipError",
     "Panel",
     "UnreadableFile",
     "evaluate",
+    "load_repair",
     "open_source",
     "rank",
 ]

@@ -135,16 +135,14 @@ def as_labels(labels: Any, n_labels: int, name_of: NameOf = str) -> Labels:
         return labels
     if hasattr(labels, "tocsr"):
         return labels_from_sparse(labels, name_of)
-    if isinstance(labels, Sequence) and not isinstance(labels, str | bytes):
-        if labels and all(hasattr(row, "__len__") for row in labels):
-            widths = {len(row) for row in labels}
-            if widths != {n_labels}:
-                return labels_from_lists(labels, n_labels)
-            cells = np.asarray(labels)
-            # Rows of n_labels indices and rows of n_labels 0/1 cells look alike; 0/1 wins.
-            return DenseLabels(cells) if cells.max() <= 1 else labels_from_lists(labels, n_labels)
+    if _is_nested(labels):
+        if {len(row) for row in labels} != {n_labels}:
+            return labels_from_lists(labels, n_labels)
+        cells = np.asarray(labels)
+        # Rows of n_labels indices and rows of n_labels 0/1 cells look alike; 0/1 wins.
+        return DenseLabels(cells) if cells.max() <= 1 else labels_from_lists(labels, n_labels)
     array = np.asarray(labels)
-    if array.dtype == object and array.ndim == 1 and all(hasattr(row, "__len__") for row in array):
+    if array.dtype == object and array.ndim == 1 and _is_nested(list(array)):
         return labels_from_lists(list(array), n_labels)
     if array.ndim != 2:
         raise InvalidInput(
@@ -152,3 +150,10 @@ def as_labels(labels: Any, n_labels: int, name_of: NameOf = str) -> Labels:
             "Pass 0/1 cells, a scipy.sparse matrix, or a list of label indices per row."
         )
     return DenseLabels(array)
+
+
+def _is_nested(labels: Any) -> bool:
+    """Whether this is a sequence of sequences."""
+    if not isinstance(labels, Sequence) or isinstance(labels, str | bytes):
+        return False
+    return bool(labels) and all(hasattr(row, "__len__") for row in labels)

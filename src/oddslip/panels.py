@@ -237,7 +237,7 @@ def _as_scores(scores: Any) -> NDArray[Any]:
         raise InvalidInput(
             f"scores must be numbers, got dtype {array.dtype}. Convert them to float32 or float64."
         )
-    return array.astype(np.float32 if array.dtype.itemsize <= 2 else np.float64)
+    return np.asarray(array, np.float32 if array.dtype.itemsize <= 2 else np.float64)
 
 
 def _frame_names(table: Any) -> list[str] | None:

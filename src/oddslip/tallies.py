@@ -46,8 +46,10 @@ R = TypeVar("R")
 def available_threads(threads: int | None = None) -> int:
     """Threads to use: as told, else the cores this process may run on."""
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-            os.cpu_count() or 1
+        return (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else (os.cpu_count() or 1)
         )
     if threads < 1:
         raise InvalidInput(f"threads must be at least 1, got threads={threads}.")
@@ -90,7 +92,12 @@ def map_blocks(
 
 
 def run_tally(
-    blocks: Iterable[Panel], tally: T, *, n_rows: int, threads: int | None = None, what: str = "rows"
+    blocks: Iterable[Panel],
+    tally: T,
+    *,
+    n_rows: int,
+    threads: int | None = None,
+    what: str = "rows",
 ) -> T:
     """Feed every block to the tally, on threads, and return it."""
     threads = available_threads(threads)

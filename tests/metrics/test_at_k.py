@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from oddslip.metrics import (
     average_precision_at_k,
     hit_rate_at_k,
+    label_propensities,
     ndcg_at_k,
     precision_at_k,
-    label_propensities,
     psp_at_k,
     recall_at_k,
 )
@@ -139,12 +139,8 @@ def test_map_over_relevant_labels_is_that_of_ranx():
     import ranx
 
     scores, labels = random_panel(5, n_rows=50)
-    truth = {
-        str(i): {f"d{j}": 1 for j in np.flatnonzero(row)} for i, row in enumerate(labels)
-    }
-    run = {
-        str(i): {f"d{j}": float(v) for j, v in enumerate(row)} for i, row in enumerate(scores)
-    }
+    truth = {str(i): {f"d{j}": 1 for j in np.flatnonzero(row)} for i, row in enumerate(labels)}
+    run = {str(i): {f"d{j}": float(v) for j, v in enumerate(row)} for i, row in enumerate(scores)}
     theirs = ranx.evaluate(ranx.Qrels(truth), ranx.Run(run), "map@7")
     ours = average_precision_at_k(scores, labels, k=7, denominator="relevant")
     assert ours == pytest.approx(theirs, abs=1e-12)

@@ -1,5 +1,7 @@
 """Evaluation, its bootstrap, and that blocks, order and threads do not matter."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -25,7 +27,7 @@ def test_the_merge_of_any_split_in_any_order_equals_the_whole(cuts, random):
     whole = RankingTally(7, 40)
     whole.add(panel)
     edges = sorted({0, 600, *cuts})
-    blocks = [panel.rows(a, b) for a, b in zip(edges, edges[1:], strict=False)]
+    blocks = [panel.rows(a, b) for a, b in pairwise(edges)]
     random.shuffle(blocks)
     parts = [whole.fresh() for _ in range(3)]
     for block in blocks:

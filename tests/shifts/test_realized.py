@@ -140,10 +140,12 @@ def test_a_prior_of_zero_or_one_asks_for_an_infinite_shift():
     assert found.identified.tolist() == [False, False, True]
 
 
-def test_zero_scores_count_as_the_clip():
-    p = np.array([[0.0], [0.5]])
-    expected = solve(log_odds(p), [0.3])
-    assert_allclose(realized_shift(p, [0.3]).shift, expected, atol=1e-9)
+@pytest.mark.parametrize("end", [0.0, 1.0])
+def test_zeros_and_some_saturated_cells_count_as_the_clip(end):
+    # Half the cells are at the end, so at one of the priors only the clip makes the shift finite.
+    p = np.array([[end] * 2, [0.5] * 2], np.float32)
+    expected = solve(log_odds(p), [0.3, 0.7])
+    assert_allclose(realized_shift(p, [0.3, 0.7]).shift, expected, atol=1e-9)
 
 
 def test_the_answer_does_not_depend_on_blocks_or_threads(monkeypatch):

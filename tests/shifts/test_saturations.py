@@ -78,6 +78,9 @@ def test_float64_probabilities_saturate_where_float32_would_store_one():
     p = 1 - 2.0 ** -np.array([[24.0, 24.9, 25.0, 26.0, 50.0]])
     assert_array_equal(saturation(p, 1).n_saturated, (p.astype(np.float32) == 1)[0])
     assert saturation(p, 1).n_saturated.tolist() == [0, 0, 1, 1, 1]
+    below = np.nextafter(1 - 2.0**-25, 0)
+    assert np.float32(below) < 1
+    assert saturation([[below]], 1).n_saturated.tolist() == [0]
 
 
 def test_the_synthetic_pair_saturates_as_told():

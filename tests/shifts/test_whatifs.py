@@ -59,7 +59,7 @@ def test_saturated_and_zero_cells_rank_by_weight_at_the_clip():
 
 
 def test_common_weights_keep_cells_apart_that_the_clip_would_tie():
-    p = np.array([[1e-15, 2e-15, 1 - 1e-15, 1.0]])
+    p = np.array([[1e-20, 2e-20, 1 - 1e-15, 1.0]])
     found = what_if(p, [7.0] * 4, 4)
     assert found.ranking.tolist() == [[3, 2, 1, 0]]
     assert (found.mean_overlap, found.share_changed) == (4.0, 0.0)

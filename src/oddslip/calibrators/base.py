@@ -79,7 +79,10 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not keeps_raw.any() or keeps_raw.all():
             return
         risen = sum(
-            rows for _, rows in source.map(lambda panel: _count_risen(panel, self.fitted_.maps, keeps_raw))
+            rows
+            for _, rows in source.map(
+                lambda panel: _count_risen(panel, self.fitted_.maps, keeps_raw)
+            )
         )
         if risen:
             warnings.warn(
@@ -141,6 +144,6 @@ def _count_risen(panel: Any, maps: LabelMaps, dead: NDArray[np.bool_]) -> int:
 
     def above(values: NDArray[Any]) -> NDArray[np.int64]:
         top_dead = values[:, dead].max(axis=1, keepdims=True)
-        return (values[:, ~dead] > top_dead).sum(axis=1)
+        return np.asarray((values[:, ~dead] > top_dead).sum(axis=1))
 
     return int((above(after) < above(before)).sum())

@@ -56,7 +56,8 @@ def find_prior(
     smoothed by half a positive and half a negative, so that a dead label is rare but possible.
     """
     if prior is None:
-        return (n_positives + 0.5) / (n_rows + 1.0), "smoothed calibration prevalence"
+        smoothed = (n_positives.astype(np.float64) + 0.5) / (n_rows + 1.0)
+        return smoothed, "smoothed calibration prevalence"
     given = np.asarray(prior, np.float64)
     if given.shape != n_positives.shape:
         raise InvalidInput(

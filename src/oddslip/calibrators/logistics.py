@@ -79,7 +79,7 @@ class Platt(_Logistic):
     --------
     >>> scores = [[0.2], [0.4], [0.6], [0.8]]
     >>> Platt().fit_transform(scores, [[0], [1], [0], [1]]).round(2).ravel()
-    array([0.28, 0.43, 0.57, 0.72])
+    array([0.18, 0.39, 0.61, 0.82])
     """
 
     def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
@@ -102,7 +102,7 @@ class Temperature(_Logistic):
     --------
     >>> scores = [[0.2], [0.4], [0.6], [0.8]]
     >>> Temperature().fit_transform(scores, [[0], [1], [0], [1]]).round(2).ravel()
-    array([0.28, 0.43, 0.57, 0.72])
+    array([0.18, 0.39, 0.61, 0.82])
     """
 
     def __init__(
@@ -133,35 +133,35 @@ class Beta(_Logistic):
     --------
     >>> scores = [[0.1], [0.4], [0.6], [0.9]]
     >>> Beta().fit_transform(scores, [[0], [1], [0], [1]]).round(2).ravel()
-    array([0.23, 0.43, 0.57, 0.77])
+    array([0.11, 0.4 , 0.6 , 0.89])
     """
 
     def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
-        from oddslip.calibrators.logistic_fits import fit_beta
+        from oddslip.calibrators.logistic_fits import Status, fit_beta
         from oddslip.kernels.maps import BETA
 
         fit = fit_beta(source)
         record = self._record(*_fallbacks(fit))
         code = np.full(source.n_labels, BETA, np.int8)
         a, b = _single_class(fit, record, code, fit.a, fit.b)
-        c = np.where(fit.status == 2, 0.0, fit.c)
+        c = np.where(fit.status == Status.NO_NEGATIVE, 0.0, fit.c)
         return build_maps(source.kind, "log_odds", record, code=code, a=a, b=b, c=c), record
 
 
 def _fallbacks(fit: Any) -> tuple[Any, ...]:
     """What `_record` needs: counts, and the labels that did not get the map they asked for."""
-    from oddslip.calibrators.logistic_fits import FITTED
+    from oddslip.calibrators.logistic_fits import Status
 
-    return fit.n_positives, fit.n_rows, fit.status != FITTED, "fallback"
+    return fit.n_positives, fit.n_rows, fit.status != Status.FITTED, "fallback"
 
 
 def _single_class(
     fit: Any, record: LabelRecord, code: NDArray[np.int8], a: Any, b: Any
 ) -> tuple[Any, Any]:
     """A label without negatives among the calibration rows gets its prior as a constant."""
-    from oddslip.calibrators.logistic_fits import NO_NEGATIVE
+    from oddslip.calibrators.logistic_fits import Status
     from oddslip.kernels.maps import CONSTANT
 
-    alone = (fit.status == NO_NEGATIVE) & ~record.dead
+    alone = (fit.status == Status.NO_NEGATIVE) & ~record.dead
     code[alone] = CONSTANT
     return np.where(alone, record.prior, a), np.where(alone, 0.0, b)

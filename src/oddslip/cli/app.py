@@ -9,6 +9,7 @@ import typer
 
 from oddslip.cli.demos import demo
 from oddslip.cli.evaluations import evaluate, rank
+from oddslip.cli.repairs import apply, fit
 from oddslip.errors import OddslipError
 
 HELP = """Has a per-label class weight broken your top-K ranker? Find out, and repair it.
@@ -23,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, evaluate, rank):
+for command in (demo, evaluate, rank, fit, apply):
     app.command()(command)
 
 

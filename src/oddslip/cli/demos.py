@@ -35,6 +35,8 @@ def demo() -> None:
     )
     out.print(texts.rows_sentence(weighted))
     out.print(texts.ties_sentence(weighted, "the weighted model"))
-    out.print(f"\nThe weight costs {lost:.0%} of MAP@7. Each label alone is ranked as well as before;")
+    out.print(
+        f"\nThe weight costs {lost:.0%} of MAP@7. Each label alone is ranked as well as before;"
+    )
     out.print("what broke is the order between labels.")
     out.print("\nOn your own scores:  oddslip evaluate scores.npy labels.npz -k 7")

@@ -143,7 +143,7 @@ def rank(
             label_names=source.label_names,
             row_ids=source.row_ids(),
         )
-        return None
+        return
     ranking = oddslip.rank(source, k=k, threads=threads)
     row_ids = source.row_ids()
 
@@ -160,7 +160,7 @@ def rank(
         for row in range(len(ranking)):
             labels = named(row) if source.label_names else ranking[row].tolist()
             print(jsons.dumps({"row": row_name(row), "labels": labels}, ensure_ascii=False))
-        return None
+        return
     table = new_table("row", *(str(place + 1) for place in range(ranking.shape[1])))
     shown = min(10, len(ranking))
     for row in range(shown):
@@ -168,4 +168,4 @@ def rank(
     out = console()
     out.print(table)
     out.print(f"{shown} of {len(ranking):,} rows shown. Write all of them with -o ranked.parquet.")
-    return None
+    return

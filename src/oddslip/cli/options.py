@@ -54,3 +54,21 @@ def console() -> Any:
     from rich.console import Console
 
     return Console(highlight=False, markup=False, soft_wrap=False)
+
+
+def read_numbers(path: Path | None) -> Any:
+    """One number per label, from an .npy file or a text file with one number per line."""
+    if path is None:
+        return None
+    import numpy as np
+
+    from oddslip.errors import UnreadableFile
+
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        return np.loadtxt(path, ndmin=1)
+    except (OSError, ValueError, EOFError) as error:
+        raise UnreadableFile(
+            f"{path} cannot be read as one number per label (.npy, or text with one a line)."
+        ) from error

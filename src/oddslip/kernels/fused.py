@@ -25,9 +25,8 @@ from oddslip.kernels.compiling import inlined, kernel
 from oddslip.kernels.maps import (
     AFFINE,
     BETA,
-    CONSTANT,
-    EXCLUDED,
     KNOTS,
+    MAPS,
     interpolate,
     place_of,
     sigmoid,
@@ -159,10 +158,10 @@ def _any_above(row, cells, n_cells, limit):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _rank(
+def _rank(  # type: ignore[no-untyped-def]
     scores, cells, n_cells, k, ceiling, code, a, b, c, start, stop, x, knots,
     margin, odds, values, ranked, spare_values, spare_ranked,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """Evaluate some cells of a row and put the k best first; returns how many were evaluated.
 
     Cells come segment by segment. Once k cells have the largest value there is, those of the
@@ -190,12 +189,8 @@ def _rank(
     return n_cells
 
 
-_MAPS = (
-    "const int8[::1], const float64[::1], const float64[::1], const float64[::1], "
-    "const int64[::1], const int64[::1], const float64[::1], const float64[:,::1], int64, int64"
-)
 _RANKING = (
-    "int64(const {score}[:,::1], const {key}[:,::1], {key}, int64, " + _MAPS + ", "
+    "int64(const {score}[:,::1], const {key}[:,::1], {key}, int64, " + MAPS + ", "
     "const float64[::1], const {key}[:,::1], const int64[::1], const {key}[:,::1], int32[:,::1])"
 )
 
@@ -310,7 +305,7 @@ def _invert_beta(target, a, b, c):  # type: ignore[no-untyped-def]
     return z
 
 
-_INVERTING = "void(const float64[:,::1], " + _MAPS + ", float64, float64, float64[:,::1])"
+_INVERTING = "void(const float64[:,::1], " + MAPS + ", float64, float64, float64[:,::1])"
 
 
 @kernel(_INVERTING)

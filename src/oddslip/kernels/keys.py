@@ -63,11 +63,12 @@ def scores_of(keys: NDArray[Any], kind: Kind) -> NDArray[Any]:
     """The scores these keys stand for: the inverse of `keys_of`."""
     keys = np.ascontiguousarray(keys)
     wide = keys.dtype == np.uint64
-    unsigned, dtype = (np.uint64, np.float64) if wide else (np.uint32, np.float32)
+    unsigned: Any = np.uint64 if wide else np.uint32
+    dtype: Any = np.float64 if wide else np.float32
     if kind == "probability":
         return keys.view(dtype)
     sign = unsigned(0x8000000000000000 if wide else 0x80000000)
-    bits = keys + unsigned(0x0010000000000000 if wide else 0x00800000)
+    bits: NDArray[Any] = keys + unsigned(0x0010000000000000 if wide else 0x00800000)
     bits ^= np.where(bits & sign, sign, ~unsigned(0))
     return bits.view(dtype)
 
@@ -78,7 +79,7 @@ def _limit(dtype: Any, kind: Kind) -> int:
 
 
 LIMITS: dict[tuple[np.dtype[Any], str], int] = {
-    (np.dtype(UNSIGNED[np.dtype(dtype)]), kind): _limit(dtype, kind)  # type: ignore[arg-type]
+    (np.dtype(UNSIGNED[np.dtype(dtype)]), kind): _limit(dtype, kind)
     for dtype in (np.float32, np.float64)
     for kind in ("probability", "margin")
 }

@@ -88,7 +88,7 @@ def place_of(score, start, stop, x):  # type: ignore[no-untyped-def]
     left = stop - start
     while left > 1:
         half = left >> 1
-        at += half if x[at + half] <= score else 0
+        at += half * np.int64(x[at + half] <= score)
         left -= half
     return at
 
@@ -167,11 +167,11 @@ def _finish(code, score, value, margin, odds):  # type: ignore[no-untyped-def]
     return sigmoid(value) if odds else value
 
 
-_MAPS = (
+MAPS = (
     "const int8[::1], const float64[::1], const float64[::1], const float64[::1], "
     "const int64[::1], const int64[::1], const float64[::1], const float64[:,::1], int64, int64"
 )
-_MAPPING = "int64(const {score}[:,::1], " + _MAPS + ", float64, float64, int64, {out}[:,::1])"
+_MAPPING = "int64(const {score}[:,::1], " + MAPS + ", float64, float64, int64, {out}[:,::1])"
 
 
 @kernel(

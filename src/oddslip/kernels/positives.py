@@ -48,9 +48,7 @@ def fill_positives(cells: Any, indptr: Any, indices: Any) -> None:
     "void(const uint64[:,::1], const int64[::1], const int64[::1], const int32[::1], "
     "const uint64[::1], int8[::1])",
 )
-def place_positives(
-    keys: Any, rows: Any, indptr: Any, indices: Any, kth: Any, sides: Any
-) -> None:
+def place_positives(keys: Any, rows: Any, indptr: Any, indices: Any, kth: Any, sides: Any) -> None:
     """Side of each positive against its row's k-th key: 1 above, 0 equal to it, -1 below."""
     for i in range(rows.shape[0]):
         for at in range(indptr[i], indptr[i + 1]):

@@ -230,8 +230,8 @@ def psp_at_k(
 ) -> Any:
     """Propensity-scored precision: hits weighted by 1 / propensity, over the best possible.
 
-    The sums over rows are divided, as in the extreme classification repository. Propensities come
-    from `oddslip.metrics.label_propensities`; without them they are taken from these labels' counts.
+    The sums over rows are divided, as in the extreme classification repository. Propensities
+    come from `oddslip.metrics.label_propensities`, or else from the counts of these labels.
 
     Examples
     --------

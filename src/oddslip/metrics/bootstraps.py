@@ -60,9 +60,7 @@ def bootstrap_sums(
     return total
 
 
-def percentile_interval(
-    replicates: NDArray[np.float64], level: float
-) -> tuple[float, float]:
+def percentile_interval(replicates: NDArray[np.float64], level: float) -> tuple[float, float]:
     """The middle ``level`` of the replicates."""
     finite = replicates[np.isfinite(replicates)]
     if not finite.size:

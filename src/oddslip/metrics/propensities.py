@@ -25,7 +25,7 @@ def label_propensities(
     """
     counts = np.asarray(label_counts, np.float64)
     c = (np.log(n_rows) - 1.0) * (b + 1.0) ** a
-    return 1.0 / (1.0 + max(c, 0.0) * np.exp(-a * np.log(counts + b)))
+    return np.asarray(1.0 / (1.0 + max(c, 0.0) * np.exp(-a * np.log(counts + b))))
 
 
 def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:

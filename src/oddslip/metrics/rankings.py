@@ -37,7 +37,7 @@ class Rankings:
         """Rows in which more cells tie with the last place than there are places left."""
         k = self.columns.shape[1]
         start = np.maximum.accumulate(np.where(self.joined, 0, np.arange(k)), axis=1)[:, -1]
-        return self.at_kth > k - start
+        return np.asarray(self.at_kth > k - start)
 
 
 class RankingTally:
@@ -74,7 +74,9 @@ class RankingTally:
         joined[:, 1:] = best[:, 1:] == best[:, :-1]
         self.n_rows += panel.n_rows
         rows += panel.first_row
-        self.parts.append((rows, columns, joined, at_kth, counts[counts > 0], positives.indices, sides))
+        self.parts.append(
+            (rows, columns, joined, at_kth, counts[counts > 0], positives.indices, sides)
+        )
         return None
 
     def merge(self, other: Self) -> None:
@@ -93,7 +95,9 @@ class RankingTally:
                 empty.astype(np.uint8), np.empty(0, np.int64), np.zeros(1, np.int64),
                 np.empty(0, np.int32), np.empty(0, np.int8),
             )  # fmt: skip
-        rows, columns, joined, at_kth, counts, indices, sides = map(np.concatenate, zip(*parts, strict=True))
+        rows, columns, joined, at_kth, counts, indices, sides = map(
+            np.concatenate, zip(*parts, strict=True)
+        )
         indptr = np.concatenate([[0], np.cumsum(counts)])
         return Rankings(
             self.n_rows, self.n_labels, rows, columns, joined, at_kth, indptr, indices, sides

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from oddslip.metrics.evaluations import NAMES
 
 if TYPE_CHECKING:
+    from oddslip.calibrators.fitted import FittedRepair
     from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation
 
 
@@ -69,8 +70,7 @@ def rows_sentence(evaluation: Evaluation) -> str:
     e = evaluation
     over = "averaged over all rows" if e.rows == "all" else "the others do not count"
     return (
-        f"{e.n_evaluated:,} of {e.n_rows:,} rows have a true label; {over}. "
-        f"{e.n_labels:,} labels."
+        f"{e.n_evaluated:,} of {e.n_rows:,} rows have a true label; {over}. {e.n_labels:,} labels."
     )
 
 
@@ -85,3 +85,22 @@ def ties_sentence(evaluation: Evaluation, what: str = "") -> str:
         f"({e.n_tied / e.n_evaluated:.1%}). Depending on how they are broken, "
         f"MAP@{e.k} lies between {e.map_worst:.4f} and {e.map_best:.4f}."
     )
+
+
+def repair_table(fitted: FittedRepair) -> Any:
+    """What a fitted repair did to the labels."""
+    table = new_table("what was done", "labels", "calibration positives")
+    record = fitted.record
+    for action in sorted(set(record.action), key=record.action.index):
+        positives = [
+            int(n)
+            for n, done in zip(record.n_positives, record.action, strict=True)
+            if done == action
+        ]
+        low, high = min(positives), max(positives)
+        told = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        name = f"dead: {action}" if action in ("prior", "identity", "exclude") else action
+        table.add_row(name, f"{len(positives):,}", told)
+    table.caption = f"{fitted.calibrator} on {fitted.n_rows:,} rows; prior: {record.prior_source}"
+    table.caption_justify = "left"
+    return table

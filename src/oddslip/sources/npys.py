@@ -31,12 +31,15 @@ _DAMAGED = (
 def read_npy(path: Path) -> NDArray[Any]:
     """The array of an .npy file, memory-mapped and read-only."""
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        with path.open("rb") as file:
+            zipped = file.read(2) == b"PK"
+        if zipped:
+            raise UnreadableFile(f"{path} is an .npz archive, not an .npy file. Rename it to .npz.")
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OddslipError:
+        raise
     except _DAMAGED as error:
         raise UnreadableFile(_npy_complaint(path, error)) from error
-    if not isinstance(array, np.ndarray):  # an .npz archive under another name
-        array.close()
-        raise UnreadableFile(f"{path} is an .npz archive, not an .npy file. Rename it to .npz.")
     return array
 
 

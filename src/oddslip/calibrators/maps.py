@@ -1,0 +1,303 @@
+"""`LabelMaps`: the fitted maps of all labels as arrays. This is what is applied and saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.levels import Levels, bounds_of, choose_levels, no_levels
+from oddslip.errors import InvalidInput
+from oddslip.panels import Kind, Panel, check_k
+
+Scale = Literal["probability", "log_odds"]
+
+SAMPLE = 64  # rows the levels are chosen from
+PATIENCE = 128  # rows met before choosing levels pays
+CHOICES = 8
+STRETCH = 256 * 1024  # bytes of keys made at a time where keys are no view
+PER_LABEL = ("code", "a", "b", "c", "start", "stop")
+
+
+@dataclass(slots=True)
+class _Memory:
+    """Levels in use, by type of the scores and k; choices made and rows met before them."""
+
+    levels: dict[tuple[np.dtype[Any], int], Levels] = field(default_factory=dict)
+    n_choices: int = 0
+    n_rows: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class LabelMaps:
+    """Non-decreasing maps of scores to calibrated values, one per label.
+
+    Parameters
+    ----------
+    kind : {"probability", "margin"}
+        What scores the maps take.
+    scale : {"probability", "log_odds"}
+        What values are, and so on what scale labels are compared.
+    code : array of int8, shape (n_labels,)
+        Form of each map: ``KNOTS``, ``AFFINE``, ``BETA``, ``CONSTANT``, ``IDENTITY`` or
+        ``EXCLUDED`` of `oddslip.kernels.maps`. Knots need the scale "probability"; affine and
+        beta maps need "log_odds".
+    a, b, c : arrays of float64, shape (n_labels,)
+        Affine: a z + b with z the log-odds of the score. Beta: a ln(s) - b ln(1 - s) + c.
+        Constant: the probability a. Zero where unused.
+    start, stop : arrays of int64, shape (n_labels,)
+        A label's knots are ``x[start:stop]`` and ``y[start:stop]``; labels may share them.
+    x, y : arrays of float64
+        Scores, ascending, and their probabilities, not descending.
+    step : bool
+        Whether maps jump at their knots instead of being linear between them.
+
+    Examples
+    --------
+    A label with knots, and a dead one that is given its prior.
+
+    >>> maps = LabelMaps(
+    ...     "probability", "probability", code=[0, 3], a=[0, 0.3], b=[0, 0], c=[0, 0],
+    ...     start=[0, 0], stop=[2, 0], x=[0.2, 0.8], y=[0.0, 0.6],
+    ... )
+    >>> maps.transform_panel(Panel([[0.4, 0.9], [0.7, 0.1]]))
+    array([[0.2, 0.3],
+           [0.5, 0.3]])
+    >>> maps.rank_panel(Panel([[0.4, 0.9], [0.7, 0.1]]), k=1)
+    array([[1],
+           [0]], dtype=int32)
+    """
+
+    kind: Kind
+    scale: Scale
+    code: NDArray[np.int8]
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    c: NDArray[np.float64]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    step: bool = False
+    _knots: NDArray[np.float64] = field(init=False, repr=False)
+    _constants: NDArray[np.float64] = field(init=False, repr=False)
+    _memory: _Memory = field(init=False, repr=False, default_factory=_Memory)
+
+    def __post_init__(self) -> None:
+        types = {"code": np.int8, "start": np.int64, "stop": np.int64}
+        for name in (*PER_LABEL, "x", "y"):
+            array = np.ascontiguousarray(getattr(self, name), types.get(name, np.float64))
+            object.__setattr__(self, name, array)
+        check_maps(self)
+        object.__setattr__(self, "_knots", _lay_knots(self))
+        object.__setattr__(self, "_constants", _compared_constants(self))
+
+    @property
+    def n_labels(self) -> int:
+        """Labels these maps are for."""
+        return int(self.code.size)
+
+    def take(self, labels: Any) -> LabelMaps:
+        """The maps of some labels, in the order given."""
+        at = np.asarray(labels, np.int64)
+        taken = {name: getattr(self, name)[at] for name in PER_LABEL}
+        return LabelMaps(self.kind, self.scale, **taken, x=self.x, y=self.y, step=self.step)
+
+    def values(self, panel: Panel) -> NDArray[np.float64]:
+        """What labels are compared by; -inf where a label is excluded."""
+        values = np.empty(panel.scores.shape)
+        self._map(panel, values, to_probability=False)
+        return values
+
+    def transform_panel(self, panel: Panel, dtype: Any = None) -> NDArray[Any]:
+        """Calibrated probabilities, in the type of the scores unless told; 0 for the excluded."""
+        dtype = np.dtype(panel.scores.dtype if dtype is None else dtype)
+        if dtype not in (np.float32, np.float64):
+            raise InvalidInput(f"dtype must be float32 or float64, got {dtype}.")
+        probabilities = np.empty(panel.scores.shape, dtype)
+        self._map(panel, probabilities, to_probability=True)
+        return probabilities
+
+    def rank_panel(self, panel: Panel, k: int) -> NDArray[np.int32]:
+        """The k labels of highest value of every row; equal values rank the lower label first."""
+        self._gate(panel)
+        k = check_k(k, self.n_labels)
+        levels = self._levels_for(panel, k)
+        columns = np.empty((panel.n_rows, k), np.int32)
+        n_evaluated = self._rank(panel, k, levels, columns)
+        if n_evaluated < 0:
+            return self.rank_panel(panel.mended(), k)
+        if 4 * n_evaluated > panel.scores.size and levels.sweeps.size:
+            # These rows are not like those the levels were chosen from: choose again.
+            self._memory.levels.pop((panel.scores.dtype, k), None)
+        return columns
+
+    def evaluate(self, scores: NDArray[Any]) -> NDArray[np.float64]:
+        """Values of valid scores."""
+        values = np.empty(scores.shape)
+        self._map_scores(scores, values, to_probability=False)
+        return values
+
+    def invert(self, targets: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+        """About the lowest scores that reach the targets, of shape (any, n_labels)."""
+        from oddslip.kernels.fused import invert_maps
+
+        guesses = np.empty(targets.shape)
+        invert_maps(targets, *self._arguments(self._constants), low, high, guesses)
+        return guesses
+
+    def _gate(self, panel: Panel) -> None:
+        if panel.kind != self.kind:
+            raise InvalidInput(
+                f'scores must be of kind "{self.kind}", which these maps were fitted on, '
+                f'got "{panel.kind}".'
+            )
+        if panel.n_labels != self.n_labels:
+            raise InvalidInput(
+                f"scores must have the n_labels={self.n_labels} labels of these maps, "
+                f"got {panel.n_labels}."
+            )
+
+    def _arguments(self, constants: NDArray[np.float64]) -> tuple[Any, ...]:
+        """What the kernels take of the maps."""
+        return (
+            self.code, constants, self.b, self.c, self.start, self.stop, self.x, self._knots,
+            int(self.kind == "margin"), int(self.scale == "log_odds"),
+        )  # fmt: skip
+
+    def _map(self, panel: Panel, mapped: NDArray[Any], *, to_probability: bool) -> None:
+        self._gate(panel)
+        scores = np.ascontiguousarray(panel.scores)
+        if self._map_scores(scores, mapped, to_probability=to_probability):
+            panel.mended()  # raises: it names the first cell that is not valid
+
+    def _map_scores(self, scores: Any, mapped: NDArray[Any], *, to_probability: bool) -> int:
+        """Map cells; returns how many of them are not valid."""
+        from oddslip.kernels.maps import map_cells
+
+        arguments = self._arguments(self.a if to_probability else self._constants)
+        bounds = bounds_of(self.kind, scores.dtype)
+        return int(map_cells(scores, *arguments, *bounds, int(to_probability), mapped))
+
+    def _rank(self, panel: Panel, k: int, levels: Levels, columns: NDArray[np.int32]) -> int:
+        """Rank rows; returns how many cells were evaluated, or -1 if a key is above the limit."""
+        from oddslip.kernels.fused import rank_cells
+        from oddslip.kernels.keys import keys_of
+
+        scores = np.ascontiguousarray(panel.scores)
+        limit = levels.ladder.dtype.type(panel.limit)
+        arguments = self._arguments(self._constants)
+        # Probabilities are their keys. Keys of margins are made for as many rows as stay cached.
+        stretch = panel.n_rows
+        if self.kind == "margin":
+            stretch = max(1, STRETCH // (self.n_labels * scores.itemsize))
+        total = 0
+        for first in range(0, panel.n_rows, stretch):
+            rows = scores[first : first + stretch]
+            part = columns[first : first + stretch]
+            keys = keys_of(rows, self.kind)
+            n_evaluated = int(rank_cells(rows, keys, limit, k, *arguments, *levels, part))
+            if n_evaluated < 0:
+                return -1
+            total += n_evaluated
+        return total
+
+    def _levels_for(self, panel: Panel, k: int) -> Levels:
+        """Levels kept from earlier rows, or chosen from these; they never change a result."""
+        memory, dtype = self._memory, panel.scores.dtype
+        kept = memory.levels.get((dtype, k))
+        if kept is not None:
+            return kept
+        memory.n_rows += panel.n_rows
+        # Where a large part of a row is shown, or few rows are met, all cells are evaluated.
+        if memory.n_rows < PATIENCE or 4 * k > self.n_labels or memory.n_choices >= CHOICES:
+            return no_levels(dtype, self.n_labels)
+        sample = panel.scores[:: max(1, panel.n_rows // SAMPLE)][:SAMPLE]
+        values = np.empty(sample.shape)
+        if self._map_scores(np.ascontiguousarray(sample), values, to_probability=False):
+            panel.mended()
+        memory.n_choices += 1
+        memory.levels[dtype, k] = chosen = choose_levels(self, sample, values, k)
+        return chosen
+
+
+def check_maps(maps: LabelMaps) -> None:
+    """Refuse maps that do not add up."""
+    from oddslip.kernels.maps import AFFINE, BETA, CONSTANT, EXCLUDED, KNOTS
+
+    if maps.kind not in get_args(Kind) or maps.scale not in get_args(Scale):
+        raise InvalidInput(
+            'maps must be of kind "probability" or "margin" and scale "probability" or '
+            f'"log_odds", got {maps.kind!r} and {maps.scale!r}.'
+        )
+    code, a, b, c = maps.code, maps.a, maps.b, maps.c
+    if code.size == 0 or any(getattr(maps, name).shape != (code.size,) for name in PER_LABEL):
+        sizes = {name: getattr(maps, name).shape for name in PER_LABEL}
+        raise InvalidInput(f"maps must hold one number of each kind per label, got shapes {sizes}.")
+    odds = maps.scale == "log_odds"
+    knotted = code == KNOTS
+    line, beta = code == AFFINE, code == BETA
+    _refuse((code < KNOTS) | (code > EXCLUDED), f"codes must be between {KNOTS} and {EXCLUDED}")
+    _refuse(knotted & odds, 'maps with knots need the scale "probability"')
+    _refuse((line | beta) & (not odds), 'affine and beta maps need the scale "log_odds"')
+    _refuse(~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c)), "a, b and c must be finite")
+    _refuse(((line | beta) & (a < 0)) | (beta & (b < 0)), "maps must not descend: a, b >= 0")
+    _refuse((code == CONSTANT) & ((a < 0) | (a > 1)), "constants must be between 0 and 1")
+    n_knots = maps.x.size
+    if maps.x.shape != maps.y.shape or maps.x.ndim != 1:
+        raise InvalidInput(
+            f"maps must hold one y per x, got shapes {maps.x.shape} and {maps.y.shape}."
+        )
+    outside = (maps.start < 0) | (maps.start >= maps.stop) | (maps.stop > n_knots)
+    _refuse(knotted & outside, f"knots must lie in 0 to {n_knots} and be at least one per label")
+    if not (np.isfinite(maps.x).all() and ((maps.y >= 0) & (maps.y <= 1)).all()):
+        raise InvalidInput("knots must have finite x, and y between 0 and 1.")
+    falls = np.cumsum((np.diff(maps.x) < 0) | (np.diff(maps.y) < 0))
+    falls = np.concatenate([[0], falls])  # before each knot
+    first, last = maps.start[knotted], maps.stop[knotted] - 1
+    ends = np.zeros(n_knots + 1, np.int64)
+    ends[last + 1] = 1
+    ends = np.cumsum(ends)  # last knots before each knot
+    wrong = np.zeros(code.size, np.bool_)
+    wrong[knotted] = falls[last] > falls[first]
+    _refuse(wrong, "knots must not descend in x or y")
+    wrong[knotted] = ends[last] > ends[first]
+    _refuse(wrong, "two labels must share all their knots or none")
+
+
+def _refuse(wrong: NDArray[np.bool_], rule: str) -> None:
+    if wrong.any():
+        raise InvalidInput(f"{rule}; label {int(np.argmax(wrong))} breaks this.")
+
+
+def _lay_knots(maps: LabelMaps) -> NDArray[np.float64]:
+    """Each knot with the slope to the next one and its value, as the kernels read them."""
+    from oddslip.kernels.maps import KNOTS
+
+    knots = np.zeros((maps.x.size, 4))
+    knots[:, 0], knots[:, 1], knots[:, 3] = maps.x, maps.y, maps.y
+    if not maps.step and maps.x.size:
+        with np.errstate(all="ignore"):
+            knots[:-1, 2] = np.diff(maps.y) / np.diff(maps.x)
+        knots[:-1, 3] = maps.y[1:]
+        # Two knots at one score, or knots of two labels, have no slope between them.
+        gap = np.append(np.diff(maps.x) <= 0, True)
+        gap[maps.stop[maps.code == KNOTS] - 1] = True
+        knots[gap, 2], knots[gap, 3] = 0.0, maps.y[gap]
+    return knots
+
+
+def _compared_constants(maps: LabelMaps) -> NDArray[np.float64]:
+    """``a``, with constants on the scale labels are compared on."""
+    from oddslip.kernels.maps import CONSTANT, LOWEST
+
+    if maps.scale == "probability":
+        return maps.a
+    constant = maps.code == CONSTANT
+    compared = maps.a.copy()
+    with np.errstate(divide="ignore"):
+        compared[constant] = np.log(maps.a[constant] / (1.0 - maps.a[constant]))
+    # Excluded labels alone are at -inf.
+    return np.where(constant, np.maximum(compared, LOWEST), compared)

@@ -1,0 +1,159 @@
+"""`oddslip fit` and `oddslip apply`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oddslip.cli.options import (
+    Json,
+    KindOption,
+    Labels,
+    Names,
+    Scores,
+    Threads,
+    console,
+    print_json,
+    read_names,
+    read_numbers,
+)
+
+CALIBRATORS = (
+    "isotonic", "pooled", "offset", "platt", "beta", "temperature", "shared-temperature",
+    "inversion", "popularity", "raw",
+)  # fmt: skip
+
+
+def fit(
+    scores: Scores,
+    labels: Labels = None,
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the repair is saved.")],
+    calibrator: Annotated[str, typer.Option(help=f"One of {', '.join(CALIBRATORS)}.")] = "isotonic",
+    dead: Annotated[
+        str, typer.Option(help="What a dead label gets: prior, identity or exclude.")
+    ] = "prior",
+    tau: Annotated[
+        int, typer.Option(help="Labels with at most this many calibration positives are dead.")
+    ] = 0,
+    prior: Annotated[
+        Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="Weight of each label, for inversion (.npy or text).")
+    ] = None,
+    interpolation: Annotated[
+        str, typer.Option(help="Of isotonic maps: linear or step.")
+    ] = "linear",
+    kind: KindOption = "probability",
+    label_names: Names = None,
+    json: Json = False,
+) -> None:
+    """Fit a repair on calibration rows and save it.
+
+    Use rows that were held out from training, and not those you evaluate on.
+
+    Examples:
+
+      oddslip fit calibration.npy labels.npz -o repair.oddslip
+
+      oddslip fit calibration.npy labels.npz --tau 5 --prior prevalence.npy -o repair.oddslip
+
+      oddslip fit weighted.npy labels.npz --calibrator inversion --weights w.npy -o repair.oddslip
+    """
+    chosen = _calibrator(
+        calibrator,
+        dead=dead,
+        tau=tau,
+        prior=read_numbers(prior),
+        weights=read_numbers(weights),
+        interpolation=interpolation,
+        kind=kind,
+    )
+    fitted = chosen.fit(scores, labels, label_names=read_names(label_names)).fitted_
+    fitted.save(output)
+    if json:
+        return print_json(fitted.to_dict())
+    from oddslip.reports.texts import repair_table
+
+    out = console()
+    out.print(repair_table(fitted))
+    out.print(
+        f"Saved to {output}. Apply it: oddslip apply {output} scores.npy --top-k 7 -o top.parquet"
+    )
+    return None
+
+
+def apply(
+    repair: Annotated[Path, typer.Argument(help="A repair saved by `oddslip fit`.")],
+    scores: Scores,
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Write .npy or .parquet.")],
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
+    ] = None,
+    label_names: Names = None,
+    threads: Threads = None,
+) -> None:
+    """Apply a saved repair: repaired scores, or straight to the top K.
+
+    Both ways the file is read and written in blocks, so it may be larger than memory.
+
+    Examples:
+
+      oddslip apply repair.oddslip scores.npy --top-k 7 -o ranked.parquet
+
+      oddslip apply repair.oddslip scores.parquet -o repaired.npy
+    """
+    import oddslip
+    from oddslip.panels import check_k
+    from oddslip.sources.sinks import write_ranking, write_scores
+
+    fitted = oddslip.load_repair(repair)
+    source = oddslip.open_source(scores, kind=fitted.maps.kind, label_names=read_names(label_names))
+    named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
+    if top_k is not None:
+        write_ranking(
+            output,
+            fitted.rank_blocks(source, k=top_k, threads=threads),
+            n_rows=source.n_rows,
+            k=check_k(top_k, source.n_labels),
+            **named,
+        )
+        return
+    write_scores(
+        output,
+        fitted.transform_blocks(source, threads=threads),
+        n_rows=source.n_rows,
+        n_labels=source.n_labels,
+        dtype=source.dtype,
+        **named,
+    )
+
+
+def _calibrator(name: str, **options: Any) -> Any:
+    """The calibrator of this name, with those of the options that it takes."""
+    from oddslip import calibrators
+    from oddslip.errors import InvalidInput
+
+    classes: dict[str, Any] = {
+        "isotonic": calibrators.Isotonic,
+        "pooled": calibrators.PooledIsotonic,
+        "offset": calibrators.Offset,
+        "platt": calibrators.Platt,
+        "beta": calibrators.Beta,
+        "temperature": calibrators.Temperature,
+        "shared-temperature": calibrators.Temperature,
+        "inversion": calibrators.Inversion,
+        "popularity": calibrators.Popularity,
+        "raw": calibrators.Raw,
+    }
+    if name not in classes:
+        raise InvalidInput(f"calibrator must be one of {', '.join(CALIBRATORS)}, got {name!r}.")
+    if name == "inversion" and options["weights"] is None:
+        raise InvalidInput("calibrator inversion needs the weights. Pass --weights w.npy.")
+    taken = classes[name]._get_param_names()
+    options["shared"] = name == "shared-temperature"
+    return classes[name](**{key: value for key, value in options.items() if key in taken})

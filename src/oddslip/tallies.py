@@ -11,6 +11,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, Protocol, Self, TypeVar
 
@@ -70,6 +71,11 @@ def map_blocks(
     whichever thread met one first.
     """
     threads = available_threads(threads)
+    blocks = iter(blocks)
+    start = list(islice(blocks, 2))
+    if len(start) == 1:  # starting threads would cost more than one block does
+        yield start[0].first_row, function(start[0])
+        return
     with ThreadPoolExecutor(threads) as pool, progress_bar(what, n_rows) as advance:
         pending: deque[tuple[Panel, Future[R]]] = deque()
 
@@ -80,7 +86,7 @@ def map_blocks(
             return done
 
         try:
-            for panel in blocks:
+            for panel in chain(start, blocks):
                 pending.append((panel, pool.submit(function, panel)))
                 if len(pending) > 2 * threads:
                     yield finish()

@@ -487,7 +487,7 @@ def panels(draw):
     return (z if kind == "margin" else expit(z)).astype(dtype), labels, kind
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=600)
 @given(panels(), st.sampled_from([OFFSET, PLATT, TEMPERATURE]))
 def test_the_gradient_of_a_fitted_label_vanishes(panel, model):
     scores, labels, kind = panel
@@ -506,7 +506,7 @@ def test_the_gradient_of_a_fitted_label_vanishes(panel, model):
         assert (slack[fitted] < 1e-7 * size[fitted]).all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=600)
 @given(panels())
 def test_a_beta_fit_can_not_be_improved_within_its_bounds(panel):
     scores, labels, kind = panel
@@ -526,7 +526,7 @@ def test_a_beta_fit_can_not_be_improved_within_its_bounds(panel):
                 assert slack < size
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=400)
 @given(panels())
 def test_the_offset_makes_the_mean_probability_the_prevalence(panel):
     scores, labels, kind = panel

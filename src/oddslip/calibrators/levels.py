@@ -37,8 +37,7 @@ def choose_levels(maps: LabelMaps, scores: NDArray[Any], values: NDArray[Any], k
     """Levels around the k-th values of a sample of rows. Needs ``4 * k <= n_labels``."""
     from oddslip.kernels.fused import LEVELS
 
-    places = [-k, -2 * k, -4 * k]
-    kth, later, latest = np.partition(values, places, axis=1)[:, places].T
+    kth, later, latest = np.sort(values, axis=1)[:, [-k, -2 * k, -4 * k]].T
     kth = np.sort(kth)
     taus = np.empty(LEVELS)
     taus[0] = maps.evaluate(
@@ -72,7 +71,8 @@ def _invert(maps: LabelMaps, taus: NDArray[np.float64], dtype: np.dtype[Any]) ->
     low, high = bounds_of(maps.kind, dtype)
     unsigned = UNSIGNED[dtype]
     limit = LIMITS[unsigned, maps.kind]
-    targets = taus[:, None] - _slack(maps, taus)
+    with np.errstate(over="ignore"):
+        targets = taus[:, None] - _slack(maps, taus)
     guesses = maps.invert(targets, low, high)
     nearest = np.clip(guesses, low, high).astype(dtype) + dtype.type(0)
     keys = keys_of(nearest, maps.kind).copy()

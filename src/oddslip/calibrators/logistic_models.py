@@ -78,29 +78,46 @@ class Model:
     """
 
     def __init__(self, cells: Cells, form: Literal["affine", "beta"], centered: bool) -> None:
-        self.cells = cells
+        self.cells, self.centered = cells, centered
         ends = np.stack([cells.low, cells.high], axis=1)
         if form == "affine":
             self.kernel, self.n_sums, self.which = add_affine_sums, N_AFFINE, (0,)
-            features, limits = [cells.points], [ends]
+            self.plain, self.ends = cells.points[None], ends[None]
         else:
             self.kernel, self.n_sums, self.which = add_beta_sums, N_BETA, (1, 2)
-            features, limits = list(beta_features(cells.points)), list(beta_features(ends))
-        total = cells.weights.sum(axis=1)
-        self.center = np.stack([(x * cells.weights).sum(axis=1) / total for x in features])
-        if not centered:
-            self.center[:] = 0
-        spread = np.max([np.abs(x.T - m) for x, m in zip(limits, self.center, strict=True)], axis=1)
-        self.scale = np.where(spread < LEAST_SPREAD, 1, spread)
-        self.features = np.stack(features)
-        self.features -= self.center[:, :, None]
-        self.features /= self.scale[:, :, None]
-        self.positives = np.stack(
-            [
-                cells.positives_about(which, m) / s
-                for which, m, s in zip(self.which, self.center, self.scale, strict=True)
-            ]
-        )
+            self.plain = np.stack(beta_features(cells.points))
+            self.ends = np.stack(beta_features(ends))
+        mean = (self.plain * cells.weights).sum(axis=2) / cells.weights.sum(axis=1)
+        self._put(mean if centered else np.zeros_like(mean))
+
+    def _put(self, center: Floats) -> None:
+        """Measure the features from here."""
+        spread = np.abs(self.ends - center[:, :, None]).max(axis=2)
+        self.center, self.scale = center, np.where(spread < LEAST_SPREAD, 1, spread)
+        self.features = (self.plain - center[:, :, None]) / self.scale[:, :, None]
+        positives = [self.cells.positives_about(k, m) for k, m in zip(self.which, center, strict=True)]
+        self.positives = np.stack(positives) / self.scale
+
+    def undecided(self, theta: Floats, fits: Indices) -> Floats:
+        """Sum of p (1 - p) over the summary."""
+        return np.asarray(self.summary(theta, fits)[1][0, 0])
+
+    def recenter(self, theta: Floats, fits: Indices) -> Floats:
+        """Measure features from where the curvature lies; the same parameters in these terms.
+
+        A steep fit has its undecided cells at one end of the range. Seen from the middle their
+        logits would be small differences of large numbers.
+        """
+        if not self.centered:
+            return theta
+        _, curvature = self.summary(theta, fits)
+        weight = np.maximum(curvature[0, 0], np.finfo(float).tiny)
+        shift = np.clip(curvature[0, 1:] / weight, -1, 1)
+        slopes = theta[1:] / self.scale[:, fits]
+        center = self.center.copy()
+        center[:, fits] += shift * self.scale[:, fits]
+        self._put(center)
+        return np.vstack([theta[0] + (theta[1:] * shift).sum(axis=0), slopes * self.scale[:, fits]])
 
     def identity(self) -> Floats:
         """Parameters that leave the score as it is."""

@@ -100,9 +100,12 @@ class Moments:
     def __init__(self, low: Floats, high: Floats, kind: Kind) -> None:
         self.low, self.high, self.kind = low, high, kind
         n_bins = int(np.clip(BINS_IN_ALL // low.size, LEAST_BINS, MOST_BINS))
-        self.width = np.maximum((high - low) / n_bins, np.finfo(float).tiny)
+        # Never so narrow that the last digit of a log-odds decides about bins.
+        least = 1e-12 * np.maximum(1, np.maximum(np.abs(low), np.abs(high)))
+        self.width = np.maximum((high - low) / n_bins, least)
         self.moments = np.zeros((low.size, n_bins, N_MOMENTS))
-        self.centers = np.stack([low, *beta_features(low)])
+        # Each feature is measured from where it levels off, so that what is left there is exact.
+        self.centers = np.stack([low, beta_features(high)[0], beta_features(low)[1]])
         self.sums = np.zeros((4, low.size))
 
     def fresh(self) -> Self:

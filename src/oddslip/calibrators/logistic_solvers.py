@@ -1,7 +1,7 @@
 """Newton's method for many small logistic fits side by side.
 
 Parameters are columns of ``theta``: the intercept first, then one slope per feature. Features lie
-in [-1, 1], so a step moves no logit by more than the sum of its absolute entries, its *reach*.
+in [-1, 1], so a step moves no logit by more than the sum of its absolute entries: its *reach*.
 That bounds how far the curvature can change on the way: after a full step of reach r the next one
 is about r/2 as long (self-concordance of the logistic loss). So a fit knows that it is done
 without another look at the data.
@@ -22,7 +22,9 @@ Evaluate = Callable[[Floats, Indices], tuple[Floats, Floats]]
 
 TOLERANCE = 1e-11  # of a parameter, relative where it exceeds 1
 TRUSTED = 0.1  # reach up to which the bound above is used
+SETTLED = 40.0  # a logit this far from 0 has a weight below the rounding of those near it
 OVERSHOOT = 0.25  # slope past the minimum along a step, as a share of the slope at its start
+FLAT = 1e-200  # no curvature at all: every logit has run off to where nothing moves
 SINGULAR = 1e-12  # directions of less curvature than this, relatively, are left alone
 
 
@@ -37,13 +39,15 @@ class Steps:
 
     def error_after(self) -> Floats:
         """How far each parameter may still be off after the full step."""
-        return np.asarray(self.reach / 2 * np.sqrt(self.decrement) * self.spread)
+        reach = np.minimum(self.reach, TRUSTED)  # larger ones are not trusted anyway
+        return np.asarray(reach / 2 * np.sqrt(self.decrement) * self.spread)
 
 
 def newton_steps(gradient: Floats, curvature: Floats, held: NDArray[np.bool_]) -> Steps:
     """Steps that leave the held parameters and the directions without curvature where they are."""
     diagonal = np.einsum("kkn->kn", curvature)
-    moving = ~held & (diagonal > 0)
+    moving = ~held & (diagonal > FLAT)
+    lost = (~held & ~moving & (np.abs(gradient) > TOLERANCE)).any(axis=0)
     scale = np.where(moving, 1 / np.sqrt(np.where(moving, diagonal, 1)), 0)
     scaled = np.moveaxis(curvature * scale[:, None] * scale[None], 2, 0)
     values, vectors = np.linalg.eigh(scaled)
@@ -53,7 +57,7 @@ def newton_steps(gradient: Floats, curvature: Floats, held: NDArray[np.bool_]) -
     step = -np.einsum("ikn,kn->in", inverse, gradient)
     return Steps(
         step,
-        np.abs(step).sum(axis=0),
+        np.where(lost, np.inf, np.abs(step).sum(axis=0)),
         np.maximum(-(step * gradient).sum(axis=0), 0),
         np.sqrt(np.maximum(np.einsum("kkn->kn", inverse), 0)),
     )
@@ -70,8 +74,21 @@ def bounded_steps(
         steps = newton_steps(gradient, curvature, held)
         sinking = at_zero & (steps.step < 0)
         if not sinking.any():
+            counts = _reach_that_counts(theta, steps.step)
+            steps.reach = np.where(np.isinf(steps.reach), np.inf, np.minimum(steps.reach, counts))
             return steps
         held = held | sinking
+
+
+def _reach_that_counts(theta: Floats, step: Floats) -> Floats:
+    """How far a step moves logits within SETTLED of 0; the others carry no weight.
+
+    In a steep fit most cells lie far beyond, and move far without any consequence.
+    """
+    slopes = theta[1:] > 0
+    share = np.abs(step[1:]) / np.where(slopes, theta[1:], 1)
+    share = np.where(slopes, share, np.where(step[1:] != 0, np.inf, 0)).max(axis=0)
+    return np.asarray(np.abs(step[0]) + share * (SETTLED + np.abs(theta[0])))
 
 
 def descend(

@@ -254,7 +254,8 @@ def check_maps(maps: LabelMaps) -> None:
     _refuse(knotted & outside, f"knots must lie in 0 to {n_knots} and be at least one per label")
     if not (np.isfinite(maps.x).all() and ((maps.y >= 0) & (maps.y <= 1)).all()):
         raise InvalidInput("knots must have finite x, and y between 0 and 1.")
-    falls = np.cumsum((np.diff(maps.x) < 0) | (np.diff(maps.y) < 0))
+    x, y = maps.x, maps.y
+    falls = np.cumsum((x[1:] < x[:-1]) | (y[1:] < y[:-1]))
     falls = np.concatenate([[0], falls])  # before each knot
     first, last = maps.start[knotted], maps.stop[knotted] - 1
     ends = np.zeros(n_knots + 1, np.int64)
@@ -283,7 +284,7 @@ def _lay_knots(maps: LabelMaps) -> NDArray[np.float64]:
             knots[:-1, 2] = np.diff(maps.y) / np.diff(maps.x)
         knots[:-1, 3] = maps.y[1:]
         # Two knots at one score, or knots of two labels, have no slope between them.
-        gap = np.append(np.diff(maps.x) <= 0, True)
+        gap = np.append(maps.x[1:] <= maps.x[:-1], True)
         gap[maps.stop[maps.code == KNOTS] - 1] = True
         knots[gap, 2], knots[gap, 3] = 0.0, maps.y[gap]
     return knots

@@ -25,6 +25,7 @@ from oddslip.kernels.compiling import inlined, kernel
 from oddslip.kernels.maps import (
     AFFINE,
     BETA,
+    IDENTITY,
     KNOTS,
     MAPS,
     interpolate,
@@ -198,6 +199,7 @@ _RANKING = (
 @kernel(
     _RANKING.format(score="float32", key="uint32"),
     _RANKING.format(score="float64", key="uint64"),
+    error_model="numpy",
 )
 def rank_cells(
     scores: Any,
@@ -308,7 +310,7 @@ def _invert_beta(target, a, b, c):  # type: ignore[no-untyped-def]
 _INVERTING = "void(const float64[:,::1], " + MAPS + ", float64, float64, float64[:,::1])"
 
 
-@kernel(_INVERTING)
+@kernel(_INVERTING, error_model="numpy")
 def invert_maps(
     targets: Any,
     code: Any,
@@ -343,6 +345,7 @@ def invert_maps(
                     z = (target - b[j]) / a[j]
                 elif code[j] == BETA:
                     z = _invert_beta(target, a[j], b[j], c[j])
-                elif not odds:
+                elif margin and not odds:
                     z = math.log(target / (1.0 - target))
-                guesses[level, j] = z if margin else sigmoid(z)
+                is_score = margin or (code[j] == IDENTITY and not odds)
+                guesses[level, j] = z if is_score else sigmoid(z)

@@ -179,6 +179,7 @@ _MAPPING = "int64(const {score}[:,::1], " + MAPS + ", float64, float64, int64, {
     _MAPPING.format(score="float32", out="float64"),
     _MAPPING.format(score="float64", out="float32"),
     _MAPPING.format(score="float64", out="float64"),
+    error_model="numpy",
 )
 def map_cells(
     scores: Any,

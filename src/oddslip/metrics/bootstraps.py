@@ -31,6 +31,8 @@ def bootstrap_sums(
 
     ``n_rows`` larger than the rows given adds rows of zeros, without their being there.
     """
+    if n_replicates == 0:
+        return np.empty((0, values.shape[1]))
     n = len(values)
     n_all = n if n_rows is None else n_rows
     starts = list(range(0, n, BLOCK_ROWS))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oddslip.panels import Panel
 from oddslip.sources.source import Source, block_rows
 
-BEHIND = 32  # blocks that may still be in use by the time their pages are given back
+BEHIND = 8  # blocks that may still be in use by the time their pages are given back
 
 
 class ArraySource(Source):

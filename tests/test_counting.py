@@ -198,8 +198,9 @@ def test_counts_are_those_of_a_look_at_every_cell(family, dtype):
         assert_array_equal(counts.negatives_between[of_intervals], sizes)
         largest = np.full(u.size + 1, -np.inf)
         np.maximum.at(largest, places, between)
-        found = scores_of(counts.largest_between[of_intervals], kind)
-        assert_array_equal(found[sizes > 0], largest[sizes > 0])
+        found = counts.largest_between[of_intervals]
+        assert_array_equal(scores_of(found, kind)[sizes > 0], largest[sizes > 0])
+        assert not found[sizes == 0].any()
         assert scores_of(counts.lowest[j : j + 1], kind) == scores[:, j].min()
     assert_array_equal(counts.n_positives, labels.sum(axis=0))
     assert_array_equal(counts.n_negatives, (~labels).sum(axis=0))
@@ -236,6 +237,8 @@ def test_threads_change_nothing(threads, monkeypatch):
 def test_folds_counted_among_all_positives_merge_to_the_whole(dtype, pooled):
     scores, labels, _, _ = make_panel("tied", dtype, 4, n_rows=300)
     scores[::2] = np.random.default_rng(0).random((150, 5))
+    scores = 0.5 + scores / 2
+    scores[0], scores[1] = 0.25, 0.75  # the lowest cells lie in the first fold alone
     source = open_source(scores, labels)
     keys = source.run(PositiveKeys(5, dtype, pooled=pooled)).result()
     first, second, third = (
@@ -352,15 +355,25 @@ def test_means_that_differ_by_less_than_a_rounding_are_told_apart():
     assert knots[1][0] == knots[1][1]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_more_cells_than_a_slot_can_count_are_moved_to_wider_numbers(dtype, monkeypatch):
-    scores, labels, _, _ = make_panel("tied", dtype, 10, n_rows=120)
-    panel = Panel(scores, labels)
-    whole = tally_in_parts(panel, [], range(6))
-    monkeypatch.setattr(IntervalCounts, "ROOM", 50)
-    assert_same_counts(tally_in_parts(panel, [30, 40, 70, 90], range(6)), whole)
-    monkeypatch.setattr("oddslip.sources.source.BLOCK_BYTES", 40 * 5 * np.dtype(dtype).itemsize)
-    assert_same_counts(count_cells(open_source(scores, labels), threads=2), whole)
+def test_more_cells_than_a_slot_can_count_are_moved_to_wider_numbers():
+    scores, labels, _, _ = make_panel("tied", np.float32, 10, n_rows=120)
+    panel, full = Panel(scores, labels), 2**32 - 1
+    distinct = open_source(scores, labels).run(PositiveKeys(5, np.float32)).result()
+    almost_full = [IntervalCounts(distinct, "probability") for _ in range(2)]
+    for tally in almost_full:
+        tally._slots[:, 0] = full - 1
+        tally._unkept = full - 1
+        tally.add(panel)
+    whole = count_cells(open_source(scores, labels))
+    one, other = almost_full
+    assert_array_equal(one.result().negatives_between, whole.negatives_between + full - 1)
+    one.merge(other)
+    assert_array_equal(one.result().negatives_between, 2 * (whole.negatives_between + full - 1))
+    fresh = one.fresh()
+    fresh._slots[:, 0], fresh._unkept = full, full
+    fresh.merge(one)
+    expected = 2 * (whole.negatives_between + full - 1) + full
+    assert_array_equal(fresh.result().negatives_between, expected)
 
 
 def test_scores_are_left_as_they_were_and_may_lie_in_any_order():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -89,13 +90,9 @@ class Ceiling(Isotonic):
     def __init__(self, *, interpolation: Interpolation = "linear", kind: Kind = "probability"):
         super().__init__(interpolation=interpolation, kind=kind)
 
-    def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
-        self_prior = self.prior
-        try:
-            self.prior = np.zeros(source.n_labels)
-            return super()._fit_labels(source)
-        finally:
-            self.prior = self_prior
+    def _record(self, n_positives: NDArray[np.int64], n_rows: int, *_: Any) -> LabelRecord:
+        record = super()._record(n_positives, n_rows)
+        return replace(record, prior=np.zeros(n_positives.size), prior_source="zero")
 
 
 class PooledIsotonic(Calibrator):

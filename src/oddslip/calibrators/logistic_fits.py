@@ -24,7 +24,6 @@ Indices = NDArray[np.int64]
 
 SUMMARY_ROUNDS = 200
 EXACT_ROUNDS = 100
-LEAST_UNDECIDED = 1e-3  # sum of p (1 - p) below which a fit has run away
 VANISHING = 1e-10  # a slope that moves no logit by more than this is none
 
 
@@ -204,11 +203,12 @@ def _fit_slopes(
     prior = model.cells.prior_log_odds()[fits]
     start = np.zeros((len(theta), fits.size))
     start[0] = prior if intercept else 0
-    rough, done = descend(_among(model.summary, fits), start, free, rounds=SUMMARY_ROUNDS)
-    # Where a few bins hold everything, the summary may be separable though the cells are not.
-    rough = np.where(done & (model.undecided(rough, fits) > LEAST_UNDECIDED), rough, start)
+    rough, _ = descend(_among(model.summary, fits), start, free, rounds=SUMMARY_ROUNDS)
     near = model.recenter(rough, fits)
-    exact, done = descend(_among(model.exact, fits), near, free, rounds=EXACT_ROUNDS)
+    # Where a few bins hold everything the summary misleads; then start anew, on the cells.
+    exact, done = descend(
+        _among(model.exact, fits), near, free, rounds=EXACT_ROUNDS, fallback=start
+    )
     flat = (exact[1:] <= VANISHING).all(axis=0)
     exact[1:, flat] = 0
     exact[0, flat] = prior[flat]

@@ -98,10 +98,6 @@ class Model:
         positives = [self.cells.positives_about(k, m) for k, m in zip(self.which, center, strict=True)]
         self.positives = np.stack(positives) / self.scale
 
-    def undecided(self, theta: Floats, fits: Indices) -> Floats:
-        """Sum of p (1 - p) over the summary."""
-        return np.asarray(self.summary(theta, fits)[1][0, 0])
-
     def recenter(self, theta: Floats, fits: Indices) -> Floats:
         """Measure features from where the curvature lies; the same parameters in these terms.
 

@@ -25,6 +25,7 @@ TRUSTED = 0.1  # reach up to which the bound above is used
 SETTLED = 40.0  # a logit this far from 0 has a weight below the rounding of those near it
 OVERSHOOT = 0.25  # slope past the minimum along a step, as a share of the slope at its start
 FLAT = 1e-200  # no curvature at all: every logit has run off to where nothing moves
+ASTRAY = 0.1  # squared length of a first step, in standard errors, after which a start is dropped
 SINGULAR = 1e-12  # directions of less curvature than this, relatively, are left alone
 
 
@@ -41,6 +42,18 @@ class Steps:
         """How far each parameter may still be off after the full step."""
         reach = np.minimum(self.reach, TRUSTED)  # larger ones are not trusted anyway
         return np.asarray(reach / 2 * np.sqrt(self.decrement) * self.spread)
+
+    def where(self, chosen: NDArray[np.bool_], others: Steps) -> Steps:
+        """These steps, save for the chosen fits, which take the others'."""
+        pairs = zip(self._parts(), others._parts(), strict=True)
+        return Steps(*(np.where(chosen, theirs, ours) for ours, theirs in pairs))
+
+    def only(self, chosen: NDArray[np.bool_]) -> Steps:
+        """The steps of the chosen fits."""
+        return Steps(*(part[..., chosen] for part in self._parts()))
+
+    def _parts(self) -> tuple[Floats, Floats, Floats, Floats]:
+        return self.step, self.reach, self.decrement, self.spread
 
 
 def newton_steps(gradient: Floats, curvature: Floats, held: NDArray[np.bool_]) -> Steps:
@@ -92,47 +105,49 @@ def _reach_that_counts(theta: Floats, step: Floats) -> Floats:
 
 
 def descend(
-    evaluate: Evaluate, theta: Floats, free: NDArray[np.bool_], *, rounds: int
+    evaluate: Evaluate,
+    theta: Floats,
+    free: NDArray[np.bool_],
+    *,
+    rounds: int,
+    fallback: Floats | None = None,
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Minimise each fit's loss from ``theta``, slopes kept at 0 or above; which fits are done.
 
     Only gradients are compared along a step: it is cut where the loss rises again too steeply.
+    A fit that finds itself far from its minimum at the start goes on from ``fallback``.
     """
     theta = theta.copy()
     done = np.zeros(theta.shape[1], bool)
     live = np.arange(theta.shape[1])
-    base, share = theta.copy(), np.zeros(live.size)
-    steps: Steps | None = None
-    for _ in range(rounds):
+    base, share = theta.copy(), np.ones(live.size)
+    zeros = np.zeros(live.size)
+    steps = Steps(np.zeros_like(theta), zeros, zeros, np.zeros_like(theta))
+    for turn in range(rounds):
         if not live.size:
             break
-        trial = base if steps is None else _moved(base, steps.step, share)
+        trial = _moved(base, steps.step, share)
         gradient, curvature = evaluate(trial, live)
-        if steps is None:
-            kept = np.zeros(live.size, bool)
-        else:
-            rise = (gradient * steps.step).sum(axis=0)
-            kept = rise > OVERSHOOT * steps.decrement
-            with np.errstate(divide="ignore", invalid="ignore"):
-                cut = np.clip(steps.decrement / (steps.decrement + rise), 1e-3, 0.5)
+        rise = (gradient * steps.step).sum(axis=0)
+        kept = rise > OVERSHOOT * steps.decrement
+        cut = np.clip(steps.decrement / np.where(kept, steps.decrement + rise, 1), 0.1, 0.5)
         new = bounded_steps(trial, gradient, curvature, free)
         new_share = _longest_share(trial, new)
         target = _moved(trial, new.step, new_share)
         small = TOLERANCE * np.maximum(1, np.abs(target))
         ready = ~kept & (new.reach <= TRUSTED) & (new_share == 1)
         ready &= (new.error_after() <= small).all(axis=0)
+        if turn == 0 and fallback is not None:
+            astray = new.decrement > ASTRAY
+            trial = np.where(astray, fallback, trial)
+            new = new.where(astray, steps)
+            ready &= ~astray
         theta[:, live] = np.where(ready, target, np.where(kept, base, trial))
         done[live[ready]] = True
-        stays = ~ready
-        if steps is not None:
-            new_share = np.where(kept, share * cut, new_share)
-            trial = np.where(kept, base, trial)
-            for name in ("step", "reach", "decrement", "spread"):
-                setattr(new, name, np.where(kept, getattr(steps, name), getattr(new, name)))
-        live, base, share = live[stays], trial[:, stays], new_share[stays]
-        steps = Steps(
-            new.step[:, stays], new.reach[stays], new.decrement[stays], new.spread[:, stays]
-        )
+        share = np.where(kept, share * cut, new_share)[~ready]
+        base = np.where(kept, base, trial)[:, ~ready]
+        steps = new.where(kept, steps).only(~ready)
+        live = live[~ready]
     return theta, done
 
 

@@ -1,0 +1,58 @@
+"""scikit-learn's own estimator checks, those that apply.
+
+Its checks that fit an estimator give one target column, or targets of another width than X. A
+panel's labels have the width of its scores, so those can not apply; tests/contracts has ours.
+"""
+
+import numpy as np
+import pytest
+from sklearn.utils import estimator_checks as checks
+
+from oddslip.calibrators import (
+    Beta,
+    Ceiling,
+    Inversion,
+    Isotonic,
+    Offset,
+    Platt,
+    PooledIsotonic,
+    Popularity,
+    Raw,
+    Temperature,
+)
+
+ESTIMATORS = [
+    Beta(),
+    Ceiling(),
+    Inversion(np.ones(3)),
+    Isotonic(tau=2),
+    Offset(),
+    Platt(),
+    PooledIsotonic(),
+    Popularity(),
+    Raw(),
+    Temperature(shared=True),
+]
+CHECKS = [
+    checks.check_do_not_raise_errors_in_init_or_set_params,
+    checks.check_estimator_cloneable,
+    checks.check_estimator_repr,
+    checks.check_estimator_tags_renamed,
+    checks.check_get_params_invariance,
+    checks.check_mixin_order,
+    checks.check_no_attributes_set_in_init,
+    checks.check_set_params,
+    checks.check_valid_tag_types,
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
+def test_scikit_learn_check(check, estimator):
+    check(type(estimator).__name__, estimator)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_the_constructor_has_defaults(estimator):
+    if type(estimator) is not Inversion:  # which can not guess the weights
+        checks.check_parameters_default_constructible(type(estimator).__name__, estimator)

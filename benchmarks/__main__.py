@@ -5,7 +5,7 @@ import platform
 import sys
 from importlib import import_module
 
-NAMES = ["ranking", "isotonic", "fused", "shifts", "streaming"]
+NAMES = ["ranking", "isotonic", "fused", "shifts", "streaming", "large"]
 
 
 def main() -> None:

@@ -1,100 +1,69 @@
-"""Isotonic fits of all labels: ours against a loop of scikit-learn, in CPU and in wall time.
-
-Run: python -m benchmarks.isotonic
-"""
+"""Isotonic fits of all labels at 131,209 x 200 float32, against a loop of scikit-learn."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.isotonic import IsotonicRegression
 
+from benchmarks.timing import line, measure, title
 from oddslip.counting import count_cells
 from oddslip.sources import open_source
 
 N_ROWS, N_LABELS = 131_209, 200
-EVERY = 10  # scikit-learn fits every tenth label; its time is scaled up
-REPEATS = 5
+PART = range(5, N_LABELS, 10)  # labels that scikit-learn fits; its time is scaled up
 
 
-def draw_spread(rng: np.random.Generator) -> NDArray[np.float32]:
-    return rng.random((N_ROWS, N_LABELS), np.float32)
+def score_shapes():
+    rng = np.random.default_rng(0)
+    shape = (N_ROWS, N_LABELS)
+    yield "spread out", rng.random(shape, np.float32)
+    yield "crowded near 0", 1 / (1 + np.exp(6 - 2 * rng.standard_normal(shape, np.float32)))
+    saturated = rng.random(shape, np.float32)
+    saturated[rng.random(shape, np.float32) < 0.2] = 1
+    yield "20% of cells at 1.0", saturated
 
 
-def draw_crowded(rng: np.random.Generator) -> NDArray[np.float32]:
-    margins = 2 * rng.standard_normal((N_ROWS, N_LABELS), np.float32) - 6
-    return 1 / (1 + np.exp(-margins))
+def fit_ours(scores, labels):
+    return count_cells(open_source(scores, labels)).isotonic_knots()
 
 
-def draw_saturated(rng: np.random.Generator) -> NDArray[np.float32]:
-    scores = rng.random((N_ROWS, N_LABELS), np.float32)
-    scores[rng.random((N_ROWS, N_LABELS), np.float32) < 0.2] = 1.0
-    return scores
+def fit_theirs(columns, truths):
+    return [
+        IsotonicRegression(out_of_bounds="clip").fit(x, y)
+        for x, y in zip(columns, truths, strict=True)
+    ]
 
 
-SHAPES: dict[str, Callable[[np.random.Generator], NDArray[np.float32]]] = {
-    "spread out": draw_spread,
-    "crowded near 0": draw_crowded,
-    "20% at 1.0": draw_saturated,
-}
-
-
-def measure(work: Callable[[], Any], repeats: int) -> tuple[float, float]:
-    """CPU and wall seconds, each the best of some runs."""
-    runs = []
-    for _ in range(repeats):
-        cpu, wall = time.process_time(), time.perf_counter()
-        work()
-        runs.append((time.process_time() - cpu, time.perf_counter() - wall))
-    return min(cpu for cpu, _ in runs), min(wall for _, wall in runs)
+def largest_difference(knots, peers, columns):
+    """Over the training scores of the labels that both fitted."""
+    indptr, x, y = knots
+    return max(
+        np.abs(np.interp(column, x[at], y[at]) - peer.predict(column)).max()
+        for at, peer, column in zip(
+            [slice(*indptr[label : label + 2]) for label in PART], peers, columns, strict=True
+        )
+    )
 
 
 def run() -> None:
-    rng = np.random.default_rng(0)
-    print(f"{N_ROWS:,} x {N_LABELS} float32, prevalences 2e-4 to 2e-2, best of {REPEATS} runs.")
-    print(f"scikit-learn: best of 2, float64, every {EVERY}th label, scaled by the labels fitted.")
-    print("shape            CPU ratio  wall ratio  ours ns/cell  scikit-learn ns/cell  max diff")
-    for shape, draw in SHAPES.items():
-        scores = draw(rng)
-        chance = np.geomspace(2e-4, 2e-2, N_LABELS)
-        labels = rng.random(scores.shape, np.float32) < chance * 2 * np.clip(
-            scores / scores.mean(axis=0), 0, 2
-        )
-        fitted = range(EVERY // 2, N_LABELS, EVERY)
-        columns = [scores[:, j].astype(np.float64) for j in fitted]
-        truths = [labels[:, j].astype(np.float64) for j in fitted]
-        peers = []
-
-        def fit_ours() -> Any:
-            return count_cells(open_source(scores, labels)).isotonic_knots()  # noqa: B023
-
-        def fit_theirs() -> None:
-            peers[:] = [  # noqa: B023
-                IsotonicRegression(out_of_bounds="clip").fit(x, y)
-                for x, y in zip(columns, truths, strict=True)  # noqa: B023
-            ]
-
-        indptr, x, y = fit_ours()
-        ours_cpu, ours_wall = measure(fit_ours, REPEATS)
-        theirs_cpu, theirs_wall = (
-            seconds * N_LABELS / len(columns) for seconds in measure(fit_theirs, 2)
-        )
-        difference = max(
-            np.abs(
-                np.interp(column, x[slice(*indptr[j : j + 2])], y[slice(*indptr[j : j + 2])])
-                - peer.predict(column)
-            ).max()
-            for j, column, peer in zip(fitted, columns, peers, strict=True)
-        )
-        print(
-            f"{shape:16} {theirs_cpu / ours_cpu:9.1f} {theirs_wall / ours_wall:11.1f} "
-            f"{ours_cpu / scores.size * 1e9:13.1f} {theirs_cpu / scores.size * 1e9:21.1f} "
-            f"{difference:9.1e}"
-        )
+    prevalence = np.geomspace(2e-4, 2e-2, N_LABELS, dtype=np.float32)
+    for name, scores in score_shapes():
+        # A label is likelier where its score is high, up to three times its prevalence.
+        chance = prevalence * np.minimum(scores / scores.mean(axis=0), 3)
+        labels = np.random.default_rng(1).random(scores.shape, np.float32) < chance
+        # Given float32, scikit-learn would merge scores closer than 1e-6.
+        columns = [scores[:, label].astype(np.float64) for label in PART]
+        truths = [labels[:, label].astype(np.float64) for label in PART]
+        title(f"isotonic fits, {N_ROWS:,} x {N_LABELS} float32, {name}")
+        knots = fit_ours(scores, labels)
+        ours = measure(lambda s=scores, t=labels: fit_ours(s, t), 9)
+        line("oddslip count_cells, isotonic_knots", ours)
+        theirs = measure(lambda c=columns, t=truths: fit_theirs(c, t), 2, N_LABELS / len(PART))
+        line("scikit-learn, every 10th label (scaled up)", theirs, ours, "target: 15x CPU")
+        away = largest_difference(knots, fit_theirs(columns, truths), columns)
+        per_cell = (times.cpu / scores.size * 1e9 for times in (ours, theirs))
+        print("  CPU per cell: ours {:.1f} ns, theirs {:.0f} ns; ".format(*per_cell), end="")
+        print(f"largest difference of a fitted value {away:.0e}")
 
 
 if __name__ == "__main__":

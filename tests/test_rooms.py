@@ -22,7 +22,9 @@ MAY_IMPORT = {
     "metrics": GROUND,
     "shifts": GROUND,
     "calibrators": GROUND,
-    "datasets": {"errors", "panels"},
+    "selection": GROUND | {"metrics", "calibrators"},
+    "learners": {"errors", "labels", "panels", "progress", "sources"},
+    "datasets": {"errors", "labels", "panels"},
     "reports": {"metrics", "shifts", "calibrators", "errors"},
     "cli": None,  # everything
     "__init__": None,
@@ -45,7 +47,7 @@ def imported_rooms(path):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
             parts = name.split(".")
-            if parts[0] == "oddslip" and len(parts) > 1:
+            if parts[0] == "oddslip" and parts[1:] not in ([], ["__version__"]):
                 yield parts[1]
 
 

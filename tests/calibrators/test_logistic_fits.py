@@ -133,7 +133,9 @@ def test_affine_fits_agree_with_scipy(model, kind, dtype):
     z = log_odds_of(scores, kind)
     for j in range(z.shape[1]):
         columns = [z[:, j]] * model["slope"] + [np.ones(len(z))] * model["intercept"]
-        theta, loss = best_of(np.column_stack(columns), labels[:, j], 0 if model["slope"] else z[:, j])
+        theta, loss = best_of(
+            np.column_stack(columns), labels[:, j], 0 if model["slope"] else z[:, j]
+        )
         expected = [theta[0] if model["slope"] else 1, theta[-1] if model["intercept"] else 0]
         np.testing.assert_allclose([fit.a[j], fit.b[j]], expected, atol=1e-8)
         assert abs(loss_of(fit.a[j] * z[:, j] + fit.b[j], labels[:, j]) - loss) < 1e-8
@@ -266,7 +268,9 @@ def statuses_and_fits(columns, kind="margin"):
 
 def test_a_label_of_one_class_keeps_its_score():
     z = [0.3, -1.0, 2.0, 0.1]
-    platt, beta, offset = statuses_and_fits([(z, [0, 0, 0, 0]), (z, [1, 1, 1, 1]), (z, [1, 0, 0, 1])])
+    platt, beta, offset = statuses_and_fits(
+        [(z, [0, 0, 0, 0]), (z, [1, 1, 1, 1]), (z, [1, 0, 0, 1])]
+    )
     for fit in (platt, beta, offset):
         assert list(fit.status[:2]) == [Status.NO_POSITIVE, Status.NO_NEGATIVE]
         assert (fit.a[:2] == 1).all()
@@ -487,7 +491,7 @@ def panels(draw):
     return (z if kind == "margin" else expit(z)).astype(dtype), labels, kind
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=60)
 @given(panels(), st.sampled_from([OFFSET, PLATT, TEMPERATURE]))
 def test_the_gradient_of_a_fitted_label_vanishes(panel, model):
     scores, labels, kind = panel
@@ -506,7 +510,7 @@ def test_the_gradient_of_a_fitted_label_vanishes(panel, model):
         assert (slack[fitted] < 1e-7 * size[fitted]).all()
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=60)
 @given(panels())
 def test_a_beta_fit_can_not_be_improved_within_its_bounds(panel):
     scores, labels, kind = panel
@@ -526,7 +530,7 @@ def test_a_beta_fit_can_not_be_improved_within_its_bounds(panel):
                 assert slack < size
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=40)
 @given(panels())
 def test_the_offset_makes_the_mean_probability_the_prevalence(panel):
     scores, labels, kind = panel

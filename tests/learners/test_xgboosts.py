@@ -52,7 +52,8 @@ def loop(X, Y, weights, **changed):
     for label in range(Y.shape[1]):
         told |= {
             "objective": "binary:logistic",
-            "scale_pos_weight": float(weights[label]),
+            # XGBoost's reader of decimals can miss the last bit of a float64, not of a float32.
+            "scale_pos_weight": float(np.float32(weights[label])),
             "base_score": float(Y[:, label].mean()),
             "nthread": 1,
             "seed": 0,

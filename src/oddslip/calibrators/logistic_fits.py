@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.logistic_models import Cells, Model
-from oddslip.calibrators.logistic_solvers import Evaluate, descend, find_roots
+from oddslip.calibrators.logistic_solvers import STEEPEST, Evaluate, descend, find_roots
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
 
@@ -84,11 +84,11 @@ def fit_affine(
 
     - no positive, or no negative: a = 1, b = 0.
     - SEPARABLE: every positive scores at least as high as every negative (constant scores
-      included), so no finite slope is best; a = 1 and b is the offset fit. Without an intercept
-      it is 0 that must separate them, and b = 0.
+      included), or all but, so no finite slope is best, or none that float64 can tell; a = 1
+      and b is the offset fit. Without an intercept it is 0 that separates them, and b = 0.
     - NOT_INCREASING: the best slope is not positive; a = 0 and b is the log-odds of the
       label's prevalence, with or without an intercept.
-    - NOT_CONVERGED: the last parameters reached.
+    - NOT_CONVERGED: treated as separable.
 
     Parameters
     ----------
@@ -114,9 +114,7 @@ def fit_affine(
         raise InvalidInput("slope or intercept must be fitted, got slope=False, intercept=False.")
     cells = Cells(source, shared, threads)
     slopes, b, status = _fit(cells, "affine", slope, intercept)
-    return AffineFit(
-        slopes[0], b, status, cells.label_positives, source.n_rows, cells.n_passes
-    )
+    return AffineFit(slopes[0], b, status, cells.label_positives, source.n_rows, cells.n_passes)
 
 
 def fit_beta(source: Source, *, threads: int | None = None) -> BetaFit:
@@ -166,8 +164,8 @@ def _fit(
         if slope:
             _fit_slopes(model, intercept, theta, status)
         if intercept:
-            chosen = Status.SEPARABLE if slope else Status.FITTED
-            _fit_offsets(model, np.flatnonzero(status == chosen), theta, status)
+            chosen = (Status.SEPARABLE, Status.NOT_CONVERGED) if slope else (Status.FITTED,)
+            _fit_offsets(model, np.flatnonzero(np.isin(status, chosen)), theta, status)
         fitted = model.coefficients(theta)
         slopes, offset = fitted[0] + np.zeros((1, n_labels)), fitted[1] + np.zeros(n_labels)
     wide = np.broadcast_to(status, n_labels).copy()
@@ -191,9 +189,7 @@ def _first_statuses(cells: Cells, slope: bool, intercept: bool) -> NDArray[np.in
     return status
 
 
-def _fit_slopes(
-    model: Model, intercept: bool, theta: Floats, status: NDArray[np.int8]
-) -> None:
+def _fit_slopes(model: Model, intercept: bool, theta: Floats, status: NDArray[np.int8]) -> None:
     """Fill in the parameters of the fits to be made, from no slope at all."""
     fits = np.flatnonzero(status == Status.FITTED)
     if not fits.size:
@@ -212,14 +208,15 @@ def _fit_slopes(
     flat = (exact[1:] <= VANISHING).all(axis=0)
     exact[1:, flat] = 0
     exact[0, flat] = prior[flat]
-    theta[:, fits] = exact
+    steep = (exact[1:] > STEEPEST).any(axis=0)
     status[fits[flat]] = Status.NOT_INCREASING
     status[fits[~flat & ~done]] = Status.NOT_CONVERGED
+    status[fits[steep]] = Status.SEPARABLE
+    fitted = flat | (done & ~steep)
+    theta[:, fits] = np.where(fitted, exact, model.identity()[:, fits])
 
 
-def _fit_offsets(
-    model: Model, fits: Indices, theta: Floats, status: NDArray[np.int8]
-) -> None:
+def _fit_offsets(model: Model, fits: Indices, theta: Floats, status: NDArray[np.int8]) -> None:
     """Fill in the intercept at slope 1: the mean probability must equal the prevalence."""
     if not fits.size:
         return

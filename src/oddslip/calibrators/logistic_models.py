@@ -95,7 +95,9 @@ class Model:
         spread = np.abs(self.ends - center[:, :, None]).max(axis=2)
         self.center, self.scale = center, np.where(spread < LEAST_SPREAD, 1, spread)
         self.features = (self.plain - center[:, :, None]) / self.scale[:, :, None]
-        positives = [self.cells.positives_about(k, m) for k, m in zip(self.which, center, strict=True)]
+        positives = [
+            self.cells.positives_about(k, m) for k, m in zip(self.which, center, strict=True)
+        ]
         self.positives = np.stack(positives) / self.scale
 
     def recenter(self, theta: Floats, fits: Indices) -> Floats:
@@ -162,7 +164,9 @@ class Model:
 
 def _sum_points(features: Floats, weights: Floats, theta: Floats) -> Floats:
     """The sums of the kernels, over weighted points."""
-    logit = theta[0][:, None] + sum(t[:, None] * u for t, u in zip(theta[1:], features, strict=True))
+    logit = theta[0][:, None] + sum(
+        t[:, None] * u for t, u in zip(theta[1:], features, strict=True)
+    )
     e = np.exp(-np.abs(logit))
     q = e / (1 + e)
     high = logit >= 0

@@ -137,7 +137,9 @@ class Moments:
         spread[lone] = 0
         # Whole multiples of 2**-20 add up without rounding, so counts of points stay exact.
         upper = np.rint(count * (0.5 - skew / (4 * half)) * 2**20) / 2**20
-        place = np.clip([mean + spread * (skew / 2 - half), mean + spread * (skew / 2 + half)], -0.5, 0.5)
+        place = np.clip(
+            [mean + spread * (skew / 2 - half), mean + spread * (skew / 2 + half)], -0.5, 0.5
+        )
         center = np.arange(count.shape[1]) + 0.5
         points = self.low[:, None] + (center + place) * self.width[:, None]
         weights = np.stack([count - upper, upper])
@@ -145,9 +147,7 @@ class Moments:
 
     def positives_about(self, which: int, center: Floats) -> Floats:
         """Sum over each label's positives of log-odds (0), ln s (1) or -ln(1-s) (2) - center."""
-        return np.asarray(
-            self.sums[1 + which] + self.sums[0] * (self.centers[which] - center)
-        )
+        return np.asarray(self.sums[1 + which] + self.sums[0] * (self.centers[which] - center))
 
 
 def _packed(points: Floats, weights: Floats) -> tuple[Floats, Floats]:

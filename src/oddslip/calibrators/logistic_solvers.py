@@ -26,6 +26,7 @@ SETTLED = 40.0  # a logit this far from 0 has a weight below the rounding of tho
 OVERSHOOT = 0.25  # slope past the minimum along a step, as a share of the slope at its start
 FLAT = 1e-200  # no curvature at all: every logit has run off to where nothing moves
 ASTRAY = 0.1  # squared length of a first step, in standard errors, after which a start is dropped
+STEEPEST = 1e8  # logits so far apart leave no digits for a cell in doubt: separable, in effect
 SINGULAR = 1e-12  # directions of less curvature than this, relatively, are left alone
 
 
@@ -115,7 +116,8 @@ def descend(
     """Minimise each fit's loss from ``theta``, slopes kept at 0 or above; which fits are done.
 
     Only gradients are compared along a step: it is cut where the loss rises again too steeply.
-    A fit that finds itself far from its minimum at the start goes on from ``fallback``.
+    A fit that finds itself far from its minimum at the start goes on from ``fallback``. One whose
+    slope exceeds STEEPEST is left there.
     """
     theta = theta.copy()
     done = np.zeros(theta.shape[1], bool)
@@ -138,10 +140,14 @@ def descend(
         ready = ~kept & (new.reach <= TRUSTED) & (new_share == 1)
         ready &= (new.error_after() <= small).all(axis=0)
         if turn == 0 and fallback is not None:
-            astray = new.decrement > ASTRAY
+            astray = (new.decrement > ASTRAY) | np.isinf(new.reach)
             trial = np.where(astray, fallback, trial)
             new = new.where(astray, steps)
             ready &= ~astray
+        if turn > 0:
+            lost = ~kept & ~ready & (trial[1:] > STEEPEST).any(axis=0)
+            target = np.where(lost, trial, target)
+            ready |= lost
         theta[:, live] = np.where(ready, target, np.where(kept, base, trial))
         done[live[ready]] = True
         share = np.where(kept, share * cut, new_share)[~ready]

@@ -38,6 +38,14 @@ class CellCounts:
     n_cells : int
         Cells per label: the rows, or rows x labels if pooled.
     kind : {"probability", "margin"}
+
+    Examples
+    --------
+    >>> from oddslip.counting import count_cells
+    >>> from oddslip.sources import open_source
+    >>> counts = count_cells(open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]]))
+    >>> counts.n_positives, counts.n_negatives, counts.auc()
+    (array([1]), array([2]), array([0.5]))
     """
 
     indptr: Ints

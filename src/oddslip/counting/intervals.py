@@ -56,6 +56,16 @@ class IntervalCounts:
     kind : {"probability", "margin"}
     pooled : bool
         As in the first pass.
+
+    Examples
+    --------
+    >>> panel = Panel([[0.25], [0.5], [0.75]], [[0], [1], [0]])
+    >>> first = PositiveKeys(1, "float64")
+    >>> first.add(panel)
+    >>> second = IntervalCounts(first.result(), panel.kind)
+    >>> second.add(panel)
+    >>> second.result().negatives_between
+    array([1, 1])
     """
 
     ROOM = 2**32 - 1  # cells that float32's slots, two 32-bit numbers each, can surely count

@@ -47,6 +47,14 @@ class PositiveKeys:
     dtype : dtype of the scores
     pooled : bool
         Treat all cells as one label's.
+
+    Examples
+    --------
+    >>> tally = PositiveKeys(1, "float32")
+    >>> tally.add(Panel(np.float32([[0.5], [0.5], [0.25]]), [[1], [1], [1]]))
+    >>> distinct = tally.result()
+    >>> distinct.keys.view("float32"), distinct.counts
+    (array([0.25, 0.5 ], dtype=float32), array([1, 2]))
     """
 
     def __init__(self, n_labels: int, dtype: Any, *, pooled: bool = False) -> None:

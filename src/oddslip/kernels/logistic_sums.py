@@ -59,10 +59,8 @@ def range_rows(scores: Any, indptr: Any, indices: Any, found: Any) -> None:
 
 
 @kernel(
-    "void(const float32[:,::1], boolean, const float64[::1], const float64[::1], "
-    "float64[:,:,::1])",
-    "void(const float64[:,::1], boolean, const float64[::1], const float64[::1], "
-    "float64[:,:,::1])",
+    "void(const float32[:,::1], boolean, const float64[::1], const float64[::1], float64[:,:,::1])",
+    "void(const float64[:,::1], boolean, const float64[::1], const float64[::1], float64[:,:,::1])",
     **_PLAIN,
 )
 def add_moments(scores: Any, probable: Any, low: Any, per_bin: Any, moments: Any) -> None:

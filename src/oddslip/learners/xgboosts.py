@@ -3,8 +3,9 @@
 XGBoost's multi-label mode takes no weight per label, so a custom objective carries it. The
 objective repeats the arithmetic of ``binary:logistic`` with ``scale_pos_weight``, float32
 operation by operation, and the trees of a label see nothing of the other labels. A group is
-therefore bit-identical to a loop of ``binary:logistic`` models with the same ``base_score``,
-however the labels are grouped.
+therefore bit-identical to a loop of ``binary:logistic`` models with the same ``base_score`` and
+the same float32 weight, however the labels are grouped. (XGBoost reads ``scale_pos_weight`` from
+text and misses the last bit of one float64 in fifty.)
 
 Left alone, XGBoost 3 estimates ``base_score`` from the weighted gradients, so that a weighted arm
 would start higher than its twin. Here both arms start from the unweighted label mean.

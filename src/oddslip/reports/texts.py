@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from oddslip.metrics.evaluations import NAMES
@@ -103,4 +104,15 @@ def repair_table(fitted: FittedRepair) -> Any:
         table.add_row(name, f"{len(positives):,}", told)
     table.caption = f"{fitted.calibrator} on {fitted.n_rows:,} rows; prior: {record.prior_source}"
     table.caption_justify = "left"
+    return table
+
+
+def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
+    """Rungs of a repair ladder: one metric with its interval, and the within-label AUC."""
+    first = next(iter(results.values()))
+    table = new_table("", f"{NAMES[metric]}@{first.k}", f"{first.level:.0%} interval", "AUC")
+    for name, evaluation in results.items():
+        estimate = evaluation[metric]
+        auc = "-" if evaluation.mean_auc is None else f"{evaluation.mean_auc:.3f}"
+        table.add_row(printable(name), f"{estimate.value:.4f}", interval(estimate), auc)
     return table

@@ -1,0 +1,85 @@
+"""Features of rows: dense or sparse, from memory or a file, and their fingerprint."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.sources.npys import read_npy, read_npz
+
+_HASH_BYTES = 64 * 1024 * 1024
+
+
+def as_features(X: Any) -> Any:
+    """Features as a two-dimensional array, CSR or CSC matrix. Nothing is copied without need."""
+    if hasattr(X, "tocsr"):
+        rows = X if X.format in ("csr", "csc") else X.tocsr()
+        if rows.dtype.kind not in "biuf":
+            raise InvalidInput(f"X must hold numbers, got a sparse matrix of dtype {rows.dtype}.")
+        return rows
+    if hasattr(X, "to_numpy") and hasattr(X, "columns"):
+        X = X.to_numpy()
+    array = np.asanyarray(X)
+    if array.ndim != 2:
+        raise InvalidInput(f"X must be of shape (rows, features), got shape {array.shape}.")
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(
+            f"X must hold numbers, got dtype {array.dtype}. Encode text and categories first."
+        )
+    return array
+
+
+def check_features(X: Any, n_features: int) -> Any:
+    """Features of rows to score: as many columns as the model was trained on."""
+    checked = as_features(X)
+    if checked.shape[1] != n_features:
+        raise InvalidInput(
+            f"X must have the {n_features} features of training, got {checked.shape[1]}."
+        )
+    return checked
+
+
+def sliceable(X: Any) -> Any:
+    """Features of which blocks of rows are cheap to take: CSC becomes CSR."""
+    return X.tocsr() if getattr(X, "format", None) == "csc" else X
+
+
+def read_features(path: str | Path) -> Any:
+    """Features from .npy (memory-mapped), .npz of one array, or a scipy.sparse .npz."""
+    path = Path(path)
+    if path.suffix == ".npy":
+        return as_features(read_npy(path))
+    if path.suffix != ".npz":
+        raise UnreadableFile(f"{path} must end in .npy or .npz, got {path.suffix or 'no ending'!r}.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            sparse = {"indices.npy", "row.npy"} & set(archive.namelist())
+        if sparse:
+            from scipy.sparse import load_npz
+
+            return as_features(load_npz(path))
+    except FileNotFoundError as error:
+        raise UnreadableFile(f"{path} does not exist.") from error
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise UnreadableFile(f"{path} is cut short or not a NumPy file ({error}).") from error
+    return as_features(read_npz(path))
+
+
+def hash_features(X: Any) -> str:
+    """A fingerprint of features: the same for the same cells in the same form."""
+    digest = hashlib.sha256()
+    if hasattr(X, "tocsr"):
+        digest.update(f"{X.format} {X.shape} {X.data.dtype}".encode())
+        for part in (X.indptr, X.indices, X.data):
+            digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
+    digest.update(f"dense {X.shape} {X.dtype}".encode())
+    step = max(1, _HASH_BYTES // max(1, X.shape[1] * X.dtype.itemsize))
+    for start in range(0, X.shape[0], step):
+        digest.update(np.ascontiguousarray(X[start : start + step]).data)
+    return digest.hexdigest()

@@ -1,0 +1,142 @@
+"""Labels in groups: whose positives lie where, who is trained with whom, on which thread."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.labels import Labels, as_labels
+from oddslip.panels import check_names
+from oddslip.progress import progress_bar
+
+_BLOCK_ROWS = 65_536
+
+
+class LabelColumns:
+    """Truth label by label: the rows of label j are ``rows[indptr[j]:indptr[j + 1]]``."""
+
+    def __init__(self, Y: Any, label_names: Sequence[str] | None = None) -> None:
+        if hasattr(Y, "to_numpy") and hasattr(Y, "columns"):
+            label_names = [str(name) for name in Y.columns] if label_names is None else label_names
+            Y = Y.to_numpy()
+        labels = as_labels(Y, _count_labels(Y))
+        self.n_rows, self.n_labels = labels.shape
+        if self.n_rows == 0 or self.n_labels == 0:
+            raise InvalidInput(
+                f"Y must hold at least one row and one label, got shape {labels.shape}."
+            )
+        self.names = check_names(label_names, self.n_labels)
+        self.indptr, self.rows = _by_label(labels, self.names)
+
+    @property
+    def n_positives(self) -> NDArray[np.int64]:
+        """Positives of each label."""
+        return np.diff(self.indptr)
+
+    def take(self, labels: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """0/1 cells of these labels, shape (n_rows, g), label after label in memory."""
+        cells = np.zeros((labels.size, self.n_rows), np.uint8)
+        for place, label in enumerate(labels):
+            cells[place, self.rows[self.indptr[label] : self.indptr[label + 1]]] = 1
+        return cells.T
+
+    def hash(self) -> str:
+        """A fingerprint of the truth."""
+        digest = hashlib.sha256(f"{self.n_rows} {self.n_labels}".encode())
+        digest.update(self.indptr.data)
+        digest.update(self.rows.data)
+        return digest.hexdigest()
+
+
+def _count_labels(Y: Any) -> int:
+    shape = getattr(Y, "shape", None)
+    if shape is not None and len(shape) == 2:
+        return int(shape[1])
+    if isinstance(Y, Sequence) and Y and all(hasattr(row, "__len__") for row in Y):
+        widths = {len(row) for row in Y}
+        flat = [cell for row in Y for cell in row]
+        if len(widths) == 1 and set(flat) <= {0, 1}:
+            return widths.pop()
+        return 1 + int(max(flat, default=0))
+    return 1
+
+
+def _by_label(
+    labels: Labels, names: tuple[str, ...] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    n_rows, n_labels = labels.shape
+    listed, rows = [], []
+    for start in range(0, n_rows, _BLOCK_ROWS):
+        stop = min(start + _BLOCK_ROWS, n_rows)
+        block = labels.positives(start, stop, str if names is None else names.__getitem__)
+        listed.append(np.asarray(block.indices))
+        rows.append(np.repeat(np.arange(start, stop, dtype=np.int32), block.counts))
+    label_of = np.concatenate(listed)
+    order = np.argsort(label_of, kind="stable")
+    indptr = np.zeros(n_labels + 1, np.int64)
+    np.cumsum(np.bincount(label_of, minlength=n_labels), out=indptr[1:])
+    return indptr, np.concatenate(rows)[order]
+
+
+def plan_groups(live: NDArray[np.int64], most: int, workers: int) -> list[NDArray[np.int64]]:
+    """Neighbouring labels in groups of nearly equal size, at most ``most`` in each.
+
+    There are as many groups as keep every worker busy to the end.
+
+    Examples
+    --------
+    >>> [group.tolist() for group in plan_groups(np.arange(5), most=4, workers=2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    if live.size == 0:
+        return []
+    n_groups = -(-live.size // most)
+    n_groups = min(live.size, -(-n_groups // workers) * workers)
+    return list(np.array_split(live, n_groups))
+
+
+def run_groups(
+    groups: Sequence[NDArray[np.int64]],
+    train: Callable[[int], Any],
+    *,
+    workers: int,
+    done: dict[int, Any],
+    keep: Callable[[int, Any], None],
+) -> list[Any]:
+    """Models of all groups. Finished ones come from ``done``; each new one goes to ``keep``."""
+    models = dict(done)
+    total = sum(group.size for group in groups)
+    with (
+        ThreadPoolExecutor(workers) as pool,
+        progress_bar("labels", total) as advance,
+    ):
+        advance(sum(groups[number].size for number in done))
+        waiting = iter([number for number in range(len(groups)) if number not in done])
+        running: dict[Future[Any], int] = {}
+
+        def start_next() -> None:
+            for number in waiting:
+                running[pool.submit(train, number)] = number
+                return
+
+        for _ in range(workers):
+            start_next()
+        for future in _as_finished(running):
+            number = running.pop(future)
+            models[number] = future.result()
+            keep(number, models[number])
+            advance(groups[number].size)
+            start_next()
+    return [models[number] for number in range(len(groups))]
+
+
+def _as_finished(running: dict[Future[Any], int]) -> Iterator[Future[Any]]:
+    while running:
+        finished, _ = wait(running, return_when=FIRST_COMPLETED)
+        yield min(finished, key=running.__getitem__)

@@ -1,0 +1,259 @@
+"""`OneVsRest`: one model per label, with a weight per label, from any of the learners."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from oddslip.errors import InvalidInput
+from oddslip.learners.archives import read_archive, write_archive
+from oddslip.learners.backends import Backend, count_workers, get_backend
+from oddslip.learners.checkpoints import Checkpoint
+from oddslip.learners.features import as_features, check_features, hash_features, sliceable
+from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
+from oddslip.learners.presets import preset_learner, preset_parameters
+from oddslip.learners.weightings import resolve_weights
+from oddslip.panels import Panel
+from oddslip.tallies import available_threads
+
+CLIP = 1e-12  # a label without positives has the log-odds of this probability
+MEMORY_BYTES = 1024**3
+_BLOCK_BYTES = 32 * 1024 * 1024
+_UNSHARED = ("max_delta_step", "mode", "threads")  # may differ between arms on the same data
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Features made ready once for many fits: see `OneVsRest.prepare`."""
+
+    X: Any
+    learner: str
+    parameters: dict[str, Any]
+    ready: Any
+
+
+class OneVsRest(BaseEstimator):  # type: ignore[misc]
+    """One model per label, each with its own weight of the positives.
+
+    Parameters
+    ----------
+    learner : {"lightgbm", "xgboost", "logistic", "mlp"}
+        Who learns.
+    weights : str or array-like of shape (n_labels,)
+        ``"none"``, ``"balanced"`` (negatives over positives), ``"sqrt"``, a multiple of balanced
+        such as ``"10x"``, ``"common"`` (one weight for all), or the weights themselves.
+    max_delta_step : float
+        Cap c of a leaf's step, for boosters; 0 for none.
+    preset : str, optional
+        A configuration of the paper, such as ``"paper-default"``: see `oddslip.learners.presets`.
+    mode : {"grouped", "exact"}
+        Whether labels are trained in groups or one by one, for boosters. Same trees, other speed.
+    seed : int
+    threads : int, optional
+        All cores unless told. The result does not depend on it.
+    checkpoint : path, optional
+        A folder that keeps finished groups; a killed training continues from there.
+    memory_bytes : int
+        Memory for what training needs beside the features and the models.
+    parameters : dict, optional
+        Parameters of the learner, on top of the preset.
+
+    Attributes
+    ----------
+    weights_, prevalence_, n_positives_ : ndarray of shape (n_labels,)
+        Weight, prevalence and positives of each label among the training rows.
+    constant_ : ndarray of bool
+        Labels without a positive, or without a negative, have no model: `predict_proba` gives
+        their prevalence, exactly 0 or 1, and `predict_margin` its log-odds clipped at 1e-12,
+        about -27.6 or 27.6, since a panel holds finite margins only.
+    parameters_ : dict
+        What the learner was told.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 3))
+    >>> Y = X + rng.normal(size=X.shape) > 1
+    >>> model = OneVsRest(weights="balanced", parameters={"num_iterations": 5}).fit(X, Y)
+    >>> model.predict_margin(X).shape
+    (200, 3)
+    >>> model.panel(X, Y)
+    Panel(200 rows x 3 labels, margin, float64, labels: yes)
+    """
+
+    def __init__(
+        self,
+        learner: str = "lightgbm",
+        weights: Any = "none",
+        max_delta_step: float | None = 0.0,
+        preset: str | None = None,
+        mode: str = "grouped",
+        seed: int = 42,
+        threads: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+        parameters: dict[str, Any] | None = None,
+    ) -> None:
+        self.learner = learner
+        self.weights = weights
+        self.max_delta_step = max_delta_step
+        self.preset = preset
+        self.mode = mode
+        self.seed = seed
+        self.threads = threads
+        self.checkpoint = checkpoint
+        self.memory_bytes = memory_bytes
+        self.parameters = parameters
+
+    def prepare(self, X: Any) -> Prepared:
+        """Bin, quantise or standardise X once, for several fits of the same learner.
+
+        Arms may differ in weights, ``max_delta_step`` and ``mode``; pass the outcome as X.
+        """
+        backend = get_backend(self.learner)
+        parameters = self._parameters(backend)
+        rows = as_features(X)
+        return Prepared(rows, self.learner, parameters, backend.prepare(rows, parameters))
+
+    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+        """Train a model for every label.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse matrix, data frame, or `Prepared`, (n_rows, n_features)
+        Y : 0/1 cells of shape (n_rows, n_labels), sparse or dense, or lists of label indices
+        label_names : sequence of str, optional
+        """
+        backend = get_backend(self.learner)
+        parameters = self._parameters(backend)
+        columns = LabelColumns(Y, label_names)
+        prepared = X if isinstance(X, Prepared) else None
+        rows = as_features(X) if prepared is None else prepared.X
+        if rows.shape[0] != columns.n_rows:
+            raise InvalidInput(
+                f"X and Y must have the same rows, got {rows.shape[0]} and {columns.n_rows}."
+            )
+        if prepared is not None:
+            self._check_shared(prepared, parameters)
+        positives = columns.n_positives
+        self.weights_ = resolve_weights(self.weights, positives, columns.n_rows)
+        self.n_positives_, self.prevalence_ = positives, positives / columns.n_rows
+        self.constant_ = (positives == 0) | (positives == columns.n_rows)
+        self.n_features_in_, self.label_names_ = int(rows.shape[1]), columns.names
+        self.parameters_ = parameters
+        self._train(rows, prepared, columns, backend)
+        return self
+
+    def _train(
+        self, rows: Any, prepared: Prepared | None, columns: LabelColumns, backend: Backend
+    ) -> None:
+        parameters = self.parameters_
+        threads = available_threads(self.threads)
+        workers = count_workers(backend, parameters, threads)
+        live = np.flatnonzero(~self.constant_)
+        most = backend.group_size(
+            live.size, columns.n_rows, self.n_features_in_, self.memory_bytes // workers
+        )
+        groups = plan_groups(live, most, workers)
+        done: dict[int, Any] = {}
+        kept: Checkpoint | None = None
+        if self.checkpoint is not None:
+            configuration = self._configuration(rows, columns)
+            kept = Checkpoint(self.checkpoint, configuration, groups, backend)
+            groups, done = kept.groups, kept.finished()
+        if len(done) < len(groups):
+            ready = backend.prepare(rows, parameters) if prepared is None else prepared.ready
+            told = dict(parameters)
+            if "threads" in told:
+                told["threads"] = max(1, threads // workers)
+
+        def train(number: int) -> Any:
+            group = groups[number]
+            Y, weights = columns.take(group), self.weights_[group]
+            return backend.train(ready, Y, weights, told, self.seed)
+
+        def keep(number: int, model: Any) -> None:
+            if kept is not None:
+                kept.keep(number, model)
+
+        self._groups = groups
+        self._models = run_groups(groups, train, workers=workers, done=done, keep=keep)
+
+    def predict_margin(self, X: Any) -> NDArray[np.float64]:
+        """Log-odds of every label, shape (n_rows, n_labels)."""
+        rows = sliceable(check_features(X, self._fitted().n_features_in_))
+        margins = np.empty((rows.shape[0], self.n_labels), np.float64)
+        step = max(1, _BLOCK_BYTES // (8 * self.n_labels))
+        threads = available_threads(self.threads)
+        step = max(1, min(step, -(-rows.shape[0] // threads)))
+
+        def fill(start: int) -> None:
+            margins[start : start + step] = self.margin_block(rows[start : start + step])
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(fill, range(0, rows.shape[0], step)))
+        return margins
+
+    def margin_block(self, X: Any) -> NDArray[np.float64]:
+        """Log-odds of a few rows, unchecked, on this thread."""
+        backend = get_backend(self.learner)
+        margins = np.empty((X.shape[0], self.n_labels), np.float64)
+        prior = np.clip(self.prevalence_, CLIP, 1 - CLIP)
+        margins[:, self.constant_] = (np.log(prior) - np.log1p(-prior))[self.constant_]
+        for group, model in zip(self._groups, self._models, strict=True):
+            margins[:, group] = backend.predict_margin(model, X)
+        return margins
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of every label, shape (n_rows, n_labels)."""
+        return self.as_probability(self.predict_margin(X))
+
+    def as_probability(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities of margins of all labels; a label without a model gets its prevalence."""
+        from scipy.special import expit
+
+        probabilities: NDArray[np.float64] = expit(margins)
+        probabilities[:, self.constant_] = self.prevalence_[self.constant_]
+        return probabilities
+
+    def panel(self, X: Any, labels: Any = None) -> Panel:
+        """A panel of margins, with what was true if ``labels`` say it."""
+        return Panel(
+            self.predict_margin(X), labels, kind="margin", label_names=self.label_names_
+        )
+
+    @property
+    def n_labels(self) -> int:
+        """Labels trained."""
+        return int(self._fitted().prevalence_.size)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, whole or not at all. `load` reads it; nothing is pickled."""
+        self._fitted()
+        backend = get_backend(self.learner)
+        head = {
+            "learner": self.learner,
+            "mode": self.mode,
+            "preset": self.preset,
+            "seed": self.seed,
+            "max_delta_step": self.max_delta_step,
+            "parameters": self.parameters_,
+            "weights": self.weights_.tolist(),
+            "n_positives": self.n_positives_.tolist(),
+            "n_rows": self._n_rows,
+            "n_features": self.n_features_in_,
+            "label_names": self.label_names_,
+            "groups": [group.tolist() for group in self._groups],
+        }
+        dumps = {
+            f"group-{number:05d}{backend.extension}": backend.dump(model)
+            for number, model in enumerate(self._models)
+        }
+        write_archive(path, head, dumps)

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "shifts": GROUND,
     "calibrators": GROUND,
     "selection": GROUND | {"metrics", "calibrators"},
-    "learners": {"errors", "labels", "panels", "progress", "sources"},
+    "learners": GROUND | {"progress"},
     "datasets": {"errors", "labels", "panels"},
     "reports": {"metrics", "shifts", "calibrators", "errors"},
     "cli": None,  # everything

@@ -39,9 +39,7 @@ class Backend(Protocol):
         """What all labels and arms share: a binned, quantised or standardised X."""
         ...
 
-    def group_size(
-        self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int
-    ) -> int:
+    def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
         """Labels to train together so that a group's working memory stays in the budget."""
         ...
 

@@ -55,7 +55,9 @@ def read_features(path: str | Path) -> Any:
     if path.suffix == ".npy":
         return as_features(read_npy(path))
     if path.suffix != ".npz":
-        raise UnreadableFile(f"{path} must end in .npy or .npz, got {path.suffix or 'no ending'!r}.")
+        raise UnreadableFile(
+            f"{path} must end in .npy or .npz, got {path.suffix or 'no ending'!r}."
+        )
     try:
         with zipfile.ZipFile(path) as archive:
             sparse = {"indices.npy", "row.npy"} & set(archive.namelist())

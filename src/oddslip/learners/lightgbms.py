@@ -202,7 +202,11 @@ def _check_mode(parameters: dict[str, Any]) -> None:
 
 
 def _grow_alone(
-    prepared: lgb.Dataset, truth: NDArray[np.uint8], weight: float, told: dict[str, Any], rounds: int
+    prepared: lgb.Dataset,
+    truth: NDArray[np.uint8],
+    weight: float,
+    told: dict[str, Any],
+    rounds: int,
 ) -> lgb.Booster:
     prepared.set_label(truth.astype(np.float32))
     objective = {"objective": "binary", "scale_pos_weight": weight}

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from oddslip.errors import InvalidInput
+from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.learners.archives import read_archive, write_archive
 from oddslip.learners.backends import Backend, count_workers, get_backend
 from oddslip.learners.checkpoints import Checkpoint
@@ -20,13 +23,16 @@ from oddslip.learners.features import as_features, check_features, hash_features
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
 from oddslip.learners.presets import preset_learner, preset_parameters
 from oddslip.learners.weightings import resolve_weights
-from oddslip.panels import Panel
+from oddslip.panels import Panel, check_names
+from oddslip.results import plain
 from oddslip.tallies import available_threads
 
 CLIP = 1e-12  # a label without positives has the log-odds of this probability
 MEMORY_BYTES = 1024**3
 _BLOCK_BYTES = 32 * 1024 * 1024
 _UNSHARED = ("max_delta_step", "mode", "threads")  # may differ between arms on the same data
+_UNSAVED = ("checkpoint", "threads")  # of this machine, not of the model
+_SAID_HERE = ("max_delta_step", "mode", "seed", "threads")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,10 +148,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             )
         if prepared is not None:
             self._check_shared(prepared, parameters)
-        positives = columns.n_positives
-        self.weights_ = resolve_weights(self.weights, positives, columns.n_rows)
-        self.n_positives_, self.prevalence_ = positives, positives / columns.n_rows
-        self.constant_ = (positives == 0) | (positives == columns.n_rows)
+        self.weights_ = resolve_weights(self.weights, columns.n_positives, columns.n_rows)
+        self._count(columns.n_positives, columns.n_rows)
         self.n_features_in_, self.label_names_ = int(rows.shape[1]), columns.names
         self.parameters_ = parameters
         self._train(rows, prepared, columns, backend)
@@ -225,9 +229,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def panel(self, X: Any, labels: Any = None) -> Panel:
         """A panel of margins, with what was true if ``labels`` say it."""
-        return Panel(
-            self.predict_margin(X), labels, kind="margin", label_names=self.label_names_
-        )
+        return Panel(self.predict_margin(X), labels, kind="margin", label_names=self.label_names_)
 
     @property
     def n_labels(self) -> int:
@@ -236,18 +238,13 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all. `load` reads it; nothing is pickled."""
-        self._fitted()
-        backend = get_backend(self.learner)
+        backend = get_backend(self._fitted().learner)
+        told = {key: value for key, value in self.get_params().items() if key not in _UNSAVED}
         head = {
-            "learner": self.learner,
-            "mode": self.mode,
-            "preset": self.preset,
-            "seed": self.seed,
-            "max_delta_step": self.max_delta_step,
-            "parameters": self.parameters_,
+            "estimator": plain(told),
             "weights": self.weights_.tolist(),
             "n_positives": self.n_positives_.tolist(),
-            "n_rows": self._n_rows,
+            "n_rows": self.n_rows_,
             "n_features": self.n_features_in_,
             "label_names": self.label_names_,
             "groups": [group.tolist() for group in self._groups],
@@ -257,3 +254,92 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             for number, model in enumerate(self._models)
         }
         write_archive(path, head, dumps)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """The model that `save` wrote."""
+        head, dumps = read_archive(path)
+        try:
+            model = cls(**head["estimator"])
+            backend = get_backend(model.learner)
+            model.weights_ = np.array(head["weights"], np.float64)
+            positives = np.array(head["n_positives"], np.int64)
+            model._count(positives, int(head["n_rows"]))
+            model.n_features_in_ = int(head["n_features"])
+            model.label_names_ = check_names(head["label_names"], positives.size)
+            model._groups = [np.array(group, np.int64) for group in head["groups"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise UnreadableFile(f"{path} is not a saved OneVsRest ({error}).") from error
+        model.parameters_ = model._parameters(backend)
+        model._models = [backend.load(body) for body in dumps]
+        return model
+
+    def _count(self, positives: NDArray[np.int64], n_rows: int) -> None:
+        self.n_rows_ = n_rows
+        self.n_positives_, self.prevalence_ = positives, positives / n_rows
+        self.constant_ = (positives == 0) | (positives == n_rows)
+
+    def _fitted(self) -> Self:
+        if not hasattr(self, "_models"):
+            raise InvalidInput("OneVsRest must be fitted first. Call fit(X, Y).")
+        return self
+
+    def _parameters(self, backend: Backend) -> dict[str, Any]:
+        defaults = backend.defaults()
+        told = dict(self.parameters or {})
+        if hasattr(backend, "canonical"):
+            told = backend.canonical(told)
+        for key in _SAID_HERE:
+            if key in told:
+                raise InvalidInput(
+                    f"parameters must not hold {key!r}. Say it to OneVsRest itself: {key}=..."
+                )
+        merged = defaults | self._preset_parameters() | told
+        cap = float(self.max_delta_step or 0.0)
+        if not 0 <= cap < np.inf:
+            raise InvalidInput(f"max_delta_step must be at least 0, got {self.max_delta_step}.")
+        if cap and "max_delta_step" not in defaults:
+            raise InvalidInput(
+                f"max_delta_step must be 0 for learner={self.learner!r}, which has no leaves, "
+                f"got {cap:g}."
+            )
+        said = {"max_delta_step": cap, "mode": self.mode, "seed": int(self.seed), "threads": 1}
+        return merged | {key: value for key, value in said.items() if key in defaults}
+
+    def _preset_parameters(self) -> dict[str, Any]:
+        if self.preset is None:
+            return {}
+        if preset_learner(self.preset) != self.learner:
+            raise InvalidInput(
+                f"preset {self.preset!r} must be used with "
+                f"learner={preset_learner(self.preset)!r}, got {self.learner!r}."
+            )
+        return preset_parameters(self.preset)
+
+    def _check_shared(self, prepared: Prepared, parameters: dict[str, Any]) -> None:
+        mine = (self.learner, {k: v for k, v in parameters.items() if k not in _UNSHARED})
+        its = {k: v for k, v in prepared.parameters.items() if k not in _UNSHARED}
+        if mine != (prepared.learner, its):
+            raise InvalidInput(
+                "X must be prepared by a OneVsRest of the same learner and parameters; only "
+                "weights, max_delta_step and mode may differ. Call prepare again."
+            )
+
+    def _configuration(self, rows: Any, columns: LabelColumns) -> dict[str, Any]:
+        """All that the trained bits depend on."""
+        home = import_module(type(get_backend(self.learner)).__module__)
+        versions = {
+            module.__name__: module.__version__
+            for module in vars(home).values()
+            if isinstance(module, ModuleType) and hasattr(module, "__version__")
+        }
+        parameters = {key: value for key, value in self.parameters_.items() if key != "threads"}
+        return {
+            "learner": self.learner,
+            "parameters": plain(parameters),
+            "seed": int(self.seed),
+            "versions": versions,
+            "features": hash_features(rows),
+            "labels": columns.hash(),
+            "weights": hashlib.sha256(self.weights_.tobytes()).hexdigest(),
+        }

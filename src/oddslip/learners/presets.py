@@ -76,4 +76,6 @@ def preset_parameters(name: str) -> dict[str, Any]:
     if name in _LIGHTGBM:
         return dict(_LIGHTGBM[name])
     home = type(get_backend(learner)).__module__
-    return dict(import_module(home).PRESETS[name])
+    told = dict(import_module(home).PRESETS[name])
+    told.pop("learner", None)
+    return told

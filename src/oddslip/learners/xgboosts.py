@@ -112,7 +112,7 @@ class XGBoostBackend:
         parameters: dict[str, Any],
         seed: int,
     ) -> BoosterGroup:
-        """Model of a group: ``Y`` of shape (n_rows, g), each label with a positive and a negative."""
+        """Model of a group: ``Y`` of shape (n_rows, g), no label all 0 or all 1."""
         n_labels = Y.shape[1]
         apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
         parts = [slice(j, j + 1) for j in range(n_labels)] if apart else [slice(0, n_labels)]
@@ -194,7 +194,8 @@ def _boost(
 
 
 def _rows(X: Any) -> Any:
-    return X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    # XGBoost knows scipy's matrices and not all of its arrays; nothing is copied here.
+    return sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
 
 
 BACKEND = XGBoostBackend()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 xgb = pytest.importorskip("xgboost")
 
+from oddslip.errors import InvalidInput  # noqa: E402
 from oddslip.learners.xgboosts import BACKEND, PRESETS, XGBoostBackend  # noqa: E402
 
 N_ROWS, N_FEATURES, N_LABELS = 400, 12, 5
@@ -213,5 +214,20 @@ def test_a_group_stays_in_its_memory_and_leaves_work_for_several_threads():
     assert BACKEND.group_size(1, 100, 10, 10**9) == 1
 
 
+@pytest.mark.parametrize("name", ["scale_pos_weight", "base_score", "objective", "nthread"])
+def test_what_one_vs_rest_says_itself_is_refused(name):
+    X, _ = make_rows()
+    with pytest.raises(InvalidInput, match=name):
+        BACKEND.prepare(X, parameters(**{name: 1}))
+
+
+def test_an_alias_goes_before_the_default_of_its_name():
+    X, Y = make_rows()
+    weights = balanced(Y)
+    np.testing.assert_array_equal(
+        margins(X, Y, weights, eta=0.7), margins(X, Y, weights, learning_rate=0.7)
+    )
+
+
 def test_the_paper_preset_names_only_known_parameters():
-    assert set(PRESETS["paper-xgboost"]) - {"learner"} <= set(XGBoostBackend().defaults())
+    assert set(PRESETS["paper-xgboost"]) <= set(XGBoostBackend().defaults())

@@ -108,7 +108,7 @@ def fit_affine(
     >>> from oddslip.sources import open_source
     >>> source = open_source([[0.8], [0.8], [0.8], [0.8], [0.2]], [[1], [0], [1], [0], [0]])
     >>> fit_affine(source, slope=False, intercept=True).b.round(3)
-    array([-1.079])
+    array([-1.442])
     """
     if not (slope or intercept):
         raise InvalidInput("slope or intercept must be fitted, got slope=False, intercept=False.")
@@ -141,7 +141,7 @@ def fit_beta(source: Source, *, threads: int | None = None) -> BetaFit:
     >>> source = open_source([[0.1], [0.3], [0.5], [0.7], [0.9]], [[0], [1], [0], [1], [1]])
     >>> fit = fit_beta(source)
     >>> fit.a.round(2), fit.b.round(2), fit.c.round(2)
-    (array([0.07]), array([1.6]), array([-0.51]))
+    (array([0.77]), array([1.74]), array([-0.13]))
     """
     cells = Cells(source, False, threads)
     slopes, c, status = _fit(cells, "beta", slope=True, intercept=True)

@@ -79,6 +79,7 @@ class Model:
 
     def __init__(self, cells: Cells, form: Literal["affine", "beta"], centered: bool) -> None:
         self.cells, self.centered = cells, centered
+        self.which: tuple[int, ...]
         ends = np.stack([cells.low, cells.high], axis=1)
         if form == "affine":
             self.kernel, self.n_sums, self.which = add_affine_sums, N_AFFINE, (0,)

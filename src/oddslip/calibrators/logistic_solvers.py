@@ -27,6 +27,7 @@ OVERSHOOT = 0.25  # slope past the minimum along a step, as a share of the slope
 FLAT = 1e-200  # no curvature at all: every logit has run off to where nothing moves
 ASTRAY = 0.1  # squared length of a first step, in standard errors, after which a start is dropped
 STEEPEST = 1e8  # logits so far apart leave no digits for a cell in doubt: separable, in effect
+NEGLIGIBLE = 1e-13  # twice what a step can gain; in steep fits rounding allows for no less
 SINGULAR = 1e-12  # directions of less curvature than this, relatively, are left alone
 
 
@@ -138,7 +139,7 @@ def descend(
         target = _moved(trial, new.step, new_share)
         small = TOLERANCE * np.maximum(1, np.abs(target))
         ready = ~kept & (new.reach <= TRUSTED) & (new_share == 1)
-        ready &= (new.error_after() <= small).all(axis=0)
+        ready &= (new.error_after() <= small).all(axis=0) | (new.decrement <= NEGLIGIBLE)
         if turn == 0 and fallback is not None:
             astray = (new.decrement > ASTRAY) | np.isinf(new.reach)
             trial = np.where(astray, fallback, trial)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import typer
@@ -14,7 +15,7 @@ from oddslip.errors import OddslipError
 
 HELP = """Has a per-label class weight broken your top-K ranker? Find out, and repair it.
 
-Exit codes: 0 done, 2 bad input or usage (one line on stderr), 130 interrupted.
+Exit codes: 0 done, 2 bad input or usage (one line on stderr), 130 interrupted, 143 killed.
 """
 
 app = typer.Typer(
@@ -41,6 +42,8 @@ def _version(
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: never a traceback for what a user can get wrong."""
+    # A polite kill unwinds like Ctrl-C does, so that no half-written file stays behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(_run(arguments))
 
 

@@ -23,7 +23,7 @@ _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it rounds to a whole number i
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _bits_of(typing: Any, number: Any) -> Any:
     """The bits of a float64 as int64."""
 
@@ -33,7 +33,7 @@ def _bits_of(typing: Any, number: Any) -> Any:
     return types.int64(types.float64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _float_of(typing: Any, bits: Any) -> Any:
     """The float64 with these bits."""
 

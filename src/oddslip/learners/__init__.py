@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oddslip.learners.one_vs_rest import OneVsRest
-    from oddslip.learners.pairs import MatchedPair, sweep_caps
+    from oddslip.learners.pairs import MatchedPair
     from oddslip.learners.scorings import score_to_file
 
 _HOMES = {
     "MatchedPair": "oddslip.learners.pairs",
     "OneVsRest": "oddslip.learners.one_vs_rest",
     "score_to_file": "oddslip.learners.scorings",
-    "sweep_caps": "oddslip.learners.pairs",
 }
 
-__all__ = ["MatchedPair", "OneVsRest", "score_to_file", "sweep_caps"]
+__all__ = ["MatchedPair", "OneVsRest", "score_to_file"]
 
 
 def __getattr__(name: str) -> Any:

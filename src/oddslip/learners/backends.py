@@ -51,7 +51,7 @@ class Backend(Protocol):
         parameters: dict[str, Any],
         seed: int,
     ) -> Any:
-        """Model of a group: ``Y`` of shape (n_rows, g), each label with a positive and a negative."""
+        """Model of a group: ``Y`` is (n_rows, g), each label has a positive and a negative."""
         ...
 
     def predict_margin(self, model: Any, X: Any) -> NDArray[np.float64]:

@@ -98,7 +98,7 @@ class Checkpoint:
         if differing:
             raise InvalidInput(
                 f"checkpoint {self.folder} must belong to this training, got one with other "
-                f"{', '.join(differing)}. Choose an empty folder, or remove this one to start again."
+                f"{', '.join(differing)}. Choose an empty folder, or remove this one."
             )
 
     def _path(self, number: int) -> Path:

@@ -40,12 +40,13 @@ _ALIASES = {
 }
 _CANONICAL = {alias: name for name, text in _ALIASES.items() for alias in text.split()}
 # What OneVsRest says itself: the loss, its weights, the threads and the seed.
-_OURS = set(
-    "objective objective_type app application loss num_class num_classes scale_pos_weight sigmoid "
-    "is_unbalance unbalance unbalanced_sets num_threads num_thread nthread nthreads n_jobs seed "
-    "random_seed random_state verbosity verbose early_stopping_round early_stopping_rounds "
-    "early_stopping".split()
-)
+_OURS = {
+    *("objective", "objective_type", "app", "application", "loss", "num_class", "num_classes"),
+    *("scale_pos_weight", "is_unbalance", "unbalance", "unbalanced_sets", "sigmoid"),
+    *("num_threads", "num_thread", "nthread", "nthreads", "n_jobs"),
+    *("seed", "random_seed", "random_state", "verbosity", "verbose"),
+    *("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change"),
+}
 # What draws at random per tree, or looks at all labels of a Booster at once.
 _ALONE = {
     "boosting": ("gbdt", "gbrt"),
@@ -251,6 +252,6 @@ def _without_training(booster: lgb.Booster) -> lgb.Booster:
 
 def _from_text(text: str) -> lgb.Booster:
     try:
-        return lgb.Booster(params={"verbosity": -1}, model_str=text)
+        return lgb.Booster(model_str=text)
     except lgb.basic.LightGBMError as error:
         raise UnreadableFile(f"a group of labels is damaged ({error}).") from error

@@ -22,18 +22,25 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy import sparse
 
+from oddslip.errors import InvalidInput
 from oddslip.kernels.compiling import kernel
 
 _BYTES_PER_CELL = 32  # margins twice, gradients twice, XGBoost's own copies, the label
 _LABELS_PER_GROUP = 8  # larger groups save nothing and leave cores idle
 _SAMPLERS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+_ALIASES = {"eta": "learning_rate", "lambda": "reg_lambda", "num_boost_round": "n_estimators"}
+# What OneVsRest says itself: the loss, its weights, the start, the threads and the seed.
+_OURS = set(
+    "objective scale_pos_weight base_score num_target num_class multi_strategy tree_method device "
+    "nthread n_jobs seed random_state".split()
+)
 _MANY = b"oddslip-boosters\n"
 _ZEROS = "oddslip_zeros"
 
 # The paper names XGBoost (section 4) and gives no parameters. Chosen: its LightGBM's 200 trees and
 # learning rate 0.05, so that both have the same step budget, and XGBoost's own defaults besides.
 PRESETS: dict[str, dict[str, Any]] = {
-    "paper-xgboost": {"learner": "xgboost", "n_estimators": 200, "learning_rate": 0.05}
+    "paper-xgboost": {"n_estimators": 200, "learning_rate": 0.05, "max_depth": 6}
 }
 
 
@@ -92,6 +99,7 @@ class XGBoostBackend:
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
         """The quantised matrix. It carries no labels and never changes: threads may share it."""
+        _settle(parameters)
         matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
         return Prepared(matrix, bool(sparse.issparse(X)))
 
@@ -115,6 +123,7 @@ class XGBoostBackend:
         """Model of a group: ``Y`` of shape (n_rows, g), no label all 0 or all 1."""
         n_labels = Y.shape[1]
         apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
+        apart |= parameters.get("booster") == "dart"
         parts = [slice(j, j + 1) for j in range(n_labels)] if apart else [slice(0, n_labels)]
         boosters = [
             _boost(prepared, np.ascontiguousarray(Y[:, part]), weights[part], parameters, seed)
@@ -170,9 +179,12 @@ def _boost(
     seed: int,
 ) -> xgb.Booster:
     """One Booster of all these labels; each starts from its unweighted mean."""
-    told = {**parameters, "seed": seed, "nthread": 1, "tree_method": "hist"}
+    told = _settle(parameters)
     rounds = int(told.pop("n_estimators"))
     told |= {
+        "seed": seed,
+        "nthread": 1,
+        "tree_method": "hist",
         "objective": "binary:logistic",
         "multi_strategy": "one_output_per_tree",
         # The number of labels is told, not read from the matrix, which has no labels.
@@ -191,6 +203,19 @@ def _boost(
     booster = xgb.train(told, prepared.matrix, rounds, obj=objective)
     booster.set_attr(**{_ZEROS: "missing" if prepared.zeros_missing else "zero"})
     return booster
+
+
+def _settle(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters under one name each: what the user said goes before the default."""
+    told = {name: value for name, value in parameters.items() if name not in _ALIASES}
+    for name in parameters.keys() & _ALIASES.keys():
+        told[_ALIASES[name]] = parameters[name]
+    refused = sorted(told.keys() & _OURS)
+    if refused:
+        raise InvalidInput(
+            f"parameters must not set {refused[0]!r}, which OneVsRest sets itself. Leave it out."
+        )
+    return told
 
 
 def _rows(X: Any) -> Any:

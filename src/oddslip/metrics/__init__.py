@@ -11,7 +11,8 @@ from oddslip.metrics.at_k import (
     psp_at_k,
     recall_at_k,
 )
-#AUC from oddslip.metrics.aucs import auc_per_label, mean_auc
+
+# AUC from oddslip.metrics.aucs import auc_per_label, mean_auc
 from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
 from oddslip.metrics.propensities import label_propensities
 from oddslip.metrics.rankings import rank
@@ -24,10 +25,10 @@ __all__ = [
     "average_precision_at_k",
     "evaluate",
     "hit_rate_at_k",
+    "label_propensities",
     "mean_auc",
     "ndcg_at_k",
     "precision_at_k",
-    "label_propensities",
     "psp_at_k",
     "rank",
     "recall_at_k",

@@ -5,7 +5,7 @@ Each is a mean over the rows with a true label, or one number per such row on re
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,15 +78,25 @@ def average_rows(per_row: NDArray[np.float64], n_rows: int, rows: Rows) -> float
     return float(per_row.sum() / n) if n else float("nan")
 
 
+class MetricOptions(TypedDict, total=False):
+    """What every metric takes; see `average_precision_at_k`."""
+
+    kind: Kind | None
+    ties: Ties
+    rows: Rows
+    per_row: bool
+
+
 def _metric(
     column: int,
     scores: Any,
     labels: Any,
     k: int,
-    kind: Kind | None,
-    ties: Ties,
-    rows: Rows,
-    per_row: bool,
+    *,
+    kind: Kind | None = None,
+    ties: Ties = "stable",
+    rows: Rows = "with_positives",
+    per_row: bool = False,
     denominator: Denominator = "min",
 ) -> Any:
     rankings = rank_source(open_source(scores, labels, kind=kind), k)
@@ -99,11 +109,8 @@ def average_precision_at_k(
     labels: Any = None,
     *,
     k: int,
-    kind: Kind | None = None,
-    ties: Ties = "stable",
     denominator: Denominator = "min",
-    rows: Rows = "with_positives",
-    per_row: bool = False,
+    **options: Unpack[MetricOptions],
 ) -> Any:
     """MAP@K: mean over ranks of precision at each hit. Higher is better.
 
@@ -112,6 +119,8 @@ def average_precision_at_k(
     scores, labels : array-like of shape (n_rows, n_labels), or paths
     k : int
         Slots per row, ``1 <= k <= n_labels``.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
     ties : {"stable", "expected", "best", "worst"}
         Tied cells by label index, or over all of their orders.
     denominator : {"min", "relevant", "hits"}
@@ -127,18 +136,11 @@ def average_precision_at_k(
     >>> average_precision_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=2)
     0.5
     """
-    return _metric(0, scores, labels, k, kind, ties, rows, per_row, denominator)
+    return _metric(0, scores, labels, k, denominator=denominator, **options)
 
 
 def precision_at_k(
-    scores: Any,
-    labels: Any = None,
-    *,
-    k: int,
-    kind: Kind | None = None,
-    ties: Ties = "stable",
-    rows: Rows = "with_positives",
-    per_row: bool = False,
+    scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]
 ) -> Any:
     """Share of the K slots filled by a true label. Higher is better.
 
@@ -149,18 +151,11 @@ def precision_at_k(
     >>> precision_at_k([[0.9, 0.2, 0.6]], [[1, 0, 0]], k=2)
     0.5
     """
-    return _metric(1, scores, labels, k, kind, ties, rows, per_row)
+    return _metric(1, scores, labels, k, **options)
 
 
 def recall_at_k(
-    scores: Any,
-    labels: Any = None,
-    *,
-    k: int,
-    kind: Kind | None = None,
-    ties: Ties = "stable",
-    rows: Rows = "with_positives",
-    per_row: bool = False,
+    scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]
 ) -> Any:
     """Share of a row's true labels found in its K slots. Higher is better.
 
@@ -171,19 +166,10 @@ def recall_at_k(
     >>> recall_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=2)
     0.5
     """
-    return _metric(2, scores, labels, k, kind, ties, rows, per_row)
+    return _metric(2, scores, labels, k, **options)
 
 
-def ndcg_at_k(
-    scores: Any,
-    labels: Any = None,
-    *,
-    k: int,
-    kind: Kind | None = None,
-    ties: Ties = "stable",
-    rows: Rows = "with_positives",
-    per_row: bool = False,
-) -> Any:
+def ndcg_at_k(scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]) -> Any:
     """Discounted gain of the hits over the best possible. Higher is better.
 
     Takes the arguments of `average_precision_at_k`. ``ties="expected"`` is scikit-learn's.
@@ -193,18 +179,11 @@ def ndcg_at_k(
     >>> ndcg_at_k([[0.9, 0.2, 0.6]], [[1, 0, 0]], k=2)
     1.0
     """
-    return _metric(3, scores, labels, k, kind, ties, rows, per_row)
+    return _metric(3, scores, labels, k, **options)
 
 
 def hit_rate_at_k(
-    scores: Any,
-    labels: Any = None,
-    *,
-    k: int,
-    kind: Kind | None = None,
-    ties: Ties = "stable",
-    rows: Rows = "with_positives",
-    per_row: bool = False,
+    scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]
 ) -> Any:
     """Share of rows with at least one true label in their K slots. Higher is better.
 
@@ -215,7 +194,7 @@ def hit_rate_at_k(
     >>> hit_rate_at_k([[0.9, 0.2], [0.9, 0.2]], [[1, 0], [0, 1]], k=1)
     0.5
     """
-    return _metric(4, scores, labels, k, kind, ties, rows, per_row)
+    return _metric(4, scores, labels, k, **options)
 
 
 def psp_at_k(

@@ -43,8 +43,11 @@ class _Logistic(PerLabelCalibrator):
         fit = fit_affine(source, **options)
         record = self._record(*_fallbacks(fit))
         code = np.full(source.n_labels, AFFINE, np.int8)
-        a, b = _single_class(fit, record, code, fit.a, fit.b)
+        a, b = _single_class(fit, record, code, *self._parameters(fit))
         return build_maps(source.kind, "log_odds", record, code=code, a=a, b=b), record
+
+    def _parameters(self, fit: Any) -> tuple[Any, Any]:
+        return fit.a, fit.b
 
 
 class Offset(_Logistic):
@@ -94,7 +97,8 @@ class Temperature(_Logistic):
     Parameters
     ----------
     shared : bool
-        One temperature for all labels, fitted on all cells, dead ones included.
+        One temperature for all labels, fitted on all cells, dead ones included. Where no
+        positive temperature improves the likelihood, scores stay as they are.
     dead, tau, prior, kind
         As in `Isotonic`.
 
@@ -119,6 +123,14 @@ class Temperature(_Logistic):
 
     def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
         return self._fit_with(source, slope=True, intercept=False, shared=self.shared)
+
+    def _parameters(self, fit: Any) -> tuple[Any, Any]:
+        from oddslip.calibrators.logistic_fits import Status
+
+        # No temperature helps: a shared slope of zero would tie all cells, so scores stay raw.
+        if self.shared and (fit.status == Status.NOT_INCREASING).any():
+            return np.ones_like(fit.a), np.zeros_like(fit.b)
+        return super()._parameters(fit)
 
 
 class Beta(_Logistic):

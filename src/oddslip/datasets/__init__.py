@@ -5,6 +5,20 @@ It may import panels and errors, and nothing else of ours.
 
 from __future__ import annotations
 
+from oddslip.datasets.arffs import Arff, read_arff
+from oddslip.datasets.downloads import fetch_mulan
+from oddslip.datasets.files import MulanFiles, find_data
+from oddslip.datasets.mulans import MulanData, read_mulan
 from oddslip.datasets.synthetic import SyntheticPair, synthetic_pair
 
-__all__ = ["SyntheticPair", "synthetic_pair"]
+__all__ = [
+    "Arff",
+    "MulanData",
+    "MulanFiles",
+    "SyntheticPair",
+    "fetch_mulan",
+    "find_data",
+    "read_arff",
+    "read_mulan",
+    "synthetic_pair",
+]

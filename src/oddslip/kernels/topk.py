@@ -104,7 +104,7 @@ def _long_row(row, k, lanes, tops, hits, cells, best, columns):  # type: ignore[
     threshold = floor + 1 if reaching > k else floor
     n_cells = _collect(row, threshold, lanes, tops, hits, cells)
     filled = 0
-    for cell in range(n_cells):
+    for cell in range(n_cells - 1, -1, -1):  # from the right: an ascending row comes best first
         column = cells[cell]
         filled = _offer(row[column], column, best, columns, filled, k)
     at_kth = 0

@@ -114,9 +114,7 @@ class _Unfinished:
             if self.done is None:
                 self.done = set()
                 for part, (_, _, dtype) in zip(self.parts, self.wanted, strict=True):
-                    # All bytes are asked for now: a full disk shows before the work, not after.
-                    whole = np.lib.format.open_memmap(part, "w+", dtype, self.shape)
-                    del whole
+                    _claim(part, dtype, self.shape)
                 self.journal.write_text(line + "\n", encoding="utf-8")
             self.files = [part.open("r+b") for part in self.parts]
             self.log = self.journal.open("a", encoding="utf-8")
@@ -124,7 +122,7 @@ class _Unfinished:
             raise UnreadableFile(
                 f"{self.wanted[0][0]} can not be written ({error.strerror})."
             ) from error
-        self.start = np.load(self.parts[0], mmap_mode="r").offset
+        self.offsets = [np.load(part, mmap_mode="r").offset for part in self.parts]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -164,8 +162,8 @@ class _Unfinished:
         ]
 
     def _write(self, start: int, cells: list[NDArray[Any]]) -> None:
-        for file, block, (_, _, dtype) in zip(self.files, cells, self.wanted, strict=True):
-            file.seek(self.start + start * self.shape[1] * dtype.itemsize)
+        for file, offset, block in zip(self.files, self.offsets, cells, strict=True):
+            file.seek(offset + start * self.shape[1] * block.itemsize)
             file.write(np.ascontiguousarray(block).data)
             file.flush()
             os.fsync(file.fileno())  # before the journal says so
@@ -194,6 +192,19 @@ class _Unfinished:
         for start in range(0, self.shape[0], self.step):
             # A fresh map for each block: pages of the last one are given back.
             yield start, np.array(np.load(part, mmap_mode="r")[start : start + self.step])
+
+
+def _claim(path: Path, dtype: np.dtype[Any], shape: tuple[int, int]) -> None:
+    """An .npy file with room for all its cells: a full disk shows before the work, not after."""
+    with path.open("wb") as file:
+        head = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, head)
+        size = file.tell() + shape[0] * shape[1] * dtype.itemsize
+        file.flush()
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)
 
 
 def hash_model(model: OneVsRest) -> str:

@@ -1,0 +1,102 @@
+"""Candidates: the calibrators a rule chooses among, from the simplest to the most flexible."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from oddslip.errors import InvalidInput
+
+# From the simplest on: at equal out-of-fold means the earlier form wins.
+Form = Literal["raw", "pooled", "temperature", "offset", "platt", "beta", "shrunk", "isotonic"]
+LOGISTIC = ("temperature", "offset", "platt", "beta")
+
+PAPER_TAUS = (0, 1, 2, 5, 10)
+WIDE_TAUS = (0, 1, 2, 5, 10, 20, 50)
+STRENGTHS = (5, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A calibrator that may be chosen.
+
+    Parameters
+    ----------
+    form : str
+        "raw" (doing nothing), "pooled" (one isotonic map for all labels), "isotonic" (one per
+        label), "offset", "platt", "beta", "temperature" (logistic maps per label), or "shrunk":
+        a label with n positives gets n / (n + strength) of its isotonic map and the rest of its
+        offset map.
+    tau : int
+        Isotonic only: a label with at most this many positives is dead.
+    strength : int
+        Shrunk only: at this many positives the two maps weigh the same.
+
+    Examples
+    --------
+    >>> Candidate("isotonic", tau=5).name
+    'isotonic-5'
+    """
+
+    form: Form
+    tau: int = 0
+    strength: int = 0
+
+    def __post_init__(self) -> None:
+        if self.form not in get_args(Form):
+            raise InvalidInput(f"form must be one of {_told(get_args(Form))}, got {self.form!r}.")
+        for name, owner in (("tau", "isotonic"), ("strength", "shrunk")):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InvalidInput(f"{name} must be a whole number, at least 0, got {value!r}.")
+            if value and self.form != owner:
+                raise InvalidInput(f"{name} belongs to {owner!r} alone, got form={self.form!r}.")
+
+    @property
+    def name(self) -> str:
+        """Its form, with tau or the strength where it has one: ``isotonic-5``."""
+        number = {"isotonic": self.tau, "shrunk": self.strength}.get(self.form)
+        return self.form if number is None else f"{self.form}-{number}"
+
+    @property
+    def complexity(self) -> tuple[int, int]:
+        """What ties are broken by: the smaller, the simpler. A larger tau is simpler."""
+        return get_args(Form).index(self.form), -self.tau - self.strength
+
+
+def read_candidate(name: str) -> Candidate:
+    """The candidate of this name. Without a number, isotonic has tau 0, shrunk strength 20.
+
+    Examples
+    --------
+    >>> read_candidate("isotonic")
+    Candidate(form='isotonic', tau=0, strength=0)
+    """
+    found = re.fullmatch(r"([a-z]+)(?:-(\d{1,9}))?", name)
+    form, number = found.groups() if found else ("", None)
+    if form == "isotonic":
+        return Candidate("isotonic", tau=int(number or 0))
+    if form == "shrunk":
+        return Candidate("shrunk", strength=STRENGTHS[-1] if number is None else int(number))
+    if form not in get_args(Form) or number is not None:
+        raise InvalidInput(
+            f'rule must be "auto", "paper" or a candidate, one of {_told(get_args(Form))} '
+            f'or with a number as in "isotonic-5", got {name!r}.'
+        )
+    return Candidate(form)  # type: ignore[arg-type]
+
+
+def _told(names: tuple[str, ...]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+RAW = Candidate("raw")
+PAPER = (RAW, Candidate("pooled"), *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS))
+WIDE = (
+    RAW,
+    Candidate("pooled"),
+    Candidate("offset"),
+    *(Candidate("shrunk", strength=strength) for strength in STRENGTHS),
+    *(Candidate("isotonic", tau=tau) for tau in WIDE_TAUS),
+)

@@ -1,14 +1,10 @@
-"""Calibrate and rank in one pass, against calibrating first and ranking then. One thread.
-
-Run ``python benchmarks/fused.py``. Both sides are measured in the same run; read the ratios.
-"""
+"""Calibrate and rank in one pass, against calibrating first and ranking then. One thread."""
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
+from benchmarks.timing import line, measure, title
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.kernels.maps import AFFINE, KNOTS
 from oddslip.metrics.rankings import rank_panel
@@ -64,17 +60,6 @@ def affine_maps(rng, n_labels):
     )  # fmt: skip
 
 
-def stopwatch(function, n_rows, repeats=3):
-    """Best CPU and wall nanoseconds per cell, and what the function returned."""
-    cpu = wall = np.inf
-    for _ in range(repeats):
-        wall_start, cpu_start = time.perf_counter(), time.process_time()
-        found = function()
-        cpu = min(cpu, time.process_time() - cpu_start)
-        wall = min(wall, time.perf_counter() - wall_start)
-    return cpu / (n_rows * N_LABELS) * 1e9, wall / (n_rows * N_LABELS) * 1e9, found
-
-
 def interpolate_labels(maps, scores):
     """Each label by numpy.interp."""
     out = np.empty(scores.shape, np.float64)
@@ -88,10 +73,10 @@ def argsort_rows(values):
     return np.argsort(-values, axis=1, kind="stable")[:, :K]
 
 
-def compare(name, maps_of, source, scores):
+def compare(name, maps, source, scores):
     """Print one table."""
     few = Panel(scores[:SLICE])
-    maps = maps_of()
+    scale = N_ROWS / SLICE
 
     def fused():
         fresh = maps.take(np.arange(N_LABELS))  # nothing remembered: levels are chosen in here
@@ -101,29 +86,24 @@ def compare(name, maps_of, source, scores):
         blocks = (maps.transform_panel(block) for block in source.blocks())
         return np.concatenate([rank_panel(Panel(block), K) for block in blocks])
 
-    ours = stopwatch(fused, N_ROWS)
-    print(f"{name}: calibrate and rank, ns per cell (cpu, wall), times slower than fused")
-    print(f"  {'fused rank':42s} {ours[0]:8.2f} {ours[1]:8.2f}")
-    peers = {
-        "transform, then our rank": (transform_and_rank, N_ROWS),
-        "transform alone": (lambda: maps.transform_panel(few), SLICE),
-        "transform, then stable argsort": (
-            lambda: argsort_rows(maps.transform_panel(few, np.float64)),
-            SLICE,
-        ),
-    }
+    def transform_and_sort():
+        return argsort_rows(maps.transform_panel(few, np.float64))
+
+    title(f"calibrate and rank {N_ROWS:,} x {N_LABELS:,} float32, {name} maps, one thread")
+    ours = measure(fused, 3)
+    line("fused rank", ours)
+    line("transform, then our rank", measure(transform_and_rank, 2), ours)
+    sort = measure(transform_and_sort, 2, scale)
+    line("transform, then stable argsort (scaled up)", sort, ours, "target: 10x")
     if (maps.code == KNOTS).all():
-        peers["numpy.interp by label, then stable argsort"] = (
-            lambda: argsort_rows(interpolate_labels(maps, scores[:SLICE])),
-            SLICE,
-        )
-    for peer, (function, n_rows) in peers.items():
-        cpu, wall, found = stopwatch(function, n_rows)
-        print(f"  {peer:42s} {cpu:8.2f} {wall:8.2f}   x{cpu / ours[0]:.1f} x{wall / ours[1]:.1f}")
-        if "argsort" in peer:
-            # Log-odds may round to one probability, so only the knots must agree to the place.
-            agree = np.mean(found == ours[2][:SLICE])
-            assert agree == 1.0 or maps.scale == "log_odds", agree
+        by_label = measure(lambda: argsort_rows(interpolate_labels(maps, scores[:SLICE])), 2, scale)
+        line("numpy.interp by label, argsort (scaled up)", by_label, ours)
+        # Log-odds may round to one probability, so only knots must agree to the place.
+        assert (transform_and_sort() == fused()[:SLICE]).all()
+    cells = N_ROWS * N_LABELS
+    alone = measure(lambda: maps.transform_panel(few), 3, scale)
+    print(f"  CPU per cell: fused {ours.cpu / cells * 1e9:.2f} ns, transform alone "
+          f"{alone.cpu / cells * 1e9:.1f} ns")  # fmt: skip
 
 
 def run():
@@ -131,9 +111,5 @@ def run():
     rng = np.random.default_rng(0)
     scores = make_scores(rng)
     source = open_source(scores)
-    compare("isotonic", lambda: isotonic_maps(rng, scores), source, scores)
-    compare("affine", lambda: affine_maps(rng, N_LABELS), source, scores)
-
-
-if __name__ == "__main__":
-    run()
+    compare("isotonic", isotonic_maps(rng, scores), source, scores)
+    compare("affine", affine_maps(rng, N_LABELS), source, scores)

@@ -21,7 +21,7 @@ BARE_CELL = re.compile(r"[^,%]*(?:(?<!\s)%[^,%]*)*")
 BARE_ITEM = re.compile(r"[^,}]*")
 
 
-class Fault(Exception):
+class Fault(Exception):  # noqa: N818
     """What is wrong with a line. The reader adds the file and the line number."""
 
 

@@ -128,7 +128,7 @@ def _lines(file: BinaryIO, digest: Any, encoding: str) -> Iterator[tuple[int, st
             raise _LineFault(number, "the file must be text, got a zero byte")
         try:
             line = raw.decode(encoding)
-        except UnicodeDecodeError:
+        except UnicodeError:
             message = f"the file must be text in {encoding}. Pass another encoding if it has one"
             raise _LineFault(number, message) from None
         yield number, (line.removeprefix("\ufeff") if number == 1 else line).strip()

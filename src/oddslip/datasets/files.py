@@ -81,7 +81,7 @@ def list_files(folder: str | os.PathLike[str], name: str | None = None) -> Mulan
     for wanted in ([f"{name}.xml"], train, test):
         paths = [path for each in wanted if (path := _find(folder, each)) is not None]
         if not paths:
-            raise UnreadableFile(f"{folder} must hold {' or '.join(wanted)}, got neither.")
+            raise UnreadableFile(f"{folder} must hold {' or '.join(wanted)}, got no such file.")
         found.append(paths[0])
     return MulanFiles(found[0].stem, *found)
 

@@ -20,7 +20,7 @@ class LabelList(NamedTuple):
     sha256: str
 
 
-class _Refused(Exception):
+class _Refused(Exception):  # noqa: N818
     """What is wrong, at the place where the parser stands."""
 
 

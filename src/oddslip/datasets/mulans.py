@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -11,19 +10,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.datasets.arff_headers import Attribute
-from oddslip.datasets.arffs import Arff, Missing, read_arff
+from oddslip.datasets.arffs import Missing, read_arff
 from oddslip.datasets.files import MulanFiles, find_data, list_files, name_pinned
 from oddslip.datasets.label_lists import read_label_list
+from oddslip.datasets.mulan_labels import check_alike, match_labels, read_labels, take_columns
 from oddslip.datasets.pins import PINS
-from oddslip.datasets.standardisations import measure_scale
+from oddslip.datasets.standardisations import apply_scale, measure_scale
 from oddslip.errors import InvalidInput, UnreadableFile
 
 Protocol = Literal["paper", "clean"]
 Table = Any  # a float64 array, or a scipy CSR matrix if it was left as read
 
 _SEED = 42  # caption of the paper's Table 2, as is the size of the calibration split
-_TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -67,7 +65,9 @@ class MulanData:
         """Negatives / positives of each label in the fitted rows; 1 where it has no positive."""
         positives = self.Y_train[self.fitted].sum(axis=0)
         negatives = self.fitted.size - positives
-        return np.divide(negatives, positives, out=np.ones(self.n_labels), where=positives > 0)
+        ratios = np.ones(self.n_labels)
+        np.divide(negatives, positives, out=ratios, where=positives > 0)
+        return ratios
 
     @property
     def calibration_positives(self) -> NDArray[np.int64]:
@@ -125,16 +125,17 @@ def read_mulan(
     train, test = (
         read_arff(path, missing=missing, encoding=encoding) for path in (files.train, files.test)
     )
-    _check_alike(train, test, files)
-    labels, unmatched = _match_labels(train.attributes, listed.names, protocol == "paper", files)
+    check_alike(train, test, files)
+    literally = protocol == "paper"
+    labels, unmatched = match_labels(train.attributes, listed.names, files, literally=literally)
     columns = list(labels)
-    features = np.delete(np.arange(len(train.attributes)), columns)
-    Y_train = _read_labels(train, columns, files.train)
-    Y_test = _read_labels(test, columns, files.test)
+    features = [at for at in range(len(train.attributes)) if at not in labels]
+    Y_train = read_labels(train, columns, files.train)
+    Y_test = read_labels(test, columns, files.test)
     calibration, fitted = split_rows(len(Y_train), files.train)
-    X_train, X_test = train.cells[:, features], test.cells[:, features]
+    X_train, X_test = take_columns(train, features), take_columns(test, features)
     if standardise:
-        X_train, X_test = _standardise(X_train, X_test, None if protocol == "paper" else fitted)
+        X_train, X_test = _standardise(X_train, X_test, None if literally else fitted)
     paths = files.labels, files.train, files.test
     hashes = listed.sha256, train.sha256, test.sha256
     pinned = name_pinned(hashes)
@@ -179,71 +180,10 @@ def _locate(
     return fetch_mulan(told)
 
 
-def _check_alike(train: Arff, test: Arff, files: MulanFiles) -> None:
-    if len(train.attributes) != len(test.attributes):
-        raise UnreadableFile(
-            f"{files.test} must declare the {len(train.attributes)} attributes of "
-            f"{files.train.name}, got {len(test.attributes)}."
-        )
-    for ours, theirs in zip(train.attributes, test.attributes, strict=True):
-        if (ours.name, ours.values) != (theirs.name, theirs.values):
-            raise UnreadableFile(
-                f"{files.test} must declare the attributes of {files.train.name} in the same way "
-                f"and order, but {ours.name[:40]!r} there is {theirs.name[:40]!r} here"
-                + (" with other values." if ours.name == theirs.name else ".")
-            )
-
-
-def _match_labels(
-    attributes: Sequence[Attribute], listed: Sequence[str], literally: bool, files: MulanFiles
-) -> tuple[dict[int, str], tuple[str, ...]]:
-    """Columns of the labels with their listed names, and listed names without a column."""
-    wanted, found = set(listed), {}
-    for column, attribute in enumerate(attributes):
-        for name in (attribute.literal,) if literally else (attribute.name, attribute.literal):
-            if name in wanted:
-                found[column] = name
-                wanted.remove(name)
-                break
-    if not found or (wanted and not literally):
-        lost = next(name for name in listed if name in wanted)
-        raise UnreadableFile(
-            f"{files.labels} must list attributes of {files.train.name}, got {lost[:40]!r}, "
-            "which is none."
-        )
-    return found, tuple(name for name in listed if name in wanted)
-
-
-def _read_labels(arff: Arff, columns: list[int], path: Path) -> NDArray[np.bool_]:
-    """Label cells as truths. A nominal label is what its value says, whatever its position."""
-    cells = arff.cells[:, columns]
-    cells = cells if isinstance(cells, np.ndarray) else cells.toarray()
-    truths = np.empty(cells.shape, np.bool_)
-    for label, column in enumerate(columns):
-        attribute, codes = arff.attributes[column], cells[:, label]
-        if attribute.values is None:
-            meanings = {0.0: False, 1.0: True}
-        else:
-            named = ((code, _TRUTHS.get(v.lower())) for code, v in enumerate(attribute.values))
-            meanings = {float(code): truth for code, truth in named if truth is not None}
-        strange = ~np.isin(codes, list(meanings))
-        if strange.any():
-            row = int(np.flatnonzero(strange)[0])
-            code = codes[row]
-            known = attribute.values is not None and not np.isnan(code)
-            came = repr(attribute.values[int(code)]) if known and attribute.values else f"{code:g}"
-            raise UnreadableFile(
-                f"{path}: label {attribute.name[:40]!r} must be 0 or 1, got {came} in data row "
-                f"{row}."
-            )
-        truths[:, label] = np.isin(codes, [code for code, truth in meanings.items() if truth])
-    return truths
-
-
-def _standardise(X_train: Table, X_test: Table, fitted: NDArray[np.int64] | None) -> Any:
+def _standardise(X_train: Table, X_test: Table, fitted: NDArray[np.int64] | None) -> list[Table]:
     """Both tables dense and scaled: by the fitted rows, or each by itself if they are None."""
-    tables = [each if isinstance(each, np.ndarray) else each.toarray() for each in (X_train, X_test)]
-    if fitted is not None:
-        scale = measure_scale(tables[0][fitted])
-        return [scale.apply(each) for each in tables]
-    return [measure_scale(each).apply(each) for each in tables]
+    tables = [t if isinstance(t, np.ndarray) else t.toarray() for t in (X_train, X_test)]
+    common = None if fitted is None else measure_scale(tables[0][fitted])
+    for table in tables:
+        apply_scale(table, common or measure_scale(table))
+    return tables

@@ -84,15 +84,11 @@ class LogisticBackend:
                 "Fill them first."
             )
         n_rows, n_features = rows.shape
-        means, squares = np.zeros(n_features), _sum_squares(rows)
-        scales = np.ones((n_features, 1))
+        means, scales = np.zeros(n_features), np.ones((n_features, 1))
+        squares = _sum_squares(rows)
         if parameters["standardise"]:
-            means = np.asarray(rows.mean(axis=0)).ravel()
-            left = np.maximum(squares - n_rows * means**2, 0)
-            # A constant column leaves rounding only; it is not to be blown up.
-            flat = left <= 1e-12 * np.maximum(squares, np.finfo(float).tiny)
-            scales[:, 0] = np.where(flat, 1, np.sqrt(left / n_rows))
-            squares = left / scales[:, 0] ** 2
+            means, scales[:, 0] = column_moments(rows)
+            squares = np.full(n_features, float(n_rows))
         return Design(rows, means, scales, squares)
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
@@ -233,9 +229,21 @@ def _as_float64(X: Any) -> Any:
     return np.asarray(X, np.float64)
 
 
+def column_moments(rows: Any) -> tuple[Array, Array]:
+    """Means and population deviations of the columns; a constant column has deviation 1."""
+    means = np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
+    if sparse.issparse(rows):
+        mean_squares = _sum_squares(rows) / rows.shape[0]
+        spread, noise = np.sqrt(np.maximum(mean_squares - means**2, 0)), 1e-7
+    else:
+        spread, noise = np.asarray(rows.std(axis=0, dtype=np.float64)), 1e-13
+    # What rounding leaves of a constant column is not to be blown up.
+    return means, np.where(spread <= noise * np.abs(means), 1.0, spread)
+
+
 def _sum_squares(rows: Any) -> Array:
     if sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=0), np.float64).ravel()
+        return np.asarray(rows.multiply(rows).sum(axis=0, dtype=np.float64)).ravel()
     return np.asarray(np.einsum("ij,ij->j", rows, rows))
 
 

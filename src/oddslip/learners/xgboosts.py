@@ -30,10 +30,10 @@ _LABELS_PER_GROUP = 8  # larger groups save nothing and leave cores idle
 _SAMPLERS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
 _ALIASES = {"eta": "learning_rate", "lambda": "reg_lambda", "num_boost_round": "n_estimators"}
 # What OneVsRest says itself: the loss, its weights, the start, the threads and the seed.
-_OURS = set(
-    "objective scale_pos_weight base_score num_target num_class multi_strategy tree_method device "
-    "nthread n_jobs seed random_state".split()
-)
+_OURS = {
+    "objective", "scale_pos_weight", "base_score", "num_target", "num_class", "multi_strategy",
+    "tree_method", "device", "nthread", "n_jobs", "seed", "random_state",
+}  # fmt: skip
 _MANY = b"oddslip-boosters\n"
 _ZEROS = "oddslip_zeros"
 

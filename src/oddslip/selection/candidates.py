@@ -10,7 +10,6 @@ from oddslip.errors import InvalidInput
 
 # From the simplest on: at equal out-of-fold means the earlier form wins.
 Form = Literal["raw", "pooled", "temperature", "offset", "platt", "beta", "shrunk", "isotonic"]
-LOGISTIC = ("temperature", "offset", "platt", "beta")
 
 PAPER_TAUS = (0, 1, 2, 5, 10)
 WIDE_TAUS = (0, 1, 2, 5, 10, 20, 50)

@@ -176,17 +176,17 @@ class FoldCounter:
 
     def count(
         self, folds: Folds, n_folds: int, *, threads: int | None = None
-    ) -> list[FoldCounts]:
-        """Counts of every fold, in the order of ``pooled``, all in one pass."""
+    ) -> dict[bool, FoldCounts]:
+        """Counts of every fold, pooled (True) or not, all in one pass."""
         if not self._empty:
-            return []
+            return {}
         tally = FoldTally(folds, n_folds, self._empty)
         counts = self.source.run(tally, threads=threads, what="cells of folds").result()
         fold_of = np.repeat(folds.astype(np.int64), self.cells.positives.counts)
-        found = []
+        found = {}
         for at, places in enumerate(self._places):
             cells = [fold[at] for fold in counts]
             size = cells[0].keys.size
             hits = np.bincount(fold_of * size + places, minlength=n_folds * size)
-            found.append(FoldCounts(cells, hits.reshape(n_folds, size)))
+            found[self._empty[at].pooled] = FoldCounts(cells, hits.reshape(n_folds, size))
         return found

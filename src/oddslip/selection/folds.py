@@ -25,7 +25,7 @@ def draw_folds(n_rows: int, n_folds: Any, *, seed: Any, n_repeats: int = 1) -> F
     Examples
     --------
     >>> draw_folds(5, 2, seed=42)
-    array([[1, 0, 0, 1, 0]], dtype=int32)
+    array([[1, 1, 0, 0, 0]], dtype=int32)
     """
     _check_whole("n_folds", n_folds, 2)
     _check_whole("seed", seed, 0)

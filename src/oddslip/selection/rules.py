@@ -1,0 +1,152 @@
+"""Rules: how a candidate is chosen from out-of-fold values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.metrics.evaluations import NAMES
+from oddslip.selection.candidates import PAPER, RAW, WIDE, Candidate, read_candidate
+from oddslip.selection.trials import Trials
+
+# The constants of the default rule.
+GUARD = 2.0  # standard errors by which raw must be beaten
+REPEATS = 3  # times the folds are drawn
+MANY_ROWS = 20_000  # from here on how folds fall hardly matters, and they are drawn once
+
+TIED = 1e-12  # means closer than this are equal
+
+
+class Choice(NamedTuple):
+    """The chosen candidate's place among those tried, and why it was chosen, in one sentence."""
+
+    place: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is tried, and how one is chosen.
+
+    Parameters
+    ----------
+    name : str
+    candidates : tuple of Candidate
+        Raw must be among them.
+    guard : float, optional
+        None: the best out-of-fold mean wins. Else only candidates that beat raw by more than
+        this many standard errors count, and raw is kept if there is none. The standard error is
+        that of the mean, over rows, of the paired difference to raw.
+    n_repeats : int
+        Times the folds are drawn anew; the values of a row are averaged.
+    fixed : Candidate, optional
+        Take this one whatever the values are.
+
+    Notes
+    -----
+    Equal means go to the simpler candidate: raw, then pooled, then logistic maps, then shrunk,
+    then isotonic; of two isotonic ones, that with the larger tau.
+
+    Examples
+    --------
+    >>> Rule("mine", (Candidate("raw"), Candidate("offset")), guard=1.0).n_repeats
+    1
+    """
+
+    name: str
+    candidates: tuple[Candidate, ...]
+    guard: float | None = None
+    n_repeats: int = 1
+    fixed: Candidate | None = None
+
+    def __post_init__(self) -> None:
+        if RAW not in self.candidates or len(set(self.candidates)) < len(self.candidates):
+            raise InvalidInput("candidates must hold raw, and each candidate once.")
+        if self.fixed is not None and self.fixed not in self.candidates:
+            raise InvalidInput(f"candidates must hold the fixed one, {self.fixed.name!r}.")
+        if self.guard is not None and not 0 <= self.guard < np.inf:
+            raise InvalidInput(f"guard must be at least 0 and finite, got guard={self.guard!r}.")
+        if self.n_repeats < 1:
+            raise InvalidInput(f"n_repeats must be at least 1, got n_repeats={self.n_repeats!r}.")
+
+    def repeats_for(self, n_rows: int) -> int:
+        """Times the folds of so many rows are drawn."""
+        return self.n_repeats if n_rows < MANY_ROWS else 1
+
+    def choose(self, trials: Trials) -> Choice:
+        """The candidate to take."""
+        criterion = f"{NAMES[trials.metric]}@{trials.k}"
+        names = [candidate.name for candidate in trials.candidates]
+        if self.fixed is not None:
+            return Choice(
+                trials.candidates.index(self.fixed), f"{self.fixed.name} was asked for by name."
+            )
+        gains, errors = gains_over_raw(trials)
+        raw = trials.candidates.index(RAW)
+        best = _best(trials, np.ones(gains.size, np.bool_))
+        level = trials.values.mean(axis=0)
+        if self.guard is None:
+            why = f"{names[best]} has the best out-of-fold {criterion}, {level[best]:.4f}"
+            return Choice(best, f"{why} (raw: {level[raw]:.4f}).")
+        asked = f"{self.guard:g} standard errors are asked for"
+        sure = gains > self.guard * errors
+        sure[raw] = False
+        if sure.any():
+            taken = _best(trials, sure)
+            why = f"{names[taken]} gains {gains[taken]:.4f} in out-of-fold {criterion} over raw"
+            return Choice(taken, f"{why}, {_told(gains[taken], errors[taken])}; {asked}.")
+        if best == raw:
+            return Choice(raw, f"raw is kept: no candidate beats its out-of-fold {criterion}.")
+        why = f"raw is kept: {names[best]} gains {gains[best]:.4f} in out-of-fold {criterion}"
+        return Choice(raw, f"{why}, {_told(gains[best], errors[best])}; {asked}.")
+
+
+def gains_over_raw(trials: Trials) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean paired difference of every candidate to raw, and its standard error over rows."""
+    raw = trials.candidates.index(RAW)
+    differences = trials.values - trials.values[:, [raw]]
+    n = len(differences)
+    if n < 2:  # one row says nothing about its spread
+        return differences.mean(axis=0), np.full(differences.shape[1], np.inf)
+    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
+
+
+def _best(trials: Trials, allowed: NDArray[np.bool_]) -> int:
+    """The best mean among the allowed; of equals the simplest."""
+    means = np.where(allowed, trials.values.mean(axis=0), -np.inf)
+    tied = np.flatnonzero(means >= means.max() - TIED).tolist()
+    return min(tied, key=lambda place: trials.candidates[place].complexity)
+
+
+def _told(gain: float, error: float) -> str:
+    if not 0 < error < np.inf:
+        return "with no standard error to hold it against"
+    return f"{gain / error:.1f} standard errors"
+
+
+RULES = {
+    "paper": Rule("paper", PAPER),
+    "auto": Rule("auto", WIDE, guard=GUARD, n_repeats=REPEATS),
+}
+
+
+def read_rule(rule: str | Rule) -> Rule:
+    """A rule by name: "auto", "paper", or the candidate to take in any case.
+
+    Examples
+    --------
+    >>> read_rule("isotonic").fixed.name
+    'isotonic-0'
+    """
+    if isinstance(rule, Rule):
+        return rule
+    if not isinstance(rule, str):
+        raise InvalidInput(f"rule must be a name or a Rule, got {rule!r}.")
+    if rule in RULES:
+        return RULES[rule]
+    fixed = read_candidate(rule)
+    return Rule(rule, (RAW,) if fixed == RAW else (RAW, fixed), fixed=fixed)

@@ -1,0 +1,121 @@
+"""`SelectionTable`: what every candidate reached out of fold, and which one was taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from oddslip.metrics.bootstraps import bootstrap_sums, percentile_interval
+from oddslip.metrics.evaluations import NAMES, Estimate
+from oddslip.results import as_frame, html_table, plain
+from oddslip.selection.candidates import RAW
+from oddslip.selection.rules import Choice, Rule, gains_over_raw
+from oddslip.selection.trials import Trials
+
+N_REPLICATES = 2000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One candidate: its out-of-fold mean, its paired difference to raw, and that one's error."""
+
+    candidate: str
+    mean: float
+    difference: Estimate
+    standard_error: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelectionTable:
+    """Out-of-fold means of all candidates, with paired bootstrap intervals of their differences.
+
+    ``n_evaluated`` of ``n_rows`` rows have a true label. ``fits`` says how many fits were made
+    out of fold, by what was fitted: candidates share them.
+    """
+
+    rule: str
+    chosen: str
+    why: str
+    metric: str
+    k: int
+    n_rows: int
+    n_evaluated: int
+    n_folds: int
+    n_repeats: int
+    seed: int
+    level: float
+    fits: dict[str, int]
+    lines: tuple[Line, ...]
+
+    def __getitem__(self, candidate: str) -> Line:
+        return next(line for line in self.lines if line.candidate == candidate)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        named = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
+                 "n_repeats", "seed", "level", "fits")  # fmt: skip
+        return plain(  # type: ignore[no-any-return]
+            {
+                "schema": "oddslip.selection/1",
+                **{name: getattr(self, name) for name in named},
+                "candidates": [
+                    {name: values[at] for name, values in self._columns().items()}
+                    for at in range(len(self.lines))
+                ],
+            }
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per candidate."""
+        return as_frame(self._columns())
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {
+            "candidate": [line.candidate for line in self.lines],
+            "mean": [line.mean for line in self.lines],
+            "difference": [line.difference.value for line in self.lines],
+            "low": [line.difference.low for line in self.lines],
+            "high": [line.difference.high for line in self.lines],
+            "standard_error": [line.standard_error for line in self.lines],
+            "chosen": [line.candidate == self.chosen for line in self.lines],
+        }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                line.candidate + (" (chosen)" if line.candidate == self.chosen else ""),
+                f"{line.mean:.4f}",
+                f"{line.difference.value:+.4f}",
+                f"{line.difference.low:+.4f} to {line.difference.high:+.4f}",
+            ]
+            for line in self.lines
+        ]
+        header = ["candidate", f"out-of-fold {NAMES[self.metric]}@{self.k}", "less raw",
+                  f"{self.level:.0%} interval"]  # fmt: skip
+        return html_table(header, rows, self.why)
+
+
+def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
+    """The table of a choice."""
+    gains, errors = gains_over_raw(trials)
+    values = trials.values
+    paired = values - values[:, [trials.candidates.index(RAW)]]
+    sums = bootstrap_sums(paired, n_replicates=N_REPLICATES, seed=trials.seed)
+    lines = tuple(
+        Line(
+            candidate=candidate.name,
+            mean=float(values[:, at].mean()),
+            difference=Estimate(
+                float(gains[at]), *percentile_interval(sums[:, at] / len(values), LEVEL)
+            ),
+            standard_error=float(errors[at]),
+        )
+        for at, candidate in enumerate(trials.candidates)
+    )
+    return SelectionTable(
+        rule=rule.name, chosen=trials.candidates[choice.place].name, why=choice.why,
+        metric=trials.metric, k=trials.k, n_rows=trials.fits.source.n_rows,
+        n_evaluated=len(values), n_folds=trials.n_folds, n_repeats=trials.n_repeats,
+        seed=trials.seed, level=LEVEL, fits=trials.n_fits, lines=lines,
+    )  # fmt: skip

@@ -1,0 +1,193 @@
+"""Trials: every candidate ranks the rows it was not fitted on, and each row is scored.
+
+The scores of a panel are read once for the positives, once per repeat to count the cells of all
+folds, and once per repeat to rank all rows by all candidates. Only logistic candidates need more.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.errors import InvalidInput
+from oddslip.kernels.hits import METRICS
+from oddslip.labels import Positives
+from oddslip.metrics.at_k import metric_values
+from oddslip.metrics.evaluations import NAMES
+from oddslip.metrics.propensities import label_propensities
+from oddslip.metrics.rankings import Rankings
+from oddslip.panels import Panel, check_k
+from oddslip.selection.candidates import Candidate
+from oddslip.selection.fits import FoldFits, counts_needed
+from oddslip.selection.fold_counts import FoldCounter, PositiveCellTally
+from oddslip.selection.folds import Folds, draw_folds, take_positives, take_rows
+from oddslip.sources import Source
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trials:
+    """Out-of-fold values of the rows with a true label, for every candidate.
+
+    ``values`` has shape (rows, candidates): the metric of a row, averaged over repeats. Its
+    column means are the out-of-fold metric. ``fits`` holds the fits of the last repeat, from
+    which a candidate is fitted on all rows without another pass. ``n_fits`` counts the fits made
+    out of fold, by what was fitted.
+    """
+
+    candidates: tuple[Candidate, ...]
+    metric: str
+    k: int
+    n_folds: int
+    n_repeats: int
+    seed: int
+    rows: NDArray[np.int64]
+    values: Floats
+    fits: FoldFits
+    n_fits: dict[str, int]
+
+
+def check_metric(metric: str) -> str:
+    """Refuse a metric that does not exist."""
+    if metric not in NAMES:
+        told = ", ".join(f'"{name}"' for name in NAMES)
+        raise InvalidInput(f"metric must be one of {told}, got {metric!r}.")
+    return metric
+
+
+def try_candidates(
+    source: Source,
+    candidates: Sequence[Candidate],
+    *,
+    k: int,
+    metric: str = "map",
+    n_folds: int = 5,
+    n_repeats: int = 1,
+    seed: int = 42,
+    dead: str = "prior",
+    prior: Any = None,
+    threads: int | None = None,
+) -> Trials:
+    """Evaluate every candidate out of fold.
+
+    Parameters
+    ----------
+    source : Source
+        Calibration rows, with labels.
+    candidates : sequence of Candidate
+    k, metric
+        What rows are scored by: "map", "precision", "recall", "ndcg", "psp" or "hit_rate" at K.
+        PSP takes its propensities from the labels of all rows.
+    n_folds, n_repeats, seed
+        See `draw_folds`.
+    dead, prior
+        As in `oddslip.calibrators.Isotonic`.
+
+    Examples
+    --------
+    >>> from oddslip.selection.candidates import PAPER
+    >>> from oddslip.sources import open_source
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random((60, 4))
+    >>> source = open_source(scores, rng.random((60, 4)) < scores * [0.1, 0.2, 0.4, 0.8])
+    >>> trials = try_candidates(source, PAPER, k=2)
+    >>> trials.values.shape == (trials.rows.size, 7)
+    True
+    """
+    k, metric = check_k(k, source.n_labels), check_metric(metric)
+    folds = draw_folds(source.n_rows, n_folds, seed=seed, n_repeats=n_repeats)
+    tally = PositiveCellTally(source.dtype)
+    cells = source.run(tally, threads=threads, what="positives").result()
+    rows = np.flatnonzero(cells.positives.counts)
+    if not rows.size:
+        raise InvalidInput(
+            f"at least one row must have a true label, got none in {source.n_rows:,} rows."
+        )
+    counter = FoldCounter(source, cells, counts_needed(candidates))
+    scorer = _Scorer(source, cells.positives, k, metric)
+    total = np.zeros((rows.size, len(candidates)))
+    n_fits: Counter[str] = Counter()
+    for repeat in folds:
+        fits = FoldFits(source, cells, counter, repeat, n_folds, dead=dead, prior=prior)
+        fitted = [[fits.fit(each, fold)[0] for each in candidates] for fold in range(n_folds)]
+        for fold in range(n_folds):
+            fits.forget(fold)
+        total += scorer.score(repeat, fitted, threads)[rows]
+        n_fits += fits.n_made
+    return Trials(
+        candidates=tuple(candidates), metric=metric, k=k, n_folds=n_folds, n_repeats=n_repeats,
+        seed=seed, rows=rows, values=total / n_repeats, fits=fits, n_fits=dict(n_fits),
+    )  # fmt: skip
+
+
+class _Scorer:
+    """Scores the rows of each fold by the maps fitted without it."""
+
+    def __init__(self, source: Source, positives: Positives, k: int, metric: str) -> None:
+        self.source, self.positives, self.k, self.metric = source, positives, k, metric
+        counts = np.bincount(positives.indices, minlength=source.n_labels)
+        self.propensities = label_propensities(counts, source.n_rows)
+
+    def score(
+        self, folds: Folds, fitted: list[list[LabelMaps]], threads: int | None = None
+    ) -> Floats:
+        """Values of all rows, shape (n_rows, candidates); 0 for rows without a true label."""
+        values = np.zeros((self.source.n_rows, len(fitted[0])))
+        bests = np.zeros(self.source.n_rows)
+
+        def score_block(panel: Panel) -> None:
+            self._score_block(panel, folds, fitted, values, bests)
+
+        for _ in self.source.map(score_block, threads=threads, what="rows out of fold"):
+            pass
+        # PSP is a ratio of sums. Over the mean best, which all candidates share, it is a mean.
+        return values * np.count_nonzero(bests) / bests.sum() if self.metric == "psp" else values
+
+    def _score_block(
+        self,
+        panel: Panel,
+        folds: Folds,
+        fitted: list[list[LabelMaps]],
+        values: Floats,
+        bests: Floats,
+    ) -> None:
+        """Fill in the rows of one block, which no other thread touches."""
+        numbers = np.arange(panel.first_row, panel.first_row + panel.n_rows)
+        counted = self.positives.counts[numbers] > 0
+        for fold, maps in enumerate(fitted):
+            inside = np.flatnonzero(counted & (folds[numbers] == fold))
+            if not inside.size:
+                continue
+            rows = numbers[inside]
+            positives = take_positives(self.positives, rows)
+            part = take_rows(panel, inside)
+            scored: dict[int, Floats] = {}
+            for at, each in enumerate(maps):
+                if id(each) not in scored:
+                    scored[id(each)] = self._score_rows(
+                        rows, each.rank_panel(part, self.k), positives
+                    )
+                own = scored[id(each)]
+                name = "psp_gain" if self.metric == "psp" else self.metric
+                values[rows, at] = own[:, METRICS.index(name)]
+                bests[rows] = own[:, METRICS.index("psp_best")]
+
+    def _score_rows(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int32], positives: Positives
+    ) -> Floats:
+        n, k = columns.shape
+        # Ties are decided already, by label index, so nothing needs to be known of them.
+        rankings = Rankings(
+            n_rows=n, n_labels=self.source.n_labels, rows=rows, columns=columns,
+            joined=np.zeros((n, k), np.uint8), at_kth=np.ones(n, np.int64),
+            indptr=positives.indptr, indices=positives.indices,
+            sides=np.zeros(positives.indices.size, np.int8),
+        )  # fmt: skip
+        return metric_values(rankings, propensities_given=self.propensities)

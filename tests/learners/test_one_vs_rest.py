@@ -1,0 +1,208 @@
+"""The estimator: its conventions, constant labels, forms of input, files."""
+
+import zipfile
+
+import numpy as np
+import pytest
+
+pytest.importorskip("lightgbm")
+
+from scipy import sparse
+from sklearn.base import clone
+
+from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
+from oddslip.learners import OneVsRest
+from oddslip.learners import backends as backends_module
+from oddslip.learners.presets import PRESETS, preset_parameters
+
+QUICK = {"num_iterations": 4, "num_leaves": 5}
+
+
+def make_rows(n_rows=300, n_labels=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 5))
+    Y = X @ rng.normal(size=(5, n_labels)) + rng.logistic(size=(n_rows, n_labels)) > 2
+    return X, Y.astype(np.uint8)
+
+
+def test_the_constructor_only_stores_and_clone_gives_the_same():
+    weights = np.array([1.0, 2.0])
+    model = OneVsRest(weights=weights, preset="nonsense", parameters={"a": 1})
+    assert model.weights is weights
+    copy = clone(model)
+    assert copy.get_params()["preset"] == "nonsense"
+    assert copy.parameters == {"a": 1}
+
+
+def test_probabilities_are_the_sigmoid_of_margins():
+    X, Y = make_rows()
+    model = OneVsRest(weights="balanced", parameters=QUICK).fit(X, Y)
+    margins = model.predict_margin(X)
+    assert np.allclose(model.predict_proba(X), 1 / (1 + np.exp(-margins)), rtol=1e-14)
+
+
+def test_a_label_without_a_positive_or_without_a_negative_predicts_its_prevalence():
+    X, Y = make_rows()
+    Y[:, 1], Y[:, 2] = 0, 1
+    model = OneVsRest(weights="balanced", parameters=QUICK).fit(X, Y)
+    assert model.constant_.tolist() == [False, True, True, False]
+    chances = model.predict_proba(X)
+    assert set(chances[:, 1]) == {0.0}
+    assert set(chances[:, 2]) == {1.0}
+    margins = model.predict_margin(X)
+    assert np.allclose(margins[:, 1], np.log(1e-12), rtol=1e-6)
+    assert np.allclose(margins[:, 2], -np.log(1e-12), rtol=1e-4)
+    assert model.weights_[1] == 1.0
+    model.panel(X, Y).checked()
+
+
+def test_labels_that_are_all_constant_need_no_learner_at_all(tmp_path):
+    X, Y = make_rows()
+    model = OneVsRest(parameters=QUICK).fit(X, np.zeros_like(Y))
+    model.save(tmp_path / "m.oddslip")
+    assert not OneVsRest.load(tmp_path / "m.oddslip").predict_proba(X).any()
+
+
+def test_every_form_of_labels_and_features_gives_the_same_model():
+    X, Y = make_rows()
+    expected = OneVsRest(parameters=QUICK).fit(X, Y).predict_margin(X)
+    lists = [np.flatnonzero(row).tolist() for row in Y]
+    lists[0] = sorted({*lists[0], 3})  # the highest label must occur for lists to tell it
+    again = Y.copy()
+    again[0, 3] = 1
+    for form in (Y.astype(bool), Y.tolist(), sparse.csr_matrix(Y), sparse.coo_array(Y)):
+        assert np.array_equal(OneVsRest(parameters=QUICK).fit(X, form).predict_margin(X), expected)
+    from_lists = OneVsRest(parameters=QUICK).fit(X, lists)
+    assert np.array_equal(
+        from_lists.predict_margin(X), OneVsRest(parameters=QUICK).fit(X, again).predict_margin(X)
+    )
+    fortran = OneVsRest(parameters=QUICK).fit(np.asfortranarray(X), Y)
+    assert np.array_equal(fortran.predict_margin(np.asfortranarray(X)), expected)
+
+
+def test_names_of_a_frame_reach_the_panel():
+    pandas = pytest.importorskip("pandas")
+    X, Y = make_rows()
+    frame = pandas.DataFrame(Y, columns=["a", "b", "c", "d"])
+    model = OneVsRest(parameters=QUICK).fit(pandas.DataFrame(X), frame)
+    assert model.panel(pandas.DataFrame(X), frame).label_names == ("a", "b", "c", "d")
+
+
+def test_neither_threads_nor_memory_change_a_bit():
+    X, Y = make_rows(n_labels=7)
+    expected = OneVsRest(parameters=QUICK, threads=1).fit(X, Y).predict_margin(X)
+    for threads, memory in ((1, 1), (2, 10**9), (3, 40 * 300 * 6)):
+        told = {"threads": threads, "memory_bytes": memory}
+        model = OneVsRest(parameters=QUICK, **told).fit(X, Y)
+        assert np.array_equal(model.predict_margin(X), expected)
+
+
+def test_inputs_are_never_changed():
+    X, Y = make_rows()
+    X.flags.writeable = Y.flags.writeable = False
+    model = OneVsRest(weights="balanced", parameters=QUICK).fit(X, Y)
+    model.predict_proba(X)
+
+
+def test_prepared_features_serve_arms_that_differ_in_weights_and_cap_alone():
+    X, Y = make_rows()
+    arm = OneVsRest(weights="sqrt", max_delta_step=0.5, parameters=QUICK)
+    prepared = OneVsRest(parameters=QUICK).prepare(X)
+    expected = clone(arm).fit(X, Y).predict_margin(X)
+    assert np.array_equal(arm.fit(prepared, Y).predict_margin(X), expected)
+    with pytest.raises(InvalidInput, match="prepared by"):
+        OneVsRest(parameters={"num_leaves": 9}).fit(prepared, Y)
+
+
+def test_a_saved_model_predicts_the_same_bits_and_remembers_what_it_was_told(tmp_path):
+    X, Y = make_rows()
+    Y[:, 1] = 0
+    told = {"weights": "sqrt", "max_delta_step": 0.7, "parameters": {"max_bin": np.int64(63)}}
+    model = OneVsRest(preset="paper-booster", **told).fit(X, Y, label_names=list("abcd"))
+    model.save(tmp_path / "m.oddslip")
+    loaded = OneVsRest.load(tmp_path / "m.oddslip")
+    assert np.array_equal(loaded.predict_margin(X), model.predict_margin(X))
+    assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
+    assert loaded.label_names_ == ("a", "b", "c", "d")
+    assert loaded.parameters_ == model.parameters_
+    assert np.array_equal(loaded.weights_, model.weights_)
+    loaded.save(tmp_path / "again.oddslip")
+    assert (tmp_path / "again.oddslip").read_bytes() == (tmp_path / "m.oddslip").read_bytes()
+    assert loaded.fit(X, Y).predict_margin(X).tolist() == model.predict_margin(X).tolist()
+
+
+@pytest.mark.parametrize("cut", [0, 10, 0.5, 0.99])
+def test_a_file_cut_short_is_refused(tmp_path, cut):
+    X, Y = make_rows()
+    path = tmp_path / "m.oddslip"
+    OneVsRest(parameters=QUICK).fit(X, Y).save(path)
+    data = path.read_bytes()
+    path.write_bytes(data[: cut if isinstance(cut, int) else int(len(data) * cut)])
+    with pytest.raises(UnreadableFile):
+        OneVsRest.load(path)
+
+
+def test_a_file_with_another_groups_bytes_is_refused(tmp_path):
+    X, Y = make_rows()
+    OneVsRest(parameters=QUICK).fit(X, Y).save(tmp_path / "m.oddslip")
+    with (
+        zipfile.ZipFile(tmp_path / "m.oddslip") as old,
+        zipfile.ZipFile(tmp_path / "n.oddslip", "w") as new,
+    ):
+        for name in old.namelist():
+            body = old.read(name)
+            new.writestr(name, body if name == "model.json" else body.replace(b"=1", b"=2", 1))
+    with pytest.raises(UnreadableFile, match="altered"):
+        OneVsRest.load(tmp_path / "n.oddslip")
+
+
+def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
+    def no_module(name):
+        raise ModuleNotFoundError("No module named 'lightgbm'", name="lightgbm")
+
+    monkeypatch.setattr(backends_module, "import_module", no_module)
+    with pytest.raises(MissingDependency) as caught:
+        OneVsRest().fit(*make_rows())
+    assert str(caught.value) == (
+        'OneVsRest(learner="lightgbm") needs lightgbm. Run: pip install "oddslip[lightgbm]"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [
+        ({"learner": "forest"}, "learner must be one of"),
+        ({"mode": "both"}, "mode must be"),
+        ({"preset": "paper"}, "preset must be one of"),
+        ({"preset": "paper-mlp"}, "learner='mlp'"),
+        ({"max_delta_step": -1.0}, "at least 0"),
+        ({"parameters": {"max_delta_step": 1}}, "OneVsRest itself"),
+        ({"weights": [1.0, 2.0]}, "one number per label"),
+        ({"threads": 0}, "threads must be at least 1"),
+    ],
+)
+def test_what_can_not_be_is_refused_with_the_reason(told, what):
+    with pytest.raises(InvalidInput, match=what):
+        OneVsRest(**told).fit(*make_rows())
+
+
+def test_rows_and_columns_must_agree():
+    X, Y = make_rows()
+    with pytest.raises(InvalidInput, match="same rows, got 299 and 300"):
+        OneVsRest().fit(X[1:], Y)
+    with pytest.raises(InvalidInput, match="fitted first"):
+        OneVsRest().predict_margin(X)
+    model = OneVsRest(parameters=QUICK).fit(X, Y)
+    with pytest.raises(InvalidInput, match="5 features of training, got 4"):
+        model.predict_margin(X[:, 1:])
+    with pytest.raises(InvalidInput, match="Encode text"):
+        OneVsRest().fit(X.astype(str), Y)
+
+
+def test_presets_hold_what_the_paper_says():
+    default = preset_parameters("paper-default")
+    booster = preset_parameters("paper-booster")
+    assert (default["num_iterations"], booster["num_iterations"]) == (200, 60)
+    for told in (default, booster):
+        assert (told["learning_rate"], told["num_leaves"]) == (0.05, 31)
+    assert len(PRESETS) == 6

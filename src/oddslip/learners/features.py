@@ -18,7 +18,10 @@ _HASH_BYTES = 64 * 1024 * 1024
 def as_features(X: Any) -> Any:
     """Features as a two-dimensional array, CSR or CSC matrix. Nothing is copied without need."""
     if hasattr(X, "tocsr"):
-        rows = X if X.format in ("csr", "csc") else X.tocsr()
+        from scipy.sparse import csc_matrix, csr_matrix
+
+        # Matrices, not arrays: the boosters know only those. Their cells are shared.
+        rows = csc_matrix(X) if X.format == "csc" else csr_matrix(X)
         if rows.dtype.kind not in "biuf":
             raise InvalidInput(f"X must hold numbers, got a sparse matrix of dtype {rows.dtype}.")
         return rows

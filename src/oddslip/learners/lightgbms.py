@@ -182,7 +182,6 @@ def start_margin(truth: NDArray[np.uint8]) -> float:
 def _booster_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     told = {key: value for key, value in parameters.items() if key not in ("mode", "threads")}
     told |= {"num_threads": int(parameters["threads"]), "verbosity": -1}
-    told["feature_pre_filter"] = False  # else the Dataset would bind min_data_in_leaf
     if not (told.get("force_row_wise") or told.get("force_col_wise")):
         told["force_col_wise"] = True  # else every Booster tries both
     return told

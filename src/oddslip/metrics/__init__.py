@@ -12,7 +12,7 @@ from oddslip.metrics.at_k import (
     recall_at_k,
 )
 
-# AUC from oddslip.metrics.aucs import auc_per_label, mean_auc
+from oddslip.metrics.aucs import auc_per_label, mean_auc
 from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
 from oddslip.metrics.propensities import label_propensities
 from oddslip.metrics.rankings import rank

@@ -15,8 +15,9 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.parts import build_maps
 from oddslip.kernels.maps import IDENTITY, KNOTS
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.fold_counts import FoldCounter, PositiveCells
+from oddslip.selection.fold_counts import FoldCounter
 from oddslip.selection.folds import Folds, FoldSource
+from oddslip.selection.positive_cells import PositiveCells
 from oddslip.selection.shrinkages import Ingredients, Knots, gather_ingredients, shrink_maps
 from oddslip.sources import Source
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from oddslip.metrics.bootstraps import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluations import NAMES, Estimate
@@ -26,12 +30,13 @@ class Line:
     standard_error: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class SelectionTable:
     """Out-of-fold means of all candidates, with paired bootstrap intervals of their differences.
 
     ``n_evaluated`` of ``n_rows`` rows have a true label. ``fits`` says how many fits were made
-    out of fold, by what was fitted: candidates share them.
+    out of fold, by what was fitted: candidates share them. No choice rests on the intervals, and
+    drawing them takes longer than choosing; so they are drawn when first looked at.
     """
 
     rule: str
@@ -46,7 +51,28 @@ class SelectionTable:
     seed: int
     level: float
     fits: dict[str, int]
-    lines: tuple[Line, ...]
+    candidates: tuple[str, ...]
+    means: tuple[float, ...]
+    standard_errors: tuple[float, ...]
+    _paired: NDArray[np.float64] = field(repr=False)
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """One line per candidate, in the order they were given."""
+        sums = bootstrap_sums(self._paired, n_replicates=N_REPLICATES, seed=self.seed)
+        gains = self._paired.mean(axis=0)
+        return tuple(
+            Line(
+                candidate,
+                self.means[at],
+                Estimate(
+                    float(gains[at]),
+                    *percentile_interval(sums[:, at] / self.n_evaluated, self.level),
+                ),
+                self.standard_errors[at],
+            )
+            for at, candidate in enumerate(self.candidates)
+        )
 
     def __getitem__(self, candidate: str) -> Line:
         return next(line for line in self.lines if line.candidate == candidate)
@@ -98,24 +124,14 @@ class SelectionTable:
 
 def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
     """The table of a choice."""
-    gains, errors = gains_over_raw(trials)
+    _, errors = gains_over_raw(trials)
     values = trials.values
-    paired = values - values[:, [trials.candidates.index(RAW)]]
-    sums = bootstrap_sums(paired, n_replicates=N_REPLICATES, seed=trials.seed)
-    lines = tuple(
-        Line(
-            candidate=candidate.name,
-            mean=float(values[:, at].mean()),
-            difference=Estimate(
-                float(gains[at]), *percentile_interval(sums[:, at] / len(values), LEVEL)
-            ),
-            standard_error=float(errors[at]),
-        )
-        for at, candidate in enumerate(trials.candidates)
-    )
     return SelectionTable(
         rule=rule.name, chosen=trials.candidates[choice.place].name, why=choice.why,
         metric=trials.metric, k=trials.k, n_rows=trials.fits.source.n_rows,
         n_evaluated=len(values), n_folds=trials.n_folds, n_repeats=trials.n_repeats,
-        seed=trials.seed, level=LEVEL, fits=trials.n_fits, lines=lines,
+        seed=trials.seed, level=LEVEL, fits=trials.n_fits,
+        candidates=tuple(candidate.name for candidate in trials.candidates),
+        means=tuple(values.mean(axis=0).tolist()), standard_errors=tuple(errors.tolist()),
+        _paired=values - values[:, [trials.candidates.index(RAW)]],
     )  # fmt: skip

@@ -25,8 +25,9 @@ from oddslip.metrics.rankings import Rankings
 from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fits import FoldFits, counts_needed
-from oddslip.selection.fold_counts import FoldCounter, PositiveCellTally
+from oddslip.selection.fold_counts import FoldCounter
 from oddslip.selection.folds import Folds, draw_folds, take_positives, take_rows
+from oddslip.selection.positive_cells import PositiveCellTally
 from oddslip.sources import Source
 
 Floats = NDArray[np.float64]

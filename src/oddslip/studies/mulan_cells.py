@@ -1,0 +1,106 @@
+"""One cell of the MULAN study: a data set, a learner, a weight; every rung of the ladder."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators import (
+    Beta,
+    Ceiling,
+    Inversion,
+    Isotonic,
+    Offset,
+    Platt,
+    PooledIsotonic,
+)
+from oddslip.datasets.mulans import MulanData
+from oddslip.metrics import average_precision_at_k, mean_auc
+from oddslip.shifts import realized_shift, saturation
+from oddslip.studies.mulan_arms import Arm
+
+DECIMALS = 12  # to which scores are rounded before distinct ones are counted
+
+
+def describe_data(data: MulanData) -> dict[str, Any]:
+    """What Table 2 says of a data set before any model."""
+    positives = data.calibration_positives
+    return {
+        "n_labels": data.n_labels,
+        "k": data.k,
+        "n_fitted": int(data.fitted.size),
+        "n_test": len(data.Y_test),
+        "median_calibration_positives": float(np.median(positives)),
+        "n_dead": int((positives == 0).sum()),
+        "min_r": float(data.r.min()),
+        "max_r": float(data.r.max()),
+        "popularity": score(np.broadcast_to(data.prevalence, data.Y_test.shape), data),
+    }
+
+
+def measure_cell(data: MulanData, arm: Arm, twin: Arm, weighted: bool) -> dict[str, Any]:
+    """Rungs of the ladder of one arm, and what its scores look like. ``twin`` is unweighted."""
+    rungs = {"raw": score(arm.test, data)}
+    prior = data.prevalence
+    calibrators = {
+        "isotonic": Isotonic(prior=prior),
+        "isotonic, identity": Isotonic(dead="identity"),
+        "isotonic, exclude": Isotonic(dead="exclude"),
+        "pooled": PooledIsotonic(),
+        "offset": Offset(prior=prior),
+        "platt": Platt(prior=prior),
+        "beta": Beta(prior=prior),
+    }
+    if weighted:
+        calibrators["inversion"] = Inversion(arm.weights)
+    truth = data.Y_train[data.calibration]
+    for name, calibrator in calibrators.items():
+        with warnings.catch_warnings():
+            # Dead labels that rise under the identity policy are what that rung is there to show.
+            warnings.simplefilter("ignore", UserWarning)
+            calibrator.fit(arm.calibration, truth)
+        rungs[name] = score_ranking(calibrator.rank(arm.test, k=data.k), data)
+    if weighted:
+        shifted = Inversion(1.0 / arm.weights).fit(twin.calibration, truth)
+        rungs["what-if"] = score_ranking(shifted.rank(twin.test, k=data.k), data)
+    ceiling = Ceiling().fit(arm.test, data.Y_test)
+    rungs["ceiling"] = score_ranking(ceiling.rank(arm.test, k=data.k), data)
+    return {"map": rungs, **_describe_scores(data, arm, weighted)}
+
+
+def _describe_scores(data: MulanData, arm: Arm, weighted: bool) -> dict[str, Any]:
+    stored = saturation(arm.test.astype(np.float32), k=data.k)
+    told: dict[str, Any] = {
+        "auc": mean_auc(arm.test, data.Y_test),
+        "distinct": float(np.mean([_distinct(column) for column in arm.test.T])),
+        "saturated_share": float(stored.share),
+        "tied_rows": stored.tied_rows,
+    }
+    if weighted:
+        shift = realized_shift(arm.test, np.clip(data.prevalence, 1e-9, 1 - 1e-9))
+        intended = np.log(arm.weights)
+        known = shift.identified & (np.abs(intended) > 1e-6) & np.isfinite(shift.shift)
+        ratio = shift.shift[known] / intended[known]
+        told["n_identified"] = int(known.sum())
+        told["median_realized"] = float(np.median(ratio)) if ratio.size else None
+    return told
+
+
+def _distinct(column: NDArray[np.float64]) -> int:
+    return np.unique(np.round(column, DECIMALS)).size
+
+
+def score(scores: Any, data: MulanData) -> float:
+    """MAP@K of scores on the test rows."""
+    return float(average_precision_at_k(scores, data.Y_test, k=data.k))
+
+
+def score_ranking(ranking: NDArray[np.int32], data: MulanData) -> float:
+    """MAP@K of a ranking already made, on the test rows."""
+    places = np.zeros(data.Y_test.shape, np.float32)
+    worth = np.linspace(1.0, 0.5, ranking.shape[1], dtype=np.float32)
+    np.put_along_axis(places, ranking.astype(np.int64), np.broadcast_to(worth, ranking.shape), 1)
+    return score(places, data)

@@ -1,0 +1,112 @@
+"""`reproduce_mulan`: the paper's section 4 as one resumable command."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from oddslip.datasets.mulans import MulanData, Protocol, read_mulan
+from oddslip.errors import InvalidInput
+from oddslip.progress import progress_bar
+from oddslip.studies.mulan_arms import LEARNERS, WEIGHTS, arm_configuration, train_arm
+from oddslip.studies.mulan_cells import describe_data, measure_cell
+from oddslip.studies.mulan_choices import compare_rules
+from oddslip.studies.stores import CellStore
+
+DATASETS = (
+    "emotions", "scene", "flags", "yeast", "birds", "genbase", "medical", "enron", "bibtex",
+    "corel5k", "delicious",
+)  # fmt: skip
+MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
+CHOICES = 1  # the same for the selection rules
+
+
+def reproduce_mulan(
+    *,
+    datasets: Sequence[str] = DATASETS,
+    learners: Sequence[str] = tuple(LEARNERS),
+    weights: Sequence[str] = tuple(WEIGHTS),
+    protocol: Protocol = "paper",
+    data: Any = None,
+    results: Any = "results/mulan",
+    work: Any = ".work/mulan",
+    choices: bool = True,
+) -> dict[str, dict[str, Any]]:
+    """Train, measure and keep every cell asked for; returns all of them by key.
+
+    Parameters
+    ----------
+    datasets, learners, weights : sequences of str
+        Which cells: data sets, learners of `LEARNERS`, weights "1", "sqrt", "r", "10r".
+    protocol : {"paper", "clean"}
+    data : path, optional
+        Where the data sets are; see `oddslip.datasets.read_mulan`.
+    results, work : path
+        Where finished cells and trained scores are kept. Both are used again.
+    choices : bool
+        Also what the selection rules choose, for weights "1" and "r".
+
+    Examples
+    --------
+    >>> reproduce_mulan(datasets=["flags"], learners=["lightgbm"])  # doctest: +SKIP
+    """
+    _check_names("learners", learners, LEARNERS)
+    _check_names("weights", weights, WEIGHTS)
+    store = CellStore(Path(results) / protocol, "mulan")
+    folder = Path(work) / protocol
+    found: dict[str, dict[str, Any]] = {}
+    total = len(datasets) * (1 + len(learners) * len(weights))
+    with progress_bar("MULAN cells", total) as advance:
+        for name in datasets:
+            loaded = read_mulan(name, protocol=protocol, data=data)
+            key, configuration = loaded.name, {"inputs": loaded.sha256, "measures": MEASURES}
+            found[key] = _cell(store, key, configuration, partial(describe_data, loaded))
+            advance(1)
+            for learner in learners:
+                for weight in weights:
+                    found |= _arm_cells(loaded, learner, weight, store, folder, choices)
+                    advance(1)
+    return found
+
+
+def _arm_cells(
+    data: MulanData, learner: str, weight: str, store: CellStore, folder: Path, choices: bool
+) -> dict[str, dict[str, Any]]:
+    key = f"{data.name}-{learner}-{weight}"
+    configuration = arm_configuration(data, learner, weight)
+
+    def measure() -> dict[str, Any]:
+        arm = train_arm(data, learner, weight, folder)
+        twin = train_arm(data, learner, "1", folder)
+        return measure_cell(data, arm, twin, weight != "1")
+
+    found = {key: _cell(store, key, configuration | {"measures": MEASURES}, measure)}
+    if choices and weight in ("1", "r"):
+        found[f"{key}-choices"] = _cell(
+            store,
+            f"{key}-choices",
+            configuration | {"choices": CHOICES},
+            lambda: compare_rules(data, train_arm(data, learner, weight, folder)),
+        )
+    return found
+
+
+def _cell(
+    store: CellStore, key: str, configuration: dict[str, Any], compute: Any
+) -> dict[str, Any]:
+    kept = store.read(key, configuration)
+    if kept is not None:
+        return kept
+    started = time.perf_counter()
+    values = compute()
+    store.write(key, configuration, values, time.perf_counter() - started)
+    return dict(values)
+
+
+def _check_names(what: str, names: Sequence[str], allowed: Any) -> None:
+    for name in names:
+        if name not in allowed:
+            raise InvalidInput(f"{what} must be among {', '.join(allowed)}, got {name!r}.")

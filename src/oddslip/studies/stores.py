@@ -1,0 +1,74 @@
+"""Finished cells of a study, one JSON file each, with all that is needed to redo them.
+
+A cell is kept if its configuration is the one asked for; a changed configuration is computed
+again and nothing else is. Files are written whole, so a killed run continues where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from oddslip import __version__
+from oddslip.errors import UnreadableFile
+from oddslip.results import plain
+from oddslip.sources.sinks import whole_file
+
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "xgboost", "torch")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, of us, and of what the numbers depend on."""
+    found = {"python": platform.python_version(), "oddslip": __version__}
+    for name in (*PACKAGES, "xgboost-cpu"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+class CellStore:
+    """A folder of finished cells."""
+
+    def __init__(self, folder: Path, study: str) -> None:
+        self.folder, self.study = folder, study
+
+    def path(self, key: str) -> Path:
+        """Where a cell is kept."""
+        return self.folder / f"{key}.json"
+
+    def read(self, key: str, configuration: dict[str, Any]) -> dict[str, Any] | None:
+        """Values of a finished cell with just this configuration, or None."""
+        try:
+            told = json.loads(self.path(key).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise UnreadableFile(
+                f"{self.path(key)} is not a finished cell. Delete it to compute it again."
+            ) from error
+        if told.get("configuration") != plain(configuration):
+            return None
+        return dict(told["values"])
+
+    def write(
+        self, key: str, configuration: dict[str, Any], values: dict[str, Any], seconds: float
+    ) -> None:
+        """Keep a finished cell."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        cell = {
+            "study": self.study,
+            "configuration": configuration,
+            "values": values,
+            "seconds": round(seconds, 2),
+            "versions": versions(),
+            "command": ["oddslip", *sys.argv[1:]],
+        }
+        text = json.dumps(plain(cell), indent=1, ensure_ascii=False, allow_nan=False)
+        with whole_file(self.path(key)) as unfinished:
+            unfinished.write_text(text + "\n", encoding="utf-8")

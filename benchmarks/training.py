@@ -1,7 +1,7 @@
 """One-vs-rest training with LightGBM against the loops of scikit-learn; and its peak memory.
 
-``python -m benchmarks training`` compares times. ``python -m benchmarks.training memory`` trains and
-scores 100 and then 500 labels, each in a process of its own, and prints their peak memory.
+``python -m benchmarks training`` compares times. ``python -m benchmarks.training memory`` trains
+and scores 100 and then 500 labels, each in a process of its own, and prints their peak memory.
 """
 
 from __future__ import annotations

@@ -26,6 +26,17 @@ MAY_IMPORT = {
     "learners": GROUND | {"progress"},
     "datasets": {"errors", "labels", "panels"},
     "reports": {"metrics", "shifts", "calibrators", "errors"},
+    "studies": GROUND
+    | {
+        "metrics",
+        "shifts",
+        "calibrators",
+        "selection",
+        "learners",
+        "datasets",
+        "reports",
+        "progress",
+    },
     "cli": None,  # everything
     "__init__": None,
     "__main__": {"cli"},

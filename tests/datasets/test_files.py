@@ -115,3 +115,9 @@ def test_a_name_never_leads_out_of_the_folder(tmp_path):
     (tmp_path / "data").mkdir()
     with pytest.raises(UnreadableFile):
         find_data("../secret", tmp_path / "data")
+
+
+def test_of_two_spellings_the_very_one_asked_for_is_taken(tmp_path):
+    folder = make_set(tmp_path / "some")
+    (folder / "SOME.xml").touch()
+    assert list_files(folder, "some").labels.name == "some.xml"

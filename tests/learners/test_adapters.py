@@ -22,6 +22,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
+from threadpoolctl import threadpool_limits
 
 from oddslip.errors import InvalidInput
 from oddslip.learners.adapters import panel_from
@@ -34,6 +35,13 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 5))
 Y = (X[:, :3] + RNG.normal(size=(120, 3)) > [0.5, 0, 1]).astype(int)
 SMALL = {"n_estimators": 4, "n_jobs": 1}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Models this small only wait for a second thread."""
+    with threadpool_limits(1):
+        yield
 
 
 def lgbm(**told):
@@ -245,11 +253,14 @@ def test_a_torch_module_that_returns_no_logits_is_refused():
         panel_from(Pair(), X)
 
 
-def catboost_double(loss):
+def catboost_double(loss, fitted=True):
     """A stand-in with CatBoost's names: it is known by its module, and asked for raw values."""
 
     class CatBoostClassifier:
         feature_names_ = ("a", "b", "c", "d", "e")
+
+        def is_fitted(self):
+            return fitted
 
         def get_all_params(self):
             return {"loss_function": loss}
@@ -269,6 +280,8 @@ def test_catboost_gives_raw_values():
     assert panel.kind == "margin"
     with pytest.raises(InvalidInput, match="loss MultiClass"):
         panel_from(catboost_double("MultiClass"), X)
+    with pytest.raises(InvalidInput, match="must be fitted"):
+        panel_from(catboost_double("Logloss", fitted=False), X)
 
 
 def refused_models():
@@ -307,6 +320,15 @@ def test_rows_of_other_features_are_refused():
         panel_from(model, X[0])
     with pytest.raises(InvalidInput, match="batch_rows"):
         panel_from(model, X, batch_rows=0)
+
+
+def test_one_vs_rest_of_ours_is_a_panel_with_its_names():
+    from oddslip.learners import OneVsRest
+
+    model = OneVsRest("logistic", "balanced").fit(X, Y, label_names=["a", "b", "c"])
+    panel = panel_from(model, X, Y, batch_rows=50)
+    assert panel.label_names == ("a", "b", "c")
+    np.testing.assert_allclose(panel.scores, model.predict_margin(X), atol=1e-12)
 
 
 def test_no_library_is_loaded_that_the_model_did_not_load():

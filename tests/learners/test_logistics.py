@@ -174,3 +174,14 @@ def test_a_group_stays_in_its_memory():
 
 def test_the_paper_preset_names_only_known_parameters():
     assert set(PRESETS["paper-logistic"]) <= set(BACKEND.defaults())
+
+
+def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
+    from oddslip.learners import OneVsRest
+
+    X, Y = make_rows()
+    model = OneVsRest("logistic", "balanced", threads=2).fit(X, Y)
+    np.testing.assert_allclose(model.predict_margin(X), margins(X, Y, balanced(Y)), atol=1e-10)
+    model.save(tmp_path / "model.oddslip")
+    back = OneVsRest.load(tmp_path / "model.oddslip")
+    np.testing.assert_array_equal(back.predict_margin(X), model.predict_margin(X))

@@ -15,6 +15,15 @@ from oddslip.learners.mlps import BACKEND, PRESETS  # noqa: E402
 N_ROWS, N_FEATURES, N_LABELS = 150, 6, 3
 
 
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Networks this small only wait for a second thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 def make_rows(seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(N_ROWS, N_FEATURES)) * (rng.random((N_ROWS, N_FEATURES)) < 0.6)
@@ -198,3 +207,19 @@ def test_all_labels_share_one_trunk():
     assert BACKEND.group_size(4000, 10**6, 100, 1) == 4000
     assert BACKEND.defaults()["hidden"] == [256, 256]
     assert set(PRESETS["paper-mlp"]) <= set(BACKEND.defaults())
+
+
+def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
+    from oddslip.learners import OneVsRest
+
+    X, Y = make_rows()
+    told = {"hidden": [8], "epochs": 2}
+    model = OneVsRest("mlp", "balanced", seed=3, threads=2, parameters=told).fit(X, Y)
+    np.testing.assert_allclose(
+        model.predict_margin(X),
+        margins(X, Y, balanced(Y), seed=3, **{**BACKEND.defaults(), **told}),
+        atol=1e-10,
+    )
+    model.save(tmp_path / "model.oddslip")
+    back = OneVsRest.load(tmp_path / "model.oddslip")
+    np.testing.assert_array_equal(back.predict_margin(X), model.predict_margin(X))

@@ -41,8 +41,8 @@ def train(X, Y, weights, seed=0, **changed):
     return BACKEND.train(BACKEND.prepare(X, told), Y, np.asarray(weights, float), told, seed)
 
 
-def margins(X, Y, weights, **changed):
-    return BACKEND.predict_margin(train(X, Y, weights, **changed), X)
+def margins(X, Y, weights, seed=0, **changed):
+    return BACKEND.predict_margin(train(X, Y, weights, seed, **changed), X)
 
 
 def loop(X, Y, weights, **changed):
@@ -231,3 +231,19 @@ def test_an_alias_goes_before_the_default_of_its_name():
 
 def test_the_paper_preset_names_only_known_parameters():
     assert set(PRESETS["paper-xgboost"]) <= set(XGBoostBackend().defaults())
+
+
+def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
+    from oddslip.learners import OneVsRest
+
+    X, Y = make_rows()
+    told = {"n_estimators": 5}
+    model = OneVsRest("xgboost", "balanced", seed=3, threads=2, parameters=told).fit(X, Y)
+    np.testing.assert_allclose(
+        model.predict_margin(X),
+        margins(X, Y, balanced(Y), seed=3, **{**BACKEND.defaults(), **told}),
+        atol=1e-10,
+    )
+    model.save(tmp_path / "model.oddslip")
+    back = OneVsRest.load(tmp_path / "model.oddslip")
+    np.testing.assert_array_equal(back.predict_margin(X), model.predict_margin(X))

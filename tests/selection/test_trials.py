@@ -71,7 +71,9 @@ def plain_trials(scores, labels, k, n_folds, seed, prior):
             held = np.isin(np.arange(len(scores)), piece)
             values = plain_maps(scores, labels, held, candidate, prior)
             # Scikit-learn's block means differ in the last digit from label to label.
-            rows += plain_map(values if candidate.form == "raw" else values.round(12), labels[held], k)
+            rows += plain_map(
+                values if candidate.form == "raw" else values.round(12), labels[held], k
+            )
         means[candidate.name] = np.mean(rows)
     return means
 
@@ -105,7 +107,9 @@ def calibrator_of(candidate, **options):
     return {"raw": Raw, "pooled": PooledIsotonic}[candidate.form]()
 
 
-@pytest.mark.parametrize("name", ["raw", "pooled", "isotonic-3", "offset", "platt", "beta", "temperature"])
+@pytest.mark.parametrize(
+    "name", ["raw", "pooled", "isotonic-3", "offset", "platt", "beta", "temperature"]
+)
 @pytest.mark.parametrize(
     ("metric", "function"),
     [("map", average_precision_at_k), ("precision", precision_at_k), ("recall", recall_at_k),
@@ -164,7 +168,9 @@ def test_seven_candidates_share_one_isotonic_and_one_pooled_fit_per_fold(monkeyp
     calls, passes = [], []
     knots = CellCounts.isotonic_knots
     monkeypatch.setattr(
-        CellCounts, "isotonic_knots", lambda self, *a: calls.append(self.n_labels) or knots(self, *a)
+        CellCounts,
+        "isotonic_knots",
+        lambda self, *a: calls.append(self.n_labels) or knots(self, *a),
     )
     source = open_source(PAIR.weighted, PAIR.labels)
     blocks = source.blocks

@@ -11,6 +11,7 @@ import typer
 from oddslip.cli.demos import demo
 from oddslip.cli.evaluations import evaluate, rank
 from oddslip.cli.repairs import apply, fit
+from oddslip.cli.reproductions import reproduce
 from oddslip.errors import OddslipError
 
 HELP = """Has a per-label class weight broken your top-K ranker? Find out, and repair it.
@@ -27,6 +28,8 @@ app = typer.Typer(
 )
 for command in (demo, evaluate, rank, fit, apply):
     app.command()(command)
+
+app.add_typer(reproduce, name="reproduce")
 
 
 @app.callback(invoke_without_command=True)

@@ -202,6 +202,12 @@ def _from_xgboost(model: Any) -> _Scorer:
 
 
 def _from_catboost(model: Any) -> _Scorer:
+    if not hasattr(model, "is_fitted"):
+        raise _refusal(model)
+    if not model.is_fitted():
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError
     loss = str(model.get_all_params().get("loss_function", "")).split(":")[0]
     single = loss in ("Logloss", "CrossEntropy")
     if not single and loss not in ("MultiLogloss", "MultiCrossEntropy", "MultiClassOneVsAll"):

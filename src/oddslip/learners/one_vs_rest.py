@@ -67,7 +67,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     checkpoint : path, optional
         A folder that keeps finished groups; a killed training continues from there.
     memory_bytes : int
-        Memory for what training needs beside the features and the models.
+        Memory for the scores and gradients of the labels in training; sets the size of groups.
     parameters : dict, optional
         Parameters of the learner, on top of the preset.
 

@@ -1,0 +1,114 @@
+"""Rules: who is taken, given what the candidates reached."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from oddslip.errors import InvalidInput
+from oddslip.selection.candidates import PAPER, RAW, Candidate
+from oddslip.selection.rules import GUARD, RULES, Rule, read_rule
+
+OFFSET, POOLED = Candidate("offset"), Candidate("pooled")
+
+
+def trials_with(values, candidates):
+    return SimpleNamespace(
+        values=np.asarray(values, float), candidates=tuple(candidates), metric="map", k=7
+    )
+
+
+def choose(rule, values, candidates):
+    choice = rule.choose(trials_with(values, candidates))
+    return candidates[choice.place].name, choice.why
+
+
+def rows_gaining(mean, error, n=400, seed=0):
+    """Paired differences with exactly this mean and this standard error of it."""
+    drawn = np.random.default_rng(seed).standard_normal(n)
+    drawn = (drawn - drawn.mean()) / drawn.std(ddof=1)
+    return mean + drawn * error * np.sqrt(n)
+
+
+def test_the_papers_rule_takes_the_best_mean_however_small_the_gain():
+    values = np.full((4, 7), 0.5)
+    values[0, 3] += 1e-9
+    assert choose(RULES["paper"], values, PAPER)[0] == PAPER[3].name
+
+
+@pytest.mark.parametrize("start", range(7))
+def test_equal_means_go_to_raw_then_pooled_then_the_larger_tau(start):
+    order = ["raw", "pooled", *(f"isotonic-{tau}" for tau in (10, 5, 2, 1, 0))]
+    best = set(order[start:])
+    values = [[0.5 if candidate.name in best else 0.4 for candidate in PAPER]]
+    assert choose(RULES["paper"], values * 3, PAPER)[0] == order[start]
+
+
+@pytest.mark.parametrize(("errors", "taken"), [(GUARD - 0.1, "raw"), (GUARD + 0.1, "offset")])
+def test_the_guard_keeps_raw_unless_it_is_beaten_by_enough_standard_errors(errors, taken):
+    raw = np.random.default_rng(1).random(400)
+    values = np.column_stack([raw, raw + rows_gaining(0.01 * errors, 0.01)])
+    name, why = choose(Rule("mine", (RAW, OFFSET), guard=GUARD), values, (RAW, OFFSET))
+    assert name == taken
+    assert f"{errors:.1f} standard errors; 2 standard errors are asked for" in why
+
+
+def test_an_unsure_winner_makes_way_for_a_sure_one():
+    candidates = (RAW, OFFSET, POOLED)
+    values = np.column_stack(
+        [np.zeros(400), rows_gaining(0.02, 0.005), rows_gaining(0.03, 0.03, seed=1)]
+    )
+    assert choose(Rule("mine", candidates, guard=2.0), values, candidates)[0] == "offset"
+    assert choose(Rule("mine", candidates), values, candidates)[0] == "pooled"
+
+
+def test_of_two_sure_ones_the_better_mean_is_taken():
+    candidates = (RAW, OFFSET, POOLED)
+    values = np.column_stack(
+        [np.zeros(400), rows_gaining(0.04, 0.01), rows_gaining(0.03, 0.001, seed=1)]
+    )
+    assert choose(Rule("mine", candidates, guard=2.0), values, candidates)[0] == "offset"
+
+
+def test_candidates_that_all_lose_leave_raw():
+    values = np.column_stack([np.full(9, 0.5), np.full(9, 0.4)])
+    name, why = choose(Rule("mine", (RAW, OFFSET), guard=2.0), values, (RAW, OFFSET))
+    assert (name, why) == ("raw", "raw is kept: no candidate beats its out-of-fold MAP@7.")
+
+
+def test_one_row_is_never_sure():
+    rule = Rule("mine", (RAW, OFFSET), guard=2.0)
+    assert choose(rule, [[0.0, 1.0]], (RAW, OFFSET))[0] == "raw"
+
+
+def test_a_candidate_asked_for_by_name_is_taken_even_if_it_loses():
+    rule = read_rule("isotonic-5")
+    name, why = choose(rule, [[0.5, 0.1], [0.5, 0.2]], rule.candidates)
+    assert (name, why) == ("isotonic-5", "isotonic-5 was asked for by name.")
+
+
+def test_folds_of_many_rows_are_drawn_once():
+    assert RULES["auto"].repeats_for(100) == 3
+    assert RULES["auto"].repeats_for(1_000_000) == 1
+    assert RULES["paper"].repeats_for(100) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ({"candidates": (OFFSET,)}, "must hold raw"),
+        ({"candidates": (RAW, RAW)}, "each candidate once"),
+        ({"candidates": (RAW,), "fixed": OFFSET}, "must hold the fixed one, 'offset'"),
+        ({"candidates": (RAW,), "guard": -1.0}, "guard must be at least 0"),
+        ({"candidates": (RAW,), "guard": float("nan")}, "guard must be at least 0"),
+        ({"candidates": (RAW,), "n_repeats": 0}, "n_repeats must be at least 1"),
+    ],
+)
+def test_a_rule_that_does_not_add_up_is_refused(options, line):
+    with pytest.raises(InvalidInput, match=line):
+        Rule("mine", **options)
+
+
+def test_a_rule_must_be_a_name_or_a_rule():
+    with pytest.raises(InvalidInput, match="rule must be a name or a Rule"):
+        read_rule(3)

@@ -1,0 +1,134 @@
+"""The MULAN study: published digits on the real data, kill and continue on made-up data."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oddslip
+from oddslip.studies.mulan_paper import COLUMNS, TABLE_2
+from oddslip.studies.mulan_tables import compare_table_2, format_table_2
+from oddslip.studies.mulans import reproduce_mulan
+
+DATA = Path(os.environ.get("ODDSLIP_DATA", Path(__file__).parents[3] / "shared/data")) / "mulan"
+SMALL = ("flags", "emotions", "genbase", "medical", "birds")
+
+
+@pytest.fixture
+def tiny(tmp_path):
+    """A MULAN-style data set made up on the spot."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    names = [f"label{j}" for j in range(9)]
+    listed = "".join(f'<label name="{name}"></label>' for name in names)
+    (folder / "tiny.xml").write_text(
+        f'<?xml version="1.0"?><labels xmlns="http://mulan.sourceforge.net/labels">{listed}</labels>'
+    )
+    for part, n in (("train", 260), ("test", 150)):
+        X = rng.normal(size=(n, 4))
+        chance = 1 / (1 + np.exp(-(X @ rng.normal(size=(4, 9)) - np.linspace(0.5, 3, 9))))
+        Y = rng.random(chance.shape) < chance
+        Y[0] = True
+        head = ["@relation tiny"]
+        head += [f"@attribute x{j} numeric" for j in range(4)]
+        head += [f"@attribute {name} {{0,1}}" for name in names]
+        body = [
+            ",".join([*map(repr, x.tolist()), *map(str, y.astype(int))])
+            for x, y in zip(X, Y, strict=True)
+        ]
+        (folder / f"tiny-{part}.arff").write_text("\n".join([*head, "@data", *body, ""]))
+    return folder
+
+
+def run_tiny(tiny, folder, **options):
+    return reproduce_mulan(
+        datasets=[str(tiny / "tiny")],
+        learners=["lightgbm", "logistic"],
+        weights=["1", "r"],
+        results=folder / "results",
+        work=folder / "work",
+        **options,
+    )
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs the MULAN files")
+@pytest.mark.parametrize("name", SMALL)
+def test_the_published_digits_of_table_2(name, tmp_path):
+    cells = reproduce_mulan(
+        datasets=[name],
+        learners=["lightgbm"],
+        weights=["1", "r"],
+        data=DATA,
+        results=tmp_path / "results",
+        work=tmp_path / "work",
+        choices=False,
+    )
+    entries = compare_table_2(cells)
+    assert len(entries) == len(COLUMNS)
+    assert {e.column: e.ours for e in entries} == TABLE_2[name]
+    assert f"| {name} | " in format_table_2(cells)
+
+
+def test_a_second_run_reads_what_the_first_kept(tiny, tmp_path, monkeypatch):
+    first = run_tiny(tiny, tmp_path)
+    assert {"tiny", "tiny-lightgbm-1", "tiny-lightgbm-r-choices"} <= first.keys()
+    monkeypatch.setattr("oddslip.studies.mulans.train_arm", lambda *_: pytest.fail("trained again"))
+    assert run_tiny(tiny, tmp_path) == first
+
+
+def test_a_lost_cell_is_measured_again_from_the_kept_scores(tiny, tmp_path, monkeypatch):
+    first = run_tiny(tiny, tmp_path)
+    (tmp_path / "results/paper/tiny-lightgbm-r.json").unlink()
+    monkeypatch.setattr(
+        "oddslip.studies.mulan_arms.OneVsRest", lambda *_, **__: pytest.fail("trained")
+    )
+    assert run_tiny(tiny, tmp_path) == first
+
+
+def test_rungs_are_those_of_the_public_verbs(tiny, tmp_path):
+    from oddslip.calibrators import Isotonic
+    from oddslip.datasets import read_mulan
+    from oddslip.studies.mulan_arms import train_arm
+
+    cells = run_tiny(tiny, tmp_path, choices=False)
+    data = read_mulan(tiny / "tiny")
+    arm = train_arm(data, "logistic", "r", tmp_path / "work/paper")
+    isotonic = Isotonic(prior=data.prevalence).fit(arm.calibration, data.Y_train[data.calibration])
+    found = oddslip.evaluate(isotonic.transform(arm.test), data.Y_test, k=7, n_replicates=0)
+    assert cells["tiny-logistic-r"]["map"]["isotonic"] == pytest.approx(found["map"].value)
+    raw = oddslip.evaluate(arm.test, data.Y_test, k=7, n_replicates=0)["map"].value
+    assert cells["tiny-logistic-r"]["map"]["raw"] == pytest.approx(raw)
+
+
+def test_killed_in_the_middle_it_continues_and_ends_the_same(tiny, tmp_path):
+    wanted = run_tiny(tiny, tmp_path / "whole")
+    command = [
+        sys.executable, "-m", "oddslip", "reproduce", "mulan", "--dataset", str(tiny / "tiny"),
+        "--learner", "lightgbm", "--learner", "logistic", "--weight", "1", "--weight", "r",
+        "--results", str(tmp_path / "killed/results"), "--work", str(tmp_path / "killed/work"),
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    first = tmp_path / "killed/results/paper/tiny-lightgbm-1.json"
+    for _ in range(600):
+        if first.exists() or process.poll() is not None:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGKILL)
+    _, told = process.communicate()
+    assert first.exists(), told
+    kept = first.stat().st_mtime_ns
+    assert run_tiny(tiny, tmp_path / "killed") == wanted
+    assert first.stat().st_mtime_ns == kept
+
+
+def test_unknown_names_are_refused(tmp_path):
+    with pytest.raises(oddslip.InvalidInput, match="learners must be among"):
+        reproduce_mulan(datasets=["flags"], learners=["forest"], results=tmp_path, work=tmp_path)
+    with pytest.raises(oddslip.InvalidInput, match="weights must be among"):
+        reproduce_mulan(datasets=["flags"], weights=["2r"], results=tmp_path, work=tmp_path)

@@ -27,13 +27,17 @@ def test_the_public_names_are_these():
         "Evaluation",
         "FittedRepair",
         "InvalidInput",
+        "MatchedPair",
         "MissingDependency",
         "OddslipError",
+        "OneVsRest",
         "Panel",
+        "Repair",
         "UnreadableFile",
         "evaluate",
         "load_repair",
         "open_source",
+        "panel_from",
         "rank",
     ]
 

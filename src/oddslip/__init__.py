@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from oddslip.calibrators.fitted import FittedRepair
     from oddslip.calibrators.saving import load_repair
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
+    from oddslip.learners.adapters import panel_from
+    from oddslip.learners.one_vs_rest import OneVsRest
+    from oddslip.learners.pairs import MatchedPair
     from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
     from oddslip.metrics.rankings import rank
     from oddslip.panels import Panel
+    from oddslip.selection.repairs import Repair
     from oddslip.sources import open_source
 
 # Where each public name lives. Nothing is loaded before it is asked for.
@@ -26,13 +30,17 @@ _HOMES = {
     "Evaluation": "oddslip.metrics.evaluations",
     "FittedRepair": "oddslip.calibrators.fitted",
     "InvalidInput": "oddslip.errors",
+    "MatchedPair": "oddslip.learners.pairs",
     "MissingDependency": "oddslip.errors",
     "OddslipError": "oddslip.errors",
+    "OneVsRest": "oddslip.learners.one_vs_rest",
     "Panel": "oddslip.panels",
+    "Repair": "oddslip.selection.repairs",
     "UnreadableFile": "oddslip.errors",
     "evaluate": "oddslip.metrics.evaluations",
     "load_repair": "oddslip.calibrators.saving",
     "open_source": "oddslip.sources",
+    "panel_from": "oddslip.learners.adapters",
     "rank": "oddslip.metrics.rankings",
 }
 
@@ -42,13 +50,17 @@ __all__ = [
     "Evaluation",
     "FittedRepair",
     "InvalidInput",
+    "MatchedPair",
     "MissingDependency",
     "OddslipError",
+    "OneVsRest",
     "Panel",
+    "Repair",
     "UnreadableFile",
     "evaluate",
     "load_repair",
     "open_source",
+    "panel_from",
     "rank",
 ]
 

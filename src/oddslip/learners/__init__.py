@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from oddslip.learners.adapters import panel_from
     from oddslip.learners.one_vs_rest import OneVsRest
     from oddslip.learners.pairs import MatchedPair
     from oddslip.learners.scorings import score_to_file
@@ -14,10 +15,11 @@ if TYPE_CHECKING:
 _HOMES = {
     "MatchedPair": "oddslip.learners.pairs",
     "OneVsRest": "oddslip.learners.one_vs_rest",
+    "panel_from": "oddslip.learners.adapters",
     "score_to_file": "oddslip.learners.scorings",
 }
 
-__all__ = ["MatchedPair", "OneVsRest", "score_to_file"]
+__all__ = ["MatchedPair", "OneVsRest", "panel_from", "score_to_file"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,7 +5,17 @@ import platform
 import sys
 from importlib import import_module
 
-NAMES = ["ranking", "isotonic", "fused", "shifts", "streaming", "large"]
+NAMES = [
+    "ranking",
+    "isotonic",
+    "fused",
+    "shifts",
+    "selection",
+    "streaming",
+    "large",
+    "training",
+    "training_xgboost",
+]
 
 
 def main() -> None:

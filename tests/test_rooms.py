@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "selection": GROUND | {"metrics", "calibrators"},
     "learners": GROUND | {"progress"},
     "datasets": {"errors", "labels", "panels"},
-    "reports": {"metrics", "shifts", "calibrators", "errors"},
+    "reports": {"metrics", "shifts", "calibrators", "selection", "errors"},
     "studies": GROUND
     | {
         "metrics",

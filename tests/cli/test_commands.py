@@ -93,7 +93,7 @@ def test_rank_prints_names_to_people_and_lines_to_machines(folder, capsys):
 
 def test_fit_then_apply_is_the_calibrator(folder, capsys):
     table = run(
-        capsys, "fit", "weighted.npy", "labels.npz", "--tau", 3, "--prior", "prior.npy",
+        capsys, "fit", "weighted.npy", "labels.npz", "--calibrator", "isotonic", "--tau", 3, "--prior", "prior.npy",
         "-o", "repair.oddslip",
     )  # fmt: skip
     assert "dead: prior" in table
@@ -105,6 +105,16 @@ def test_fit_then_apply_is_the_calibrator(folder, capsys):
     run(capsys, "apply", "repair.oddslip", "weighted.npy", "-o", "repaired.parquet")
     again = oddslip.rank("repaired.parquet", k=7)
     np.testing.assert_array_equal(again, oddslip.rank("repaired.npy", k=7))
+
+
+def test_fit_with_k_chooses_and_says_why(folder, capsys):
+    arguments = ("fit", "weighted.npy", "labels.npz", "-k", 7, "--rule", "paper", "-o", "r.oddslip")
+    told = run(capsys, *arguments)
+    wanted = oddslip.Repair(7, rule="paper").fit(PAIR.weighted, PAIR.labels)
+    assert f"{wanted.chosen_} <- chosen" in told
+    assert json.loads(run(capsys, *arguments, "--json"))["selection"] == wanted.table_.to_dict()
+    again = oddslip.load_repair("r.oddslip").rank(PAIR.weighted, k=7)
+    np.testing.assert_array_equal(again, wanted.rank(PAIR.weighted))
 
 
 @pytest.mark.parametrize(
@@ -128,13 +138,44 @@ def test_every_calibrator_can_be_fitted_and_applied(folder, capsys, calibrator):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["fit", "weighted.npy", "labels.npz", "--calibrator", "magic", "-o", "r"], "calibrator must be one of"),
-        (["fit", "weighted.npy", "labels.npz", "--calibrator", "inversion", "-o", "r"], "needs the weights"),
-        (["fit", "weighted.npy", "labels.npz", "--dead", "zero", "-o", "r"], "dead must be one of"),
-        (["fit", "weighted.npy", "labels.npz", "--tau", "-1", "-o", "r"], "tau must be"),
-        (["fit", "weighted.npy", "labels.npz", "--prior", "none.npy", "-o", "r"], "none.npy cannot be read"),
-        (["fit", "weighted.npy", "labels.npz", "--prior", "names.txt", "-o", "r"], "names.txt cannot be read"),
-        (["fit", "weighted.npy", "-o", "r"], "labels are needed to fit"),
+        (
+            ["fit", "weighted.npy", "labels.npz", "--calibrator", "magic", "-o", "r"],
+            "calibrator must be one of",
+        ),
+        (
+            ["fit", "weighted.npy", "labels.npz", "--calibrator", "inversion", "-o", "r"],
+            "needs the weights",
+        ),
+        (
+            ["fit", "weighted.npy", "labels.npz", "-k", "7", "--dead", "zero", "-o", "r"],
+            "dead must be one of",
+        ),
+        (["fit", "weighted.npy", "labels.npz", "-o", "r"], "Pass -k, or take a calibrator"),
+        (["fit", "weighted.npy", "labels.npz", "-k", "70", "-o", "r"], "k must be between 1"),
+        (["fit", "weighted.npy", "labels.npz", "-k", "7", "--rule", "luck", "-o", "r"], "luck"),
+        (
+            [
+                "fit",
+                "weighted.npy",
+                "labels.npz",
+                "--calibrator",
+                "isotonic",
+                "--tau",
+                "-1",
+                "-o",
+                "r",
+            ],
+            "tau must be",
+        ),
+        (
+            ["fit", "weighted.npy", "labels.npz", "-k", "7", "--prior", "none.npy", "-o", "r"],
+            "none.npy cannot be read",
+        ),
+        (
+            ["fit", "weighted.npy", "labels.npz", "-k", "7", "--prior", "names.txt", "-o", "r"],
+            "names.txt cannot be read",
+        ),
+        (["fit", "weighted.npy", "-k", "7", "-o", "r"], "labels are needed to fit"),
         (["fit", "weighted.npy", "labels.npz"], "-o"),
         (["apply", "none.oddslip", "weighted.npy", "-o", "x.npy"], "none.oddslip"),
         (["apply", "weighted.npy", "weighted.npy", "-o", "x.npy"], "not a saved repair"),

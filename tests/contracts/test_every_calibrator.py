@@ -8,6 +8,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 import oddslip
 import oddslip.sources.source as sources
+from oddslip import Repair
 from oddslip.calibrators import (
     Beta,
     Ceiling,
@@ -38,6 +39,7 @@ EVERY = {
     "temperature": Temperature,
     "shared temperature": lambda **options: Temperature(shared=True, **options),
     "popularity": Popularity,
+    "repair": lambda **options: Repair(7, rule="paper", **options),
 }
 PER_LABEL = {"isotonic": Isotonic, "offset": Offset, "platt": Platt, "beta": Beta,
              "temperature": Temperature}  # fmt: skip

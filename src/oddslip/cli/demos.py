@@ -44,8 +44,8 @@ def demo() -> None:
 
     out = console()
     out.print(
-        f"Embedded data: {pair.n_rows:,} rows, {pair.n_labels} rare labels, two models that differ\n"
-        "only in the weight of the positives: w = negatives / positives of each label,\n"
+        f"Embedded data: {pair.n_rows:,} rows, {pair.n_labels} rare labels, two models that\n"
+        "differ only in the weight of positives: w = negatives / positives of each label,\n"
         f"from {pair.weights.min():.0f} to {pair.weights.max():,.0f}. Repairs are fitted on "
         f"{int(fitted_on.sum()):,} rows; the other {int(shown.sum()):,} are shown.\n"
     )

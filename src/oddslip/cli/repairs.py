@@ -31,7 +31,16 @@ def fit(
     labels: Labels = None,
     *,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the repair is saved.")],
-    calibrator: Annotated[str, typer.Option(help=f"One of {', '.join(CALIBRATORS)}.")] = "isotonic",
+    k: Annotated[
+        int | None, typer.Option("-k", "--k", help="Labels shown per row: choose by MAP at K.")
+    ] = None,
+    rule: Annotated[
+        str, typer.Option(help="How to choose: auto, paper, or the name of a candidate.")
+    ] = "auto",
+    calibrator: Annotated[
+        str | None,
+        typer.Option(help=f"Do not choose, take one of {', '.join(CALIBRATORS)}."),
+    ] = None,
     dead: Annotated[
         str, typer.Option(help="What a dead label gets: prior, identity or exclude.")
     ] = "prior",
@@ -51,20 +60,23 @@ def fit(
     label_names: Names = None,
     json: Json = False,
 ) -> None:
-    """Fit a repair on calibration rows and save it.
+    """Choose a calibrator by the metric you deploy, fit it on calibration rows, and save it.
 
-    Use rows that were held out from training, and not those you evaluate on.
+    Use rows that were held out from training, and not those you evaluate on. With --calibrator
+    nothing is chosen.
 
     Examples:
 
-      oddslip fit calibration.npy labels.npz -o repair.oddslip
+      oddslip fit calibration.npy labels.npz -k 7 --prior prevalence.npy -o repair.oddslip
 
-      oddslip fit calibration.npy labels.npz --tau 5 --prior prevalence.npy -o repair.oddslip
+      oddslip fit calibration.npy labels.npz --calibrator isotonic --tau 5 -o repair.oddslip
 
       oddslip fit weighted.npy labels.npz --calibrator inversion --weights w.npy -o repair.oddslip
     """
     chosen = _calibrator(
         calibrator,
+        k=k,
+        rule=rule,
         dead=dead,
         tau=tau,
         prior=read_numbers(prior),
@@ -74,11 +86,16 @@ def fit(
     )
     fitted = chosen.fit(scores, labels, label_names=read_names(label_names)).fitted_
     fitted.save(output)
+    table = getattr(chosen, "table_", None)
     if json:
-        return print_json(fitted.to_dict())
-    from oddslip.reports.texts import repair_table
+        selection = {} if table is None else {"selection": table.to_dict()}
+        return print_json(fitted.to_dict() | selection)
+    from oddslip.reports.texts import repair_table, selection_table
 
     out = console()
+    if table is not None:
+        out.print(selection_table(table))
+        out.print(f"{table.why}\n")
     out.print(repair_table(fitted))
     out.print(
         f"Saved to {output}. Apply it: oddslip apply {output} scores.npy --top-k 7 -o top.parquet"
@@ -133,11 +150,21 @@ def apply(
     )
 
 
-def _calibrator(name: str, **options: Any) -> Any:
-    """The calibrator of this name, with those of the options that it takes."""
+def _calibrator(name: str | None, **options: Any) -> Any:
+    """The calibrator of this name, or one that chooses, with those of the options it takes."""
     from oddslip import calibrators
     from oddslip.errors import InvalidInput
 
+    if name is None:
+        from oddslip.selection import Repair
+
+        if options["k"] is None:
+            raise InvalidInput(
+                "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
+                "with --calibrator isotonic."
+            )
+        wanted = ("k", "rule", "prior", "dead", "kind")
+        return Repair(**{key: options[key] for key in wanted})
     classes: dict[str, Any] = {
         "isotonic": calibrators.Isotonic,
         "pooled": calibrators.PooledIsotonic,

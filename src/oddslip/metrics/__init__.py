@@ -11,7 +11,6 @@ from oddslip.metrics.at_k import (
     psp_at_k,
     recall_at_k,
 )
-
 from oddslip.metrics.aucs import auc_per_label, mean_auc
 from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
 from oddslip.metrics.propensities import label_propensities

@@ -10,6 +10,7 @@ from oddslip.metrics.evaluations import NAMES
 if TYPE_CHECKING:
     from oddslip.calibrators.fitted import FittedRepair
     from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation
+    from oddslip.selection.tables import SelectionTable
 
 
 def printable(text: object) -> str:
@@ -33,6 +34,13 @@ def interval(estimate: Estimate) -> str:
     if estimate.low != estimate.low:
         return "-"
     return f"{estimate.low:.4f} to {estimate.high:.4f}"
+
+
+def signed_interval(difference: Estimate) -> str:
+    """The interval of a difference."""
+    if difference.low != difference.low:
+        return "-"
+    return f"{difference.low:+.4f} to {difference.high:+.4f}"
 
 
 def evaluation_table(evaluation: Evaluation) -> Any:
@@ -59,9 +67,7 @@ def comparison_table(
             f"{estimate.value:.4f}",
             f"{second[name].value:.4f}",
             f"{difference.value:+.4f}",
-            f"{difference.low:+.4f} to {difference.high:+.4f}"
-            if difference.low == difference.low
-            else "-",
+            signed_interval(difference),
         )
     return table
 
@@ -116,3 +122,22 @@ def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
         auc = "-" if evaluation.mean_auc is None else f"{evaluation.mean_auc:.3f}"
         table.add_row(printable(name), f"{estimate.value:.4f}", interval(estimate), auc)
     return table
+
+
+def selection_table(table: SelectionTable) -> Any:
+    """Out-of-fold means of all candidates, and their differences to raw."""
+    shown = new_table(
+        "candidate",
+        f"out-of-fold {NAMES[table.metric]}@{table.k}",
+        "minus raw",
+        f"{table.level:.0%} interval",
+    )
+    for line in table.lines:
+        mark = " <- chosen" if line.candidate == table.chosen else ""
+        shown.add_row(
+            f"{line.candidate}{mark}",
+            f"{line.mean:.4f}",
+            f"{line.difference.value:+.4f}",
+            signed_interval(line.difference),
+        )
+    return shown

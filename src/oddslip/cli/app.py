@@ -12,6 +12,7 @@ from oddslip.cli.demos import demo
 from oddslip.cli.evaluations import evaluate, rank
 from oddslip.cli.repairs import apply, fit
 from oddslip.cli.reproductions import reproduce
+from oddslip.cli.trainings import score, train
 from oddslip.errors import OddslipError
 
 HELP = """Has a per-label class weight broken your top-K ranker? Find out, and repair it.
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, evaluate, rank, fit, apply):
+for command in (demo, evaluate, rank, fit, apply, train, score):
     app.command()(command)
 
 app.add_typer(reproduce, name="reproduce")

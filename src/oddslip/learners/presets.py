@@ -6,7 +6,11 @@
 ``paper-booster``
     Its section 3: 60 trees, learning rate 0.05, 31 leaves, no subsampling.
 ``paper-regularised``
-    Its section 4, "strongly regularized"; parameters chosen here, see `_LIGHTGBM`.
+    Its section 4, "strongly regularized", whose parameters it does not give. Found by search: 100
+    trees, learning rate 0.05, 15 leaves, 50 rows per leaf, L2 penalty 1. Under the paper's MULAN
+    protocol they give the four numbers it prints: distinct scores per label on medical 23.6 and,
+    at ten times the weight, 2.71 (printed 24 and 2.7), MAP on enron 0.6531 unweighted and 0.6559
+    for the inversion (0.653 and 0.656). 31 leaves would match them too.
 ``paper-xgboost``, ``paper-logistic``, ``paper-mlp``
     The other learners of section 4; each lives beside its learner.
 """
@@ -33,11 +37,11 @@ _LIGHTGBM: dict[str, dict[str, Any]] = {
         "min_data_in_leaf": 20,
     },
     "paper-regularised": {
-        "num_iterations": 200,
+        "num_iterations": 100,
         "learning_rate": 0.05,
-        "num_leaves": 7,
+        "num_leaves": 15,
         "min_data_in_leaf": 50,
-        "lambda_l2": 10.0,
+        "lambda_l2": 1.0,
     },
 }
 _LEARNERS = {

@@ -27,10 +27,12 @@ PEER = {"n_estimators": ROUNDS, "learning_rate": 0.05, "num_leaves": 31, "verbos
 def make_counts(n_rows, n_features, density, n_labels, seed=0):
     """Sparse counts, as of purchases: most cells 0, most others 1 or 2; labels of 1 to 5 %."""
     rng = np.random.default_rng(seed)
-    X = sparse.random(
-        n_rows, n_features, density, "csr", random_state=seed,
-        data_rvs=lambda size: rng.geometric(0.6, size).astype(np.float64),
-    )  # fmt: skip
+    # Drawn row by row: scipy.sparse.random shuffles all cells and would be the peak of memory.
+    indptr = np.concatenate([[0], np.cumsum(rng.binomial(n_features, density, n_rows))])
+    columns = rng.integers(0, n_features, indptr[-1], dtype=np.int32)
+    counts = rng.geometric(0.6, indptr[-1]).astype(np.float64)
+    X = sparse.csr_matrix((counts, columns, indptr), (n_rows, n_features))
+    X.sum_duplicates()
     return X, make_labels(X, n_labels, rng)
 
 

@@ -35,6 +35,9 @@ def mulan(
         ".work/mulan"
     ),
     choices: Annotated[bool, typer.Option(help="Also what the selection rules choose.")] = True,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the comparison with the paper as Markdown.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Section 4: eleven MULAN data sets, five learners, four weights.
@@ -61,6 +64,12 @@ def mulan(
         work=work,
         choices=choices,
     )
+    if page is not None:
+        from oddslip.sources.sinks import whole_file
+        from oddslip.studies.mulan_pages import write_page
+
+        with whole_file(page) as unfinished:
+            unfinished.write_text(write_page(cells, protocol), encoding="utf-8")
     if json:
         return print_json(cells)
     from oddslip.reports.texts import new_table

@@ -1,0 +1,49 @@
+"""The page that compares finished cells of the MULAN study with the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from oddslip.studies.mulan_paper import TABLE_2
+from oddslip.studies.mulan_regularities import find_regularities
+from oddslip.studies.mulan_tables import compare_table_2, format_table_2
+
+Cells = Mapping[str, Mapping[str, Any]]
+
+
+def write_page(cells: Cells, protocol: str) -> str:
+    """The page as Markdown."""
+    entries = compare_table_2(cells)
+    same = sum(entry.agrees for entry in entries)
+    printed = sum(len(row) for row in TABLE_2.values())
+    lines = [
+        "# MULAN beside the paper",
+        "",
+        f"Made by `oddslip reproduce mulan --page docs/mulan.md`, protocol `{protocol}`, from the",
+        "cells under `results/mulan`. Each cell is a file with its configuration, seed, versions",
+        "and the hashes of its inputs.",
+        "",
+        "## Table 2",
+        "",
+        f"{same} of {len(entries)} entries equal the printed digits "
+        f"({printed} entries in the paper). Exceptions are bold, the paper's digits in brackets.",
+        "",
+        format_table_2(cells),
+        "",
+    ]
+    for entry in entries:
+        if not entry.agrees:
+            lines.append(
+                f"- {entry.data}, {entry.column}: ours {entry.value:.5g}, paper {entry.paper}"
+            )
+    lines += [
+        "",
+        "## Section 4",
+        "",
+        "| | ours | paper | from |",
+        "|---|---|---|---|",
+        *(f"| {f.what} | {f.ours} | {f.paper} | {f.of} |" for f in find_regularities(cells)),
+        "",
+    ]
+    return "\n".join(lines)

@@ -6,7 +6,10 @@ from oddslip.errors import InvalidInput
 from oddslip.selection.candidates import PAPER, WIDE, Candidate, read_candidate
 
 
-@pytest.mark.parametrize("candidate", {*PAPER, *WIDE, Candidate("beta")}, ids=lambda c: c.name)
+EVERY = sorted({*PAPER, *WIDE, Candidate("beta")}, key=lambda candidate: candidate.name)
+
+
+@pytest.mark.parametrize("candidate", EVERY, ids=lambda candidate: candidate.name)
 def test_a_name_reads_back(candidate):
     assert read_candidate(candidate.name) == candidate
 

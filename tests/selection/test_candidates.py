@@ -5,7 +5,6 @@ import pytest
 from oddslip.errors import InvalidInput
 from oddslip.selection.candidates import PAPER, WIDE, Candidate, read_candidate
 
-
 EVERY = sorted({*PAPER, *WIDE, Candidate("beta")}, key=lambda candidate: candidate.name)
 
 

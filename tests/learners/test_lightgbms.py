@@ -187,3 +187,19 @@ def test_a_group_fits_its_memory_and_never_vanishes():
     assert BACKEND.group_size(500, 100_000, 10, 40 * 100_000 * 7) == 7
     assert BACKEND.group_size(500, 10**9, 10, 1) == 1
     assert BACKEND.group_size(3, 10, 10, 10**9) == 3
+
+
+@pytest.mark.parametrize("mode", ["exact", "grouped"])
+def test_rare_binary_features_are_filtered_as_in_the_users_loop(mode):
+    # LightGBM drops features too rare for a leaf unless told otherwise, and since it estimates
+    # the rows of a leaf, dropping them changes the trees.
+    rng = np.random.default_rng(4)
+    X = (rng.random((300, 60)) < np.geomspace(0.01, 0.2, 60)).astype(float)
+    Y = X[:, :4] + X[:, 20:24] + (rng.random((300, 4)) < 0.05) > 0
+    model = OneVsRest(weights="balanced", parameters=PARAMETERS, mode=mode, threads=1).fit(X, Y)
+    by_hand = users_loop(X, Y, model.weights_, 0.0)
+    expected = np.column_stack([one.predict(X, raw_score=True) for one in by_hand])
+    assert np.abs(model.predict_margin(X) - expected).max() <= (0.0 if mode == "exact" else 1e-12)
+    unfiltered = PARAMETERS | {"feature_pre_filter": False}
+    other = OneVsRest(weights="balanced", parameters=unfiltered, mode=mode, threads=1).fit(X, Y)
+    assert np.abs(other.predict_margin(X) - expected).max() > 1e-3

@@ -38,6 +38,9 @@ def mulan(
     page: Annotated[
         Path | None, typer.Option(help="Write the comparison with the paper as Markdown.")
     ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the dose-response figure (.png, .svg or .pdf).")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Section 4: eleven MULAN data sets, five learners, four weights.
@@ -70,6 +73,13 @@ def mulan(
 
         with whole_file(page) as unfinished:
             unfinished.write_text(write_page(cells, protocol), encoding="utf-8")
+    if figure is not None:
+        from oddslip.reports.dose_figures import draw_doses
+        from oddslip.sources.sinks import whole_file
+        from oddslip.studies.mulan_pages import dose_rows
+
+        with whole_file(figure) as unfinished:
+            draw_doses(dose_rows(cells)).savefig(unfinished)
     if json:
         return print_json(cells)
     from oddslip.reports.texts import new_table

@@ -5,11 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from oddslip.reports.dose_figures import DoseRow
+from oddslip.studies.mulan_arms import LEARNERS
 from oddslip.studies.mulan_paper import TABLE_2
-from oddslip.studies.mulan_regularities import find_regularities
+from oddslip.studies.mulan_regularities import find_regularities, pairs
 from oddslip.studies.mulan_tables import compare_table_2, format_table_2
 
 Cells = Mapping[str, Mapping[str, Any]]
+
+
+def dose_rows(cells: Cells) -> list[DoseRow]:
+    """What the dose-response figure shows, learner by learner."""
+    rows = [
+        DoseRow(
+            learner=learner,
+            data=data,
+            n_labels=cells[data]["n_labels"],
+            unweighted=plain["map"]["raw"],
+            weighted=weighted["map"]["raw"],
+            repaired=weighted["map"]["isotonic"],
+            popularity=cells[data]["popularity"],
+        )
+        for data, learner, plain, weighted in pairs(cells)
+    ]
+    return sorted(rows, key=lambda row: list(LEARNERS).index(row.learner))
 
 
 def write_page(cells: Cells, protocol: str) -> str:

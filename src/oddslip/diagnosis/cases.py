@@ -1,0 +1,170 @@
+"""A case: everything a user brought, opened, checked and brought to the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.dead_labels import find_prior
+from oddslip.diagnosis.row_sources import LabelledSource, count_labels, draw_calibration_rows
+from oddslip.errors import InvalidInput
+from oddslip.panels import Kind, Panel, check_k
+from oddslip.selection.folds import FoldSource
+from oddslip.shifts import check_weights, step_budget
+from oddslip.shifts.pairs import check_pair, open_twin
+from oddslip.sources import Source, open_source
+
+Protocol = Literal["deployment", "test-split"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One arm on the rows it is evaluated on, with whatever else is known of it.
+
+    ``prior`` is the training prevalence where given, else the smoothed calibration prevalence.
+    ``budget`` is None where the training parameters are not known.
+    """
+
+    arm: Source
+    twin: Source | None
+    calibration: Source
+    protocol: Protocol
+    k: int
+    weights: NDArray[np.float64] | None
+    prior: NDArray[np.float64]
+    prior_source: str
+    calibration_counts: NDArray[np.int64]
+    evaluation_counts: NDArray[np.int64]
+    budget: float | None
+    seed: int
+
+    @property
+    def prior_given(self) -> bool:
+        """Whether the training prevalence was given."""
+        return self.prior_source == "given"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the labels, their numbers where they have none."""
+        return self.arm.label_names or tuple(str(label) for label in range(self.arm.n_labels))
+
+
+def open_case(
+    scores: Any,
+    labels: Any,
+    *,
+    k: int,
+    weights: Any = None,
+    unweighted: Any = None,
+    calibration: Any = None,
+    prior: Any = None,
+    kind: Kind | None = None,
+    rounds: int | None = None,
+    learning_rate: float | None = None,
+    max_delta_step: float | None = None,
+    seed: int = 42,
+    label_names: Sequence[str] | None = None,
+) -> Case:
+    """Open all inputs of `diagnose`. Nothing but labels is read yet."""
+    whole = open_source(scores, labels, kind=kind, label_names=label_names)
+    if not whole.has_labels:
+        raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
+    k = check_k(k, whole.n_labels)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidInput(f"seed must be a whole number, at least 0, got {seed!r}.")
+    truth = whole.positives()
+    other = None
+    if unweighted is not None:
+        other = open_twin(unweighted, None, whole)
+        check_pair(whole, other, "weighted and unweighted scores")
+    arm: Source
+    twin: Source | None
+    held_out: Source
+    if calibration is None:
+        if whole.n_rows < 2:
+            raise InvalidInput(
+                "at least 2 rows are needed to split off calibration rows, got 1. "
+                "Pass calibration=(scores, labels)."
+            )
+        kept = draw_calibration_rows(whole.n_rows, seed)
+        arm, held_out = FoldSource(whole, ~kept, truth), FoldSource(whole, kept, truth)
+        twin = None if other is None else FoldSource(other, ~kept, truth)
+    else:
+        arm = LabelledSource(whole, truth)
+        held_out = _open_calibration(calibration, whole)
+        twin = None if other is None else LabelledSource(other, truth)
+    evaluation_counts = count_labels(arm)
+    if not evaluation_counts.any():
+        raise InvalidInput(
+            f"at least one evaluated row must have a true label, got none in {arm.n_rows:,} rows."
+        )
+    calibration_counts = count_labels(held_out)
+    told_prior, origin = find_prior(prior, calibration_counts, held_out.n_rows)
+    return Case(
+        arm=arm,
+        twin=twin,
+        calibration=held_out,
+        protocol="test-split" if calibration is None else "deployment",
+        k=k,
+        weights=_as_weights(weights, whole),
+        prior=told_prior,
+        prior_source=origin,
+        calibration_counts=calibration_counts,
+        evaluation_counts=evaluation_counts,
+        budget=_as_budget(rounds, learning_rate, max_delta_step),
+        seed=int(seed),
+    )
+
+
+def _open_calibration(calibration: Any, whole: Source) -> Source:
+    if isinstance(calibration, Panel | Source):
+        source = open_source(calibration)
+    elif isinstance(calibration, tuple | list) and len(calibration) == 2:
+        if isinstance(calibration[0], Panel | Source):
+            raise InvalidInput("calibration must be (scores, labels) or a panel, got a mixture.")
+        source = open_source(*calibration, kind=whole.kind)
+    else:
+        raise InvalidInput(
+            f"calibration must be (scores, labels) or a panel, got {type(calibration).__name__}."
+        )
+    if not source.has_labels:
+        raise InvalidInput("calibration needs labels, got scores alone. Pass (scores, labels).")
+    if source.n_labels != whole.n_labels or source.kind != whole.kind:
+        raise InvalidInput(
+            "calibration scores must have the labels and the kind of the scores, "
+            f"{whole.n_labels:,} labels and {whole.kind}, "
+            f"got {source.n_labels:,} labels and {source.kind}."
+        )
+    names = source.label_names, whole.label_names
+    if None not in names and names[0] != names[1]:
+        raise InvalidInput(
+            "calibration scores must have the labels of the scores in the same order. "
+            "Reorder the columns of one."
+        )
+    return LabelledSource(source, source.positives())
+
+
+def _as_weights(weights: Any, whole: Source) -> NDArray[np.float64] | None:
+    if weights is None:
+        return None
+    if np.ndim(weights) == 0:
+        weights = np.full(whole.n_labels, weights)
+    return check_weights(weights, whole.n_labels, whole.label_names)
+
+
+def _as_budget(
+    rounds: int | None, learning_rate: float | None, max_delta_step: float | None
+) -> float | None:
+    given = rounds is not None, learning_rate is not None
+    if rounds is None or learning_rate is None:
+        if any(given) or max_delta_step is not None:
+            raise InvalidInput(
+                "the step budget needs both rounds and learning_rate, "
+                f"got rounds={rounds}, learning_rate={learning_rate}."
+            )
+        return None
+    return step_budget(rounds, learning_rate, max_delta_step)

@@ -1,0 +1,149 @@
+"""Climbing the ladder: fit every rung, rank all rows by all of them in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators import (
+    Beta,
+    Ceiling,
+    Isotonic,
+    Offset,
+    Platt,
+    PooledIsotonic,
+)
+from oddslip.calibrators.maps import LabelMaps, Scale
+from oddslip.diagnosis.cases import Case
+from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
+from oddslip.metrics.at_k import metric_values, rank_source
+from oddslip.metrics.propensities import label_propensities
+from oddslip.metrics.rankings import Rankings, rank_panel
+from oddslip.panels import Kind, Panel
+from oddslip.selection.folds import take_positives
+from oddslip.sources import Source
+
+Ranking = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Climb:
+    """Rankings of all evaluated rows by rung, and the per-row values of those with a true label.
+
+    ``n_tied`` rows of raw are decided by ties; ``map_worst`` and ``map_best`` say how far the
+    order of tied cells can move its MAP.
+    """
+
+    rankings: dict[str, Ranking]
+    values: dict[str, NDArray[np.float64]]
+    n_tied: int
+    map_worst: float
+    map_best: float
+
+
+def climb(case: Case) -> Climb:
+    """Fit, rank and score every rung that the case allows."""
+    rankings = _rank(case.arm, _fit_rungs(case), case.k)
+    if case.twin is not None:
+        twin = _rank(case.twin, _twin_rungs(case), case.k)
+        rankings["unweighted"] = twin.pop("raw")
+        rankings |= twin
+    ranked = rank_source(case.arm, case.k)
+    chances = label_propensities(case.evaluation_counts, case.arm.n_rows)
+
+    def bound(ties: str) -> float:
+        found = metric_values(ranked, ties=ties, propensities_given=chances)  # type: ignore[arg-type]
+        return float(found[:, 0].mean())
+
+    return Climb(
+        rankings=rankings,
+        values={name: _score(found, case, chances) for name, found in rankings.items()},
+        n_tied=int(ranked.decided_by_ties.sum()),
+        map_worst=bound("worst"),
+        map_best=bound("best"),
+    )
+
+
+def _fit_rungs(case: Case) -> dict[str, LabelMaps]:
+    """Maps of all rungs over the arm but raw, which needs none."""
+    kind, prior, rows = case.arm.kind, case.prior if case.prior_given else None, case.calibration
+    maps: dict[str, LabelMaps] = {}
+    if case.weights is not None:
+        maps["inversion"] = _shift_maps(-np.log(case.weights), kind)
+    if case.calibration_counts.any():
+        fitted = Isotonic(prior=prior, kind=kind).fit(rows).fitted_
+        maps["isotonic"] = fitted.maps
+        # One fit serves all policies: they differ in the dead labels alone.
+        maps["isotonic, identity"] = _with_dead(fitted.maps, fitted.record.dead, IDENTITY)
+        maps["isotonic, exclude"] = _with_dead(fitted.maps, fitted.record.dead, EXCLUDED)
+        maps["pooled"] = PooledIsotonic(kind=kind).fit(rows).fitted_.maps
+        maps["offset"] = Offset(prior=prior, kind=kind).fit(rows).fitted_.maps
+        maps["platt"] = Platt(prior=prior, kind=kind).fit(rows).fitted_.maps
+        maps["beta"] = Beta(prior=prior, kind=kind).fit(rows).fitted_.maps
+    maps["popularity"] = _line_maps(kind, "probability", CONSTANT, case.prior, 0.0)
+    maps["ceiling"] = Ceiling(kind=kind).fit(case.arm).fitted_.maps
+    return maps
+
+
+def _twin_rungs(case: Case) -> dict[str, LabelMaps]:
+    if case.weights is None or case.twin is None:
+        return {}
+    return {"what-if": _shift_maps(-np.log(1.0 / case.weights), case.twin.kind)}
+
+
+def _shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
+    return _line_maps(kind, "log_odds", AFFINE, np.ones_like(shift_nat), shift_nat)
+
+
+def _line_maps(kind: Kind, scale: Scale, code: int, a: NDArray[np.float64], b: Any) -> LabelMaps:
+    """Maps that are known without a fit, and so without a pass over the rows."""
+    n, none = a.size, np.empty(0)
+    places = np.zeros(n, np.int64)
+    return LabelMaps(
+        kind, scale, code=np.full(n, code, np.int8), a=a, b=np.zeros(n) + b, c=np.zeros(n),
+        start=places, stop=places, x=none, y=none,
+    )  # fmt: skip
+
+
+def _with_dead(maps: LabelMaps, dead: NDArray[np.bool_], code: int) -> LabelMaps:
+    """The same maps with another policy for the dead labels."""
+    if not dead.any():
+        return maps
+    return replace(maps, code=np.where(dead, code, maps.code), a=np.where(dead, 0.0, maps.a))
+
+
+def _rank(source: Source, maps: dict[str, LabelMaps], k: int) -> dict[str, Ranking]:
+    """Top K of all rows by raw and by every map, each map once, in one pass."""
+    distinct = {id(each): each for each in maps.values()}
+    found = {key: np.empty((source.n_rows, k), np.int32) for key in (*distinct, 0)}
+
+    def rank_block(panel: Panel) -> dict[int, Ranking]:
+        columns = {key: each.rank_panel(panel, k) for key, each in distinct.items()}
+        return columns | {0: rank_panel(panel, k)}
+
+    for first, columns in source.map(rank_block, what="climbing the ladder"):
+        for key, block in columns.items():
+            found[key][first : first + len(block)] = block
+    return {"raw": found[0]} | {name: found[id(each)] for name, each in maps.items()}
+
+
+def _score(ranking: Ranking, case: Case, chances: NDArray[np.float64]) -> NDArray[np.float64]:
+    positives = case.arm.positives()
+    rows = np.flatnonzero(positives.counts)
+    part = take_positives(positives, rows)
+    # Ties are decided already, by label index, so nothing needs to be known of them.
+    rankings = Rankings(
+        n_rows=case.arm.n_rows,
+        n_labels=case.arm.n_labels,
+        rows=rows,
+        columns=np.ascontiguousarray(ranking[rows]),
+        joined=np.zeros((rows.size, case.k), np.uint8),
+        at_kth=np.ones(rows.size, np.int64),
+        indptr=part.indptr,
+        indices=part.indices,
+        sides=np.zeros(part.indices.size, np.int8),
+    )
+    return metric_values(rankings, propensities_given=chances)

@@ -1,0 +1,130 @@
+"""Realized against intended shift, label by label, with what the step budget allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.diagnosis.cases import Case
+from oddslip.results import plain
+from oddslip.selection.folds import FoldSource
+from oddslip.shifts import direct_shift, over_correction, realized_shift, unrealizable
+from oddslip.shifts.twins import KEPT_CELLS
+
+Floats = NDArray[np.float64]
+
+NO_SHIFT = 1e-6  # nat: below this a weight intends nothing, and its ratio says nothing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelShifts:
+    """Shifts in nat, one per label.
+
+    ``intended`` is ln w_j and needs weights; ``direct`` needs the twin and is the median over
+    ``n_direct_rows`` rows, all of them unless there are very many; ``over_correction`` needs
+    weights and the budget.
+    """
+
+    realized: Floats
+    identified: NDArray[np.bool_]
+    intended: Floats | None = None
+    direct: Floats | None = None
+    n_direct_rows: int = 0
+    budget: float | None = None
+    unrealizable: NDArray[np.bool_] | None = None
+    over_correction: Floats | None = None
+
+    @property
+    def weighted(self) -> NDArray[np.bool_]:
+        """Labels whose weight intends a shift."""
+        if self.intended is None:
+            return np.zeros_like(self.identified)
+        return np.asarray(np.abs(self.intended) > NO_SHIFT)
+
+    @property
+    def ratio(self) -> Floats:
+        """Realized over intended shift; NaN where it is not identified or nothing is intended."""
+        known = self.identified & self.weighted
+        ratio = np.full(self.realized.size, np.nan)
+        if self.intended is not None:
+            np.divide(self.realized, self.intended, out=ratio, where=known)
+        return ratio
+
+    @property
+    def n_known(self) -> int:
+        """Labels with a ratio."""
+        return int((self.identified & self.weighted).sum())
+
+    @property
+    def median_ratio(self) -> float | None:
+        """Median of realized over intended shift; None where no label has one."""
+        ratio = self.ratio
+        known = ratio[~np.isnan(ratio)]
+        return float(np.median(known)) if known.size else None
+
+    @property
+    def median_direct_ratio(self) -> float | None:
+        """The same for the direct shift."""
+        if self.direct is None or self.intended is None:
+            return None
+        known = self.weighted & ~np.isnan(self.direct)
+        return float(np.median(self.direct[known] / self.intended[known])) if known.any() else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary, in built-in types; the columns are in the table of labels."""
+        known = np.abs(self.realized[self.identified])
+        return plain(  # type: ignore[no-any-return]
+            {
+                "n_identified": int(self.identified.sum()),
+                "n_weighted": int(self.weighted.sum()),
+                "n_known": self.n_known,
+                "median_ratio": self.median_ratio,
+                "median_direct_ratio": self.median_direct_ratio,
+                "n_direct_rows": self.n_direct_rows,
+                "largest_realized": float(known.max()) if known.size else None,
+                "largest_intended": (
+                    None if self.intended is None else float(np.abs(self.intended).max())
+                ),
+                "budget": self.budget,
+                "unbounded": self.budget is not None and not np.isfinite(self.budget),
+                "n_unrealizable": (
+                    None if self.unrealizable is None else int(self.unrealizable.sum())
+                ),
+            }
+        )
+
+
+def find_shifts(case: Case) -> LabelShifts:
+    """All shifts that the case allows."""
+    realized = realized_shift(case.arm, case.prior)
+    direct, n_direct = _find_direct(case)
+    weights, budget = case.weights, case.budget
+    bounded = weights is not None and budget is not None
+    return LabelShifts(
+        realized=realized.shift,
+        identified=realized.identified,
+        intended=None if weights is None else np.log(weights),
+        direct=direct,
+        n_direct_rows=n_direct,
+        budget=budget,
+        unrealizable=unrealizable(weights, budget) if bounded else None,  # type: ignore[arg-type]
+        over_correction=over_correction(weights, budget) if bounded else None,  # type: ignore[arg-type]
+    )
+
+
+def _find_direct(case: Case) -> tuple[Floats | None, int]:
+    """Median differences to the twin, from as many seeded rows as are held at once."""
+    arm, twin = case.arm, case.twin
+    if twin is None:
+        return None, 0
+    n_rows = max(1, KEPT_CELLS // arm.n_labels)
+    if arm.n_rows > n_rows:
+        # Finding every median to the last bit takes many passes. Thousands of rows tell it well.
+        kept = np.zeros(arm.n_rows, np.bool_)
+        kept[np.random.default_rng(case.seed).permutation(arm.n_rows)[:n_rows]] = True
+        truth = arm.positives()
+        arm, twin = FoldSource(arm, kept, truth), FoldSource(twin, kept, truth)
+    return direct_shift(arm, twin), arm.n_rows

@@ -1,0 +1,177 @@
+"""The repair ladder: every rung ranks the same rows, and all share the same bootstrap draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.kernels.hits import METRICS
+from oddslip.metrics.bootstraps import bootstrap_sums, percentile_interval
+from oddslip.metrics.evaluations import NAMES, Estimate
+from oddslip.results import as_frame, plain
+
+LEVEL = 0.95
+GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together
+
+# Every rung that can stand in a ladder, in its order, and what it is.
+RUNGS = {
+    "unweighted": "the unweighted twin as it is",
+    "what-if": "the unweighted twin with ln w added: the ideal weighted model",
+    "raw": "the scores as they are",
+    "inversion": "log-odds less ln w",
+    "offset": "a constant per label on the log-odds",
+    "isotonic": "per-label isotonic, dead labels at their prior",
+    "isotonic, identity": "per-label isotonic, dead labels keep their raw score",
+    "isotonic, exclude": "per-label isotonic, dead labels never shown",
+    "pooled": "one isotonic map for all labels",
+    "platt": "a slope and a constant per label on the log-odds",
+    "beta": "beta calibration per label",
+    "popularity": "labels by their prior, the same in every row",
+    "ceiling": "per-label isotonic fitted on the evaluated rows themselves",
+}
+FITTED = ("offset", "isotonic", "isotonic, exclude", "pooled", "platt", "beta")
+REPAIRS = ("inversion", *FITTED)  # what can be deployed in place of raw
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rung:
+    """Metrics at K of one ranking, and their paired differences to raw."""
+
+    name: str
+    metrics: dict[str, Estimate]
+    differences: dict[str, Estimate]
+
+    def __getitem__(self, metric: str) -> Estimate:
+        return self.metrics[metric]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ladder:
+    """Rungs by name, in the order of the ladder. ``ladder["raw"]["map"]`` is an `Estimate`."""
+
+    rungs: dict[str, Rung]
+    k: int
+    n_rows: int
+    n_evaluated: int
+    n_replicates: int
+    seed: int
+    level: float = LEVEL
+
+    def __getitem__(self, name: str) -> Rung:
+        return self.rungs[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.rungs
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rungs)
+
+    def value(self, name: str, metric: str = "map") -> float:
+        """One number of the ladder."""
+        return self.rungs[name][metric].value
+
+    def gain(self, name: str, metric: str = "map") -> Estimate:
+        """What a rung gains over raw."""
+        return self.rungs[name].differences[metric]
+
+    def best(self, names: tuple[str, ...] = REPAIRS, metric: str = "map") -> str | None:
+        """The highest of these rungs; the earlier of equals; None if none is there."""
+        there = [name for name in names if name in self.rungs]
+        return max(there, key=lambda name: self.value(name, metric)) if there else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        return plain(  # type: ignore[no-any-return]
+            {
+                "n_evaluated": self.n_evaluated,
+                "bootstrap": {
+                    "replicates": self.n_replicates,
+                    "level": self.level,
+                    "seed": self.seed,
+                },
+                "rungs": [
+                    {
+                        "rung": name,
+                        "what": RUNGS[name],
+                        "metrics": _estimates(rung.metrics),
+                        "minus_raw": _estimates(rung.differences),
+                    }
+                    for name, rung in self.rungs.items()
+                ],
+            }
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per rung and metric."""
+        lines = [
+            (name, metric, estimate, rung.differences[metric])
+            for name, rung in self.rungs.items()
+            for metric, estimate in rung.metrics.items()
+        ]
+        return as_frame(
+            {
+                "rung": [line[0] for line in lines],
+                "metric": [f"{NAMES[line[1]]}@{self.k}" for line in lines],
+                "value": [line[2].value for line in lines],
+                "low": [line[2].low for line in lines],
+                "high": [line[2].high for line in lines],
+                "minus_raw": [line[3].value for line in lines],
+                "minus_raw_low": [line[3].low for line in lines],
+                "minus_raw_high": [line[3].high for line in lines],
+            }
+        )
+
+
+def estimate_ladder(
+    values: dict[str, NDArray[np.float64]], *, k: int, n_rows: int, n_replicates: int, seed: int
+) -> Ladder:
+    """Means, intervals and paired differences from the per-row values of every rung.
+
+    ``values`` holds the columns of `oddslip.kernels.hits.METRICS` for the rows with a true label.
+    The draws depend on the seed alone, so rungs resampled one after the other stay paired.
+    """
+    n = len(values["raw"])
+    draws = _resample(values, n_replicates, seed)
+    rungs = {}
+    for name in (name for name in RUNGS if name in values):
+        metrics, differences = {}, {}
+        for metric in NAMES:
+            mean, raw_mean = (_ratio(values[at].sum(axis=0), metric, n) for at in (name, "raw"))
+            drawn, raw_drawn = (_ratio(draws[at], metric, n) for at in (name, "raw"))
+            metrics[metric] = Estimate(float(mean), *percentile_interval(drawn, LEVEL))
+            differences[metric] = Estimate(
+                float(mean) - float(raw_mean), *percentile_interval(drawn - raw_drawn, LEVEL)
+            )
+        rungs[name] = Rung(name, metrics, differences)
+    return Ladder(rungs, k, n_rows, n, n_replicates, seed)
+
+
+def _resample(
+    values: dict[str, NDArray[np.float64]], n_replicates: int, seed: int
+) -> dict[str, NDArray[np.float64]]:
+    """Resampled sums of all rungs, as many rungs at a time as memory allows."""
+    names = list(values)
+    size = max(1, values["raw"].nbytes)
+    together = max(1, GROUP_BYTES // size)
+    sums = {}
+    for first in range(0, len(names), together):
+        group = names[first : first + together]
+        stacked = np.hstack([values[name] for name in group])
+        drawn = bootstrap_sums(stacked, n_replicates=n_replicates, seed=seed)
+        sums |= dict(zip(group, np.split(drawn, len(group), axis=1), strict=True))
+    return sums
+
+
+def _ratio(sums: NDArray[np.float64], metric: str, n: int) -> NDArray[np.float64]:
+    if metric == "psp":  # a ratio of sums
+        best = sums[..., METRICS.index("psp_best")]
+        return np.asarray(sums[..., METRICS.index("psp_gain")] / best)
+    return np.asarray(sums[..., METRICS.index(metric)] / n)
+
+
+def _estimates(estimates: dict[str, Estimate]) -> dict[str, Any]:
+    return {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in estimates.items()}

@@ -1,0 +1,39 @@
+"""Every threshold a finding or a verdict depends on, by name. None of them enters a number.
+
+They say when a number is worth a sentence. The paper draws no sharp lines either: its regimes are
+an empirical association (Section 3), and it found no safe count of calibration positives.
+"""
+
+from __future__ import annotations
+
+# A difference in MAP@K is material from this share of the better of the two on.
+MATERIAL = 0.01
+
+# Cells at exactly 1.0.
+SATURATED_SHARE = 1e-4  # of all cells: "essentially none" below it
+TIED_SHARE = 0.05  # of the evaluated rows decided by ties
+
+# Realized over intended shift.
+FELL_SHORT = 0.8  # a label below it fell short
+SHORT_LABELS = 0.1  # share of labels that fell short, from which on we say so
+NEAR = (0.8, 1.25)  # a median ratio inside counts as near the intended shift
+UNKNOWN_LABELS = 0.05  # share of weighted labels whose shift can not be read
+
+# The inversion pays if it returns this share of what the best repair gains.
+INVERSION_PAYS = 0.8
+
+# Dead labels and scarce positives.
+TAKEN_ROWS = 0.01  # share of rows in which dead labels take slots
+SCARCE_POSITIVES = 10  # calibration positives below which a per-label map is a guess
+SCARCE_LABELS = 0.5  # share of labels that scarce, from which on we say so
+UNSEEN_POSITIVES = 0.001  # share of evaluation positives on labels without calibration positives
+
+# Calibration rows against evaluated rows.
+DRIFT_Z = 4.0  # standard errors
+DRIFT_RATIO = 1.5  # factor between the two prevalences
+DRIFT_SHARE = 0.05  # of the positives held by drifted labels: worth a finding
+DRIFT_RULES = 0.25  # of the positives held by drifted labels: the verdict itself
+SHARED_ROWS = 0.01  # share of calibration rows that are evaluated too
+
+# Weights closer than this factor are common to all labels.
+COMMON_WEIGHT = 1 + 1e-9

@@ -42,8 +42,9 @@ def draw_doses(rows: Sequence[DoseRow]) -> Any:
         axis.set_axisbelow(True)
     axes[0].set_yticks(range(len(names)), [f"{data} ({n})" for n, data in names])
     axes[0].set_ylim(len(names) - 0.5, -0.5)
-    _draw_legend(figure)
-    figure.tight_layout(rect=(0, 0, 1, 0.93))
+    wide = len(learners) > 2
+    _draw_legend(figure, n_columns=4 if wide else 2)
+    figure.tight_layout(rect=(0, 0, 1, 0.93 if wide else 0.9))
     return figure
 
 
@@ -57,7 +58,7 @@ def _draw_row(axis: Any, row: DoseRow, y: int) -> None:
     axis.plot(row.repaired, y, "o", markerfacecolor="none", markeredgecolor=ORANGE, markersize=8.5)
 
 
-def _draw_legend(figure: Any) -> None:
+def _draw_legend(figure: Any, n_columns: int) -> None:
     from matplotlib.lines import Line2D
 
     def mark(label: str, **how: Any) -> Any:
@@ -73,5 +74,5 @@ def _draw_legend(figure: Any) -> None:
             ),
             mark("popularity", marker="|", color=GREY, markersize=9, markeredgewidth=1.6),
         ],
-        loc="upper center", ncols=4, frameon=False, fontsize=8,
+        loc="upper center", ncols=n_columns, frameon=False, fontsize=8,
     )  # fmt: skip

@@ -12,7 +12,6 @@ from oddslip.errors import InvalidInput
 Form = Literal["raw", "pooled", "temperature", "offset", "platt", "beta", "shrunk", "isotonic"]
 
 PAPER_TAUS = (0, 1, 2, 5, 10)
-WIDE_TAUS = (0, 1, 2, 5, 10, 20, 50)
 STRENGTHS = (5, 20)
 
 
@@ -97,5 +96,5 @@ WIDE = (
     Candidate("pooled"),
     Candidate("offset"),
     *(Candidate("shrunk", strength=strength) for strength in STRENGTHS),
-    *(Candidate("isotonic", tau=tau) for tau in WIDE_TAUS),
+    *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS),
 )

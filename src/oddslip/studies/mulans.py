@@ -21,7 +21,7 @@ DATASETS = (
     "corel5k", "delicious",
 )  # fmt: skip
 MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
-CHOICES = 1  # the same for the selection rules
+CHOICES = 2  # the same for the selection rules
 
 
 def reproduce_mulan(

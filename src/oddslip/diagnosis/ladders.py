@@ -157,7 +157,7 @@ def _resample(
     names = list(values)
     size = max(1, values["raw"].nbytes)
     together = max(1, GROUP_BYTES // size)
-    sums = {}
+    sums: dict[str, NDArray[np.float64]] = {}
     for first in range(0, len(names), together):
         group = names[first : first + together]
         stacked = np.hstack([values[name] for name in group])

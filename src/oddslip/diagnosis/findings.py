@@ -1,0 +1,90 @@
+"""`Finding`: one thing worth saying, with its evidence and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from oddslip.results import plain
+
+Severity = Literal["critical", "warning", "info"]
+
+# Every code with its name. A code never changes its meaning; new ones are added.
+CODES = {
+    "OS101": "weights differ across labels",
+    "OS102": "weight common to all labels",
+    "OS201": "ranking below popularity",
+    "OS202": "cells saturated",
+    "OS203": "ties decide the top K",
+    "OS204": "stored probabilities lose what margins keep",
+    "OS301": "shift fell short",
+    "OS302": "shift not identifiable",
+    "OS303": "inversion will pay",
+    "OS304": "inversion will not pay",
+    "OS401": "dead labels take slots",
+    "OS402": "calibration positives scarce",
+    "OS403": "calibration hurts here",
+    "OS404": "labels without calibration positives are true in evaluation",
+    "OS405": "calibration and evaluation rows overlap",
+    "OS406": "prevalence drifts between calibration and evaluation",
+    "OS407": "calibration rows split off the evaluated panel",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Finding:
+    """One thing worth saying.
+
+    Attributes
+    ----------
+    code : str
+        Short and stable, such as "OS101"; see `CODES`.
+    severity : {"critical", "warning", "info"}
+    sentence : str
+        What was found.
+    evidence : dict
+        The numbers behind it.
+    advice : str
+        What to do about it.
+
+    Examples
+    --------
+    >>> Finding("OS102", "info", "All weights are 3.", {"weight": 3.0}, "Nothing.").anchor
+    'findings.md#os102'
+    """
+
+    code: str
+    severity: Severity
+    sentence: str
+    evidence: dict[str, Any]
+    advice: str
+
+    @property
+    def name(self) -> str:
+        """What this kind of finding is called."""
+        return CODES[self.code]
+
+    @property
+    def anchor(self) -> str:
+        """Where the documentation explains it."""
+        return f"findings.md#{self.code.lower()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        return plain(  # type: ignore[no-any-return]
+            {
+                "code": self.code,
+                "name": self.name,
+                "severity": self.severity,
+                "sentence": self.sentence,
+                "evidence": self.evidence,
+                "advice": self.advice,
+                "doc": self.anchor,
+            }
+        )
+
+
+def order_findings(findings: list[Finding]) -> tuple[Finding, ...]:
+    """The gravest first; those equally grave in the order they were made."""
+    severities = get_args(Severity)
+    return tuple(sorted(findings, key=lambda finding: severities.index(finding.severity)))

@@ -1,0 +1,107 @@
+"""The verdict: one sentence that comes first."""
+
+from __future__ import annotations
+
+from oddslip.diagnosis.comparisons import (
+    best_fitted,
+    best_repair,
+    inversion_pays,
+    is_gain,
+    is_saturated,
+    loses,
+)
+from oddslip.diagnosis.diagnoses import Diagnosis, Verdict
+from oddslip.diagnosis.thresholds import DRIFT_RULES, TAKEN_ROWS, TIED_SHARE
+from oddslip.metrics.evaluations import Estimate
+
+
+def judge(d: Diagnosis) -> Verdict:
+    """The verdict on a diagnosis whose numbers are known."""
+    repair, hurt = best_repair(d), _loses_to_twin(d)
+    if d.drift.share >= DRIFT_RULES:
+        return Verdict("drift", _drifted(d, hurt))
+    if d.weighting in ("none", "common") and repair is None and not hurt:
+        if d.weighting == "common":
+            return Verdict(
+                "common_weight",
+                "Healthy: the weight is common to all labels and can not change their order; "
+                f"{_no_repair(d)}.",
+            )
+        return Verdict("healthy", f"Healthy: no label is weighted, and {_no_repair(d)}.")
+    if repair is None and not hurt:
+        if loses(d, "isotonic"):
+            return Verdict(
+                "keep_raw",
+                f"Calibration does not pay here: per-label isotonic {_moves(d, 'isotonic')} and "
+                "nothing surely beats the raw scores; keep them.",
+            )
+        return Verdict("healthy", f"Healthy as far as these inputs can tell: {_no_repair(d)}.")
+    if repair is None:
+        return Verdict(
+            "keep_raw",
+            f"{_cause(d, hurt)}, but calibration does not pay here: no repair surely beats the "
+            "raw scores; keep them, use more calibration rows, or retrain without weights.",
+        )
+    if is_saturated(d) and d.ties.n_rows >= TIED_SHARE * d.ladder.n_evaluated:
+        return Verdict(
+            "keep_margins",
+            f"{_cause(d, hurt)}, and part of it is lost in ties: {repair} {_moves(d, repair)}, "
+            "the rest needs the margins or a cap on the leaf step.",
+        )
+    if inversion_pays(d):
+        return Verdict(
+            "repairable_by_inversion",
+            f"{_cause(d, hurt)}, repairable: the shift was realized, and subtracting ln w "
+            f"{_moves(d, 'inversion')}.",
+        )
+    if d.takeover is not None and d.takeover.n_rows >= max(1, TAKEN_ROWS * d.n_rows):
+        return Verdict(
+            "dead_labels",
+            f"{_cause(d, hurt)}, repairable if dead labels go to their prior: {repair} "
+            f"{_moves(d, repair)}; passed through, {d.takeover.n_dead:,} dead labels take slots "
+            f"in {d.takeover.n_rows / d.n_rows:.0%} of the rows.",
+        )
+    return Verdict(
+        "repairable_by_calibration",
+        f"{_cause(d, hurt)}, repairable by calibration: {repair} {_moves(d, repair)}.",
+    )
+
+
+def _loses_to_twin(d: Diagnosis) -> bool:
+    if "unweighted" not in d.ladder:
+        return False
+    return is_gain(d.ladder.gain("unweighted"), d.ladder.value("unweighted"))
+
+
+def _cause(d: Diagnosis, hurt: bool) -> str:
+    if hurt:
+        loss: Estimate = d.ladder.gain("unweighted")
+        return f"Hurt by the weights (MAP@{d.k} {-loss.value:+.4f} against the unweighted twin)"
+    if d.weighting == "label-specific":
+        return "Hurt, most likely by the label-specific weights"
+    if d.weighting == "unknown":
+        return "Scores of different labels are not on one scale"
+    return "Scores of different labels are not on one scale, though not by the weights"
+
+
+def _moves(d: Diagnosis, rung: str) -> str:
+    value = d.ladder.value(rung)
+    return f"takes MAP@{d.k} from {d.ladder.value('raw'):.4f} to {value:.4f}"
+
+
+def _no_repair(d: Diagnosis) -> str:
+    return f"no repair surely beats the raw MAP@{d.k} of {d.ladder.value('raw'):.4f}"
+
+
+def _drifted(d: Diagnosis, hurt: bool) -> str:
+    start = f"{_cause(d, hurt)}, and" if hurt or best_repair(d) else "Undecided:"
+    fitted = best_fitted(d)
+    end = (
+        f"{fitted} still {_moves(d, fitted)}, but refit it on rows like those you serve"
+        if fitted
+        else "no map fitted on them surely helps; calibrate on rows like those you serve"
+    )
+    return (
+        f"{start} the calibration rows are not like the evaluated ones (prevalence differs for "
+        f"labels with {d.drift.share:.0%} of the positives): {end}."
+    )

@@ -50,10 +50,13 @@ def print_json(value: Any) -> None:
 
 
 def console() -> Any:
-    """Where people read: as wide as the terminal, plain when piped."""
+    """Where people read: as wide as the terminal; piped, plain and 100 columns wide."""
+    import sys
+
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, soft_wrap=False)
+    width = None if sys.stdout.isatty() else 100
+    return Console(highlight=False, markup=False, soft_wrap=False, width=width)
 
 
 def read_numbers(path: Path | None) -> Any:

@@ -35,6 +35,9 @@ def mulan(
         ".work/mulan"
     ),
     choices: Annotated[bool, typer.Option(help="Also what the selection rules choose.")] = True,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Only read finished cells; train nothing.")
+    ] = False,
     page: Annotated[
         Path | None, typer.Option(help="Write the comparison with the paper as Markdown.")
     ] = None,
@@ -66,6 +69,7 @@ def mulan(
         results=results,
         work=work,
         choices=choices,
+        finished=finished,
     )
     if page is not None:
         from oddslip.sources.sinks import whole_file

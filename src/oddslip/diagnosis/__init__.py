@@ -7,5 +7,18 @@ from oddslip.diagnosis.diagnoses import Diagnosis, Verdict
 from oddslip.diagnosis.examinations import diagnose
 from oddslip.diagnosis.findings import CODES, Finding
 from oddslip.diagnosis.ladders import Ladder, Rung
+from oddslip.diagnosis.plannings import plan
+from oddslip.diagnosis.plans import Plan, WhatIfLoss
 
-__all__ = ["CODES", "Diagnosis", "Finding", "Ladder", "Rung", "Verdict", "diagnose"]
+__all__ = [
+    "CODES",
+    "Diagnosis",
+    "Finding",
+    "Ladder",
+    "Plan",
+    "Rung",
+    "Verdict",
+    "WhatIfLoss",
+    "diagnose",
+    "plan",
+]

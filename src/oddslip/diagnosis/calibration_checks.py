@@ -8,7 +8,7 @@ import numpy as np
 
 from oddslip.diagnosis.comparisons import best_fitted, loses
 from oddslip.diagnosis.diagnoses import Diagnosis
-from oddslip.diagnosis.findings import Finding
+from oddslip.diagnosis.findings import Finding, count_of
 from oddslip.diagnosis.thresholds import (
     DRIFT_SHARE,
     SCARCE_LABELS,
@@ -31,8 +31,8 @@ def check_takeover(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS401",
         "warning",
-        f"Passed through a per-label calibrator, {d.takeover.n_dead:,} labels without calibration "
-        f"positives would take slots in {share:.1%} of the rows "
+        "Passed through a per-label calibrator with their raw score, "
+        f"{count_of(d.takeover.n_dead, 'dead label')} would take slots in {share:.1%} of the rows "
         f"({-cost:+.4f} MAP@{d.k} against the prior).",
         {
             "n_dead": d.takeover.n_dead,
@@ -97,8 +97,9 @@ def check_unseen(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS404",
         "warning",
-        f"{int(unseen.sum()):,} labels have no calibration positive but {lost:,} positives "
-        f"({lost / total:.1%}) among the evaluated rows: at their prior they are hardly shown.",
+        f"{lost:,} positives ({lost / total:.1%}) of the evaluated rows belong to "
+        f"{count_of(int(unseen.sum()), 'label')} without a calibration positive: at their prior "
+        "these are hardly shown.",
         {
             "n_labels": int(unseen.sum()),
             "n_positives": lost,
@@ -135,8 +136,8 @@ def check_drift(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS406",
         "critical",
-        f"The prevalence of {n_drifted:,} labels, which hold {d.drift.share:.0%} of all "
-        "positives, differs between calibration and evaluated rows.",
+        "The prevalence differs between calibration and evaluated rows for "
+        f"{count_of(n_drifted, 'label')} with {d.drift.share:.0%} of all positives.",
         {
             "n_labels": n_drifted,
             "share": d.drift.share,

@@ -18,12 +18,11 @@ from oddslip.calibrators import (
 )
 from oddslip.calibrators.maps import LabelMaps, Scale
 from oddslip.diagnosis.cases import Case
+from oddslip.diagnosis.row_values import score_ranking
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
-from oddslip.metrics.at_k import metric_values, rank_source
-from oddslip.metrics.propensities import label_propensities
-from oddslip.metrics.rankings import Rankings, rank_panel
+from oddslip.metrics.at_k import Ties, metric_values, rank_source
+from oddslip.metrics.rankings import rank_panel
 from oddslip.panels import Kind, Panel
-from oddslip.selection.folds import take_positives
 from oddslip.sources import Source
 
 Ranking = NDArray[np.int32]
@@ -52,15 +51,16 @@ def climb(case: Case) -> Climb:
         rankings["unweighted"] = twin.pop("raw")
         rankings |= twin
     ranked = rank_source(case.arm, case.k)
-    chances = label_propensities(case.evaluation_counts, case.arm.n_rows)
+    truth = case.arm.positives()
 
-    def bound(ties: str) -> float:
-        found = metric_values(ranked, ties=ties, propensities_given=chances)  # type: ignore[arg-type]
-        return float(found[:, 0].mean())
+    def bound(ties: Ties) -> float:
+        return float(metric_values(ranked, ties=ties)[:, 0].mean())
 
     return Climb(
         rankings=rankings,
-        values={name: _score(found, case, chances) for name, found in rankings.items()},
+        values={
+            name: score_ranking(found, truth, case.arm.n_labels) for name, found in rankings.items()
+        },
         n_tied=int(ranked.decided_by_ties.sum()),
         map_worst=bound("worst"),
         map_best=bound("best"),
@@ -128,22 +128,3 @@ def _rank(source: Source, maps: dict[str, LabelMaps], k: int) -> dict[str, Ranki
         for key, block in columns.items():
             found[key][first : first + len(block)] = block
     return {"raw": found[0]} | {name: found[id(each)] for name, each in maps.items()}
-
-
-def _score(ranking: Ranking, case: Case, chances: NDArray[np.float64]) -> NDArray[np.float64]:
-    positives = case.arm.positives()
-    rows = np.flatnonzero(positives.counts)
-    part = take_positives(positives, rows)
-    # Ties are decided already, by label index, so nothing needs to be known of them.
-    rankings = Rankings(
-        n_rows=case.arm.n_rows,
-        n_labels=case.arm.n_labels,
-        rows=rows,
-        columns=np.ascontiguousarray(ranking[rows]),
-        joined=np.zeros((rows.size, case.k), np.uint8),
-        at_kth=np.ones(rows.size, np.int64),
-        indptr=part.indptr,
-        indices=part.indices,
-        sides=np.zeros(part.indices.size, np.int8),
-    )
-    return metric_values(rankings, propensities_given=chances)

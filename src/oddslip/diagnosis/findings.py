@@ -84,6 +84,11 @@ class Finding:
         )
 
 
+def count_of(n: int, noun: str) -> str:
+    """A number with its noun: "1 label", "1,200 labels"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
 def order_findings(findings: list[Finding]) -> tuple[Finding, ...]:
     """The gravest first; those equally grave in the order they were made."""
     severities = get_args(Severity)

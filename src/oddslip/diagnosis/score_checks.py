@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from oddslip.diagnosis.comparisons import is_gain, is_saturated, level_of
 from oddslip.diagnosis.diagnoses import Diagnosis
-from oddslip.diagnosis.findings import Finding
+from oddslip.diagnosis.findings import Finding, count_of
 from oddslip.diagnosis.thresholds import TIED_SHARE
 
 
@@ -37,7 +37,8 @@ def check_saturation(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS202",
         "warning",
-        f"{stored.share:.2%} of all cells {would} stored as exactly 1.0, in {n_labels:,} labels; "
+        f"{stored.share:.2%} of all cells {would} stored as exactly 1.0, in "
+        f"{count_of(n_labels, 'label')}; "
         f"{stored.full_rows:,} of {stored.n_rows:,} rows hold at least {d.k} of them.",
         {
             "n_cells": int(stored.n_saturated.sum()),

@@ -24,15 +24,16 @@ INVERSION_PAYS = 0.8
 
 # Dead labels and scarce positives.
 TAKEN_ROWS = 0.01  # share of rows in which dead labels take slots
+IDENTITY_KEEPS = 0.5  # share of isotonic's gain; a takeover that leaves less is in the verdict
 SCARCE_POSITIVES = 10  # calibration positives below which a per-label map is a guess
 SCARCE_LABELS = 0.5  # share of labels that scarce, from which on we say so
-UNSEEN_POSITIVES = 0.001  # share of evaluation positives on labels without calibration positives
+UNSEEN_POSITIVES = 0.005  # share of evaluation positives on labels without calibration positives
 
 # Calibration rows against evaluated rows.
 DRIFT_Z = 4.0  # standard errors
 DRIFT_RATIO = 1.5  # factor between the two prevalences
 DRIFT_SHARE = 0.05  # of the positives held by drifted labels: worth a finding
-DRIFT_RULES = 0.25  # of the positives held by drifted labels: the verdict itself
+DRIFT_RULES = 0.2  # of the positives held by drifted labels: the verdict itself
 SHARED_ROWS = 0.01  # share of calibration rows that are evaluated too
 
 # Weights closer than this factor are common to all labels.

@@ -11,7 +11,8 @@ from oddslip.diagnosis.comparisons import (
     loses,
 )
 from oddslip.diagnosis.diagnoses import Diagnosis, Verdict
-from oddslip.diagnosis.thresholds import DRIFT_RULES, TAKEN_ROWS, TIED_SHARE
+from oddslip.diagnosis.findings import count_of
+from oddslip.diagnosis.thresholds import DRIFT_RULES, IDENTITY_KEEPS, TAKEN_ROWS, TIED_SHARE
 from oddslip.metrics.evaluations import Estimate
 
 
@@ -42,28 +43,51 @@ def judge(d: Diagnosis) -> Verdict:
             f"{_cause(d, hurt)}, but calibration does not pay here: no repair surely beats the "
             "raw scores; keep them, use more calibration rows, or retrain without weights.",
         )
+    takeover = _takeover(d)
+    after = f"; {takeover}." if takeover else "."
     if is_saturated(d) and d.ties.n_rows >= TIED_SHARE * d.ladder.n_evaluated:
         return Verdict(
             "keep_margins",
             f"{_cause(d, hurt)}, and part of it is lost in ties: {repair} {_moves(d, repair)}, "
-            "the rest needs the margins or a cap on the leaf step.",
+            f"the rest needs the margins or a cap on the leaf step{after}",
         )
     if inversion_pays(d):
         return Verdict(
             "repairable_by_inversion",
             f"{_cause(d, hurt)}, repairable: the shift was realized, and subtracting ln w "
-            f"{_moves(d, 'inversion')}.",
+            f"{_moves(d, 'inversion')}{after}",
         )
-    if d.takeover is not None and d.takeover.n_rows >= max(1, TAKEN_ROWS * d.n_rows):
+    fitted = best_fitted(d)
+    if fitted is None:
+        return Verdict(
+            "repairable_by_inversion",
+            f"{_cause(d, hurt)}, repairable in part: subtracting ln w {_moves(d, 'inversion')}, "
+            f"and no calibrator fitted on these rows surely beats raw{after}",
+        )
+    if takeover:
         return Verdict(
             "dead_labels",
-            f"{_cause(d, hurt)}, repairable if dead labels go to their prior: {repair} "
-            f"{_moves(d, repair)}; passed through, {d.takeover.n_dead:,} dead labels take slots "
-            f"in {d.takeover.n_rows / d.n_rows:.0%} of the rows.",
+            f"{_cause(d, hurt)}, repairable only if dead labels go to their prior: {fitted} "
+            f"{_moves(d, fitted)}{after}",
         )
     return Verdict(
         "repairable_by_calibration",
-        f"{_cause(d, hurt)}, repairable by calibration: {repair} {_moves(d, repair)}.",
+        f"{_cause(d, hurt)}, repairable by calibration: {fitted} {_moves(d, fitted)}.",
+    )
+
+
+def _takeover(d: Diagnosis) -> str:
+    """What the identity policy would do, where it would undo much of the repair."""
+    found = d.takeover
+    if found is None or found.n_rows < max(1, TAKEN_ROWS * d.n_rows):
+        return ""
+    kept, whole = d.ladder.gain("isotonic, identity").value, d.ladder.gain("isotonic").value
+    if kept > IDENTITY_KEEPS * whole:
+        return ""
+    dead = count_of(found.n_dead, "dead label")
+    return (
+        f"calibrated with raw scores for {dead}, {found.n_rows / d.n_rows:.0%} of the rows would "
+        "lose slots to them"
     )
 
 

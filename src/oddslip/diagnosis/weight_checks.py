@@ -8,7 +8,7 @@ import numpy as np
 
 from oddslip.diagnosis.comparisons import inversion_pays, is_near, is_saturated
 from oddslip.diagnosis.diagnoses import Diagnosis
-from oddslip.diagnosis.findings import Finding
+from oddslip.diagnosis.findings import Finding, count_of
 from oddslip.diagnosis.thresholds import FELL_SHORT, SHORT_LABELS, UNKNOWN_LABELS
 
 
@@ -55,11 +55,10 @@ def check_short_shift(d: Diagnosis) -> Finding | None:
         return None
     median = d.shifts.median_ratio
     told = "" if median is None else f"; the median label realized {median:.0%} of ln w"
-    cap = (
-        f" The step budget of {d.shifts.budget:.3g} nat admits no more for {beyond:,} labels."
-        if beyond
-        else ""
-    )
+    cap = ""
+    if beyond:
+        labels = count_of(beyond, "label")
+        cap = f" The step budget of {d.shifts.budget:.3g} nat admits no more for {labels}."
     return Finding(
         "OS301",
         "warning",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ DATASETS = (
 MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
 CHOICES = 2  # the same for the selection rules
 
+Cells = dict[str, dict[str, Any]]
+
 
 def reproduce_mulan(
     *,
@@ -34,7 +36,8 @@ def reproduce_mulan(
     results: Any = "results/mulan",
     work: Any = ".work/mulan",
     choices: bool = True,
-) -> dict[str, dict[str, Any]]:
+    finished: bool = False,
+) -> Cells:
     """Train, measure and keep every cell asked for; returns all of them by key.
 
     Parameters
@@ -48,6 +51,8 @@ def reproduce_mulan(
         Where finished cells and trained scores are kept. Both are used again.
     choices : bool
         Also what the selection rules choose, for weights "1" and "r".
+    finished : bool
+        Only read the cells that are finished; train and measure nothing.
 
     Examples
     --------
@@ -56,54 +61,63 @@ def reproduce_mulan(
     _check_names("learners", learners, LEARNERS)
     _check_names("weights", weights, WEIGHTS)
     store = CellStore(Path(results) / protocol, "mulan")
-    folder = Path(work) / protocol
-    found: dict[str, dict[str, Any]] = {}
+    folder = None if finished else Path(work) / protocol
+    found: Cells = {}
     total = len(datasets) * (1 + len(learners) * len(weights))
     with progress_bar("MULAN cells", total) as advance:
         for name in datasets:
             loaded = read_mulan(name, protocol=protocol, data=data)
-            key, configuration = loaded.name, {"inputs": loaded.sha256, "measures": MEASURES}
-            found[key] = _cell(store, key, configuration, partial(describe_data, loaded))
+            configuration = {"inputs": loaded.sha256, "measures": MEASURES}
+            describe = None if finished else partial(describe_data, loaded)
+            _add_cell(found, store, loaded.name, configuration, describe)
             advance(1)
             for learner in learners:
                 for weight in weights:
-                    found |= _arm_cells(loaded, learner, weight, store, folder, choices)
+                    _add_arm(found, loaded, learner, weight, store, folder, choices)
                     advance(1)
     return found
 
 
-def _arm_cells(
-    data: MulanData, learner: str, weight: str, store: CellStore, folder: Path, choices: bool
-) -> dict[str, dict[str, Any]]:
+def _add_arm(
+    found: Cells,
+    data: MulanData,
+    learner: str,
+    weight: str,
+    store: CellStore,
+    folder: Path | None,
+    choices: bool,
+) -> None:
     key = f"{data.name}-{learner}-{weight}"
     configuration = arm_configuration(data, learner, weight)
 
-    def measure() -> dict[str, Any]:
+    def measure(folder: Path) -> dict[str, Any]:
         arm = train_arm(data, learner, weight, folder)
         twin = train_arm(data, learner, "1", folder)
         return measure_cell(data, arm, twin, weight != "1")
 
-    found = {key: _cell(store, key, configuration | {"measures": MEASURES}, measure)}
+    def choose(folder: Path) -> dict[str, Any]:
+        return compare_rules(data, train_arm(data, learner, weight, folder))
+
+    def bound(compute: Callable[[Path], dict[str, Any]]) -> Any:
+        return None if folder is None else partial(compute, folder)
+
+    _add_cell(found, store, key, configuration | {"measures": MEASURES}, bound(measure))
     if choices and weight in ("1", "r"):
-        found[f"{key}-choices"] = _cell(
-            store,
-            f"{key}-choices",
-            configuration | {"choices": CHOICES},
-            lambda: compare_rules(data, train_arm(data, learner, weight, folder)),
-        )
-    return found
+        told = configuration | {"choices": CHOICES}
+        _add_cell(found, store, f"{key}-choices", told, bound(choose))
 
 
-def _cell(
-    store: CellStore, key: str, configuration: dict[str, Any], compute: Any
-) -> dict[str, Any]:
+def _add_cell(
+    found: Cells, store: CellStore, key: str, configuration: dict[str, Any], compute: Any
+) -> None:
+    """Add a cell: as it was kept, else computed, unless there is nothing to compute it with."""
     kept = store.read(key, configuration)
+    if kept is None and compute is not None:
+        started = time.perf_counter()
+        kept = compute()
+        store.write(key, configuration, kept, time.perf_counter() - started)
     if kept is not None:
-        return kept
-    started = time.perf_counter()
-    values = compute()
-    store.write(key, configuration, values, time.perf_counter() - started)
-    return dict(values)
+        found[key] = dict(kept)
 
 
 def _check_names(what: str, names: Sequence[str], allowed: Any) -> None:

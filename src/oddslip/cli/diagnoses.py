@@ -1,0 +1,171 @@
+"""`oddslip diagnose` and `oddslip plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oddslip.cli.options import (
+    Json,
+    K,
+    KindOption,
+    Labels,
+    Names,
+    Scores,
+    console,
+    print_json,
+    read_names,
+    read_numbers,
+)
+
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="All findings with their evidence, and the labels.")
+]
+Unweighted = Annotated[
+    Path | None, typer.Option(help="Scores of the unweighted model for the same rows.")
+]
+
+
+def diagnose(
+    scores: Scores,
+    labels: Labels = None,
+    *,
+    k: K = 7,
+    weights: Annotated[
+        Path | None, typer.Option(help="Weight of each label (.npy or text).")
+    ] = None,
+    unweighted: Unweighted = None,
+    calibration: Annotated[
+        Path | None, typer.Option(help="Scores of held-out rows to calibrate on.")
+    ] = None,
+    calibration_labels: Annotated[
+        Path | None, typer.Option(help="What was true for the calibration rows.")
+    ] = None,
+    prior: Annotated[
+        Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
+    ] = None,
+    kind: KindOption = "probability",
+    rounds: Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Learning rate, for the budget.")
+    ] = None,
+    max_delta_step: Annotated[
+        float | None, typer.Option(help="Cap of the leaf step, for the budget; 0 for none.")
+    ] = None,
+    bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of the split and the bootstrap.")] = 42,
+    label_names: Names = None,
+    verbose: Verbose = False,
+    json: Json = False,
+) -> None:
+    """Have class weights broken this ranker? How, by how much, and what repairs it?
+
+    Give what you have: scores and labels alone will do. Without --calibration, 30% of the rows
+    calibrate and the others are evaluated, which is optimistic.
+
+    Examples:
+
+      oddslip diagnose scores.npy labels.npz -k 7
+
+      oddslip diagnose scores.npy labels.npz -k 7 --weights w.npy --unweighted scores0.npy
+
+      oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal.npz
+    """
+    from oddslip.diagnosis import diagnose as find
+
+    held_out: tuple[Any, Any] | None = None
+    if calibration is not None:
+        held_out = (calibration, calibration_labels)
+    elif calibration_labels is not None:
+        from oddslip.errors import InvalidInput
+
+        raise InvalidInput("--calibration-labels needs --calibration, the scores of those rows.")
+    found = find(
+        scores,
+        labels,
+        k=k,
+        weights=read_numbers(weights),
+        unweighted=unweighted,
+        calibration=held_out,
+        prior=read_numbers(prior),
+        kind=kind,  # type: ignore[arg-type]
+        rounds=rounds,
+        learning_rate=learning_rate,
+        max_delta_step=max_delta_step,
+        seed=seed,
+        n_replicates=bootstrap,
+        label_names=read_names(label_names),
+    )
+    if json:
+        return print_json(found.to_dict())
+    from oddslip.reports.diagnoses import show_diagnosis
+
+    out = console()
+    for piece in show_diagnosis(found, verbose=verbose):
+        out.print(piece)
+    return None
+
+
+def plan(
+    labels: Annotated[
+        Path, typer.Argument(help="What is true for the training rows: .npy, .npz or .parquet.")
+    ],
+    *,
+    rounds: Annotated[int, typer.Option(help="Boosting rounds.")],
+    learning_rate: Annotated[float, typer.Option(help="Learning rate.")],
+    max_delta_step: Annotated[float, typer.Option(help="Cap of the leaf step; 0 for none.")] = 0.0,
+    weights: Annotated[
+        str, typer.Option(help="balanced, sqrt, none, a number, or a file (.npy or text).")
+    ] = "balanced",
+    unweighted: Unweighted = None,
+    k: K = 7,
+    kind: KindOption = "probability",
+    rows_in_leaf: Annotated[int, typer.Option(help="Fewest rows of a leaf.")] = 20,
+    label_names: Names = None,
+    verbose: Verbose = False,
+    json: Json = False,
+) -> None:
+    """Before training: what will this weight do, and which cap would hold it?
+
+    Examples:
+
+      oddslip plan labels.npz --rounds 60 --learning-rate 0.05
+
+      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --max-delta-step 0.7
+
+      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --unweighted scores0.npy -k 7
+    """
+    from oddslip.diagnosis import plan as find
+
+    found = find(
+        labels,
+        rounds=rounds,
+        learning_rate=learning_rate,
+        max_delta_step=max_delta_step,
+        weights=_read_weights(weights),
+        unweighted=unweighted,
+        k=k,
+        kind=kind,  # type: ignore[arg-type]
+        rows_in_leaf=rows_in_leaf,
+        label_names=read_names(label_names),
+    )
+    if json:
+        return print_json(found.to_dict())
+    from oddslip.reports.diagnoses import show_plan
+
+    out = console()
+    for piece in show_plan(found, verbose=verbose):
+        out.print(piece)
+    return None
+
+
+def _read_weights(told: str) -> Any:
+    """A name, a number, or one number per label from a file."""
+    if told in ("balanced", "sqrt", "none"):
+        return told
+    try:
+        return float(told)
+    except ValueError:
+        return read_numbers(Path(told))

@@ -1,0 +1,68 @@
+"""The verdict is right in eight scenes whose truth is known, with more or less input."""
+
+import pytest
+
+from oddslip.datasets import synthetic_pair
+from oddslip.diagnosis import diagnose
+
+VERDICTS = {
+    "no weights": "healthy",
+    "common weight": "common_weight",
+    "realized": "repairable_by_inversion",
+    "capped": "repairable_by_calibration",
+    "saturated": "keep_margins",
+    "dead labels": "dead_labels",
+    "scarce": "keep_raw",
+    "drift": "drift",
+}
+
+
+@pytest.mark.parametrize(("name", "code"), VERDICTS.items())
+def test_the_verdict_is_right_in_each_scene(scene, name, code):
+    assert scene(name).verdict.code == code
+
+
+@pytest.mark.parametrize(("name", "code"), VERDICTS.items())
+def test_the_verdict_does_not_need_the_twin(arguments, name, code):
+    assert diagnose(**arguments(name) | {"unweighted": None}).verdict.code == code
+
+
+def test_a_verdict_is_one_line(scene, scenes):
+    for name in scenes:
+        sentence = scene(name).verdict.sentence
+        assert sentence.endswith(".")
+        assert "\n" not in sentence
+
+
+def test_a_healthy_ranker_is_called_healthy(scene):
+    for name in ("no weights", "common weight"):
+        assert scene(name).verdict.sentence.startswith("Healthy")
+
+
+def test_a_realized_shift_with_dead_labels_names_both():
+    pair = synthetic_pair(4000, 40, n_dead=6, seed=1)
+    rows = pair.calibration
+    found = diagnose(
+        pair.weighted[~rows], pair.labels[~rows], k=7, weights=pair.weights, n_replicates=100,
+        calibration=(pair.weighted[rows], pair.labels[rows]), prior=pair.prior,
+    )  # fmt: skip
+    assert found.verdict.code == "repairable_by_inversion"
+    assert "dead labels" in found.verdict.sentence
+
+
+def test_margins_in_place_of_saturated_probabilities_lose_nothing_to_ties(pair):
+    whole = pair("saturated")
+    found = diagnose(
+        whole.weighted_margin, whole.labels, k=7, kind="margin", weights=whole.weights,
+        n_replicates=100,
+    )  # fmt: skip
+    assert found.ties.n_rows == 0
+    assert found.verdict.code != "keep_margins"
+    assert found.finding("OS202") is not None
+    assert found.finding("OS204") is None
+
+
+def test_without_a_bootstrap_sizes_alone_decide(arguments):
+    for name in ("no weights", "realized"):
+        found = diagnose(**arguments(name) | {"n_replicates": 0})
+        assert found.verdict.code == VERDICTS[name]

@@ -39,7 +39,8 @@ def write_page(cells: Cells, protocol: str) -> str:
     lines = [
         "# MULAN beside the paper",
         "",
-        f"Made by `oddslip reproduce mulan --finished --page docs/mulan.md`, protocol `{protocol}`,",
+        "Made by `oddslip reproduce mulan --finished --page docs/mulan.md`, "
+        f"protocol `{protocol}`,",
         "from the cells under `results/mulan`. Each cell is a file with its configuration, seed,",
         "versions and the hashes of its inputs.",
         "",

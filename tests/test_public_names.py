@@ -23,6 +23,7 @@ def test_the_public_names_are_these():
     assert sorted(oddslip.__all__) == oddslip.__all__
     assert oddslip.__all__ == [
         "Comparison",
+        "Diagnosis",
         "Estimate",
         "Evaluation",
         "FittedRepair",
@@ -32,12 +33,15 @@ def test_the_public_names_are_these():
         "OddslipError",
         "OneVsRest",
         "Panel",
+        "Plan",
         "Repair",
         "UnreadableFile",
+        "diagnose",
         "evaluate",
         "load_repair",
         "open_source",
         "panel_from",
+        "plan",
         "rank",
     ]
 

@@ -25,7 +25,8 @@ MAY_IMPORT = {
     "selection": GROUND | {"metrics", "calibrators"},
     "learners": GROUND | {"progress"},
     "datasets": {"errors", "labels", "panels"},
-    "reports": {"metrics", "shifts", "calibrators", "selection", "errors"},
+    "diagnosis": GROUND | {"metrics", "shifts", "calibrators", "selection"},
+    "reports": {"metrics", "shifts", "calibrators", "selection", "diagnosis", "errors"},
     "studies": GROUND
     | {
         "metrics",

@@ -13,6 +13,10 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from oddslip.calibrators.fitted import FittedRepair
     from oddslip.calibrators.saving import load_repair
+    from oddslip.diagnosis.diagnoses import Diagnosis
+    from oddslip.diagnosis.examinations import diagnose
+    from oddslip.diagnosis.plannings import plan
+    from oddslip.diagnosis.plans import Plan
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
     from oddslip.learners.adapters import panel_from
     from oddslip.learners.one_vs_rest import OneVsRest
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 # Where each public name lives. Nothing is loaded before it is asked for.
 _HOMES = {
     "Comparison": "oddslip.metrics.evaluations",
+    "Diagnosis": "oddslip.diagnosis.diagnoses",
     "Estimate": "oddslip.metrics.evaluations",
     "Evaluation": "oddslip.metrics.evaluations",
     "FittedRepair": "oddslip.calibrators.fitted",
@@ -35,17 +40,21 @@ _HOMES = {
     "OddslipError": "oddslip.errors",
     "OneVsRest": "oddslip.learners.one_vs_rest",
     "Panel": "oddslip.panels",
+    "Plan": "oddslip.diagnosis.plans",
     "Repair": "oddslip.selection.repairs",
     "UnreadableFile": "oddslip.errors",
+    "diagnose": "oddslip.diagnosis.examinations",
     "evaluate": "oddslip.metrics.evaluations",
     "load_repair": "oddslip.calibrators.saving",
     "open_source": "oddslip.sources",
     "panel_from": "oddslip.learners.adapters",
+    "plan": "oddslip.diagnosis.plannings",
     "rank": "oddslip.metrics.rankings",
 }
 
 __all__ = [
     "Comparison",
+    "Diagnosis",
     "Estimate",
     "Evaluation",
     "FittedRepair",
@@ -55,12 +64,15 @@ __all__ = [
     "OddslipError",
     "OneVsRest",
     "Panel",
+    "Plan",
     "Repair",
     "UnreadableFile",
+    "diagnose",
     "evaluate",
     "load_repair",
     "open_source",
     "panel_from",
+    "plan",
     "rank",
 ]
 

@@ -15,7 +15,7 @@ PAIRS = {
     "realized": {},
     "capped": {"cap": 3.0},
     "saturated": {"saturate": 0.2, "noise": 0.5},
-    "dead labels": {"cap": 3.0, "n_dead": 6},
+    "dead labels": {"realized": 0.7, "n_dead": 6},
     "scarce": {"cap": 1.5},
     "drift": {"cap": 3.0},
 }
@@ -51,7 +51,7 @@ def arguments_of(name):
         "k": K,
         "n_replicates": 300,
     }
-    if name in ("capped", "dead labels"):
+    if name == "capped":
         told |= {"rounds": 60, "learning_rate": 0.05, "max_delta_step": 1.0}
     return told
 

@@ -26,7 +26,9 @@ def told(arguments):
 
 @pytest.fixture(scope="module")
 def climbed(told):
-    return climb(open_case(**{name: value for name, value in told.items() if name != "n_replicates"}))
+    return climb(
+        open_case(**{name: value for name, value in told.items() if name != "n_replicates"})
+    )
 
 
 def rungs(told):

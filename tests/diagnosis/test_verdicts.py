@@ -1,5 +1,6 @@
 """The verdict is right in eight scenes whose truth is known, with more or less input."""
 
+import numpy as np
 import pytest
 
 from oddslip.datasets import synthetic_pair
@@ -66,3 +67,14 @@ def test_without_a_bootstrap_sizes_alone_decide(arguments):
     for name in ("no weights", "realized"):
         found = diagnose(**arguments(name) | {"n_replicates": 0})
         assert found.verdict.code == VERDICTS[name]
+
+
+def test_ties_that_a_per_label_map_makes_good_are_not_in_the_verdict(arguments):
+    # A twin no better than the repaired scores: nothing is left for the ties to keep.
+    told = arguments("saturated")
+    noise = np.random.default_rng(0).normal(size=told["unweighted"].shape)
+    odds = np.exp(noise) * told["unweighted"] / (1 - told["unweighted"])
+    found = diagnose(**told | {"unweighted": odds / (1 + odds)})
+    assert found.decomposition.tie_residue < 0 < found.decomposition.loss
+    assert found.finding("OS203") is not None
+    assert found.verdict.code != "keep_margins"

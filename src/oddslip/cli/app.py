@@ -9,6 +9,7 @@ import sys
 import typer
 
 from oddslip.cli.demos import demo
+from oddslip.cli.diagnoses import diagnose, plan
 from oddslip.cli.evaluations import evaluate, rank
 from oddslip.cli.repairs import apply, fit
 from oddslip.cli.reproductions import reproduce
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, evaluate, rank, fit, apply, train, score):
+for command in (demo, plan, evaluate, diagnose, fit, apply, rank, train, score):
     app.command()(command)
 
 app.add_typer(reproduce, name="reproduce")

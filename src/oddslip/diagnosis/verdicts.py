@@ -12,7 +12,13 @@ from oddslip.diagnosis.comparisons import (
 )
 from oddslip.diagnosis.diagnoses import Diagnosis, Verdict
 from oddslip.diagnosis.findings import count_of
-from oddslip.diagnosis.thresholds import DRIFT_RULES, IDENTITY_KEEPS, TAKEN_ROWS, TIED_SHARE
+from oddslip.diagnosis.thresholds import (
+    DRIFT_RULES,
+    IDENTITY_KEEPS,
+    TAKEN_ROWS,
+    TIE_RESIDUE,
+    TIED_SHARE,
+)
 from oddslip.metrics.evaluations import Estimate
 
 
@@ -45,11 +51,12 @@ def judge(d: Diagnosis) -> Verdict:
         )
     takeover = _takeover(d)
     after = f"; {takeover}." if takeover else "."
-    if is_saturated(d) and d.ties.n_rows >= TIED_SHARE * d.ladder.n_evaluated:
+    if _lost_in_ties(d):
+        surely = "is" if d.decomposition else "may be"
         return Verdict(
             "keep_margins",
-            f"{_cause(d, hurt)}, and part of it is lost in ties: {repair} {_moves(d, repair)}, "
-            f"the rest needs the margins or a cap on the leaf step{after}",
+            f"{_cause(d, hurt)}, and part of it {surely} lost in ties: {repair} "
+            f"{_moves(d, repair)}, the rest needs the margins or a cap on the leaf step{after}",
         )
     if inversion_pays(d):
         return Verdict(
@@ -74,6 +81,14 @@ def judge(d: Diagnosis) -> Verdict:
         "repairable_by_calibration",
         f"{_cause(d, hurt)}, repairable by calibration: {fitted} {_moves(d, fitted)}.",
     )
+
+
+def _lost_in_ties(d: Diagnosis) -> bool:
+    """Whether saturated cells tie so that no per-label map returns the whole loss."""
+    if not is_saturated(d) or d.ties.n_rows < TIED_SHARE * d.ladder.n_evaluated:
+        return False
+    residue = None if d.decomposition is None else d.decomposition.share("tie_residue")
+    return residue is None or residue >= TIE_RESIDUE
 
 
 def _takeover(d: Diagnosis) -> str:

@@ -1,0 +1,100 @@
+"""Every finding fires where it should and is silent where it should be."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from oddslip.diagnosis import CODES, Finding, diagnose
+from oddslip.diagnosis.findings import order_findings
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+# Code: a scene in which it fires, and one in which it does not.
+SCENES = {
+    "OS101": ("realized", "common weight"),
+    "OS102": ("common weight", "realized"),
+    "OS201": ("saturated", "realized"),
+    "OS202": ("saturated", "realized"),
+    "OS203": ("saturated", "realized"),
+    "OS204": ("saturated", "realized"),
+    "OS301": ("capped", "realized"),
+    "OS302": ("saturated", "realized"),
+    "OS303": ("realized", "capped"),
+    "OS304": ("capped", "realized"),
+    "OS401": ("dead labels", "no weights"),
+    "OS402": ("scarce", "realized"),
+    "OS403": ("scarce", "realized"),
+    "OS404": ("dead labels", "no weights"),
+    "OS406": ("drift", "realized"),
+}
+
+
+@pytest.mark.parametrize(("code", "names"), SCENES.items())
+def test_a_finding_fires_where_it_should_and_nowhere_else(scene, code, names):
+    fires, silent = names
+    assert scene(fires).finding(code) is not None
+    assert scene(silent).finding(code) is None
+
+
+def test_calibration_rows_that_are_evaluated_are_found(scene, arguments):
+    told = arguments("realized")
+    scores, labels = told["calibration"]
+    mixed = (
+        np.concatenate([scores, told["scores"][:100]]),
+        np.concatenate([labels, told["labels"][:100]]),
+    )
+    found = diagnose(**told | {"calibration": mixed, "n_replicates": 0}).finding("OS405")
+    assert found.evidence["n_rows"] == 100
+    assert scene("realized").finding("OS405") is None
+
+
+def test_a_split_of_the_same_rows_is_marked_optimistic(scene, arguments):
+    told = arguments("realized") | {"calibration": None, "n_replicates": 0}
+    found = diagnose(**told)
+    assert found.optimistic
+    assert found.finding("OS407") is not None
+    assert scene("realized").finding("OS407") is None
+
+
+def test_every_code_is_tested_here():
+    assert set(CODES) == set(SCENES) | {"OS405", "OS407"}
+
+
+def test_the_gravest_findings_come_first(scene, scenes):
+    grave = ["critical", "warning", "info"]
+    for name in scenes:
+        places = [grave.index(finding.severity) for finding in scene(name).findings]
+        assert places == sorted(places)
+
+
+def test_findings_equally_grave_keep_their_order():
+    made = [Finding(code, "info", "", {}, "") for code in ("OS303", "OS102", "OS407")]
+    assert [finding.code for finding in order_findings(made)] == ["OS303", "OS102", "OS407"]
+
+
+def test_every_finding_says_what_it_saw_and_what_to_do(scene, scenes):
+    for name in scenes:
+        for finding in scene(name).findings:
+            assert finding.sentence.endswith(".")
+            assert finding.advice.endswith(".")
+            assert finding.evidence
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_has_a_section_its_anchor_leads_to(code):
+    finding = Finding(code, "info", "", {}, "")
+    page, anchor = finding.anchor.split("#")
+    headings = [
+        line[3:].strip().lower()
+        for line in (DOCS / page).read_text().splitlines()
+        if line.startswith("## ")
+    ]
+    assert headings.count(anchor) == 1
+    assert finding.name.lower() in (DOCS / page).read_text().lower()
+
+
+def test_the_takeover_names_the_labels_that_take_the_slots(scene, pair):
+    labels = scene("dead labels").finding("OS401").evidence["labels"]
+    dead = {pair("dead labels").label_names[j] for j in pair("dead labels").dead}
+    assert dead & set(labels)

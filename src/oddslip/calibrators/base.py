@@ -51,7 +51,11 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, scores: Any) -> NDArray[Any]:
-        """Calibrated probabilities of all cells, in the type of the scores."""
+        """Calibrated probabilities of all cells, in the type of the scores.
+
+        Rounding to float32 can tie cells near 1 again. `rank` compares before rounding, and
+        ``fitted_.transform(scores, dtype=np.float64)`` keeps more.
+        """
         check_is_fitted(self)
         return self.fitted_.transform(scores if _is_source(scores) else self._open(scores))
 

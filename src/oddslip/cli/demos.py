@@ -37,7 +37,8 @@ def demo() -> None:
         "weighted, isotonic per label": Isotonic(prior=pair.prior),
     }.items():
         calibrator.fit(pair.weighted[fitted_on], pair.labels[fitted_on])
-        arms[name] = calibrator.transform(pair.weighted[shown])
+        # In float64: in float32 the inverted scores of saturated cells would tie at 1.0 again.
+        arms[name] = calibrator.fitted_.transform(pair.weighted[shown], dtype=np.float64)
     results = {
         name: oddslip.evaluate(scores, truth, k=7, auc=True) for name, scores in arms.items()
     }
@@ -65,4 +66,4 @@ def demo() -> None:
         f"{int(np.sum(pair.labels[fitted_on].sum(0) == 0))} labels without calibration positives "
         "went to their prior."
     )
-    out.print("\nOn your own scores:  oddslip evaluate scores.npy labels.npz -k 7")
+    out.print("\nOn your own scores:  oddslip diagnose scores.npy labels.npz -k 7")

@@ -29,6 +29,13 @@ class Positives(NamedTuple):
         """True labels per row."""
         return np.diff(self.indptr)
 
+    def take(self, rows: NDArray[np.int64]) -> Positives:
+        """The positives of some rows, in the order given."""
+        counts = self.counts[rows]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        shifts = np.repeat(self.indptr[rows] - indptr[:-1], counts)
+        return Positives(indptr, self.indices[shifts + np.arange(indptr[-1])])
+
 
 class Labels(Protocol):
     """Labels of a whole panel, of which a block of rows can be asked for."""

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from oddslip.metrics.rankings import rank_keys
+from oddslip.kernels.topk import rank_keys
 
 LENGTHS = [1, 2, 7, 24, 127, 128, 511, 512, 513, 640, 1000, 1023, 2049]
 
@@ -17,7 +17,7 @@ def reference(scores, k):
 
 def ranked(scores, k):
     keys = scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
-    return rank_keys(keys, np.arange(len(scores)), k)
+    return rank_keys(keys, k)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -69,5 +69,5 @@ def test_a_tie_with_one_cell_far_to_the_left_is_found():
 def test_only_the_rows_asked_for_are_ranked():
     scores = np.random.default_rng(0).random((10, 600), dtype=np.float32)
     rows = np.array([7, 2])
-    columns, _, _ = rank_keys(scores.view(np.uint32), rows, 5)
+    columns, _, _ = rank_keys(scores.view(np.uint32), 5, rows)
     np.testing.assert_array_equal(columns, reference(scores[rows], 5))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import oddslip.sources.source as sources
 from oddslip.errors import InvalidInput
-from oddslip.selection.folds import FoldSource, draw_folds, take_positives
+from oddslip.selection.folds import FoldSource, draw_folds
 from oddslip.sources import open_source
 
 few = settings(max_examples=40, deadline=None)
@@ -56,7 +56,7 @@ def test_positives_of_some_rows_are_those_of_the_dense_labels(seed):
     rng = np.random.default_rng(seed)
     labels = rng.random((30, 6)) < 0.2
     rows = rng.permutation(30)[: rng.integers(1, 31)]
-    taken = take_positives(open_source(labels * 0.5, labels).positives(), rows)
+    taken = open_source(labels * 0.5, labels).positives().take(rows)
     dense = np.zeros((rows.size, 6), bool)
     dense[np.repeat(np.arange(rows.size), taken.counts), taken.indices] = True
     np.testing.assert_array_equal(dense, labels[rows])

@@ -18,10 +18,9 @@ from oddslip.calibrators import (
 )
 from oddslip.calibrators.maps import LabelMaps, Scale
 from oddslip.diagnosis.cases import Case
-from oddslip.diagnosis.row_values import score_ranking
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.metrics.at_k import Ties, metric_values, rank_source
-from oddslip.metrics.rankings import rank_panel
+from oddslip.metrics.rankings import Rankings, rank_panel
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
 
@@ -59,7 +58,8 @@ def climb(case: Case) -> Climb:
     return Climb(
         rankings=rankings,
         values={
-            name: score_ranking(found, truth, case.arm.n_labels) for name, found in rankings.items()
+            name: metric_values(Rankings.made(found, truth, case.arm.n_labels))
+            for name, found in rankings.items()
         },
         n_tied=int(ranked.decided_by_ties.sum()),
         map_worst=bound("worst"),

@@ -13,11 +13,11 @@ from oddslip.diagnosis.advices import recommend
 from oddslip.diagnosis.ladders import estimate_ladder
 from oddslip.diagnosis.plans import Plan, WhatIfLoss
 from oddslip.diagnosis.row_sources import LabelledSource
-from oddslip.diagnosis.row_values import score_ranking
 from oddslip.errors import InvalidInput
 from oddslip.labels import Labels, Positives, as_labels
+from oddslip.metrics.at_k import metric_values
 from oddslip.metrics.evaluations import Estimate
-from oddslip.metrics.rankings import rank
+from oddslip.metrics.rankings import Rankings, rank
 from oddslip.panels import Kind, Panel, check_k, check_names
 from oddslip.shifts import (
     balanced_weights,
@@ -194,7 +194,8 @@ def _what_if(
         raise InvalidInput("the rows of the unweighted scores must hold a true label, got none.")
     rankings = {"raw": rank(source, k=k), "what-if": found.ranking}
     values = {
-        name: score_ranking(shown, truth_known, source.n_labels) for name, shown in rankings.items()
+        name: metric_values(Rankings.made(shown, truth_known, source.n_labels))
+        for name, shown in rankings.items()
     }
     ladder = estimate_ladder(
         values, k=k, n_rows=source.n_rows, n_replicates=n_replicates, seed=seed

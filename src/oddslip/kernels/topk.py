@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oddslip.kernels.compiling import inlined, kernel
 
@@ -174,3 +175,15 @@ def rank_rows(keys: Any, rows: Any, k: Any, columns: Any, best: Any, at_kth: Any
             at_kth[i] = _long_row(row, k, lanes, tops, hits, cells, best[i], columns[i])
         else:
             at_kth[i] = _short_row(row, k, best[i], columns[i])
+
+
+def rank_keys(
+    keys: NDArray[Any], k: int, rows: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int64]]:
+    """What `rank_rows` fills in, for these rows or for all."""
+    rows = np.arange(len(keys)) if rows is None else rows
+    columns = np.empty((rows.size, k), np.int32)
+    best = np.empty((rows.size, k), keys.dtype)
+    at_kth = np.empty(rows.size, np.int64)
+    rank_rows(keys, rows, k, columns, best, at_kth)
+    return columns, best, at_kth

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.labels import Positives
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.sources import open_source
 
@@ -31,6 +32,23 @@ class Rankings:
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     sides: NDArray[np.int8]
+
+    @classmethod
+    def made(cls, columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Rankings:
+        """Of rankings already made, of all rows: their ties are decided, by whoever made them."""
+        rows = np.flatnonzero(positives.counts)
+        part = positives.take(rows)
+        return cls(
+            n_rows=len(columns),
+            n_labels=n_labels,
+            rows=rows,
+            columns=np.ascontiguousarray(columns[rows]),
+            joined=np.zeros((rows.size, columns.shape[1]), np.uint8),
+            at_kth=np.ones(rows.size, np.int64),
+            indptr=part.indptr,
+            indices=part.indices,
+            sides=np.zeros(part.indices.size, np.int8),
+        )
 
     @property
     def decided_by_ties(self) -> NDArray[np.bool_]:
@@ -56,12 +74,13 @@ class RankingTally:
         """Rank one block."""
         from oddslip.kernels.keys import largest_key
         from oddslip.kernels.positives import place_positives
+        from oddslip.kernels.topk import rank_keys
 
         positives = panel.positives()
         counts = positives.counts
         rows = np.flatnonzero(counts)
         keys = panel.keys()
-        columns, best, at_kth = rank_keys(keys, rows, self.k)
+        columns, best, at_kth = rank_keys(keys, self.k, rows)
         # Ranked rows show their largest key; rows that were passed over are looked at here.
         largest = best[:, 0].max(initial=0) if rows.size == panel.n_rows else largest_key(keys)
         if int(largest) > panel.limit:
@@ -104,22 +123,11 @@ class RankingTally:
         )
 
 
-def rank_keys(
-    keys: NDArray[Any], rows: NDArray[np.int64], k: int
-) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[np.int64]]:
-    """Columns and keys of the top k of these rows, and how many cells tie with the last."""
-    from oddslip.kernels.topk import rank_rows
-
-    columns = np.empty((rows.size, k), np.int32)
-    best = np.empty((rows.size, k), keys.dtype)
-    at_kth = np.empty(rows.size, np.int64)
-    rank_rows(keys, rows, k, columns, best, at_kth)
-    return columns, best, at_kth
-
-
 def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:
     """The top k of every row of one block, checked on the way."""
-    columns, best, _ = rank_keys(panel.keys(), np.arange(panel.n_rows), k)
+    from oddslip.kernels.topk import rank_keys
+
+    columns, best, _ = rank_keys(panel.keys(), k)
     if int(best[:, 0].max()) > panel.limit:
         return rank_panel(panel.mended(), k)
     return columns

@@ -46,14 +46,6 @@ def _check_whole(name: str, value: Any, least: int) -> None:
         raise InvalidInput(f"{name} must be a whole number, at least {least}, got {value!r}.")
 
 
-def take_positives(positives: Positives, rows: NDArray[np.int64]) -> Positives:
-    """The positives of some rows, in the order given."""
-    counts = positives.counts[rows]
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    shifts = np.repeat(positives.indptr[rows] - indptr[:-1], counts)
-    return Positives(indptr, positives.indices[shifts + np.arange(indptr[-1])])
-
-
 def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
     """A panel of some rows of a block: their scores are copied, nothing is checked again."""
     taken = panel.rows(0, panel.n_rows)
@@ -99,7 +91,7 @@ class FoldSource(Source):
 
     def positives(self) -> Positives:
         """True labels of the rows kept."""
-        return take_positives(self.all_positives, np.flatnonzero(self.kept))
+        return self.all_positives.take(np.flatnonzero(self.kept))
 
     def blocks(self) -> Iterator[Panel]:
         """The rows kept of each block of the whole."""
@@ -109,7 +101,7 @@ class FoldSource(Source):
             rows = np.flatnonzero(self.kept[start : start + panel.n_rows])
             if not rows.size:
                 continue
-            part = take_rows(panel, rows, take_positives(self.all_positives, start + rows))
+            part = take_rows(panel, rows, self.all_positives.take(start + rows))
             part.first_row = first
             first += part.n_rows
             yield part

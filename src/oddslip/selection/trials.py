@@ -26,7 +26,7 @@ from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fits import FoldFits, counts_needed
 from oddslip.selection.fold_counts import FoldCounter
-from oddslip.selection.folds import Folds, draw_folds, take_positives, take_rows
+from oddslip.selection.folds import Folds, draw_folds, take_rows
 from oddslip.selection.positive_cells import PositiveCellTally
 from oddslip.sources import Source
 
@@ -167,28 +167,17 @@ class _Scorer:
             if not inside.size:
                 continue
             rows = numbers[inside]
-            positives = take_positives(self.positives, rows)
+            positives = self.positives.take(rows)
             part = take_rows(panel, inside)
             scored: dict[int, Floats] = {}
             for at, each in enumerate(maps):
                 if id(each) not in scored:
-                    scored[id(each)] = self._score_rows(
-                        rows, each.rank_panel(part, self.k), positives
+                    ranked = each.rank_panel(part, self.k)
+                    scored[id(each)] = metric_values(
+                        Rankings.made(ranked, positives, panel.n_labels),
+                        propensities_given=self.propensities,
                     )
                 own = scored[id(each)]
                 name = "psp_gain" if self.metric == "psp" else self.metric
                 values[rows, at] = own[:, METRICS.index(name)]
                 bests[rows] = own[:, METRICS.index("psp_best")]
-
-    def _score_rows(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int32], positives: Positives
-    ) -> Floats:
-        n, k = columns.shape
-        # Ties are decided already, by label index, so nothing needs to be known of them.
-        rankings = Rankings(
-            n_rows=n, n_labels=self.source.n_labels, rows=rows, columns=columns,
-            joined=np.zeros((n, k), np.uint8), at_kth=np.ones(n, np.int64),
-            indptr=positives.indptr, indices=positives.indices,
-            sides=np.zeros(positives.indices.size, np.int8),
-        )  # fmt: skip
-        return metric_values(rankings, propensities_given=self.propensities)

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.pairs import check_pair, open_twin, pair_blocks
-from oddslip.shifts.rankings import rank_keys
 from oddslip.shifts.thresholds import saturated_key
 from oddslip.sources import open_source
 
@@ -84,6 +83,8 @@ def _truth_keys(panel: Panel) -> NDArray[Any]:
 def _rank(panel: Panel, order: NDArray[Any], k: int) -> NDArray[np.int32]:
     """Saturated cells by the order, then the others by their own keys."""
     panel = panel.checked()
+    from oddslip.kernels.topk import rank_keys
+
     keys = panel.keys()
     saturated = keys >= saturated_key(panel.scores.dtype, panel.kind)
     # A key of 0 stands for "not here"; all others move up by one, for which there is room.

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.panels import Kind, Panel, check_k
-from oddslip.shifts.rankings import rank_keys
 from oddslip.shifts.tables import as_frame, as_plain
 from oddslip.shifts.thresholds import saturated_key
 from oddslip.shifts.uniques import count_distinct
@@ -154,6 +153,7 @@ class SaturationTally:
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
         from oddslip.kernels.logits import count_reaching
+        from oddslip.kernels.topk import rank_keys
 
         panel = panel.checked()
         keys, dtype = panel.keys(), panel.scores.dtype

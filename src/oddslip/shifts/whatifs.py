@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import check_weights
-from oddslip.shifts.rankings import rank_keys
 from oddslip.shifts.tables import as_plain
 from oddslip.sources import open_source
 
@@ -148,6 +147,8 @@ class WhatIfTally:
 
     def add(self, panel: Panel) -> None:
         """Rank one block of rows both ways."""
+        from oddslip.kernels.topk import rank_keys
+
         panel = panel.checked()
         plain = rank_keys(panel.keys(), self.k)[0]
         ranking = plain if self.common else rank_keys(self._shifted(panel), self.k)[0]

@@ -18,7 +18,11 @@ from oddslip.calibrators import (
     PooledIsotonic,
 )
 from oddslip.datasets.mulans import MulanData
+from oddslip.kernels.hits import METRICS
+from oddslip.labels import DenseLabels
 from oddslip.metrics import average_precision_at_k, mean_auc
+from oddslip.metrics.at_k import metric_values
+from oddslip.metrics.rankings import Rankings
 from oddslip.shifts import realized_shift, saturation
 from oddslip.studies.mulan_arms import Arm
 
@@ -100,7 +104,6 @@ def score(scores: Any, data: MulanData) -> float:
 
 def score_ranking(ranking: NDArray[np.int32], data: MulanData) -> float:
     """MAP@K of a ranking already made, on the test rows."""
-    places = np.zeros(data.Y_test.shape, np.float32)
-    worth = np.linspace(1.0, 0.5, ranking.shape[1], dtype=np.float32)
-    np.put_along_axis(places, ranking.astype(np.int64), np.broadcast_to(worth, ranking.shape), 1)
-    return score(places, data)
+    truth = DenseLabels(data.Y_test).positives(0, len(data.Y_test))
+    values = metric_values(Rankings.made(ranking, truth, data.n_labels))
+    return float(values[:, METRICS.index("map")].mean())

@@ -126,7 +126,13 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         backend = get_backend(self.learner)
         parameters = self._parameters(backend)
         rows = as_features(X)
-        return Prepared(rows, self.learner, parameters, backend.prepare(rows, parameters))
+        return Prepared(rows, self.learner, parameters, self._ready(backend, rows, parameters))
+
+    def _ready(self, backend: Backend, rows: Any, parameters: dict[str, Any]) -> Any:
+        """Features made ready on all threads; later each group has its own."""
+        if "threads" in parameters:
+            parameters = parameters | {"threads": available_threads(self.threads)}
+        return backend.prepare(rows, parameters)
 
     def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
         """Train a model for every label.
@@ -173,7 +179,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             kept = Checkpoint(self.checkpoint, configuration, groups, backend)
             groups, done = kept.groups, kept.finished()
         if len(done) < len(groups):
-            ready = backend.prepare(rows, parameters) if prepared is None else prepared.ready
+            ready = (
+                self._ready(backend, rows, parameters) if prepared is None else prepared.ready
+            )
             told = dict(parameters)
             if "threads" in told:
                 told["threads"] = max(1, threads // workers)

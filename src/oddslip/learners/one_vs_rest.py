@@ -179,9 +179,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             kept = Checkpoint(self.checkpoint, configuration, groups, backend)
             groups, done = kept.groups, kept.finished()
         if len(done) < len(groups):
-            ready = (
-                self._ready(backend, rows, parameters) if prepared is None else prepared.ready
-            )
+            ready = self._ready(backend, rows, parameters) if prepared is None else prepared.ready
             told = dict(parameters)
             if "threads" in told:
                 told["threads"] = max(1, threads // workers)

@@ -69,7 +69,8 @@ def reproduce_mulan(
             loaded = read_mulan(name, protocol=protocol, data=data)
             configuration = {"inputs": loaded.sha256, "measures": MEASURES}
             describe = None if finished else partial(describe_data, loaded)
-            _add_cell(found, store, loaded.name, configuration, describe)
+            command = _command(loaded)
+            _add_cell(found, store, loaded.name, configuration, describe, command)
             advance(1)
             for learner in learners:
                 for weight in weights:
@@ -101,21 +102,33 @@ def _add_arm(
     def bound(compute: Callable[[Path], dict[str, Any]]) -> Any:
         return None if folder is None else partial(compute, folder)
 
-    _add_cell(found, store, key, configuration | {"measures": MEASURES}, bound(measure))
+    command = f"{_command(data)} --learner {learner} --weight {weight}"
+    told = configuration | {"measures": MEASURES}
+    _add_cell(found, store, key, told, bound(measure), command)
     if choices and weight in ("1", "r"):
         told = configuration | {"choices": CHOICES}
-        _add_cell(found, store, f"{key}-choices", told, bound(choose))
+        _add_cell(found, store, f"{key}-choices", told, bound(choose), command)
+
+
+def _command(data: MulanData) -> str:
+    return f"oddslip reproduce mulan --dataset {data.name} --protocol {data.protocol}"
 
 
 def _add_cell(
-    found: Cells, store: CellStore, key: str, configuration: dict[str, Any], compute: Any
+    found: Cells,
+    store: CellStore,
+    key: str,
+    configuration: dict[str, Any],
+    compute: Any,
+    command: str,
 ) -> None:
     """Add a cell: as it was kept, else computed, unless there is nothing to compute it with."""
     kept = store.read(key, configuration)
     if kept is None and compute is not None:
         started = time.perf_counter()
         kept = compute()
-        store.write(key, configuration, kept, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        store.write(key, configuration, kept, seconds=seconds, command=command)
     if kept is not None:
         found[key] = dict(kept)
 

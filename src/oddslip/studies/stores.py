@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -57,9 +56,15 @@ class CellStore:
         return dict(told["values"])
 
     def write(
-        self, key: str, configuration: dict[str, Any], values: dict[str, Any], seconds: float
+        self,
+        key: str,
+        configuration: dict[str, Any],
+        values: dict[str, Any],
+        *,
+        seconds: float,
+        command: str,
     ) -> None:
-        """Keep a finished cell."""
+        """Keep a finished cell; ``command`` is the one that computes it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         cell = {
             "study": self.study,
@@ -67,7 +72,7 @@ class CellStore:
             "values": values,
             "seconds": round(seconds, 2),
             "versions": versions(),
-            "command": ["oddslip", *sys.argv[1:]],
+            "command": command,
         }
         text = json.dumps(plain(cell), indent=1, ensure_ascii=False, allow_nan=False)
         with whole_file(self.path(key)) as unfinished:

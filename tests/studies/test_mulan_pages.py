@@ -55,7 +55,7 @@ def test_regularities_of_the_printed_table():
     assert close.ours == close.paper == "8"
 
 
-def test_choices_are_counted_apart_for_the_held_out_sets():
+def test_choices_are_counted_apart_for_the_other_sets():
     cells = {
         "birds-mlp-1-choices": choice(-0.05, -0.01),
         "flags-mlp-1-choices": choice(0.02, 0.05),
@@ -64,7 +64,7 @@ def test_choices_are_counted_apart_for_the_held_out_sets():
     found = told(cells)
     everywhere = found["selection, all data sets, rule paper: cells more than 0.01 below raw"]
     assert everywhere.ours.startswith("2 below (1 with an interval below 0), worst -0.050 (birds")
-    apart = found["selection, the six held out, rule auto: cells more than 0.01 below raw"]
+    apart = found["selection, the other six, rule auto: cells more than 0.01 below raw"]
     assert apart.ours.startswith("1 below (0 with")
     assert apart.of == "2 of 60 cells"
 

@@ -140,7 +140,7 @@ def _choices(cells: Cells) -> Iterator[Finding]:
     for group, some, all_of in (
         ("all data sets", found, 110),
         ("the five the default rule was chosen on", tuned, 50),
-        ("the six held out", apart, 60),
+        ("the other six", apart, 60),
     ):
         for rule in RULES_TOLD if some else ():
             yield _told_choice(group, some, rule, all_of)

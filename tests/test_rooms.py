@@ -24,15 +24,16 @@ MAY_IMPORT = {
     "calibrators": GROUND,
     "selection": GROUND | {"metrics", "calibrators"},
     "learners": GROUND | {"progress"},
-    "datasets": {"errors", "labels", "panels"},
+    "datasets": {"errors", "labels", "panels", "sources", "progress"},
     "diagnosis": GROUND | {"metrics", "shifts", "calibrators", "selection"},
-    "reports": {"metrics", "shifts", "calibrators", "selection", "diagnosis", "errors"},
+    "reports": {"metrics", "shifts", "calibrators", "selection", "diagnosis", "errors", "results"},
     "studies": GROUND
     | {
         "metrics",
         "shifts",
         "calibrators",
         "selection",
+        "diagnosis",
         "learners",
         "datasets",
         "reports",

@@ -1,6 +1,6 @@
 """Readers, fetchers and synthetic data: everything here only makes panels and what belongs to them.
 
-It may import panels and errors, and nothing else of ours.
+It may import panels, errors, the writing of whole files and progress bars.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from oddslip.datasets.arffs import Arff, read_arff
 from oddslip.datasets.downloads import fetch_mulan
 from oddslip.datasets.files import MulanFiles, find_data
 from oddslip.datasets.mulans import MulanData, read_mulan
+from oddslip.datasets.recommendations import Period, Recommendation
 from oddslip.datasets.synthetic import SyntheticPair, synthetic_pair
 
 __all__ = [
     "Arff",
     "MulanData",
     "MulanFiles",
+    "Period",
+    "Recommendation",
     "SyntheticPair",
     "fetch_mulan",
     "find_data",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -123,12 +122,7 @@ def _add_cell(
     command: str,
 ) -> None:
     """Add a cell: as it was kept, else computed, unless there is nothing to compute it with."""
-    kept = store.read(key, configuration)
-    if kept is None and compute is not None:
-        started = time.perf_counter()
-        kept = compute()
-        seconds = time.perf_counter() - started
-        store.write(key, configuration, kept, seconds=seconds, command=command)
+    kept = store.find(key, configuration, compute, command=command)
     if kept is not None:
         found[key] = dict(kept)
 

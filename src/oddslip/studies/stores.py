@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import platform
+import time
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,23 @@ class CellStore:
         if told.get("configuration") != plain(configuration):
             return None
         return dict(told["values"])
+
+    def find(
+        self,
+        key: str,
+        configuration: dict[str, Any],
+        compute: Callable[[], dict[str, Any]] | None,
+        *,
+        command: str,
+    ) -> dict[str, Any] | None:
+        """A cell as it was kept, else computed and kept, else None."""
+        kept = self.read(key, configuration)
+        if kept is None and compute is not None:
+            started = time.perf_counter()
+            kept = compute()
+            seconds = time.perf_counter() - started
+            self.write(key, configuration, kept, seconds=seconds, command=command)
+        return kept
 
     def write(
         self,

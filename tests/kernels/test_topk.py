@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from oddslip.kernels.topk import rank_keys
 
-LENGTHS = [1, 2, 7, 24, 127, 128, 511, 512, 513, 640, 1000, 1023, 2049]
+LENGTHS = [1, 2, 7, 24, 127, 128, 511, 512, 513, 640, 1000, 1023, 1024, 1030, 2049, 4000]
 
 
 def reference(scores, k):

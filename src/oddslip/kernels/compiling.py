@@ -59,3 +59,8 @@ def _type(word: str) -> Any:
 def inlined(function: Callable[..., Any]) -> Any:
     """A piece of a kernel, kept apart for reading and pasted in at compile time."""
     return numba.njit(inline="always", nogil=True)(function)
+
+
+def called(function: Callable[..., Any]) -> Any:
+    """A piece of a kernel that stays a call: compiled by itself, its loops vectorise reliably."""
+    return numba.njit(nogil=True)(function)

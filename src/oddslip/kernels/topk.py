@@ -1,10 +1,11 @@
 """The K highest keys of each row, in one pass, whatever order the row is in.
 
-A long row is cut into segments of 16 lanes x 8 cells. One vectorised sweep keeps the largest key
-of each lane of each segment, and of each lane over the whole row. The K-th largest of the 16 lane
-maxima is a *floor*: at least K cells reach it, so only lanes that reach it are looked into, about
-K of them. That bounds the work for sorted rows as well as for random ones. A row in which many
-lanes tie at the floor (saturated scores) takes the first columns at the floor instead.
+A long row is cut into segments of 16 lanes x 8 cells, and segments into groups of 8. One vectorised
+sweep keeps the largest key of each lane of each segment, then of each group, then of the row. The
+K-th largest of the 16 lane maxima is a *floor*: at least K cells reach it, so only lanes that reach
+it are looked into, about K of them. That bounds the work for sorted rows as well as for random
+ones. A row in which many lanes tie at the floor (saturated scores) takes the first columns at the
+floor instead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.kernels.compiling import inlined, kernel
+from oddslip.kernels.compiling import called, inlined, kernel
 
 LANES = 16
 DEPTH = 8
@@ -44,66 +45,94 @@ def _offer(key, column, best, columns, filled, k):  # type: ignore[no-untyped-de
 
 
 @inlined
-def _sweep(row, n_segments, lanes, tops, ladder, k):  # type: ignore[no-untyped-def]
-    """Fill the lane maxima and return the floor: the k-th largest of the lanes' maxima."""
-    for segment in range(n_segments):
-        start = segment * SEGMENT
-        for lane in range(LANES):
-            top = row[start + lane]
-            for step in range(1, DEPTH):
-                top = max(top, row[start + step * LANES + lane])
-            lanes[segment * LANES + lane] = top
+def _highest(cells, start, depth, out, at):  # type: ignore[no-untyped-def]
+    """The largest of each lane among ``depth`` steps of cells from ``start`` on."""
     for lane in range(LANES):
-        tops[lane] = lanes[lane]
-    for segment in range(1, n_segments):
-        for lane in range(LANES):
-            tops[lane] = max(tops[lane], lanes[segment * LANES + lane])
-    # Sorting by exchange without a branch: cheaper than one misprediction per lane.
-    for place in range(k):
-        ladder[place] = 0
-    for lane in range(LANES):
-        key = tops[lane]
-        for place in range(k):
-            higher = max(ladder[place], key)
-            key = min(ladder[place], key)
-            ladder[place] = higher
-    return ladder[k - 1]
+        top = cells[start + lane]
+        for step in range(1, depth):
+            top = max(top, cells[start + step * LANES + lane])
+        out[at + lane] = top
 
 
-@inlined
-def _collect(row, threshold, lanes, tops, hits, cells):  # type: ignore[no-untyped-def]
+@called
+def _sweep(row, lanes, groups, tops):  # type: ignore[no-untyped-def]
+    """Fill the maxima of lanes, groups and of the row. What is past the row's end stays 0."""
+    n_labels = row.shape[0]
+    n_whole = n_labels // SEGMENT
+    for segment in range(n_whole):
+        _highest(row, segment * SEGMENT, DEPTH, lanes, segment * LANES)
+    last = n_whole * LANES
+    for lane in range(LANES):
+        lanes[last + lane] = 0
+    for start in range(n_whole * SEGMENT, n_labels - LANES + 1, LANES):
+        for lane in range(LANES):
+            lanes[last + lane] = max(lanes[last + lane], row[start + lane])
+    for column in range(n_labels // LANES * LANES, n_labels):
+        lane = column % LANES
+        lanes[last + lane] = max(lanes[last + lane], row[column])
+    for group in range(groups.shape[0] // LANES):
+        _highest(lanes, group * SEGMENT, DEPTH, groups, group * LANES)
+    for lane in range(LANES):
+        tops[lane] = groups[lane]
+    for start in range(LANES, groups.shape[0], LANES):
+        for lane in range(LANES):
+            tops[lane] = max(tops[lane], groups[start + lane])
+
+
+@called
+def _find_floor(tops, k):  # type: ignore[no-untyped-def]
+    """The k-th largest of the lanes' maxima: the least that fewer than k others exceed."""
+    highest = tops[0]
+    for lane in range(1, LANES):
+        highest = max(highest, tops[lane])
+    floor = highest
+    for lane in range(LANES):
+        above = 0
+        for other in range(LANES):
+            above += tops[other] > tops[lane]
+        floor = min(floor, tops[lane] if above < k else highest)
+    return floor
+
+
+@called
+def _collect(row, threshold, lanes, flags, words, starts, hits, cells):  # type: ignore[no-untyped-def]
     """Columns of the cells that reach the threshold, appended without a branch per cell."""
     n_labels = row.shape[0]
-    n_segments = n_labels // SEGMENT
+    n_lanes = (n_labels + SEGMENT - 1) // SEGMENT * LANES
+    for lane in range(n_lanes):
+        flags[lane] = lanes[lane] >= threshold
+    n_words = 0
+    for word in range(n_lanes // 8):
+        starts[n_words] = 8 * word
+        n_words += words[word] != 0
+    n_hits = 0
+    for word in range(n_words):
+        start = starts[word]
+        for lane in range(start, start + 8):
+            hits[n_hits] = lane
+            n_hits += flags[lane]
     n_cells = 0
-    for lane in range(LANES):
-        if tops[lane] < threshold:
-            continue
-        n_hits = 0
-        for segment in range(n_segments):
-            hits[n_hits] = segment
-            n_hits += lanes[segment * LANES + lane] >= threshold
-        for hit in range(n_hits):
-            first = hits[hit] * SEGMENT + lane
-            for step in range(DEPTH):
-                cells[n_cells] = first + step * LANES
-                n_cells += row[first + step * LANES] >= threshold
-    for column in range(n_segments * SEGMENT, n_labels):
-        cells[n_cells] = column
-        n_cells += row[column] >= threshold
+    for hit in range(n_hits):
+        first = hits[hit] // LANES * SEGMENT + hits[hit] % LANES
+        for column in range(first, min(first + SEGMENT, n_labels), LANES):
+            cells[n_cells] = column
+            n_cells += row[column] >= threshold
     return n_cells
 
 
 @inlined
-def _long_row(row, k, lanes, tops, hits, cells, best, columns):  # type: ignore[no-untyped-def]
+def _long_row(  # type: ignore[no-untyped-def]
+    row, k, lanes, groups, tops, flags, words, starts, hits, cells, best, columns
+):
     """Top k of one long row; returns how many cells of the row equal the k-th."""
-    floor = _sweep(row, row.shape[0] // SEGMENT, lanes, tops, best, k)
+    _sweep(row, lanes, groups, tops)
+    floor = _find_floor(tops, k)
     reaching = 0
     for lane in range(LANES):
         reaching += tops[lane] >= floor
     # More than k lanes reach the floor: a tie there. Look above it first, then fill from the left.
     threshold = floor + 1 if reaching > k else floor
-    n_cells = _collect(row, threshold, lanes, tops, hits, cells)
+    n_cells = _collect(row, threshold, lanes, flags, words, starts, hits, cells)
     filled = 0
     for cell in range(n_cells - 1, -1, -1):  # from the right: an ascending row comes best first
         column = cells[cell]
@@ -164,15 +193,22 @@ def rank_rows(keys: Any, rows: Any, k: Any, columns: Any, best: Any, at_kth: Any
     k-th; where it exceeds those shown, the top k is decided by ties.
     """
     n_labels = keys.shape[1]
-    lanes = np.empty(max(1, n_labels // SEGMENT) * LANES, keys.dtype)
+    n_groups = n_labels // (SEGMENT * DEPTH) + 1
+    lanes = np.zeros(n_groups * SEGMENT, keys.dtype)
+    groups = np.empty(n_groups * LANES, keys.dtype)
     tops = np.empty(LANES, keys.dtype)
-    hits = np.empty(n_labels // SEGMENT + 1, np.int32)
+    flags = np.empty(lanes.size, np.uint8)
+    words = flags.view(np.uint64)
+    starts = np.empty(lanes.size // 8 + 1, np.int32)
+    hits = np.empty(lanes.size + 1, np.int32)
     cells = np.empty(n_labels + 1, np.int32)
     long = n_labels >= LONG_ROW and k <= LANES // 2
     for i in range(rows.shape[0]):
         row = keys[rows[i]]
         if long:
-            at_kth[i] = _long_row(row, k, lanes, tops, hits, cells, best[i], columns[i])
+            at_kth[i] = _long_row(
+                row, k, lanes, groups, tops, flags, words, starts, hits, cells, best[i], columns[i]
+            )
         else:
             at_kth[i] = _short_row(row, k, best[i], columns[i])
 

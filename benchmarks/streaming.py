@@ -28,10 +28,15 @@ truth = small > 0.9995
 truth[:, 0] = True
 evaluate(small, truth, k=7)
 rank(small, k=7)
-open("/proc/self/clear_refs", "w").write("5")  # forget the peak of the imports
 before = status("VmRSS")
-told = []
-for call in (lambda: rank(scores, k=7), lambda: evaluate(scores, labels, k=7, n_replicates=0)):
+told, peak = [], 0
+calls = (
+    lambda: np.load(scores, mmap_mode="r").max(),
+    lambda: rank(scores, k=7),
+    lambda: evaluate(scores, labels, k=7, n_replicates=0),
+)
+for call in calls:
+    open("/proc/self/clear_refs", "w").write("5")  # forget the peak so far
     best = [9e9, 9e9]
     for _ in range(repeats):
         started = time.process_time(), time.perf_counter()
@@ -39,7 +44,9 @@ for call in (lambda: rank(scores, k=7), lambda: evaluate(scores, labels, k=7, n_
         spent = time.process_time() - started[0], time.perf_counter() - started[1]
         best = [min(pair) for pair in zip(best, spent)]
     told.append(best)
-print(json.dumps([*told, status("VmHWM") - before]))
+    if call is not calls[0]:  # NumPy's own pass keeps the whole map
+        peak = max(peak, status("VmHWM"))
+print(json.dumps([*told, peak - before]))
 """
 
 
@@ -75,6 +82,7 @@ def read_afresh(path: Path) -> None:
 def run() -> None:
     print(f"\nfrom a memory-mapped .npy, {N_LABELS:,} labels, float32, K = 7")
     head = f"  {'cells':>15} {'':10} {'CPU s':>9} {'wall s':>9} {'CPU ns/cell':>12}"
+    head += f" {'above max()':>12}"
     print(f"{head} {'peak above imports':>19}")
     for n_rows, repeats in ((250, 50), (2_500, 20), (25_000, 6), (250_000, 3)):
         scores, labels = write(n_rows)
@@ -83,10 +91,9 @@ def run() -> None:
             [sys.executable, "-c", CHILD, str(scores), str(labels), str(repeats)],
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-        ranked, evaluated, peak = json.loads(told.stdout)
+        read, ranked, evaluated, peak = json.loads(told.stdout)
         cells = n_rows * N_LABELS
-        for name, (cpu, wall) in (("rank", ranked), ("evaluate", evaluated)):
-            print(
-                f"  {cells:15,} {name:10} {cpu:9.4f} {wall:9.4f} {cpu / cells * 1e9:12.3f} "
-                f"{peak / 1e6:16.0f} MB"
-            )
+        for name, (cpu, wall) in (("max()", read), ("rank", ranked), ("evaluate", evaluated)):
+            line = f"  {cells:15,} {name:10} {cpu:9.4f} {wall:9.4f} {cpu / cells * 1e9:12.3f}"
+            above = (cpu - read[0]) / cells * 1e9
+            print(line if name == "max()" else f"{line} {above:12.3f} {peak / 1e6:16.0f} MB")

@@ -26,7 +26,16 @@ MAY_IMPORT = {
     "learners": GROUND | {"progress"},
     "datasets": {"errors", "labels", "panels", "sources", "progress"},
     "diagnosis": GROUND | {"metrics", "shifts", "calibrators", "selection"},
-    "reports": {"metrics", "shifts", "calibrators", "selection", "diagnosis", "errors", "results"},
+    "reports": {
+        "metrics",
+        "shifts",
+        "calibrators",
+        "selection",
+        "diagnosis",
+        "errors",
+        "results",
+        "sources",
+    },
     "studies": GROUND
     | {
         "metrics",

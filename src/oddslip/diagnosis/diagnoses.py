@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
+from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -195,9 +197,47 @@ class Diagnosis:
             }
         )
 
+    def plot(
+        self, what: Literal["overview", "waterfall", "ladder", "shifts", "regime"] = "overview"
+    ) -> Any:
+        """A matplotlib figure, made without pyplot: show it in a notebook or ``savefig`` it.
+
+        Parameters
+        ----------
+        what : {"overview", "waterfall", "ladder", "shifts", "regime"}
+            "overview" holds all that this diagnosis allows. The waterfall needs the twin and the
+            weights, shifts need the weights, and the regime needs both and a loss.
+
+        Examples
+        --------
+        >>> from oddslip import diagnose
+        >>> from oddslip.datasets import synthetic_pair
+        >>> pair = synthetic_pair(300, 9)
+        >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
+        >>> found.plot("ladder").axes[0].get_xlabel()
+        'MAP@3'
+        """
+        # Reports read results and so import this file. Looked up by name when a picture is asked
+        # for, they are not imported by it: imports stay one-way, and matplotlib stays out.
+        return import_module("oddslip.reports.diagnosis_figures").draw_diagnosis(self, what)
+
     def _repr_html_(self) -> str:
+        """Verdict, five rungs and three findings, without colours of its own."""
+        ladder = self.ladder
+        first = ("raw", "unweighted", ladder.best() or "raw", "isotonic", "inversion", "ceiling",
+                 "popularity", *ladder)  # fmt: skip
+        shown = list(dict.fromkeys(name for name in first if name in ladder))[:5]
         rows = [
             [name, f"{rung['map'].value:.4f}", f"{rung.differences['map'].value:+.4f}"]
-            for name, rung in self.ladder.rungs.items()
+            for name, rung in ladder.rungs.items()
+            if name in shown
         ]
-        return html_table(["rung", f"MAP@{self.k}", "minus raw"], rows, self.verdict.sentence)
+        caption = f"{len(rows)} of {len(ladder.rungs)} rungs, {ladder.n_evaluated:,} rows evaluated"
+        table = html_table(["rung", f"MAP@{self.k}", "minus raw"], rows, caption)
+        findings = "".join(
+            f"<li><b>{found.code} {found.severity}</b>: {escape(found.sentence)} "
+            f"<i>{escape(found.advice)}</i></li>"
+            for found in self.findings[:3]
+        )
+        listed = f"<ul>{findings}</ul>" if findings else ""
+        return f"<div><p><b>{escape(self.verdict.sentence)}</b></p>{table}{listed}</div>"

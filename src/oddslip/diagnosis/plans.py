@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -146,10 +147,23 @@ class Plan:
             }
         )
 
+    def plot(self) -> Any:
+        """A matplotlib figure: ln w of every label against the step budget.
+
+        Examples
+        --------
+        >>> from oddslip import plan
+        >>> early = plan(counts=[500, 10], n_rows=1000, rounds=60, learning_rate=0.05)
+        >>> early.plot().axes[0].get_xlabel()
+        'intended shift ln w, nat'
+        """
+        # By name, as in `Diagnosis.plot`: reports import results, never the other way round.
+        return import_module("oddslip.reports.plan_figures").draw_plan(self)
+
     def _repr_html_(self) -> str:
         rows = [
             ["largest intended shift, nat", f"{np.abs(self.intended).max():.3f}"],
-            ["step budget, nat", f"{self.budget:.3f}"],
+            ["step budget, nat", f"{self.budget:.3f}" if self.capped else "no cap, no bound"],
             ["labels beyond the budget", f"{int(self.unrealizable.sum()):,}"],
             ["smallest cap that admits all", f"{self.admitting_cap:.4g}"],
             ["largest cap without saturation", f"{self.unsaturating_cap:.4g}"],

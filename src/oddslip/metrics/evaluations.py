@@ -62,6 +62,17 @@ class Comparison:
         """Built-in types only."""
         return plain({name: _estimate_dict(e) for name, e in self.differences.items()})  # type: ignore[no-any-return]
 
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per metric."""
+        return _estimate_frame(self.differences, self.k, "difference")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [f"{NAMES[name]}@{self.k}", f"{e.value:+.4f}", f"{e.low:+.4f}", f"{e.high:+.4f}"]
+            for name, e in self.differences.items()
+        ]
+        return html_table(["metric", "difference", "low", "high"], rows, "first minus second")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
@@ -151,15 +162,7 @@ class Evaluation:
 
     def to_frame(self) -> Any:
         """A pandas frame with one line per metric."""
-        estimates = list(self.metrics.values())
-        return as_frame(
-            {
-                "metric": [f"{NAMES[name]}@{self.k}" for name in self.metrics],
-                "value": [e.value for e in estimates],
-                "low": [e.low for e in estimates],
-                "high": [e.high for e in estimates],
-            }
-        )
+        return _estimate_frame(self.metrics, self.k, "value")
 
     def _repr_html_(self) -> str:
         rows = [
@@ -300,3 +303,14 @@ def _difference(
 
 def _estimate_dict(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
+def _estimate_frame(estimates: dict[str, Estimate], k: int, value: str) -> Any:
+    return as_frame(
+        {
+            "metric": [f"{NAMES[name]}@{k}" for name in estimates],
+            value: [e.value for e in estimates.values()],
+            "low": [e.low for e in estimates.values()],
+            "high": [e.high for e in estimates.values()],
+        }
+    )

@@ -1,1 +1,4 @@
-"""Results as text, figures and HTML. Computes nothing; imports results, never raw panels."""
+"""Results as text, figures and HTML. Computes nothing; imports results, never raw panels.
+
+From sources it takes the writing of whole files alone.
+"""

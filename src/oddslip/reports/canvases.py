@@ -1,0 +1,20 @@
+"""The figure that shows itself in a notebook. Only `figures.new_figure` imports this file."""
+
+from __future__ import annotations
+
+import io
+
+# At the top because a class needs its parent: so this file is imported when something is drawn.
+from matplotlib.figure import Figure
+
+SCREEN_DPI = 110
+
+
+class Canvas(Figure):
+    """A matplotlib figure that no pyplot knows, so it needs no display and no closing."""
+
+    def _repr_png_(self) -> bytes:
+        """Notebooks show figures made by pyplot; this one brings its picture along."""
+        held = io.BytesIO()
+        self.savefig(held, format="png", dpi=SCREEN_DPI)
+        return held.getvalue()

@@ -1,0 +1,158 @@
+"""When the inversion pays: the paper's figure 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from oddslip.diagnosis.thresholds import SATURATED_SHARE
+from oddslip.errors import InvalidInput
+from oddslip.reports.figures import (
+    GREY,
+    INK,
+    drawable,
+    finish,
+    legend_mark,
+    name_axes,
+    new_figure,
+    percent,
+    put_legend,
+    round_steps,
+    series_marks,
+    small_percent,
+    style_axis,
+)
+from oddslip.reports.notes import Note, place_notes
+from oddslip.reports.pictures import RegimePoint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LOWEST, HIGHEST = -0.6, 1.6  # shares beyond are drawn at the edge, with an arrow and their number
+BEYOND = 0.25  # room for the arrows
+NAMED = 12  # points; more of them are told apart by series alone
+
+
+def draw_regimes(points: Sequence[RegimePoint]) -> Figure:
+    """One marker per weighted model: what the inversion returns against the realized shift.
+
+    Filled markers have no saturated cell to speak of; open ones carry the share that is.
+
+    Parameters
+    ----------
+    points : sequence of RegimePoint
+        At least one; ratios must be positive, for the axis is logarithmic.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from oddslip.reports.pictures import RegimePoint
+    >>> figure = draw_regimes([
+    ...     RegimePoint("no cap", "Santander", 0.98, 0.05, 0.166),
+    ...     RegimePoint("c = 5", "Santander", 0.85, 0.98, 0.0),
+    ... ])
+    >>> figure.axes[0].get_xscale()
+    'log'
+    """
+    figure = new_figure(88, 130)
+    place_notes(figure, put_regimes(figure, points))
+    return finish(figure)
+
+
+def put_regimes(panel: Any, points: Sequence[RegimePoint], columns: int = 3) -> list[Note]:
+    """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
+    _check(points)
+    axis = panel.subplots()
+    axis.set_xscale("log")
+    for level in (0.0, 1.0):
+        axis.axhline(level, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    axis.axvline(1.0, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    marks = series_marks([p.series for p in points if not p.here])
+    notes = []
+    for p in sorted(points, key=lambda p: p.here):  # this model on top
+        y = min(max(p.returned, LOWEST), HIGHEST)
+        mark = {"color": INK, "marker": "*"} if p.here else marks[p.series]
+        axis.plot(p.ratio, y, linestyle="none", clip_on=False, **_shape(p, mark))
+        if y != p.returned:
+            _point_beyond(axis, p.ratio, y, up=p.returned > y, colour=mark["color"])
+        note = _note(p, named=not p.here and len(points) <= NAMED, beyond=y != p.returned)
+        if note:
+            notes.append(Note(axis, p.ratio, y, note))
+    _set_limits(axis, [p.ratio for p in points])
+    style_axis(axis, grid=None)
+    name_axes(
+        axis, "median realized over intended shift", "share of the loss\nthat the inversion returns"
+    )
+    put_legend(panel, _handles(points, marks), columns)
+    return notes
+
+
+def _check(points: Sequence[RegimePoint]) -> None:
+    if not points:
+        raise InvalidInput("at least one point must be given, got none.")
+    for p in points:
+        if not p.ratio > 0:
+            raise InvalidInput(
+                f"ratios must be positive on a logarithmic axis, got {p.ratio} of {p.name!r}. "
+                "Leave the point out."
+            )
+
+
+def _shape(p: RegimePoint, mark: dict[str, str]) -> dict[str, Any]:
+    colour = mark["color"]
+    return {
+        "marker": mark["marker"],
+        "markersize": 11 if p.here else 6,
+        "markerfacecolor": "white" if p.saturated_share > SATURATED_SHARE else colour,
+        "markeredgecolor": colour,
+        "markeredgewidth": 1.2,
+        "zorder": 5 if p.here else 3,
+    }
+
+
+def _note(p: RegimePoint, *, named: bool, beyond: bool) -> str:
+    told = drawable(p.name) if named else ""
+    if beyond:
+        told += f": {percent(p.returned)}" if told else f"to {percent(p.returned)}"
+    if p.saturated_share > SATURATED_SHARE:
+        share = small_percent(p.saturated_share)
+        told += f" ({share})" if told else share
+    return told
+
+
+def _point_beyond(axis: Axes, x: float, y: float, *, up: bool, colour: str) -> None:
+    way = 1 if up else -1
+    axis.annotate(
+        "", (x, y), xytext=(0, 13 * way), textcoords="offset points", annotation_clip=False,
+        arrowprops={"arrowstyle": "<|-", "color": colour, "linewidth": 1, "shrinkA": 0,
+                    "shrinkB": 0},
+    ).set_gid("beyond")  # fmt: skip
+
+
+def _set_limits(axis: Axes, ratios: Sequence[float]) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    low, high = min([*ratios, 0.5]) / 1.25, max([*ratios, 1.6]) * 1.25
+    axis.set_xlim(low, high)
+    axis.set_ylim(LOWEST - BEYOND, HIGHEST + BEYOND)
+    axis.xaxis.set_major_locator(FixedLocator(round_steps(low, high)))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_yticks([-0.5, 0, 0.5, 1, 1.5], [percent(y) for y in (-0.5, 0, 0.5, 1, 1.5)])
+
+
+def _handles(points: Sequence[RegimePoint], marks: dict[str, dict[str, str]]) -> list[Any]:
+    handles = [
+        legend_mark(drawable(series), markersize=6, **mark) for series, mark in marks.items()
+    ]
+    here = next((p for p in points if p.here), None)
+    if here is not None:
+        handles.append(legend_mark(drawable(here.name), marker="*", color=INK, markersize=9))
+    if any(p.saturated_share > SATURATED_SHARE for p in points):
+        open_one = {"markersize": 6, "markerfacecolor": "white", "markeredgecolor": GREY}
+        handles.append(legend_mark("open: share of cells at 1.0", marker="o", **open_one))
+    return handles

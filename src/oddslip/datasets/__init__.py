@@ -6,11 +6,14 @@ It may import panels, errors, the writing of whole files and progress bars.
 from __future__ import annotations
 
 from oddslip.datasets.arffs import Arff, read_arff
+from oddslip.datasets.basket_parquets import read_baskets
 from oddslip.datasets.downloads import fetch_mulan
 from oddslip.datasets.files import MulanFiles, find_data
+from oddslip.datasets.instacarts import read_instacart
 from oddslip.datasets.mulans import MulanData, read_mulan
 from oddslip.datasets.recommendations import Period, Recommendation
 from oddslip.datasets.synthetic import SyntheticPair, synthetic_pair
+from oddslip.datasets.tafengs import read_tafeng
 
 __all__ = [
     "Arff",
@@ -22,6 +25,9 @@ __all__ = [
     "fetch_mulan",
     "find_data",
     "read_arff",
+    "read_baskets",
+    "read_instacart",
     "read_mulan",
+    "read_tafeng",
     "synthetic_pair",
 ]

@@ -37,7 +37,7 @@ def find_data(name: str, data: str | os.PathLike[str] | None = None) -> MulanFil
     >>> find_data("emotions").train.name  # doctest: +SKIP
     'emotions-train.arff'
     """
-    roots = _search_path() if data is None else [Path(data)]
+    roots = search_path() if data is None else [Path(data)]
     half: UnreadableFile | None = None
     for root in roots:
         for parent in (root / "mulan", root):
@@ -105,7 +105,7 @@ def name_pinned(hashes: Collection[str]) -> str | None:
     return None
 
 
-def _search_path() -> list[Path]:
+def search_path() -> list[Path]:
     roots = [default_cache()]
     source = Path(__file__).resolve().parents[2]
     if source.name == "src":  # a checkout, not an installation

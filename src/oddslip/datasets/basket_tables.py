@@ -1,0 +1,161 @@
+"""From a table of lines (user, order, item) to `Baskets`, with polars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.datasets.basket_checks import (
+    check_types,
+    load_polars,
+    polars_errors,
+    refuse_nulls,
+    require_columns,
+)
+from oddslip.datasets.basket_features import MOMENTS
+from oddslip.datasets.baskets import Baskets, check_lines, name_order
+from oddslip.errors import UnreadableFile
+
+_ORDERED = ("dow", "hour")  # known of every order, while a first order has no prior one
+
+
+def gather_baskets(lines: Any, source: str, items: Any = None, items_source: str = "") -> Baskets:
+    """Sort and code lines.
+
+    Parameters
+    ----------
+    lines : polars.LazyFrame
+        Columns user, order, item, and perhaps dow, hour, days_since_prior. In any order of rows.
+    source : str
+        What the lines came from, for messages.
+    items : polars.DataFrame, optional
+        Column item, and perhaps name, aisle, department.
+    items_source : str
+        What the items came from.
+    """
+    pl = load_polars()
+    with polars_errors(source):
+        schema = lines.collect_schema()
+        require_columns(schema, ("user", "order", "item"), source)
+        moments = [each for each in MOMENTS if each in schema]
+        check_types(schema, moments, source)
+        refuse_nulls(lines, ("user", "order", "item"), source)
+    if items is None:
+        with polars_errors(source):
+            known = lines.select(pl.col("item").unique()).collect(engine="streaming").sort("item")
+    else:
+        known = _check_items(items, schema["item"], items_source)
+    with polars_errors(source):
+        coded = lines.join(
+            known.lazy().select("item", code=pl.int_range(pl.len(), dtype=pl.Int32)),
+            on="item",
+            how="left",
+        )
+        unknown = coded.filter(pl.col("code").is_null()).select("item").head(1)
+        if items is not None and (first := unknown.collect(engine="streaming")).height:
+            raise UnreadableFile(
+                f"{source} must hold items of {items_source} only, got item "
+                f"{str(first['item'][0])!r}, which is not in it."
+            )
+        table = (
+            coded.select("user", "order", "code", *moments)
+            .sort("user", "order", "code")
+            .collect(engine="streaming")
+        )
+    return _make_baskets(table, known, moments, source, items is not None)
+
+
+def _make_baskets(table: Any, known: Any, moments: list[str], source: str, listed: bool) -> Baskets:
+    n_lines = table.height
+    new_user = _find_starts(table["user"])
+    new_order = new_user | _find_starts(table["order"])
+    line_starts = np.append(np.flatnonzero(new_order), n_lines)
+    first_lines = np.flatnonzero(new_user)
+    order_starts = np.append(np.searchsorted(line_starts[:-1], first_lines), line_starts.size - 1)
+    groups = {
+        each: _code_kinds(known[each]) for each in ("aisle", "department") if each in known.columns
+    }
+    names = tuple(map(str, known["name"].to_list())) if "name" in known.columns else None
+    baskets = Baskets(
+        users=_as_ids(table["user"].gather(first_lines)),
+        items=_as_ids(known["item"]),
+        order_starts=order_starts.astype(np.int64),
+        line_starts=line_starts.astype(np.int64),
+        line_items=table["code"].to_numpy(),
+        moments={each: _take_moment(table, each, line_starts) for each in moments},
+        groups=groups,
+        item_names=names,
+        catalogued=listed,
+    )
+    check_lines(baskets, source)
+    for each in moments:
+        _check_moment(baskets, table[each], each, source)
+    return baskets
+
+
+def _find_starts(column: Any) -> NDArray[np.bool_]:
+    """Where a sorted column takes another value."""
+    new = np.ones(len(column), dtype=np.bool_)
+    new[1:] = np.diff(column.rle_id().to_numpy()) != 0
+    return new
+
+
+def _take_moment(table: Any, name: str, line_starts: NDArray[np.int64]) -> NDArray[np.float32]:
+    pl = load_polars()
+    values = table[name].gather(line_starts[:-1]).cast(pl.Float32).fill_null(float("nan"))
+    return np.asarray(values.to_numpy(), dtype=np.float32)
+
+
+def _check_moment(baskets: Baskets, column: Any, name: str, source: str) -> None:
+    """One value per order, and a known one; only a first order may lack its prior one."""
+    pl = load_polars()
+    sizes = np.diff(baskets.line_starts)
+    lines = column.cast(pl.Float32).fill_null(float("nan")).to_numpy()
+    values = baskets.moments[name]
+    expected = np.repeat(values, sizes)
+    differs = (lines != expected) & ~(np.isnan(lines) & np.isnan(expected))
+    if differs.any():
+        order = int(np.searchsorted(baskets.line_starts, differs.argmax(), side="right")) - 1
+        where = name_order(baskets, order)
+        raise UnreadableFile(f"{source} must have one {name} for all lines of {where}, got two.")
+    missing = ~np.isfinite(values)
+    if name not in _ORDERED:
+        missing[baskets.order_starts[:-1]] &= np.isinf(values[baskets.order_starts[:-1]])
+    if missing.any():
+        where = name_order(baskets, int(missing.argmax()))
+        raise UnreadableFile(f"{source} must have a number as {name} of {where}, got none.")
+
+
+def _check_items(items: Any, dtype: Any, source: str) -> Any:
+    """The list of items, sorted, in the type the lines have."""
+    pl = load_polars()
+    with polars_errors(source):
+        require_columns(items.schema, ("item",), source)
+        kept = [each for each in ("item", "name", "aisle", "department") if each in items.columns]
+        if dtype.is_integer() != items.schema["item"].is_integer():
+            raise UnreadableFile(
+                f"{source} must have items of the type the lines have, {dtype}, got "
+                f"{items.schema['item']}."
+            )
+        refuse_nulls(items.lazy(), tuple(kept), source)
+        known = items.select(kept).with_columns(pl.col("item").cast(dtype)).sort("item")
+    twice = known.filter(pl.col("item").is_duplicated())
+    if twice.height:
+        raise UnreadableFile(
+            f"{source} must list an item once, got item {str(twice['item'][0])!r} twice."
+        )
+    return known
+
+
+def _code_kinds(column: Any) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    kinds, codes = np.unique(_as_ids(column), return_inverse=True)
+    return codes.astype(np.int32), tuple(map(str, kinds.tolist()))
+
+
+def _as_ids(column: Any) -> NDArray[Any]:
+    """Ids as a plain array: numbers, or text of a fixed width."""
+    if column.dtype.is_integer():
+        return np.asarray(column.to_numpy())
+    return np.array(column.to_list(), dtype=np.str_)

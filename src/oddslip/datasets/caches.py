@@ -1,0 +1,163 @@
+"""What was made once is kept: entries of a folder, named by the hash of all they depend on.
+
+An entry is a folder of plain files with a list of their hashes. It appears whole or not at all,
+and one that was damaged since is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from oddslip.errors import UnreadableFile
+
+MANIFEST = "files.json"
+_FORMAT = 1
+
+
+def default_folder(name: str) -> Path:
+    """Where the rows of a data set are kept if no folder is given."""
+    return Path(".work") / "data" / name
+
+
+def name_entry(what: Mapping[str, Any]) -> str:
+    """A name made of the SHA-256 of all that an entry depends on.
+
+    Examples
+    --------
+    >>> name_entry({"n_labels": 5}) == name_entry({"n_labels": 6})
+    False
+    """
+    text = json.dumps({"format": _FORMAT, **what}, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def recall_entry(
+    folder: str | os.PathLike[str], what: Mapping[str, Any], fill: Callable[[Path], None]
+) -> Path:
+    """The entry of that name, filled now unless it is there and whole.
+
+    Parameters
+    ----------
+    folder : path
+        Where entries are kept. It is made if it does not exist.
+    what : dict
+        All that the entry depends on: hashes of the inputs and settings, as JSON can hold them.
+    fill : callable
+        Writes files into the folder it is given. Called only if need be.
+
+    Examples
+    --------
+    >>> recall_entry("cache", {"sha256": "..."}, fill)  # doctest: +SKIP
+    """
+    entry = Path(folder) / name_entry(what)
+    if is_whole(entry):
+        return entry
+    with whole_folder(entry) as unfinished:
+        fill(unfinished)
+        hashes = {path.name: hash_file(path) for path in sorted(unfinished.iterdir())}
+        (unfinished / MANIFEST).write_text(json.dumps(hashes, indent=1), encoding="utf-8")
+    return entry
+
+
+def is_whole(entry: Path) -> bool:
+    """Whether all files of an entry are there, byte for byte as they were written."""
+    try:
+        hashes = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))
+        return all(hash_file(entry / name) == each for name, each in hashes.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+@contextmanager
+def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary folder beside the wanted one, which takes its place once all went well."""
+    path = Path(path)
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        unfinished.mkdir(parents=True)
+    except OSError as error:
+        raise UnreadableFile(
+            f"{path.parent} can not be written ({error.strerror}). Pass another folder as cache."
+        ) from error
+    try:
+        yield unfinished
+        _flush(unfinished.iterdir())
+        _replace(unfinished, path)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_inputs(paths: Iterable[Path]) -> dict[str, str]:
+    """SHA-256 of some files, by name."""
+    return {path.name: _hash_input(path) for path in paths}
+
+
+def hash_roles(paths: Mapping[str, Path]) -> dict[str, str]:
+    """SHA-256 of some files, by what they hold: two of them may have one name."""
+    return {role: _hash_input(path) for role, path in paths.items()}
+
+
+def name_inputs(paths: Mapping[str, Path], hashes: Mapping[str, str]) -> dict[str, str]:
+    """The same hashes by file name; by what they hold where two files have one name."""
+    names = [path.name for path in paths.values()]
+    return {
+        path.name if names.count(path.name) == 1 else role: hashes[role]
+        for role, path in paths.items()
+    }
+
+
+@contextmanager
+def unchanged(paths: Iterable[Path]) -> Iterator[None]:
+    """Refuse files that are written to while they are read."""
+    before = {path: _stamp(path) for path in paths}
+    yield
+    for path, stamp in before.items():
+        if _stamp(path) != stamp:
+            raise UnreadableFile(f"{path} changed while it was read. Read it again once it rests.")
+
+
+def _hash_input(path: Path) -> str:
+    try:
+        return hash_file(path)
+    except OSError as error:
+        raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _replace(unfinished: Path, path: Path) -> None:
+    """Give a folder its name. Another's whole entry stays; what else is there gives way."""
+    try:
+        if path.is_dir() and not is_whole(path):
+            shutil.rmtree(path, ignore_errors=True)
+        unfinished.rename(path)
+    except OSError as error:
+        if not is_whole(path):
+            raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
+
+
+def _flush(paths: Iterable[Path]) -> None:
+    """Have the bytes on disk before the name says so."""
+    for path in paths:
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())

@@ -1,0 +1,184 @@
+"""Parts of a diagnosis in plain sentences, for the page."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from oddslip.reports.svg_shifts import choose_labels, finite_budget
+
+if TYPE_CHECKING:
+    from oddslip.diagnosis.decompositions import Decomposition
+    from oddslip.diagnosis.diagnoses import Diagnosis
+
+
+class Look(NamedTuple):
+    """How a verdict is shown: a word, a tone for the colour, and an icon."""
+
+    word: str
+    tone: str
+    icon: str
+
+
+LOOKS = {
+    "healthy": Look("Healthy", "good", "check"),
+    "common_weight": Look("Healthy", "good", "check"),
+    "repairable_by_inversion": Look("Hurt, repairable by inversion", "bad", "wrench"),
+    "repairable_by_calibration": Look("Repairable by calibration", "bad", "wrench"),
+    "dead_labels": Look("Repairable, if dead labels go to their prior", "bad", "wrench"),
+    "keep_margins": Look("Hurt, part of it lost in ties", "bad", "alert"),
+    "keep_raw": Look("Keep the raw scores", "plain", "pause"),
+    "drift": Look("Calibration rows differ from evaluated rows", "bad", "alert"),
+}
+
+
+def look_of(found: Diagnosis) -> Look:
+    """The look of the verdict."""
+    return LOOKS.get(found.verdict.code, Look(found.verdict.code, "plain", "pause"))
+
+
+def facts_of(found: Diagnosis) -> list[tuple[str, str]]:
+    """What was looked at: name and value."""
+    return [
+        ("rows evaluated", f"{found.n_rows:,}"),
+        ("rows calibrated on", f"{found.n_calibration_rows:,}"),
+        ("labels", f"{found.n_labels:,}"),
+        ("slots, K", f"{found.k}"),
+        ("protocol", found.protocol),
+        ("weights", found.weighting),
+    ]
+
+
+def tell_loss(found: Diagnosis) -> list[str]:
+    """The decomposition in words; empty without the twin."""
+    parts = found.decomposition
+    if parts is None:
+        return []
+    metric = f"MAP@{found.k}"
+    if parts.loss <= 0:
+        told = [f"The weighted model lost nothing against its twin ({-parts.loss:+.4f} {metric})."]
+    else:
+        told = [f"The weights cost {parts.loss:.4f} {metric} against the unweighted twin."]
+        told += _tell_causes(parts) + _tell_repairs(parts)
+    if found.overlap is not None:
+        told.append(
+            f"On average {found.overlap.mean:.2f} of {found.k} shown labels are those the twin "
+            f"shows; {found.overlap.share_changed:.1%} of the rows differ."
+        )
+    return told
+
+
+def _tell_causes(parts: Decomposition) -> list[str]:
+    odds, slippage = parts.share("odds"), parts.share("slippage")
+    if odds is None or slippage is None:
+        return []
+    told = [
+        f"The odds shift, which an ideal learner would suffer too, accounts for {odds:.0%} of it."
+        if odds >= 0
+        else "The odds shift alone would have lost nothing."
+    ]
+    told.append(
+        f"Slippage, what this learner made of it beyond that, accounts for {slippage:.0%}."
+        if slippage >= 0
+        else f"This learner lost less than the odds shift says: slippage gave {-slippage:.0%} back."
+    )
+    return told
+
+
+def _tell_repairs(parts: Decomposition) -> list[str]:
+    told = []
+    inverted, residue = parts.returned.get("inversion"), parts.share("tie_residue")
+    isotonic, estimation = parts.share("isotonic"), parts.share("estimation")
+    if inverted is not None:
+        told.append(f"Subtracting ln w returns {inverted:.0%} of the loss.")
+    if isotonic is not None and estimation is not None:
+        price = f"; {estimation:.0%} is the price of fitting it on few calibration rows"
+        told.append(f"Per-label isotonic returns {isotonic:.0%}{price if estimation > 0 else ''}.")
+    if residue is not None:
+        told.append(
+            f"{residue:.0%} is out of reach of any per-label map: ties."
+            if residue > 0
+            else "No part is out of reach of per-label maps: their ceiling is at or above the twin."
+        )
+    return told
+
+
+def tell_shifts(found: Diagnosis) -> list[str]:
+    """How far the intended shift was realized."""
+    shifts, told = found.shifts, []
+    numbers = shifts.to_dict()
+    if shifts.median_ratio is not None:
+        told.append(
+            f"The median label realized {shifts.median_ratio:.2f} of its ln w "
+            f"({shifts.n_known:,} of {numbers['n_weighted']:,} weighted labels can be read)."
+        )
+    elif shifts.intended is not None:
+        told.append("No weighted label has a shift that can be read.")
+    if shifts.median_direct_ratio is not None:
+        told.append(
+            f"Held against the twin directly, the median is {shifts.median_direct_ratio:.2f}."
+        )
+    budget = finite_budget(shifts)
+    if budget is not None:
+        beyond = numbers["n_unrealizable"] or 0
+        told.append(
+            f"The step budget is {budget:.2f} nat; ln w lies beyond it for {beyond:,} of "
+            f"{found.n_labels:,} labels."
+        )
+    elif shifts.budget is not None:
+        told.append("The leaf step has no cap, so no step budget bounds the shift.")
+    n_drawn = len(choose_labels(found.n_labels))
+    if shifts.intended is not None and n_drawn < found.n_labels:
+        told.append(f"{n_drawn:,} of {found.n_labels:,} labels are drawn, evenly chosen.")
+    return told
+
+
+def tiles_of(found: Diagnosis) -> list[tuple[str, str, str]]:
+    """Saturation and ties as big numbers: value, name, detail."""
+    stored, ties, n = found.saturation, found.ties, found.ladder.n_evaluated
+    n_cells, n_labels = int(stored.n_saturated.sum()), int((stored.n_saturated > 0).sum())
+    return [
+        (_percent(stored.share), "cells at exactly 1.0", f"{n_cells:,} cells"),
+        (f"{n_labels:,}", "labels with such cells", f"of {found.n_labels:,} labels"),
+        (
+            _percent(stored.full_rows / max(1, found.n_rows)),
+            f"rows with {found.k} or more of them",
+            f"{stored.full_rows:,} of {found.n_rows:,} rows",
+        ),
+        (
+            _percent(ties.n_rows / max(1, n)),
+            "rows decided by ties",
+            f"{ties.n_rows:,} of {n:,} rows with a true label",
+        ),
+    ]
+
+
+def tell_ties(found: Diagnosis) -> str:
+    """How far ties can move the metric."""
+    ties = found.ties
+    if not ties.n_rows:
+        return "No row is decided by ties: the order of tied labels can not move the metric."
+    return (
+        f"Depending on how a sort breaks them, ties put the raw MAP@{found.k} anywhere from "
+        f"{ties.map_worst:.4f} to {ties.map_best:.4f}. Here the lower label index goes first: "
+        f"{found.ladder.value('raw'):.4f}."
+    )
+
+
+def tell_dead(found: Diagnosis) -> str:
+    """What dead labels would do under the identity policy; empty where there are none."""
+    taken = found.takeover
+    if taken is None or not taken.n_dead:
+        return ""
+    labels = "1 label is" if taken.n_dead == 1 else f"{taken.n_dead:,} labels are"
+    return (
+        f"{labels} dead: no calibration row in which they are true. If they kept their raw scores, "
+        f"they would take slots in {taken.n_rows:,} of {found.n_rows:,} rows."
+    )
+
+
+def _percent(share: float) -> str:
+    if 0 < share < 0.0005:
+        return "< 0.1%"
+    digits = 0 if share == 0 or math.isclose(share, 1) else 1
+    return f"{share:.{digits}%}"

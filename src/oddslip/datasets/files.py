@@ -106,6 +106,7 @@ def name_pinned(hashes: Collection[str]) -> str | None:
 
 
 def search_path() -> list[Path]:
+    """Folders in which data is looked for, the first wins."""
     roots = [default_cache()]
     source = Path(__file__).resolve().parents[2]
     if source.name == "src":  # a checkout, not an installation

@@ -1,0 +1,14 @@
+"""Spain's provinces by their official number, 1 to 52, as Santander's file spells them."""
+
+from __future__ import annotations
+
+PROVINCES = (
+    "ALAVA", "ALBACETE", "ALICANTE", "ALMERIA", "AVILA", "BADAJOZ", "BALEARS, ILLES", "BARCELONA",
+    "BURGOS", "CACERES", "CADIZ", "CASTELLON", "CIUDAD REAL", "CORDOBA", "CORUÑA, A", "CUENCA",
+    "GIRONA", "GRANADA", "GUADALAJARA", "GIPUZKOA", "HUELVA", "HUESCA", "JAEN", "LEON", "LERIDA",
+    "RIOJA, LA", "LUGO", "MADRID", "MALAGA", "MURCIA", "NAVARRA", "OURENSE", "ASTURIAS",
+    "PALENCIA", "PALMAS, LAS", "PONTEVEDRA", "SALAMANCA", "SANTA CRUZ DE TENERIFE", "CANTABRIA",
+    "SEGOVIA", "SEVILLA", "SORIA", "TARRAGONA", "TERUEL", "TOLEDO", "VALENCIA", "VALLADOLID",
+    "BIZKAIA", "ZAMORA", "ZARAGOZA", "CEUTA", "MELILLA",
+)  # fmt: skip
+MADRID = PROVINCES.index("MADRID")

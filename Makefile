@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: demo test check bench clean
 
-demo: .venv/.installed        ## the main job on embedded data
+demo: .venv/.installed        ## train, plan, diagnose, repair and report, on embedded data
 	@$(BIN)/oddslip demo
 
 test: .venv/.developing       ## all tests
@@ -19,12 +19,12 @@ bench: .venv/.developing      ## speed against peers, in one run
 	@$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
+	rm -rf .venv demo-report build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
 
 .venv/.installed: pyproject.toml
 	@echo "Setting up .venv (a minute or two, once) ..."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[lightgbm]"
 	@touch $@
 
 .venv/.developing: .venv/.installed

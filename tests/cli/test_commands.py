@@ -195,13 +195,6 @@ def test_every_command_has_help_with_an_example(command, capsys):
     assert f"oddslip {command}" in told.split("Options")[0]
 
 
-def test_the_demo_fits_one_screen(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-    told = run(capsys, "demo")
-    assert "MAP@7" in told
-    assert len(told.splitlines()) <= 24
-
-
 def test_completion_can_be_shown(monkeypatch):
     told = subprocess.run(
         [sys.executable, "-m", "oddslip", "--show-completion", "bash"],

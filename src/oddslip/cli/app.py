@@ -11,14 +11,16 @@ import typer
 from oddslip.cli.demos import demo
 from oddslip.cli.diagnoses import diagnose, plan
 from oddslip.cli.evaluations import evaluate, rank
+from oddslip.cli.generations import generate
 from oddslip.cli.repairs import apply, fit
 from oddslip.cli.reproductions import reproduce
 from oddslip.cli.trainings import score, train
 from oddslip.errors import OddslipError
 
+INTERRUPTED = 130
 HELP = """Has a per-label class weight broken your top-K ranker? Find out, and repair it.
 
-Exit codes: 0 done, 2 bad input or usage (one line on stderr), 130 interrupted, 143 killed.
+Exit codes: 0 done, 1 a fault of ours, 2 bad input or usage (one line), 130 Ctrl-C, 143 killed.
 """
 
 app = typer.Typer(
@@ -28,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, plan, evaluate, diagnose, fit, apply, rank, train, score):
+for command in (demo, plan, evaluate, diagnose, fit, apply, rank, train, score, generate):
     app.command()(command)
 
 app.add_typer(reproduce, name="reproduce")
@@ -54,23 +56,33 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _run(arguments: list[str] | None) -> int:
     command = typer.main.get_command(app)
+    typed = sys.argv[1:] if arguments is None else arguments
     try:
-        code = command.main(args=arguments, prog_name="oddslip", standalone_mode=False)
+        # Commands that write down where a result comes from find what was typed in their context.
+        code = command.main(args=typed, obj=list(typed), prog_name="oddslip", standalone_mode=False)
     except OddslipError as error:
         return _refuse(str(error))
     except KeyboardInterrupt:
-        sys.stderr.write("oddslip: interrupted\n")
-        return 130
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _interrupted()
+    except SystemExit as error:
+        # The reader of our output went away, as `head` does. The parser calls that a failure.
+        if isinstance(error.__context__, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        raise
     except Exception as error:
         if hasattr(error, "format_message"):  # a usage error of the parser
             return _refuse(error.format_message())
-        if type(error).__name__ in ("Abort", "Exit"):
-            return int(getattr(error, "exit_code", 130))
+        if type(error).__name__ == "Abort":
+            return _interrupted()
         raise
-    return int(code or 0)
+    # The parser turns Ctrl-C into this code, and says nothing.
+    return _interrupted() if code == INTERRUPTED else int(code or 0)
+
+
+def _interrupted() -> int:
+    sys.stderr.write("oddslip: interrupted\n")
+    return INTERRUPTED
 
 
 def _refuse(message: str) -> int:

@@ -8,16 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from oddslip.cli.options import (
+    Figure,
     Json,
+    JsonFile,
     K,
     KindOption,
     Labels,
     Names,
     Scores,
+    check_outputs,
     console,
     print_json,
     read_names,
     read_numbers,
+    write_figure,
+    write_json,
 )
 
 Verbose = Annotated[
@@ -29,6 +34,7 @@ Unweighted = Annotated[
 
 
 def diagnose(
+    context: typer.Context,
     scores: Scores,
     labels: Labels = None,
     *,
@@ -58,7 +64,12 @@ def diagnose(
     seed: Annotated[int, typer.Option(help="Seed of the split and the bootstrap.")] = 42,
     label_names: Names = None,
     verbose: Verbose = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write a report: one HTML file, no network needed.")
+    ] = None,
+    figure: Figure = None,
     json: Json = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Have class weights broken this ranker? How, by how much, and what repairs it?
 
@@ -72,9 +83,12 @@ def diagnose(
       oddslip diagnose scores.npy labels.npz -k 7 --weights w.npy --unweighted scores0.npy
 
       oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal.npz
+
+      oddslip diagnose scores.npy labels.npz --html report.html --json-file report.json
     """
     from oddslip.diagnosis import diagnose as find
 
+    check_outputs(html, json_file, figure=figure)
     held_out: tuple[Any, Any] | None = None
     if calibration is not None:
         held_out = (calibration, calibration_labels)
@@ -98,6 +112,22 @@ def diagnose(
         n_replicates=bootstrap,
         label_names=read_names(label_names),
     )
+    if html is not None:
+        from oddslip.cli.provenances import describe_run
+        from oddslip.reports.pages import write_page
+
+        inputs = {
+            "scores": scores,
+            "labels": labels,
+            "weights": weights,
+            "unweighted": unweighted,
+            "calibration": calibration,
+            "calibration labels": calibration_labels,
+            "prior": prior,
+            "label names": label_names,
+        }
+        write_page(found, html, provenance=describe_run(context.obj, inputs, seed=seed))
+    _write(found, figure, json_file)
     if json:
         return print_json(found.to_dict())
     from oddslip.reports.diagnoses import show_diagnosis
@@ -105,6 +135,7 @@ def diagnose(
     out = console()
     for piece in show_diagnosis(found, verbose=verbose):
         out.print(piece)
+    _say_written(out, html, figure, json_file)
     return None
 
 
@@ -125,7 +156,9 @@ def plan(
     rows_in_leaf: Annotated[int, typer.Option(help="Fewest rows of a leaf.")] = 20,
     label_names: Names = None,
     verbose: Verbose = False,
+    figure: Figure = None,
     json: Json = False,
+    json_file: JsonFile = None,
 ) -> None:
     """Before training: what will this weight do, and which cap would hold it?
 
@@ -136,9 +169,12 @@ def plan(
       oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --max-delta-step 0.7
 
       oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --unweighted scores0.npy -k 7
+
+      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
     """
     from oddslip.diagnosis import plan as find
 
+    check_outputs(json_file, figure=figure)
     found = find(
         labels,
         rounds=rounds,
@@ -151,6 +187,7 @@ def plan(
         rows_in_leaf=rows_in_leaf,
         label_names=read_names(label_names),
     )
+    _write(found, figure, json_file)
     if json:
         return print_json(found.to_dict())
     from oddslip.reports.diagnoses import show_plan
@@ -158,7 +195,23 @@ def plan(
     out = console()
     for piece in show_plan(found, verbose=verbose):
         out.print(piece)
+    _say_written(out, figure, json_file)
     return None
+
+
+def _write(found: Any, figure: Path | None, json_file: Path | None) -> None:
+    if figure is not None:
+        write_figure(figure, found.plot())
+    if json_file is not None:
+        write_json(json_file, found.to_dict())
+
+
+def _say_written(out: Any, *paths: Path | None) -> None:
+    from oddslip.reports.texts import printable
+
+    written = [printable(path) for path in paths if path is not None]
+    if written:
+        out.print(f"\nWritten: {', '.join(written)}.", soft_wrap=True)
 
 
 def _read_weights(told: str) -> Any:

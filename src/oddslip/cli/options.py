@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+FIGURES = (".png", ".svg", ".pdf")
+
 Scores = Annotated[
     Path, typer.Argument(help="Scores: .npy, .npz or .parquet, shape (rows, labels).")
 ]
@@ -25,6 +27,10 @@ Names = Annotated[
     Path | None, typer.Option("--label-names", help="Text file with one label name per line.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json-file", help="Also write the JSON to this file.")
+]
+Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw it (.png, .svg or .pdf).")]
 Threads = Annotated[
     int | None, typer.Option("--threads", help="Threads; all cores unless given.", min=1)
 ]
@@ -44,9 +50,40 @@ def read_names(path: Path | None) -> list[str] | None:
 
 def print_json(value: Any) -> None:
     """One JSON document on stdout."""
+    print(_as_json(value))
+
+
+def write_json(path: Path, value: Any) -> None:
+    """The same document in a file, whole or not at all."""
+    from oddslip.sources.sinks import whole_file
+
+    with whole_file(path) as unfinished:
+        unfinished.write_text(_as_json(value) + "\n", encoding="utf-8")
+
+
+def write_figure(path: Path, figure: Any) -> None:
+    """A matplotlib figure in a file, whole or not at all."""
+    from oddslip.sources.sinks import whole_file
+
+    with whole_file(path) as unfinished:
+        figure.savefig(unfinished)
+
+
+def check_outputs(*paths: Path | None, figure: Path | None = None) -> None:
+    """Refuse a place where nothing can be written before the work is done, not after."""
+    from oddslip.errors import InvalidInput
+
+    for path in (*paths, figure):
+        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+            raise InvalidInput(f"{path} must be a file in an existing folder.")
+    if figure is not None and figure.suffix.lower() not in FIGURES:
+        raise InvalidInput(f"{figure} must end in {', '.join(FIGURES)} to be drawn.")
+
+
+def _as_json(value: Any) -> str:
     import json
 
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def console() -> Any:

@@ -92,7 +92,8 @@ class Rule:
         if self.guard is None:
             why = f"{names[best]} has the best out-of-fold {criterion}, {level[best]:.4f}"
             return Choice(best, f"{why} (raw: {level[raw]:.4f}).")
-        asked = f"{self.guard:g} standard errors are asked for"
+        many = "error is" if self.guard == 1 else "errors are"
+        asked = f"{self.guard:g} standard {many} asked for"
         sure = gains > self.guard * errors
         sure[raw] = False
         if sure.any():

@@ -1,0 +1,143 @@
+"""The demo trains, plans, diagnoses, repairs and reports, and what it says is what it found."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oddslip
+from oddslip.cli import demos
+from oddslip.cli.app import _run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("demo") / "demo-report"
+
+
+@pytest.fixture(scope="module")
+def story(folder):
+    return demos._tell(folder, ["demo"])
+
+
+@pytest.fixture(scope="module")
+def screen(story, folder):
+    import io
+
+    from rich.console import Console
+
+    told = io.StringIO()
+    out = Console(file=told, highlight=False, markup=False, width=100)
+    for piece in demos._show(story, folder):
+        out.print(piece)
+    return told.getvalue()
+
+
+def test_the_weighted_ranking_collapses_while_its_labels_stay_in_order(story):
+    weighted, twin = story.fresh["weighted"], story.fresh["unweighted"]
+    assert weighted["map"].value < 0.6 * twin["map"].value
+    assert weighted.mean_auc > twin.mean_auc - 0.05
+    assert twin.mean_auc > 0.75
+
+
+def test_the_repair_returns_most_of_the_loss_on_fresh_rows(story):
+    raw, twin = (story.fresh[arm]["map"].value for arm in ("weighted", "unweighted"))
+    repaired = story.fresh["weighted, repaired"]["map"].value
+    assert repaired - raw > 0.9 * (twin - raw)
+    assert story.repair.chosen_ != "raw"
+
+
+def test_the_diagnosis_follows_the_deployment_protocol(story):
+    assert story.found.protocol == "deployment"
+    assert story.found.verdict.code == "repairable_by_calibration"
+    assert story.found.finding("OS201") is not None
+
+
+def test_the_screen_begins_with_the_verdict_and_fits_one_screen(story, screen):
+    flat = " ".join(screen.split())
+    assert flat.startswith(story.found.verdict.sentence)
+    assert len(screen.splitlines()) <= 45
+    assert max(map(len, screen.splitlines())) <= 100
+
+
+def test_every_number_of_the_screen_is_one_that_was_found(story, screen):
+    flat = " ".join(screen.split())
+    for evaluation in story.fresh.values():
+        assert f"{evaluation['map'].value:.4f}" in flat
+        assert f"{evaluation.mean_auc:.3f}" in flat
+    raw, twin = (story.fresh[arm]["map"].value for arm in ("weighted", "unweighted"))
+    returned = (story.fresh["weighted, repaired"]["map"].value - raw) / (twin - raw)
+    assert f"the weight costs {(twin - raw) / twin:.0%} of MAP@7" in flat
+    assert f"the repair returns {returned:.0%} of the loss" in flat
+    assert story.plan.recommendation in flat
+    assert story.repair.why_ in flat
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_demo(story):
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    told = re.findall(
+        r"^\| ((?:un)?weighted.*?) \| (0\.\d{4}) \| (0\.\d{3}) \|$", readme, re.MULTILINE
+    )
+    assert [name for name, _, _ in told] == list(story.fresh)
+    for name, map_at_k, auc in told:  # other versions of LightGBM may grow other trees
+        assert story.fresh[name]["map"].value == pytest.approx(float(map_at_k), abs=0.01)
+        assert story.fresh[name].mean_auc == pytest.approx(float(auc), abs=0.01)
+
+
+def test_the_files_it_leaves_give_the_same_diagnosis_by_hand(story, folder, capsys):
+    said = [
+        "diagnose", str(folder / "weighted.npy"), str(folder / "labels.npz"), "-k", "7",
+        "--weights", str(folder / "weights.npy"), "--prior", str(folder / "prior.npy"),
+        "--unweighted", str(folder / "unweighted.npy"),
+        "--calibration", str(folder / "calibration.npy"),
+        "--calibration-labels", str(folder / "calibration-labels.npz"),
+        "--label-names", str(folder / "names.txt"),
+        "--rounds", "60", "--learning-rate", "0.1", "--max-delta-step", "0", "--json",
+    ]  # fmt: skip
+    assert _run(said) == 0
+    import json
+
+    assert json.loads(capsys.readouterr().out) == story.found.to_dict()
+
+
+def test_the_saved_repair_ranks_as_the_fitted_one(story, folder):
+    scores = np.load(folder / "weighted.npy")
+    again = oddslip.load_repair(folder / "repair.oddslip").rank(scores, k=7)
+    np.testing.assert_array_equal(again, story.repair.rank(scores))
+
+
+def test_the_report_names_its_command_and_the_hashes_of_its_inputs(story, folder):
+    import hashlib
+
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "oddslip demo" in page
+    for name in demos.FILES.values():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() in page
+
+
+def test_nothing_but_the_files_it_names_is_left(story, folder):
+    wanted = {*demos.FILES.values(), "report.html", "repair.oddslip"}
+    assert {path.name for path in folder.iterdir()} == wanted
+
+
+def test_without_lightgbm_it_says_which_extra_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    monkeypatch.delitem(sys.modules, "oddslip.learners.lightgbms", raising=False)
+    assert _run(["demo"]) == 2
+    told = capsys.readouterr().err
+    assert re.fullmatch(r"oddslip: .*oddslip\[lightgbm\].*\n", told)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("output", ["taken", "no/folder"])
+def test_a_place_where_it_can_not_write_is_refused_before_training(
+    tmp_path, monkeypatch, capsys, output
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("")
+    monkeypatch.setattr(demos, "_tell", None)
+    assert _run(["demo", "-o", output]) == 2
+    assert "folder" in capsys.readouterr().err

@@ -2,7 +2,8 @@
 
 The loss is scikit-learn's: the sum over rows of weight times log-loss, plus the squared
 coefficients over 2C; the intercept is free. All labels of a group share each product with X, and
-every label is solved until its gradient is zero to rounding. An early stop would leave two arms
+every label is solved until its gradient is zero to rounding: outright where features are few, by
+conjugate gradients otherwise. An early stop would leave two arms
 apart by more than their weights: scikit-learn's default tolerance leaves margins of weighted
 labels off by whole units.
 """
@@ -24,6 +25,8 @@ Array = NDArray[np.float64]
 _BYTES_PER_CELL = 96  # a dozen float64 arrays of shape (rows, labels) at the worst moment
 _ROUNDING = 1e-14
 _CG_STEPS = 500
+_ROWS = 2048  # of X scaled at a time
+_FEW_FEATURES = 1000  # up to which Newton's equations of a dense X are solved outright
 
 # The paper (section 4) says "l2-regularized logistic regression with sample weights" and no more.
 # Chosen: C = 1, scikit-learn's default; its protocol standardises the features beforehand.
@@ -140,6 +143,8 @@ def _solve(
     size = np.sqrt(max(1.0, design.squares.max(initial=0)) * (shares**2).sum(axis=0))
     tol = np.maximum(float(parameters["tol"]), _ROUNDING * size)
     live, margins = np.arange(W.shape[1]), design.forward(W)
+    few = not sparse.issparse(design.X) and design.X.shape[1] <= _FEW_FEATURES
+    take_step = _newton_step if few else _conjugate_step
     for _ in range(int(parameters["max_iter"])):
         chances = expit(margins)
         gradient = design.backward(shares * (chances - truth)) + penalties * W[:, live]
@@ -150,7 +155,7 @@ def _solve(
         if live.size == 0:
             return W
         curvature = shares * chances * (1 - chances)
-        step = _newton_step(design, curvature, gradient, penalties, float(truth.shape[0]))
+        step = take_step(design, curvature, gradient, penalties)
         W[:, live], margins = _descend(
             W[:, live], margins, step, design.forward(step), gradient, truth, shares, penalties
         )
@@ -165,10 +170,48 @@ def _solve(
     return W
 
 
-def _newton_step(
-    design: Design, curvature: Array, gradient: Array, penalties: Array, n_rows: float
-) -> Array:
+def _newton_step(design: Design, curvature: Array, gradient: Array, penalties: Array) -> Array:
+    """The Newton step of each label by Cholesky: rare labels with large weights need it exact."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    step = np.empty_like(gradient)
+    for label in range(gradient.shape[1]):
+        matrix = _hessian(design, curvature[:, label]) + np.diag(penalties[:, 0])
+        # A nudge of rounding size where a label's curvature is all but zero.
+        diagonal = np.einsum("ii->i", matrix)
+        diagonal += 1e-13 * diagonal.max() + np.finfo(float).tiny
+        try:
+            step[:, label] = cho_solve(cho_factor(matrix, lower=True), -gradient[:, label])
+        except LinAlgError:
+            one = slice(label, label + 1)
+            step[:, one] = _conjugate_step(design, curvature[:, one], gradient[:, one], penalties)
+    return step
+
+
+def _hessian(design: Design, curvature: Array) -> Array:
+    """Lower triangle of the second derivatives of one label's loss, the intercept last."""
+    from scipy.linalg.blas import dsyrk
+
+    n_features = design.X.shape[1]
+    products = np.zeros((n_features, n_features), order="F")
+    for start in range(0, len(curvature), _ROWS):
+        rows = slice(start, start + _ROWS)
+        scaled = design.X[rows] * np.sqrt(curvature[rows])[:, None]
+        products = dsyrk(1.0, scaled.T, beta=1.0, c=products, lower=True, overwrite_c=True)
+    sums, total, means = design.X.T @ curvature, curvature.sum(), design.means
+    mixed = np.outer(means, sums)
+    scales = design.scales[:, 0]
+    matrix = np.zeros((n_features + 1, n_features + 1))
+    matrix[:-1, :-1] = products - mixed - mixed.T + total * np.outer(means, means)
+    matrix[:-1, :-1] /= np.outer(scales, scales)
+    matrix[-1, :-1] = (sums - total * means) / scales
+    matrix[-1, -1] = total
+    return matrix
+
+
+def _conjugate_step(design: Design, curvature: Array, gradient: Array, penalties: Array) -> Array:
     """Conjugate gradients towards the Newton step, for all labels side by side."""
+    n_rows = float(len(curvature))
     # The true diagonal would cost another pass over X; the columns' squares say nearly as much.
     squares = np.append(design.squares, n_rows)[:, None]
     diagonal = squares * curvature.mean(axis=0) + penalties + np.finfo(float).tiny

@@ -1,11 +1,18 @@
-"""Regularities and the page are computed from cells, not asserted."""
+"""Regularities, doses and the pages are computed from cells, not asserted."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from oddslip.reports.dose_figures import draw_doses
-from oddslip.studies.mulan_pages import dose_rows, write_page
+from oddslip.reports.magnitude_figures import draw_magnitudes
+from oddslip.studies.mulan_arms import LEARNERS, WEIGHTS
+from oddslip.studies.mulan_doses import falls_with_the_dose, magnitude_lines
+from oddslip.studies.mulan_grids import write_grid
+from oddslip.studies.mulan_pages import dose_rows, publish, write_page
 from oddslip.studies.mulan_paper import COLUMNS, TABLE_2
-from oddslip.studies.mulan_regularities import find_regularities
+from oddslip.studies.mulan_regularities import Finding, find_regularities
+from oddslip.studies.mulan_selections import compare_rules_told, find_selections
 from oddslip.studies.mulan_tables import compare_table_2
 
 
@@ -24,7 +31,8 @@ def printed_cells():
 
 
 def told(cells):
-    return {finding.what: finding for finding in find_regularities(cells)}
+    findings = [*find_regularities(cells), *find_selections(cells)]
+    return {finding.what: finding for finding in findings}
 
 
 def test_the_papers_own_numbers_agree_with_themselves():
@@ -46,13 +54,35 @@ def test_a_changed_digit_is_seen():
 def test_regularities_of_the_printed_table():
     found = told(printed_cells())
     collapsed = found["(i) cells at w = r that keep less than 0.5 of their unweighted MAP"]
-    assert (collapsed.ours, collapsed.of) == ("2", "11 of 55 cells")
-    modest = found["(ii) change at w = r where max r < 100, default LightGBM"]
-    assert modest.ours == modest.paper == "-0.041 to -0.001"
-    close = found[
-        "(iii) data sets whose what-if is within 0.03 of the trained model, default LightGBM"
-    ]
-    assert close.ours == close.paper == "8"
+    assert (collapsed.ours, collapsed.difference, collapsed.of) == ("2", "-6", "11 of 55 cells")
+    for what in (
+        "(ii) worst change at w = r where max r < 100, default LightGBM",
+        "(ii) best change at w = r where max r < 100, default LightGBM",
+        "(iii) data sets whose what-if is within 0.03 of the trained model, default LightGBM",
+        "sets where isotonic loses more than 0.005, default LightGBM at w = 1",
+    ):
+        assert found[what].difference == "0", what
+
+
+@pytest.mark.parametrize(
+    ("value", "form", "paper", "ours", "difference"),
+    [
+        (0.6808, ".3f", "0.680", "0.681", "+0.001"),
+        (0.68049, ".3f", "0.680", "0.680", "0"),
+        (-0.1337, "+.3f", "-0.134", "-0.134", "0"),
+        (23.6, "d", "24", "24", "0"),
+        (5, "d", "8", "5", "-3"),
+        (5, "d", "", "5", ""),
+    ],
+)
+def test_a_difference_is_ours_less_the_printed_number(value, form, paper, ours, difference):
+    finding = Finding("what", value, form, paper, "1 cell")
+    assert (finding.ours, finding.difference) == (ours, difference)
+
+
+def choice(difference, high, chosen="raw"):
+    own = {"difference": difference, "low": difference - 0.1, "high": high, "chosen": chosen}
+    return dict.fromkeys(("tau 0", "paper", "auto"), own)
 
 
 def test_choices_are_counted_apart_for_the_other_sets():
@@ -61,16 +91,34 @@ def test_choices_are_counted_apart_for_the_other_sets():
         "flags-mlp-1-choices": choice(0.02, 0.05),
         "flags-mlp-r-choices": choice(-0.02, 0.01),
     }
+    lines = {line[:2]: line[2:] for line in compare_rules_told(cells)}
+    assert lines["all eleven", "paper"][:3] == ("2", "1", "-0.050 (birds-mlp-1)")
+    assert lines["the other six", "auto"][:2] == ("1", "0")
+    assert lines["the other six", "auto"][-1] == "2 of 60"
+
+
+def test_choices_of_the_grid_are_counted():
+    cells = {
+        "birds-mlp-1-choices": choice(0.0, 0.0, "isotonic-10"),
+        "flags-mlp-1-choices": choice(0.0, 0.0, "isotonic-2"),
+        "flags-mlp-r-choices": choice(0.0, 0.0, "pooled"),
+        "flags-lightgbm-1-choices": choice(-0.1, -0.05, "raw"),
+    }
     found = told(cells)
-    everywhere = found["selection, all data sets, rule paper: cells more than 0.01 below raw"]
-    assert everywhere.ours.startswith("2 below (1 with an interval below 0), worst -0.050 (birds")
-    apart = found["selection, the other six, rule auto: cells more than 0.01 below raw"]
-    assert apart.ours.startswith("1 below (0 with")
-    assert apart.of == "2 of 60 cells"
+    assert found["per-label maps among the choices of the paper's rule"].value == 2
+    assert found["of these with the largest tau, 10"].value == 1
+    assert found["the paper's rule keeps raw on, of birds, medical, flags"].value == 1
+    surely = "is below raw with an interval below 0, default LightGBM at w = 1"
+    assert found[f"sets where the paper's rule {surely}"].ours == "1 (flags)"
 
 
-def choice(difference, high):
-    return {rule: {"difference": difference, "high": high} for rule in ("tau 0", "paper", "auto")}
+def test_a_pooled_map_below_raw_is_counted_at_two_weights_only():
+    cells = {
+        f"flags-mlp-{weight}": {"map": {"raw": 0.5, "pooled": 0.4, "isotonic": 0.5}}
+        for weight in ("1", "sqrt")
+    }
+    found = told(cells)["cells where the pooled map is more than 0.01 below raw"]
+    assert (found.value, found.of) == (1, "1 of 110 cells")
 
 
 def test_the_figure_has_a_panel_per_learner_and_a_row_per_data_set():
@@ -89,6 +137,8 @@ def test_the_figure_has_a_panel_per_learner_and_a_row_per_data_set():
 
 def test_no_cells_give_an_empty_page_and_no_error():
     assert "0 of 0 entries" in write_page({}, "paper")
+    assert "Finished: 0 of 220 cells" in write_page({}, "paper")
+    assert draw_magnitudes([], ["1", "r"]).axes
 
 
 @pytest.mark.parametrize("name", ["weighted", "repaired"])
@@ -96,3 +146,89 @@ def test_figure_rows_come_from_the_right_rungs(name):
     row = next(row for row in dose_rows(printed_cells()) if row.data == "delicious")
     wanted = {"weighted": "w=r raw", "repaired": "w=r isotonic"}[name]
     assert getattr(row, name) == float(TABLE_2["delicious"][wanted])
+
+
+def dosed_cells(raws):
+    """One data set under one learner, with these raw MAPs at the four weights."""
+    cells = {"yeast": {"n_labels": 14, "popularity": 0.6}}
+    for weight, raw in zip(WEIGHTS, raws, strict=True):
+        if raw is not None:
+            cells[f"yeast-mlp-{weight}"] = {"map": {"raw": raw, "isotonic": 0.5, "what-if": raw}}
+    return cells
+
+
+def test_the_page_says_which_cells_are_not_finished():
+    text = write_page(dosed_cells([0.6, None, 0.4, None]), "paper")
+    assert "Finished: 2 of 220 cells" in text
+    assert "mlp at √r, 10r" in text
+    assert "| yeast | 0.600 - 0.400 - |" in text
+
+
+def test_a_dose_that_never_raises_the_map_is_bold():
+    assert "| yeast | **0.600 0.500 0.500 0.100** |" in write_page(
+        dosed_cells([0.6, 0.5, 0.5, 0.1]), "paper"
+    )
+    assert "| yeast | 0.600 0.500 0.501 0.100 |" in write_page(
+        dosed_cells([0.6, 0.5, 0.501, 0.1]), "paper"
+    )
+
+
+def test_collapses_are_counted_at_each_weight():
+    text = write_page(dosed_cells([0.6, 0.31, 0.29, 0.0]), "paper")
+    assert "| raw | 0 of 1 | 0 of 1 | 1 of 1 | 1 of 1 |" in text
+    assert "| repaired | 0 of 1 | 0 of 1 | 0 of 1 | 0 of 1 |" in text
+    assert "| yeast | **0.48 → 0.83** |" in text
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=4))
+def test_a_course_falls_if_and_only_if_it_is_sorted(values):
+    assert falls_with_the_dose(values) == (values == sorted(values, reverse=True))
+    assert not falls_with_the_dose([*values[:3], None])
+
+
+def test_the_magnitude_figure_shows_shares_of_the_unweighted_map():
+    cells = dosed_cells([0.6, 0.3, 0.15, None])
+    figure = draw_magnitudes(magnitude_lines(cells), ["1", "sqrt", "r", "10r"])
+    raw, repaired = figure.axes
+    drawn = raw.lines[0]
+    assert list(drawn.get_xdata()) == [0, 1, 2]
+    assert list(drawn.get_ydata()) == pytest.approx([1, 0.5, 0.25])
+    assert list(repaired.lines[0].get_ydata()) == pytest.approx([0.5 / 0.6] * 3)
+    assert figure.legends[0].get_texts()[0].get_text() == "yeast"
+
+
+def test_the_grid_has_a_row_per_cell_in_both_tables():
+    cells = printed_cells()
+    lines = write_grid(cells, "paper").splitlines()
+    rows = [line for line in lines if line.split(" | ")[1:2] == ["lightgbm"]]
+    assert len(rows) == 2 * 22
+    weighted = next(row for row in rows if row.startswith("| corel5k | lightgbm | r |"))
+    assert "| 0.000 | 0.001 | 0.164 |" in weighted  # raw, inversion, what-if
+
+
+def test_the_careful_protocol_is_told_beside_the_papers():
+    cells, careful = printed_cells(), printed_cells()
+    cells["birds"]["n_labels"], careful["birds"]["n_labels"] = 15, 19
+    careful["birds-lightgbm-r"]["map"]["raw"] = 0.55
+    assert "careful protocol" not in write_page(cells, "paper")
+    text = write_page(cells, "paper", careful)
+    assert "| birds | 15 → 19 | 0.593 → 0.593 | 0.601 → 0.550 |" in text
+    assert "-0.051 (birds, w=r raw)" in text
+    assert "changes its sign on birds." in text
+
+
+def test_publishing_writes_both_pages_and_both_figures(tmp_path):
+    publish(printed_cells(), "paper", page=tmp_path / "m.md", figure=tmp_path / "m.svg")
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["m-cells.md", "m-doses.svg", "m.md", "m.svg"]
+    assert all(path.stat().st_size for path in tmp_path.iterdir())
+
+
+def test_every_learner_has_a_column():
+    cells = printed_cells()
+    for learner in LEARNERS:
+        for weight in ("1", "r"):
+            cells[f"yeast-{learner}-{weight}"] = cells[f"yeast-lightgbm-{weight}"]
+    header = "| data set | " + " | ".join(LEARNERS) + " |"
+    assert header in write_page(cells, "paper").splitlines()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from oddslip.cli import pair_reproductions
 from oddslip.cli.options import Json, console, print_json
 
 reproduce = typer.Typer(
@@ -14,6 +15,12 @@ reproduce = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+for study in (
+    pair_reproductions.tafeng,
+    pair_reproductions.instacart,
+    pair_reproductions.santander,
+):
+    reproduce.command()(study)
 
 
 @reproduce.command()
@@ -44,6 +51,9 @@ def mulan(
     figure: Annotated[
         Path | None, typer.Option(help="Draw the dose-response figure (.png, .svg or .pdf).")
     ] = None,
+    regimes: Annotated[
+        Path | None, typer.Option(help="Write the reference points of the regime picture (JSON).")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Section 4: eleven MULAN data sets, five learners, four weights.
@@ -71,19 +81,15 @@ def mulan(
         choices=choices,
         finished=finished,
     )
-    if page is not None:
-        from oddslip.sources.sinks import whole_file
-        from oddslip.studies.mulan_pages import write_page
+    if page is not None or figure is not None:
+        from oddslip.studies.mulan_pages import publish
+        from oddslip.studies.mulan_tables import read_cells
 
-        with whole_file(page) as unfinished:
-            unfinished.write_text(write_page(cells, protocol), encoding="utf-8")
-    if figure is not None:
-        from oddslip.reports.dose_figures import draw_doses
-        from oddslip.sources.sinks import whole_file
-        from oddslip.studies.mulan_pages import dose_rows
+        publish(cells, protocol, read_cells(results / "clean"), page=page, figure=figure)
+    if regimes is not None:
+        from oddslip.studies.mulan_regimes import write_regimes
 
-        with whole_file(figure) as unfinished:
-            draw_doses(dose_rows(cells)).savefig(unfinished)
+        write_regimes(cells, regimes)
     if json:
         return print_json(cells)
     from oddslip.reports.texts import new_table

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from oddslip.learners import OneVsRest
 from oddslip.learners.presets import preset_learner, preset_parameters
 from oddslip.results import plain
 from oddslip.sources.sinks import whole_file
+from oddslip.studies.configurations import digest_of
 
 SEED = 42
 LEARNERS = {
@@ -58,8 +57,7 @@ def arm_configuration(data: MulanData, learner: str, weight: str) -> dict[str, A
 def train_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Arm:
     """Scores of one arm: from disk if they were made with this configuration, else trained."""
     configuration = plain(arm_configuration(data, learner, weight))
-    digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode()).hexdigest()[:16]
-    path = folder / f"{data.name}-{learner}-{weight}-{digest}.npz"
+    path = folder / f"{data.name}-{learner}-{weight}-{digest_of(configuration)}.npz"
     names = ("weights", "calibration", "test", "calibration_margin", "test_margin")
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:

@@ -18,13 +18,11 @@ from oddslip.calibrators import (
     PooledIsotonic,
 )
 from oddslip.datasets.mulans import MulanData
-from oddslip.kernels.hits import METRICS
 from oddslip.labels import DenseLabels
 from oddslip.metrics import average_precision_at_k, mean_auc
-from oddslip.metrics.at_k import metric_values
-from oddslip.metrics.rankings import Rankings
 from oddslip.shifts import realized_shift, saturation
 from oddslip.studies.mulan_arms import Arm
+from oddslip.studies.rankings import score_ranking
 
 DECIMALS = 12  # to which scores are rounded before distinct ones are counted
 
@@ -66,12 +64,12 @@ def measure_cell(data: MulanData, arm: Arm, twin: Arm, weighted: bool) -> dict[s
             # Dead labels that rise under the identity policy are what that rung is there to show.
             warnings.simplefilter("ignore", UserWarning)
             calibrator.fit(arm.calibration, truth)
-        rungs[name] = score_ranking(calibrator.rank(arm.test, k=data.k), data)
+        rungs[name] = _score(calibrator.rank(arm.test, k=data.k), data)
     if weighted:
         shifted = Inversion(1.0 / arm.weights).fit(twin.calibration, truth)
-        rungs["what-if"] = score_ranking(shifted.rank(twin.test, k=data.k), data)
+        rungs["what-if"] = _score(shifted.rank(twin.test, k=data.k), data)
     ceiling = Ceiling().fit(arm.test, data.Y_test)
-    rungs["ceiling"] = score_ranking(ceiling.rank(arm.test, k=data.k), data)
+    rungs["ceiling"] = _score(ceiling.rank(arm.test, k=data.k), data)
     return {"map": rungs, **_describe_scores(data, arm, weighted)}
 
 
@@ -102,8 +100,7 @@ def score(scores: Any, data: MulanData) -> float:
     return float(average_precision_at_k(scores, data.Y_test, k=data.k))
 
 
-def score_ranking(ranking: NDArray[np.int32], data: MulanData) -> float:
+def _score(ranking: NDArray[np.int32], data: MulanData) -> float:
     """MAP@K of a ranking already made, on the test rows."""
     truth = DenseLabels(data.Y_test).positives(0, len(data.Y_test))
-    values = metric_values(Rankings.made(ranking, truth, data.n_labels))
-    return float(values[:, METRICS.index("map")].mean())
+    return score_ranking(ranking, truth, data.n_labels)

@@ -13,34 +13,58 @@ from oddslip.studies.mulan_paper import TABLE_2
 Cells = Mapping[str, Mapping[str, Any]]
 DEFAULT = "lightgbm"
 MANY_LABELS = ("delicious", "corel5k")
-CHOSEN_ON = ("emotions", "birds", "medical", "enron", "corel5k")  # constants of the default rule
-RULES_TOLD = ("tau 0", "paper", "auto")
+COLLAPSE = 0.5  # a cell that keeps less than this share of its unweighted MAP has collapsed
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A number of section 4: what it is, ours, and the paper's. ``of`` cells were there."""
+    """A number of the paper's text: what it is, ours, and its digits in the paper.
+
+    ``form`` is how it is printed, ``paper`` is empty where the paper has no such number, ``of``
+    says how many cells there were, ``note`` follows our number in brackets.
+    """
 
     what: str
-    ours: str
+    value: float
+    form: str
     paper: str
     of: str
+    note: str = ""
+
+    @property
+    def ours(self) -> str:
+        """Our number as it would be printed."""
+        shown = (
+            format(round(self.value), "d") if self.form == "d" else format(self.value, self.form)
+        )
+        return shown + (f" ({self.note})" if self.note else "")
+
+    @property
+    def difference(self) -> str:
+        """Ours less the printed one; 0 where they agree to the digits printed."""
+        if not self.paper:
+            return ""
+        form = "+d" if self.form == "d" else f"+{self.form.lstrip('+')}"
+        gap = self.value - float(self.paper)
+        shown = format(round(gap), form) if self.form == "d" else format(gap, form)
+        return shown if float(shown) else "0"
 
 
 def find_regularities(cells: Cells) -> list[Finding]:
-    """Every number of section 4 that the finished cells allow."""
+    """Every number of regularities (i) to (iv) that the finished cells allow."""
     return [
         *_collapses(cells),
         *_gaps(cells),
+        *_default_on_many_labels(cells),
+        *_dead_labels(cells),
         *_modest(cells),
         *_what_if(cells),
-        *_coarse_leaves(cells),
-        *_choices(cells),
+        *_regularised(cells),
     ]
 
 
 def pairs(cells: Cells) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[str, Any]]]:
-    """Data set, learner, unweighted cell and weighted cell, where both are finished."""
+    """Data set, learner, unweighted cell and cell at w = r, where both are finished."""
     for data in TABLE_2:
         for learner in LEARNERS:
             plain, weighted = (cells.get(f"{data}-{learner}-{w}") for w in ("1", "r"))
@@ -57,109 +81,133 @@ def _collapses(cells: Cells) -> Iterator[Finding]:
     for threshold, printed in paper.COLLAPSES.items():
         count = sum(share < threshold for share in kept.values())
         what = f"(i) cells at w = r that keep less than {threshold} of their unweighted MAP"
-        yield Finding(what, str(count), str(printed), of)
+        yield Finding(what, count, "d", printed, of)
     for data, printed in paper.COLLAPSED.items():
-        names = [learner for (name, learner), share in kept.items() if name == data and share < 0.5]
-        shown = f"{len(names)}" + (f" ({', '.join(names)})" if names else "")
+        names = [
+            learner for (name, learner), share in kept.items() if name == data and share < COLLAPSE
+        ]
         there = sum(name == data for name, _ in kept)
         yield Finding(
-            f"(i) learners that collapse on {data}", shown, str(printed), f"{there} of 5 learners"
-        )
+            f"(i) learners that collapse on {data}", len(names), "d", printed,
+            f"{there} of 5 learners", ", ".join(names),
+        )  # fmt: skip
+    others = [
+        name for (name, _), share in kept.items() if name not in paper.COLLAPSED and share < 0.5
+    ]
+    yield Finding("(i) cells that collapse elsewhere", len(others), "d", "0", of, ", ".join(others))
 
 
 def _gaps(cells: Cells) -> Iterator[Finding]:
     many = [item for item in pairs(cells) if item[0] in MANY_LABELS]
-    if not many:
-        return
-    of = f"{len(many)} of 10 cells"
-    repaired = [plain["map"]["raw"] - w["map"]["isotonic"] for _, _, plain, w in many]
-    pooled = [plain["map"]["raw"] - w["map"]["pooled"] for _, _, plain, w in many]
-    yield Finding(
-        "(i) delicious and Corel5k: largest gap of the repaired to the unweighted model",
-        f"{max(repaired):.3f}", f"{paper.LARGEST_REPAIRED_GAP}", of,
-    )  # fmt: skip
-    yield Finding(
-        "(i) delicious and Corel5k: smallest gap of the pooled map to the unweighted model",
-        f"{min(pooled):.3f}", f"{paper.SMALLEST_POOLED_GAP}", of,
-    )  # fmt: skip
+    for rung, extreme, what, printed in (
+        ("isotonic", max, "largest gap of the repaired", paper.LARGEST_REPAIRED_GAP),
+        ("pooled", min, "smallest gap of the pooled map", paper.SMALLEST_POOLED_GAP),
+    ):
+        gaps = {
+            f"{data}, {learner}": plain["map"]["raw"] - weighted["map"][rung]
+            for data, learner, plain, weighted in many
+        }
+        if gaps:
+            where = extreme(gaps, key=lambda name: gaps[name])
+            yield Finding(
+                f"(i) delicious and Corel5k: {what} to the unweighted model",
+                gaps[where], ".3f", printed, f"{len(many)} of 10 cells", where,
+            )  # fmt: skip
+
+
+def _default_on_many_labels(cells: Cells) -> Iterator[Finding]:
+    for data, learner, plain, weighted in pairs(cells):
+        if learner != DEFAULT or data not in MANY_LABELS:
+            continue
+        yield Finding(
+            f"(i) {data}: pooled map at w = r, default LightGBM",
+            weighted["map"]["pooled"], ".3f", paper.POOLED[data], "1 cell",
+        )  # fmt: skip
+        if data == "delicious" and "auc" in weighted:
+            for w, cell in (("1", plain), ("r", weighted)):
+                yield Finding(
+                    f"(i) delicious: within-label AUC at w = {w}, default LightGBM",
+                    cell["auc"], ".3f", paper.DELICIOUS_AUC[w], "1 cell",
+                )  # fmt: skip
+
+
+def _dead_labels(cells: Cells) -> Iterator[Finding]:
+    if "n_dead" in cells.get("corel5k", {}):
+        dead = cells["corel5k"]["n_dead"]
+        yield Finding("(i) corel5k: dead labels", dead, "d", paper.COREL_DEAD, "1 data set")
+    found = {
+        learner: weighted["map"]
+        for data, learner, _, weighted in pairs(cells)
+        if data == "corel5k" and "isotonic, identity" in weighted["map"]
+    }
+    if DEFAULT in found:
+        yield Finding(
+            "(i) corel5k: identity policy at w = r, default LightGBM",
+            found[DEFAULT]["isotonic, identity"], ".3f", paper.COREL_IDENTITY, "1 cell",
+        )  # fmt: skip
+    gaps = {name: rungs["isotonic"] - rungs["isotonic, identity"] for name, rungs in found.items()}
+    if gaps:
+        least = min(gaps, key=lambda name: gaps[name])
+        yield Finding(
+            "(i) corel5k: smallest gap of prior less identity policy at w = r",
+            gaps[least], ".3f", paper.COREL_SMALLEST_IDENTITY_GAP,
+            f"{len(gaps)} of 5 learners", least,
+        )  # fmt: skip
 
 
 def _modest(cells: Cells) -> Iterator[Finding]:
-    changes = [
-        (learner, weighted["map"]["raw"] - plain["map"]["raw"])
+    modest = [data for data, row in TABLE_2.items() if float(row["max_r"]) < 100]
+    changes = {
+        (data, learner): weighted["map"]["raw"] - plain["map"]["raw"]
         for data, learner, plain, weighted in pairs(cells)
-        if float(TABLE_2[data]["max_r"]) < 100
-    ]
-    for what, printed, wanted in (
+        if data in modest
+    }
+    for who, printed, wanted in (
         ("default LightGBM", paper.MODEST_DEFAULT, (DEFAULT,)),
         ("all learners", paper.MODEST_ALL, tuple(LEARNERS)),
     ):
-        found = [change for learner, change in changes if learner in wanted]
-        if found:
-            yield Finding(
-                f"(ii) change at w = r where max r < 100, {what}",
-                f"{min(found):+.3f} to {max(found):+.3f}",
-                f"{printed[0]:+.3f} to {printed[1]:+.3f}",
-                f"{len(found)} of {4 * len(wanted)} cells",
-            )
+        found = {key: change for key, change in changes.items() if key[1] in wanted}
+        of = f"{len(found)} of {4 * len(wanted)} cells"
+        for extreme, digits, name in zip((min, max), printed, ("worst", "best"), strict=True):
+            if found:
+                where = extreme(found, key=lambda key: found[key])
+                yield Finding(
+                    f"(ii) {name} change at w = r where max r < 100, {who}",
+                    found[where], "+.3f", digits, of, ", ".join(where),
+                )  # fmt: skip
 
 
 def _what_if(cells: Cells) -> Iterator[Finding]:
-    gaps = [
-        abs(w["map"]["what-if"] - w["map"]["raw"]) for _, lr, _, w in pairs(cells) if lr == DEFAULT
-    ]
+    gaps = {
+        data: abs(w["map"]["what-if"] - w["map"]["raw"])
+        for data, learner, _, w in pairs(cells)
+        if learner == DEFAULT
+    }
     if gaps:
         yield Finding(
             "(iii) data sets whose what-if is within 0.03 of the trained model, default LightGBM",
-            str(sum(gap < 0.03 for gap in gaps)), str(paper.WHAT_IF_CLOSE),
+            sum(gap < 0.03 for gap in gaps.values()), "d", paper.WHAT_IF_CLOSE,
             f"{len(gaps)} of 11 data sets",
         )  # fmt: skip
 
 
-def _coarse_leaves(cells: Cells) -> Iterator[Finding]:
-    found = [cells.get(f"medical-lightgbm-regularised-{w}") for w in ("1", "10r")]
-    if found[0] is not None and found[1] is not None:
-        first, last = (cell["distinct"] for cell in found if cell is not None)
-        saturated = found[1]["saturated_share"]
+def _regularised(cells: Cells) -> Iterator[Finding]:
+    name = "lightgbm-regularised"
+    for what, printed in paper.ENRON_REGULARISED.items():
+        rung, _, weight = what.partition(" at w = ")
+        cell = cells.get(f"enron-{name}-{weight}")
+        if cell is not None:
+            value = cell["map"][rung]
+            yield Finding(f"(iii) enron, regularised: {what}", value, ".3f", printed, "1 cell")
+    for weight, printed in paper.MEDICAL_DISTINCT.items():
+        cell = cells.get(f"medical-{name}-{weight}")
+        if cell is not None:
+            what = f"(iv) medical, regularised: distinct scores per label at w = {weight}"
+            form = ".1f" if "." in printed else "d"
+            yield Finding(what, cell["distinct"], form, printed, "1 cell")
+    cell = cells.get(f"medical-{name}-10r")
+    if cell is not None:
         yield Finding(
-            "(iv) medical, strongly regularised: distinct scores per label, w = 1 and 10 r",
-            f"{first:.0f} and {last:.1f} ({saturated:.2%} saturated)",
-            f"{paper.MEDICAL_DISTINCT[0]} and {paper.MEDICAL_DISTINCT[1]} (0.00% saturated)",
-            "chosen parameters, not the paper's",
-        )
-
-
-def _choices(cells: Cells) -> Iterator[Finding]:
-    found = {
-        key.removesuffix("-choices"): cell
-        for key, cell in cells.items()
-        if key.endswith("-choices")
-    }
-    tuned = {key: cell for key, cell in found.items() if key.split("-")[0] in CHOSEN_ON}
-    apart = {key: cell for key, cell in found.items() if key not in tuned}
-    for group, some, all_of in (
-        ("all data sets", found, 110),
-        ("the five the default rule was chosen on", tuned, 50),
-        ("the other six", apart, 60),
-    ):
-        for rule in RULES_TOLD if some else ():
-            yield _told_choice(group, some, rule, all_of)
-
-
-def _told_choice(group: str, some: dict[str, Any], rule: str, all_of: int) -> Finding:
-    differences = {key: cell[rule]["difference"] for key, cell in some.items()}
-    below = sum(difference < -0.01 for difference in differences.values())
-    surely = sum(cell[rule]["high"] < 0 for cell in some.values())
-    worst = min(differences, key=lambda key: differences[key])
-    mean = sum(differences.values()) / len(differences)
-    printed = "-"
-    if all_of == 110 and rule in paper.BELOW_RAW:
-        printed = f"{paper.BELOW_RAW[rule]} below"
-        printed += f", worst {paper.WORST_BELOW_RAW:+.3f}" if rule == "paper" else ""
-    return Finding(
-        f"selection, {group}, rule {rule}: cells more than 0.01 below raw",
-        f"{below} below ({surely} with an interval below 0), worst {differences[worst]:+.3f} "
-        f"({worst}), mean gain {mean:+.4f}",
-        printed,
-        f"{len(some)} of {all_of} cells",
-    )
+            "(iv) medical, regularised: % of cells saturated at w = 10r",
+            100 * cell["saturated_share"], ".2f", paper.MEDICAL_SATURATED, "1 cell",
+        )  # fmt: skip

@@ -1,14 +1,30 @@
-"""The paper's Table 2 from finished cells, beside what the paper prints."""
+"""Finished cells as they were kept, and the paper's Table 2 from them, beside what it prints."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from oddslip.errors import UnreadableFile
 from oddslip.studies.mulan_paper import COLUMNS, TABLE_2
 
 Cells = Mapping[str, Mapping[str, Any]]
+
+
+def read_cells(folder: Path) -> dict[str, dict[str, Any]]:
+    """Values of all finished cells in a folder, by key; needs no data set. Empty without one."""
+    cells = {}
+    for path in sorted(folder.glob("*.json")):
+        try:
+            cells[path.stem] = dict(json.loads(path.read_text(encoding="utf-8"))["values"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UnreadableFile(
+                f"{path} is not a finished cell. Delete it to compute it again."
+            ) from error
+    return cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from oddslip.datasets.mulans import MulanData, Protocol, read_mulan
-from oddslip.errors import InvalidInput
 from oddslip.progress import progress_bar
+from oddslip.studies.configurations import check_names
 from oddslip.studies.mulan_arms import LEARNERS, WEIGHTS, arm_configuration, train_arm
 from oddslip.studies.mulan_cells import describe_data, measure_cell
 from oddslip.studies.mulan_choices import compare_rules
@@ -57,8 +57,8 @@ def reproduce_mulan(
     --------
     >>> reproduce_mulan(datasets=["flags"], learners=["lightgbm"])  # doctest: +SKIP
     """
-    _check_names("learners", learners, LEARNERS)
-    _check_names("weights", weights, WEIGHTS)
+    check_names("learners", learners, LEARNERS)
+    check_names("weights", weights, WEIGHTS)
     store = CellStore(Path(results) / protocol, "mulan")
     folder = None if finished else Path(work) / protocol
     found: Cells = {}
@@ -125,9 +125,3 @@ def _add_cell(
     kept = store.find(key, configuration, compute, command=command)
     if kept is not None:
         found[key] = dict(kept)
-
-
-def _check_names(what: str, names: Sequence[str], allowed: Any) -> None:
-    for name in names:
-        if name not in allowed:
-            raise InvalidInput(f"{what} must be among {', '.join(allowed)}, got {name!r}.")

@@ -1,0 +1,117 @@
+"""Figures 1 and 2 of the paper from finished cells, and Table 1 as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from oddslip.reports.pictures import CapPoint, RegimePoint, Waterfall
+from oddslip.sources.sinks import whole_file
+from oddslip.studies.pair_arms import LEARNERS, Arm
+from oddslip.studies.pair_cells import rung_values
+from oddslip.studies.pair_tables import Cells, cap_rows, has_loss, table_one, write_csv
+
+TITLES = {"lightgbm": "LightGBM", "mlp": "MLP"}
+
+
+def waterfalls(cells: Cells) -> list[Waterfall]:
+    """Figure 1A: one for each learner whose pair is finished and has a loss to explain."""
+    found = []
+    for learner in LEARNERS:
+        arm = Arm(learner, "r")
+        if arm.twin.key in cells and has_loss(cells.get(arm.key, {})):
+            cell = cells[arm.key]
+            values = rung_values(cell, "test-split")
+            found.append(
+                Waterfall(
+                    name=TITLES[learner],
+                    metric=f"MAP@{cell['k']}",
+                    unweighted=values["unweighted"],
+                    what_if=values["what-if"],
+                    weighted=values["raw"],
+                    inversion=values["inversion"],
+                    repaired=values["isotonic"],
+                    ceiling=values["ceiling"],
+                    unweighted_repaired=rung_values(cells[arm.twin.key], "test-split")["isotonic"],
+                )
+            )
+    return found
+
+
+def cap_points(cells: Cells, series: str) -> list[CapPoint]:
+    """Figure 1B: the cap sweep."""
+    return [
+        CapPoint(
+            series=series,
+            cap=row["cap"],
+            budget=row["budget"] if row["cap"] is not None else None,
+            largest_shift=row["largest shift"],
+            saturated_share=row["saturated"] or 0.0,
+        )
+        for row in cap_rows(cells)
+    ]
+
+
+def regime_points(cells: Cells) -> list[RegimePoint]:
+    """Figure 2: every weighted model that lost something and whose shift can be read."""
+    points = []
+    for key, cell in cells.items():
+        if not has_loss(cell) or "draw" in key:
+            continue
+        parts = cell["test-split"]["decomposition"]
+        ratio = cell["deployment"]["shifts"]["median_ratio"]
+        if ratio is None or ratio <= 0:  # a log axis has no place for it
+            continue
+        learner = key.split("-")[0]
+        points.append(
+            RegimePoint(
+                name=_short(key, learner),
+                series=TITLES[learner],
+                ratio=ratio,
+                returned=parts["returned"]["inversion"],
+                saturated_share=cell["saturated_share"],
+            )
+        )
+    return points
+
+
+def _short(key: str, learner: str) -> str:
+    """What tells this model from the others of its learner."""
+    said = key.removeprefix(f"{learner}-").replace("-all-products", ", all products")
+    weight, _, cap = said.partition("-cap-")
+    return f"c = {cap}" if cap else f"w = {weight}"
+
+
+def write_pictures(cells: Cells, study: str, folder: Path) -> list[Path]:
+    """Draw what the cells allow into the folder."""
+    from oddslip.reports.cap_figures import draw_caps
+    from oddslip.reports.regime_figures import draw_regimes
+    from oddslip.reports.waterfall_figures import draw_figure_one, draw_waterfalls
+
+    folder.mkdir(parents=True, exist_ok=True)
+    falls, caps, regimes = waterfalls(cells), cap_points(cells, study), regime_points(cells)
+    drawn: dict[str, Callable[[], Any]] = {}
+    if falls and caps:
+        drawn[f"{study}-figure-1.png"] = lambda: draw_figure_one(falls, caps)
+    elif falls:
+        drawn[f"{study}-figure-1.png"] = lambda: draw_waterfalls(falls)
+    elif caps:
+        drawn[f"{study}-figure-1.png"] = lambda: draw_caps(caps)
+    if regimes:
+        drawn[f"{study}-figure-2.png"] = lambda: draw_regimes(regimes)
+    for name, draw in drawn.items():
+        with whole_file(folder / name) as unfinished:
+            draw().savefig(unfinished)
+    return [folder / name for name in drawn]
+
+
+def write_tables(cells: Cells, folder: Path) -> None:
+    """Table 1 as ``table-1.json`` and ``table-1.csv``, all digits."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = table_one(cells)
+    texts = {"json": json.dumps(table, indent=1) + "\n", "csv": write_csv(table)}
+    for ending, text in texts.items():
+        with whole_file(folder / f"table-1.{ending}") as unfinished:
+            unfinished.write_text(text, encoding="utf-8")

@@ -1,0 +1,137 @@
+"""The page and the pictures show what the cells hold; the paper's digits only on its own data."""
+
+import json
+from itertools import groupby
+
+import pytest
+
+from oddslip.studies.pair_pages import write_page
+from oddslip.studies.pair_paper import is_papers_data
+from oddslip.studies.pair_pictures import (
+    cap_points,
+    regime_points,
+    waterfalls,
+    write_pictures,
+    write_tables,
+)
+from oddslip.studies.pair_tables import table_one
+
+ROWS = {"train": 8_248_933, "validation": 1_903_599, "test": 2_538_132}
+SANTANDER = {"n_labels": 24, "rows": ROWS, "smallest_weight": 78.4, "largest_weight": 8_248_932.0}
+
+
+def test_the_page_has_every_section(cells):
+    page = write_page(cells, "tafeng")
+    for title in (
+        "The data", "Table 1", "The whole ladder, lightgbm", "The whole ladder, mlp",
+        "What the loss is made of", "Caps of the leaf step", "Doses of the weight",
+        "Draws of the training rows", "Sizes of the calibration split", "All products as labels",
+        "Which of the paper's claims hold here", "What it took",
+    ):  # fmt: skip
+        assert f"\n## {title}" in page
+    rung = cells["mlp-r"]["deployment"]["ladder"]["rungs"]["isotonic"]["map"]
+    assert f"{rung['value']:.4f} [{rung['low']:.4f}, {rung['high']:.4f}]" in page
+
+
+def test_tables_of_the_page_are_whole(cells):
+    lines = write_page(cells, "tafeng").splitlines()
+    tables = [list(rows) for table, rows in groupby(lines, lambda x: x.startswith("|")) if table]
+    assert len(tables) >= 12
+    for header, rule, *rows in tables:
+        assert set(rule) <= set("|-:")
+        assert rows
+        assert {line.count("|") for line in (rule, *rows)} == {header.count("|")}
+
+
+def test_an_unfinished_study_has_a_page_too(cells):
+    assert "## Table 1" in write_page({}, "tafeng")
+    page = write_page({"data": cells["data"], "lightgbm-r": cells["lightgbm-r"]}, "tafeng")
+    assert "## The whole ladder, lightgbm" in page
+    assert "Caps" not in page
+
+
+def test_only_the_papers_rows_stand_beside_the_papers_digits(cells):
+    other = write_page(cells, "santander")
+    assert "not the paper's data" in other
+    assert "0.117" not in other
+    assert "Numbers of the text" not in other
+    cells["data"] |= SANTANDER
+    own = write_page(cells, "santander")
+    assert "(0.117, " in own
+    assert "| odds share, lightgbm (%) |" in own or "| raw at cap 0.3 |" in own
+
+
+@pytest.mark.parametrize(
+    ("study", "change"),
+    [
+        ("tafeng", {}),
+        ("instacart", {}),
+        ("santander-sample", {}),
+        ("santander", {"n_labels": 23}),
+        ("santander", {"smallest_weight": 60.0}),
+        ("santander", {"largest_weight": 5e6}),
+        ("santander", {"settings": {"generated": True}}),
+        ("santander", {"rows": ROWS | {"test": 1}}),
+    ],
+)
+def test_other_rows_are_not_taken_for_the_papers(study, change):
+    about = SANTANDER | {"settings": {}}
+    assert is_papers_data("santander", about)
+    assert not is_papers_data(study, about | change)
+
+
+def set_losses(cells, loss=0.2):
+    for cell in cells.values():
+        if "reordered" in cell:
+            rungs = cell["test-split"]["ladder"]["rungs"]
+            rungs["unweighted"]["minus_raw"] |= {"value": loss, "low": loss - 0.1}
+            cell["test-split"]["decomposition"]["returned"] = {"inversion": 0.5}
+            cell["deployment"]["shifts"]["median_ratio"] = 0.7
+
+
+def test_a_pair_without_a_sure_loss_has_no_waterfall(cells):
+    set_losses(cells, loss=0.05)
+    assert waterfalls(cells) == []
+    assert regime_points(cells) == []
+
+
+def test_waterfalls_go_from_the_twin_to_the_repair(cells):
+    set_losses(cells)
+    first, second = waterfalls(cells)
+    assert (first.name, second.name) == ("LightGBM", "MLP")
+    table = table_one(cells)
+    assert first.weighted == table["lightgbm w=r"]["raw score"]
+    assert first.repaired == table["lightgbm w=r"]["per-label isotonic, prior"]
+    assert first.unweighted_repaired == table["lightgbm w=1"]["per-label isotonic, prior"]
+
+
+def test_cap_points_have_a_budget_unless_there_is_no_cap(cells):
+    points = cap_points(cells, "products")
+    assert [point.cap for point in points] == [0.3, 5, None]
+    assert [point.budget is None for point in points] == [False, False, True]
+
+
+def test_models_without_a_loss_have_no_place_among_the_regimes(cells):
+    set_losses(cells)
+    points = regime_points(cells)
+    assert {point.name for point in points if point.series == "LightGBM"} == {
+        "w = r", "w = sqrt", "w = 10r", "c = 0.3", "c = 5",
+    }  # fmt: skip
+    rungs = cells["lightgbm-r"]["test-split"]["ladder"]["rungs"]
+    rungs["unweighted"]["minus_raw"]["low"] = -0.1
+    assert len(regime_points(cells)) == len(points) - 1
+
+
+def test_pictures_are_files(cells, tmp_path):
+    set_losses(cells)
+    drawn = write_pictures(cells, "tafeng", tmp_path / "new")
+    assert [path.name for path in drawn] == ["tafeng-figure-1.png", "tafeng-figure-2.png"]
+    for path in drawn:
+        assert path.read_bytes().startswith(b"\x89PNG")
+    assert write_pictures({}, "tafeng", tmp_path) == []
+
+
+def test_table_one_is_kept_with_every_digit(cells, tmp_path):
+    write_tables(cells, tmp_path / "new")
+    assert json.loads((tmp_path / "new/table-1.json").read_text()) == table_one(cells)
+    assert (tmp_path / "new/table-1.csv").read_text().startswith(",lightgbm w=r,")

@@ -223,3 +223,26 @@ def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
     model.save(tmp_path / "model.oddslip")
     back = OneVsRest.load(tmp_path / "model.oddslip")
     np.testing.assert_array_equal(back.predict_margin(X), model.predict_margin(X))
+
+
+def test_truth_by_rows_trains_the_very_same_network():
+    X, Y = make_rows()
+    by_cells = margins(X, Y, balanced(Y))
+    np.testing.assert_array_equal(margins(X, sp.csr_matrix(Y), balanced(Y)), by_cells)
+
+
+def test_one_vs_rest_hands_the_truth_over_by_rows(monkeypatch):
+    from oddslip.learners import OneVsRest
+
+    X, Y = make_rows()
+    handed = []
+    trained = type(BACKEND).train
+
+    def watch_train(self, prepared, truth, *rest):
+        handed.append(truth)
+        return trained(self, prepared, truth, *rest)
+
+    monkeypatch.setattr(type(BACKEND), "train", watch_train)
+    OneVsRest("mlp", parameters=parameters(epochs=1)).fit(X, Y)
+    assert sp.issparse(handed[0])
+    np.testing.assert_array_equal(handed[0].toarray(), Y)

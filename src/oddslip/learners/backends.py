@@ -25,7 +25,7 @@ class Backend(Protocol):
 
     ``parameters`` is `defaults` with what the user said on top. Three keys come from `OneVsRest`
     itself, each only if `defaults` has it: ``max_delta_step``, ``mode`` and ``threads``, the
-    threads this very call may use.
+    threads this very call may use. A learner with ``batches_rows`` gets Y as sparse rows.
     """
 
     name: str

@@ -46,6 +46,16 @@ class LabelColumns:
             cells[place, self.rows[self.indptr[label] : self.indptr[label + 1]]] = 1
         return cells.T
 
+    def take_rows(self, labels: NDArray[np.int64]) -> Any:
+        """Cells of these labels as a compressed sparse row matrix, for learners that batch rows."""
+        from scipy.sparse import csc_matrix
+
+        parts = [self.rows[self.indptr[label] : self.indptr[label + 1]] for label in labels]
+        indptr = np.concatenate([[0], np.cumsum([part.size for part in parts])])
+        rows = np.concatenate(parts)
+        cells = np.ones(rows.size, np.uint8)
+        return csc_matrix((cells, rows, indptr), (self.n_rows, labels.size)).tocsr()
+
     def hash(self) -> str:
         """A fingerprint of the truth."""
         digest = hashlib.sha256(f"{self.n_rows} {self.n_labels}".encode())

@@ -65,6 +65,7 @@ class MLPBackend:
 
     name = "mlp"
     extension = ".npz"
+    batches_rows = True  # wants truth by rows: a batch of them is all that is ever dense
 
     def defaults(self) -> dict[str, Any]:
         """Parameters and their default values."""
@@ -88,12 +89,12 @@ class MLPBackend:
     def train(
         self,
         prepared: Standardised,
-        Y: NDArray[np.uint8],
+        Y: Any,
         weights: NDArray[np.float64],
         parameters: dict[str, Any],
         seed: int,
     ) -> Network:
-        """The network of all labels: ``Y`` of shape (n_rows, g)."""
+        """The network of all labels: ``Y`` of shape (n_rows, g), dense or sparse rows."""
         dice = torch.Generator(device="cpu").manual_seed(seed)
         widths = [prepared.X.shape[1], *parameters["hidden"], Y.shape[1]]
         slopes, biases = _first_layers(widths, dice)
@@ -106,7 +107,8 @@ class MLPBackend:
                 for start in range(0, n_rows, step):
                     rows = order[start : start + step]
                     batch = torch.from_numpy(prepared.take(rows).astype(np.float32))
-                    truth = torch.from_numpy(np.ascontiguousarray(Y[rows], np.float32))
+                    true = Y[rows].toarray() if sparse.issparse(Y) else Y[rows]
+                    truth = torch.from_numpy(np.ascontiguousarray(true, np.float32))
                     loss = binary_cross_entropy_with_logits(
                         _forward(batch, slopes, biases), truth, pos_weight=pos_weight
                     )

@@ -186,8 +186,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
         def train(number: int) -> Any:
             group = groups[number]
-            Y, weights = columns.take(group), self.weights_[group]
-            return backend.train(ready, Y, weights, told, self.seed)
+            take = columns.take_rows if hasattr(backend, "batches_rows") else columns.take
+            return backend.train(ready, take(group), self.weights_[group], told, self.seed)
 
         def keep(number: int, model: Any) -> None:
             if kept is not None:

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from oddslip.datasets.recommendations import Period, Recommendation
 
-PARTS = ("ladder", "caps", "splits", "doses", "draws", "all-products")
+PARTS = ("ladder", "caps", "splits", "choices", "doses", "draws", "all-products")
 
 
 def make_products(n_labels=9, seed=0, n_rows=(400, 250, 350), n_features=6):

@@ -12,7 +12,9 @@ from oddslip.cli.pair_runs import Wanted, need_folder, run_study, select_arms
 
 Part = Annotated[
     list[str] | None,
-    typer.Option(help="ladder, caps, splits, doses, draws, all-products. May be given again."),
+    typer.Option(
+        help="ladder, caps, splits, choices, doses, draws, all-products. May be given again."
+    ),
 ]
 Learner = Annotated[list[str] | None, typer.Option(help="lightgbm, mlp. Both.")]
 Weight = Annotated[list[str] | None, typer.Option(help="1, sqrt, r, 10r. All that a part has.")]

@@ -16,7 +16,8 @@ WEIGHTS = {"1": "none", "sqrt": "sqrt", "r": "balanced", "10r": "10x"}
 DRAWS = (0, 1, 2, 3)  # 0: all training rows; else the seed of a draw
 DRAWN_SHARE = 0.9  # of the training rows (section 3, Robustness)
 # What a study is made of, the pairs and the caps first.
-PARTS = ("ladder", "caps", "splits", "doses", "draws", "all-products")
+PARTS = ("ladder", "caps", "splits", "choices", "doses", "draws", "all-products")
+ON_SCORES = ("splits", "choices")  # parts that look again at arms of other parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +97,8 @@ def _part_arms(part: str) -> Iterator[Arm]:
     """Arms of a part, a twin always before its weighted arm."""
     if part in ("ladder", "splits"):
         yield from (Arm(learner, weight) for learner in LEARNERS for weight in ("1", "r"))
+    elif part == "choices":
+        yield from (*_part_arms("ladder"), *_part_arms("caps"))
     elif part == "caps":
         caps = [cap for cap in CAPS if cap is not None]
         yield from (Arm("lightgbm", weight, cap=cap) for cap in caps for weight in ("1", "r"))

@@ -15,6 +15,7 @@ from oddslip.shifts import reorder_saturated, saturation
 from oddslip.sources import open_source
 from oddslip.studies.pair_arms import SEED, Arm
 from oddslip.studies.pair_benches import ArmScores
+from oddslip.studies.pair_choices import compare_choices
 from oddslip.studies.pair_paper import is_papers_data
 from oddslip.studies.pair_protocols import (
     N_REPLICATES,
@@ -78,12 +79,13 @@ def measure_arm(
     return told | {"stages": stages}
 
 
-def measure_splits(data: Recommendation, own: ArmScores) -> dict[str, Any]:
-    """What fewer calibration rows cost."""
+def measure_part(part: str, data: Recommendation, own: ArmScores) -> dict[str, Any]:
+    """What fewer calibration rows cost ("splits"), or what the rules choose ("choices")."""
+    measure = {"splits": sweep_splits, "choices": compare_choices}[part]
     stages: Stages = {}
     with stage(stages, "diagnose"):
-        told = sweep_splits(own, data, choose_k(data))
-    return {"k": choose_k(data), "splits": told, "stages": stages}
+        told = measure(own, data, choose_k(data))
+    return {"k": choose_k(data), part: told, "stages": stages}
 
 
 def _diagnose(

@@ -12,6 +12,7 @@ from oddslip.studies.pair_protocols import PROTOCOLS
 from oddslip.studies.pair_quoted import quoted_numbers
 from oddslip.studies.pair_sections import (
     cap_section,
+    choice_section,
     cost_section,
     dose_section,
     draw_section,
@@ -100,6 +101,7 @@ def _sections(cells: Cells) -> Iterator[list[str]]:
     yield dose_section(cells)
     yield draw_section(cells)
     yield split_section(cells)
+    yield choice_section(cells)
     yield all_products_section(cells)
 
 

@@ -62,8 +62,12 @@ def compare_repaired(
         rows = open_rows(scores, data, protocol)
         ranking = rank_repaired(rows, scores.prior, k)
         values.append(row_precisions(ranking, rows.evaluated.positives(), data.n_labels))
-    gaps = (values[0] - values[1])[:, None]
-    drawn = bootstrap_sums(gaps, n_replicates=N_REPLICATES, seed=SEED)[:, 0] / len(gaps)
+    return mean_gap(values[0] - values[1])
+
+
+def mean_gap(gaps: NDArray[np.float64]) -> dict[str, float]:
+    """The mean of paired differences, row by row, with its interval."""
+    drawn = bootstrap_sums(gaps[:, None], n_replicates=N_REPLICATES, seed=SEED)[:, 0] / len(gaps)
     low, high = percentile_interval(drawn, LEVEL)
     return {"value": float(gaps.mean()), "low": low, "high": high}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oddslip.studies.pair_arms import LEARNERS
+from oddslip.studies.pair_choices import HARM, RULES
 from oddslip.studies.pair_tables import (
     Cells,
     Value,
@@ -87,6 +88,33 @@ def split_section(cells: Cells) -> list[str]:
         "evaluated on the same 70% of them.",
         "",
         markdown(header, shown),
+    ]
+
+
+def choice_section(cells: Cells) -> list[str]:
+    """The choices of every arm, and how often a rule did harm."""
+    start = "choices-"
+    found = {key.removeprefix(start): cell for key, cell in cells.items() if key.startswith(start)}
+    if not found:
+        return []
+    rows, harmed = [], dict.fromkeys(RULES, 0)
+    for arm, cell in found.items():
+        shown = [arm, f"{cell['choices']['raw']:.4f}"]
+        for rule in RULES:
+            told = cell["choices"][rule]
+            gap = told["difference"]
+            harmed[rule] += gap["value"] < -HARM
+            change = f"{gap['value']:+.4f} [{gap['low']:+.4f}, {gap['high']:+.4f}]"
+            shown += [told["chosen"], change]
+        rows.append(shown)
+    counts = ", ".join(f"{rule} {count}" for rule, count in harmed.items())
+    return [
+        "## What the selection rules choose",
+        "",
+        "Chosen and fitted on the validation period, evaluated on all test rows; differences to",
+        f"raw with paired intervals. More than {HARM} below raw, of {len(found)} arms: {counts}.",
+        "",
+        markdown(["arm", "raw", *(name for rule in RULES for name in (rule, "less raw"))], rows),
     ]
 
 

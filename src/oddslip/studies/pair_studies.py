@@ -11,9 +11,9 @@ from typing import Any
 from oddslip.datasets.recommendations import Recommendation
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.progress import progress_bar
-from oddslip.studies.pair_arms import PARTS, Arm, plan_arms
+from oddslip.studies.pair_arms import ON_SCORES, PARTS, Arm, plan_arms
 from oddslip.studies.pair_benches import Bench
-from oddslip.studies.pair_cells import describe_data, measure_arm, measure_splits
+from oddslip.studies.pair_cells import describe_data, measure_arm, measure_part
 from oddslip.studies.pair_stages import Stages, stage
 from oddslip.studies.stores import CellStore
 
@@ -61,19 +61,19 @@ class Variant:
         return kept
 
     def arm_cell(self, part: str, arm: Arm) -> Cells:
-        """The cell of an arm, or of its sweep over split sizes."""
+        """The cell of an arm, or of what a part finds in its scores."""
         bench = self.bench
 
         def measure() -> dict[str, Any]:
             assert bench is not None
             own = bench.scores(arm)
-            if part == "splits":
-                return measure_splits(bench.data, own)
+            if part in ON_SCORES:
+                return measure_part(part, bench.data, own)
             twin = bench.scores(arm.twin) if arm.weighted else None
             return measure_arm(bench.data, arm, own, twin)
 
-        key = f"splits-{arm.key}" if part == "splits" else arm.key
-        said = f"--part {part} {arm.options}" if part == "splits" else arm.options
+        key = f"{part}-{arm.key}" if part in ON_SCORES else arm.key
+        said = f"--part {part} {arm.options}" if part in ON_SCORES else arm.options
         return self._cell(key, {"arm": arm.configuration()}, measure if bench else None, said)
 
     def _cell(
@@ -114,7 +114,7 @@ def reproduce_pairs(
     n_labels : int, optional
         Labels of all parts but "all-products".
     parts : sequence of str
-        Of `PARTS`: "ladder", "caps", "splits", "doses", "draws", "all-products".
+        Of `PARTS`: "ladder", "caps", "splits", "choices", "doses", "draws", "all-products".
     learners, weights, caps, draws : collections, optional
         Only these arms of the parts. A cap of None is no cap, a draw of 0 all training rows.
     results, work : path

@@ -120,7 +120,7 @@ def _handles(points: Sequence[CapPoint], marks: dict[str, dict[str, str]]) -> li
     if triangles:
         told = "no cap" if all(p.cap is None for p in triangles) else "no shift to read"
         if any(p.saturated_share > 0 for p in triangles):
-            told += ", % of cells at 1.0"
+            told += ", % at 1.0"
         open_one = {"markersize": 6, "markerfacecolor": "white", "markeredgecolor": GREY}
         handles.append(legend_mark(told, marker="^", **open_one))
     return handles

@@ -113,6 +113,15 @@ def test_separable_labels_are_solved():
     np.testing.assert_allclose(margins(X, Y, weights), loop(X, Y, weights), atol=1e-6)
 
 
+def test_rare_labels_with_huge_weights_are_solved_in_a_few_steps():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 120))
+    Y = np.zeros((1500, 12), np.uint8)
+    Y[np.arange(12), np.arange(12)] = 1  # one positive each
+    # A warning, which is an error here, would say that labels were not solved.
+    train(X, Y, 10 * balanced(Y), max_iter=40)
+
+
 def test_no_features_worth_a_coefficient_give_the_weighted_mean():
     _, Y = make_rows()
     X = np.zeros((len(Y), 2))

@@ -252,9 +252,11 @@ def _descend(
 
     def losses(far: Array) -> Array:
         here, there = W + far * step, margins + far * moved
-        rows = shares * (np.logaddexp(0, there) - truth * there)
+        # Not logaddexp(0, there) - truth * there: what cancels there is lost to rounding.
+        rows = shares * np.logaddexp(0, sides * there)
         return np.asarray(rows.sum(axis=0) + 0.5 * (penalties * here**2).sum(axis=0))
 
+    sides = 1 - 2 * truth
     slope = (gradient * step).sum(axis=0)
     far = np.ones(step.shape[1])
     before = losses(np.zeros_like(far))

@@ -20,7 +20,7 @@ NAMES = [
     "training",
     "training_xgboost",
 ]
-ONLY_IF_NAMED = ["diagnosing", "scaling"]  # minutes long
+ONLY_IF_NAMED = ["diagnosing", "reading", "scaling"]  # minutes long
 
 
 def main() -> None:

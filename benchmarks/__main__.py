@@ -18,6 +18,7 @@ NAMES = [
     "streaming",
     "large",
     "training",
+    "scoring",
     "training_xgboost",
 ]
 ONLY_IF_NAMED = ["diagnosing", "reading", "scaling"]  # minutes long

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import lightgbm as lgb
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.gradients import weigh_gradients
+from oddslip.learners.forests import Forest, lay_forest
 
 _DEFAULTS: dict[str, Any] = {
     "num_iterations": 200,
@@ -62,14 +64,33 @@ _ALONE = {
 }
 _CELL_BYTES = 40  # a label and row while it trains: score, its copy, derivatives, truth
 _MOST_TOGETHER = 64  # by then creating a Booster hardly counts, and finished groups are kept
+_LAY_AFTER = 1000  # rows scored; laying a group's trees out costs what LightGBM takes for these
 
 
-@dataclass(frozen=True)
+@dataclass
 class GroupModel:
     """Trees of a group of labels: one Booster for all, or one for each; and where they start."""
 
     boosters: tuple[lgb.Booster, ...]
     starts: NDArray[np.float64]  # added to the Booster's sums; zero where its trees hold it
+    forest: Forest | None = None  # the same trees, once enough rows were scored
+    scored: int = 0
+    lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    def sum_rows(self, rows: Any) -> NDArray[np.float64]:
+        """Sums of the trees, by LightGBM or by the forest: the bits are the same."""
+        with self.lock:
+            due = self.scored < _LAY_AFTER <= self.scored + rows.shape[0]
+            self.scored += rows.shape[0]
+            if due:
+                self.forest = lay_forest([b.model_to_string() for b in self.boosters])
+        if self.forest is not None:
+            return self.forest.sum_rows(rows)
+        sums = [
+            np.asarray(booster.predict(rows, raw_score=True, num_threads=1), np.float64)
+            for booster in self.boosters
+        ]
+        return np.column_stack(sums)
 
 
 class LightGBM:
@@ -136,11 +157,7 @@ class LightGBM:
         """Log-odds of every label of the group, on one thread."""
         # A plain dtype is all LightGBM asks; blocks are small, so this copy is too.
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        sums = [
-            np.asarray(booster.predict(rows, raw_score=True, num_threads=1), np.float64)
-            for booster in model.boosters
-        ]
-        return np.column_stack(sums) + model.starts
+        return model.sum_rows(rows) + model.starts
 
     def dump(self, model: GroupModel) -> bytes:
         """A line of JSON, then the Boosters as LightGBM writes them."""

@@ -1,6 +1,6 @@
 """The page and the pictures show what the cells hold; the paper's digits only on its own data."""
 
-import json
+import re
 from itertools import groupby
 
 import pytest
@@ -12,8 +12,8 @@ from oddslip.studies.pair_pictures import (
     regime_points,
     waterfalls,
     write_pictures,
-    write_tables,
 )
+from oddslip.studies.pair_supplements import supplements
 from oddslip.studies.pair_tables import table_one
 
 ROWS = {"train": 8_248_933, "validation": 1_903_599, "test": 2_538_132}
@@ -125,13 +125,16 @@ def test_models_without_a_loss_have_no_place_among_the_regimes(cells):
 def test_pictures_are_files(cells, tmp_path):
     set_losses(cells)
     drawn = write_pictures(cells, "tafeng", tmp_path / "new")
-    assert [path.name for path in drawn] == ["tafeng-figure-1.png", "tafeng-figure-2.png"]
+    names = ("figure-1", "figure-2", "ladders", "doses", "draws", "splits", "choices")
+    assert [path.name for path in drawn] == [f"tafeng-{name}.png" for name in names]
     for path in drawn:
         assert path.read_bytes().startswith(b"\x89PNG")
     assert write_pictures({}, "tafeng", tmp_path) == []
 
 
-def test_table_one_is_kept_with_every_digit(cells, tmp_path):
-    write_tables(cells, tmp_path / "new")
-    assert json.loads((tmp_path / "new/table-1.json").read_text()) == table_one(cells)
-    assert (tmp_path / "new/table-1.csv").read_text().startswith(",lightgbm w=r,")
+def test_the_page_shows_every_picture_of_the_supplement_and_no_other(cells):
+    page = write_page(cells, "tafeng")
+    assert set(re.findall(r"\(tafeng-(\w+)\.png\)", page)) == set(supplements(cells))
+    for key in [key for key in cells if "draw" in key]:
+        del cells[key]
+    assert "tafeng-draws.png" not in write_page(cells, "tafeng")

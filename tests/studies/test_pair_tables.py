@@ -1,7 +1,5 @@
 """Tables come from the right rungs of the right cells."""
 
-import csv
-import io
 import statistics
 
 import pytest
@@ -15,7 +13,6 @@ from oddslip.studies.pair_tables import (
     format_table_one,
     split_rows,
     table_one,
-    write_csv,
 )
 
 
@@ -47,16 +44,6 @@ def test_what_is_not_finished_has_no_column(cells):
     del cells["mlp-1"]
     assert tuple(table_one(cells)) == ("lightgbm w=r", "lightgbm w=1", "mlp w=r")
     assert table_one({}) == {}
-    assert write_csv(table_one({})) == '""\n'
-
-
-def test_csv_keeps_every_digit(cells):
-    table = table_one(cells)
-    header, *rows = csv.reader(io.StringIO(write_csv(table)))
-    assert header == ["", *COLUMNS]
-    for name, *entries in rows:
-        for column, entry in zip(COLUMNS, entries, strict=True):
-            assert (None if entry == "" else float(entry)) == table[column][name]
 
 
 def test_the_paper_stands_beside_ours_only_where_asked(cells):

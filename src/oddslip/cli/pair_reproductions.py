@@ -31,8 +31,13 @@ Finished = Annotated[
     bool, typer.Option("--finished", help="Only read finished cells; no data, no training.")
 ]
 Page = Annotated[Path | None, typer.Option(help="Write the page of tables and claims (Markdown).")]
-Figures = Annotated[Path | None, typer.Option(help="Draw figures 1 and 2 into this folder.")]
-Tables = Annotated[Path | None, typer.Option(help="Write Table 1 (JSON, CSV) into this folder.")]
+Figures = Annotated[
+    Path | None, typer.Option(help="Draw figures 1 and 2 and the supplement's into this folder.")
+]
+Tables = Annotated[
+    Path | None,
+    typer.Option(help="Write every table and figure as numbers (JSON, CSV) into this folder."),
+]
 NLabels = Annotated[int, typer.Option("--labels", min=2, help="Most frequent products kept.")]
 
 

@@ -86,9 +86,9 @@ def run_study(
 
         write_pictures(cells, name, wanted.figures)
     if wanted.tables is not None:
-        from oddslip.studies.pair_pictures import write_tables
+        from oddslip.studies.pair_records import write_tables
 
-        write_tables(cells, wanted.tables)
+        write_tables(cells, name, wanted.tables)
     if wanted.page is not None:
         from oddslip.sources.sinks import whole_file
         from oddslip.studies.pair_pages import write_page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -52,3 +53,25 @@ class RegimePoint:
     returned: float
     saturated_share: float
     here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Numbers by name, with intervals where they have some: (value, low, high).
+
+    ``tone`` is "raw", "repair" or "reference", which sets colour and shape; ``hollow`` tells two
+    series of a tone apart.
+    """
+
+    name: str
+    values: Mapping[str, tuple[float, float | None, float | None]]
+    tone: str = "repair"
+    hollow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPanel:
+    """Several series over the same names, in one frame."""
+
+    title: str
+    series: Sequence[Series]

@@ -18,6 +18,7 @@ from oddslip.studies.pair_sections import (
     draw_section,
     split_section,
 )
+from oddslip.studies.pair_supplements import supplements
 from oddslip.studies.pair_sweep_claims import find_claims
 from oddslip.studies.pair_tables import Cells, format_table_one, markdown
 
@@ -43,7 +44,8 @@ def write_page(cells: Cells, study: str) -> str:
         f"# {TITLES.get(study, study)}",
         "",
         f"The paper's section 3. Made by `{command} --finished`",
-        f"with `--page` and `--figures`, from the cells under `results/{study}`. Each cell is a",
+        f"with `--page`, `--figures` and `--tables`, from the cells under `results/{study}`; all",
+        f"tables and figures as numbers lie in `results/{study}/tables`. Each cell is a",
         "file with its configuration, seed, versions and the hashes of its inputs; the same",
         "command without `--finished` computes what is missing.",
         said,
@@ -52,7 +54,7 @@ def write_page(cells: Cells, study: str) -> str:
     if about is not None:
         lines += _data_section(about)
     lines += ["## Table 1", "", *_table_section(cells, study, papers)]
-    lines += [line for section in _sections(cells) if section for line in (*section, "")]
+    lines += [line for section in _sections(cells, study) if section for line in (*section, "")]
     if papers:
         lines += ["## Numbers of the text", "", quoted_numbers(cells, NUMBERS[study]), ""]
     lines += ["## Which of the paper's claims hold here", "", *_claims(cells), ""]
@@ -93,15 +95,25 @@ def _table_section(cells: Cells, study: str, papers: bool) -> list[str]:
     ]
 
 
-def _sections(cells: Cells) -> Iterator[list[str]]:
+def _sections(cells: Cells, study: str) -> Iterator[list[str]]:
+    drawn = supplements(cells)
+
+    def picture(name: str, told: str) -> list[str]:
+        return [f"![{told}]({study}-{name}.png)"] if name in drawn else []
+
     for learner in LEARNERS:
         yield _ladder_section(cells, learner)
+    yield picture("ladders", "Every rung of both arms under both protocols")
     yield loss_section(cells)
     yield cap_section(cells)
     yield dose_section(cells)
+    yield picture("doses", "Rungs by the weight of the positives")
     yield draw_section(cells)
+    yield picture("draws", "Each draw of the training rows beside all rows")
     yield split_section(cells)
+    yield picture("splits", "Isotonic by the size of the calibration split")
     yield choice_section(cells)
+    yield picture("choices", "What the choice of each rule gains over raw")
     yield all_products_section(cells)
 
 

@@ -1,8 +1,7 @@
-"""Figures 1 and 2 of the paper from finished cells, and Table 1 as files."""
+"""Figures 1 and 2 of the paper from finished cells."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ from oddslip.reports.pictures import CapPoint, RegimePoint, Waterfall
 from oddslip.sources.sinks import whole_file
 from oddslip.studies.pair_arms import LEARNERS, Arm
 from oddslip.studies.pair_cells import rung_values
-from oddslip.studies.pair_tables import Cells, cap_rows, has_loss, table_one, write_csv
-
-TITLES = {"lightgbm": "LightGBM", "mlp": "MLP"}
+from oddslip.studies.pair_supplements import TITLES, supplements
+from oddslip.studies.pair_tables import Cells, cap_rows, has_loss
 
 
 def waterfalls(cells: Cells) -> list[Waterfall]:
@@ -85,7 +83,7 @@ def _short(key: str, learner: str) -> str:
 
 
 def write_pictures(cells: Cells, study: str, folder: Path) -> list[Path]:
-    """Draw what the cells allow into the folder."""
+    """Draw what the cells allow into the folder: figures 1 and 2, and the supplement's."""
     from oddslip.reports.cap_figures import draw_caps
     from oddslip.reports.regime_figures import draw_regimes
     from oddslip.reports.waterfall_figures import draw_figure_one, draw_waterfalls
@@ -94,24 +92,16 @@ def write_pictures(cells: Cells, study: str, folder: Path) -> list[Path]:
     falls, caps, regimes = waterfalls(cells), cap_points(cells, study), regime_points(cells)
     drawn: dict[str, Callable[[], Any]] = {}
     if falls and caps:
-        drawn[f"{study}-figure-1.png"] = lambda: draw_figure_one(falls, caps)
+        drawn["figure-1"] = lambda: draw_figure_one(falls, caps)
     elif falls:
-        drawn[f"{study}-figure-1.png"] = lambda: draw_waterfalls(falls)
+        drawn["figure-1"] = lambda: draw_waterfalls(falls)
     elif caps:
-        drawn[f"{study}-figure-1.png"] = lambda: draw_caps(caps)
+        drawn["figure-1"] = lambda: draw_caps(caps)
     if regimes:
-        drawn[f"{study}-figure-2.png"] = lambda: draw_regimes(regimes)
-    for name, draw in drawn.items():
-        with whole_file(folder / name) as unfinished:
+        drawn["figure-2"] = lambda: draw_regimes(regimes)
+    paths = []
+    for name, draw in (drawn | supplements(cells)).items():
+        paths.append(folder / f"{study}-{name}.png")
+        with whole_file(paths[-1]) as unfinished:
             draw().savefig(unfinished)
-    return [folder / name for name in drawn]
-
-
-def write_tables(cells: Cells, folder: Path) -> None:
-    """Table 1 as ``table-1.json`` and ``table-1.csv``, all digits."""
-    folder.mkdir(parents=True, exist_ok=True)
-    table = table_one(cells)
-    texts = {"json": json.dumps(table, indent=1) + "\n", "csv": write_csv(table)}
-    for ending, text in texts.items():
-        with whole_file(folder / f"table-1.{ending}") as unfinished:
-            unfinished.write_text(text, encoding="utf-8")
+    return paths

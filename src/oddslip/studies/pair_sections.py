@@ -8,6 +8,7 @@ from oddslip.studies.pair_tables import (
     Cells,
     Value,
     cap_rows,
+    choice_cells,
     dose_rows,
     draw_rows,
     markdown,
@@ -93,8 +94,7 @@ def split_section(cells: Cells) -> list[str]:
 
 def choice_section(cells: Cells) -> list[str]:
     """The choices of every arm, and how often a rule did harm."""
-    start = "choices-"
-    found = {key.removeprefix(start): cell for key, cell in cells.items() if key.startswith(start)}
+    found = choice_cells(cells)
     if not found:
         return []
     rows, harmed = [], dict.fromkeys(RULES, 0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -78,17 +76,6 @@ def format_table_one(cells: Cells, printed: Mapping[str, Mapping[str, str]] | No
     )
 
 
-def write_csv(columns: Mapping[str, Mapping[str, Value]]) -> str:
-    """Columns as CSV, all digits; what is missing is empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["", *columns])
-    for row in next(iter(columns.values()), {}):
-        values = [column[row] for column in columns.values()]
-        writer.writerow([row, *("" if value is None else repr(value) for value in values)])
-    return out.getvalue()
-
-
 def cap_rows(cells: Cells) -> list[dict[str, Value]]:
     """The cap sweep, one row for each cap whose pair is finished; None is no cap."""
     rows = []
@@ -131,10 +118,10 @@ def dose_rows(cells: Cells, learner: str) -> list[dict[str, Any]]:
     ]
 
 
-def draw_rows(cells: Cells) -> dict[str, dict[str, float]]:
-    """Mean, standard deviation and number over the draws of the training rows, by quantity."""
+def draw_values(cells: Cells, draws: Sequence[int] = DRAWS[1:]) -> dict[str, list[float]]:
+    """A number for each draw of the training rows whose pair is finished, by quantity."""
     found: dict[str, list[float]] = {}
-    for draw in (draw for draw in DRAWS if draw):
+    for draw in draws:
         arm = Arm("lightgbm", "r", draw=draw)
         cell, twin = cells.get(arm.key), cells.get(arm.twin.key)
         if cell is None or twin is None:
@@ -146,14 +133,25 @@ def draw_rows(cells: Cells) -> dict[str, dict[str, float]]:
         told |= {} if share is None else {"odds share": share}
         for name, value in told.items():
             found.setdefault(name, []).append(value)
+    return found
+
+
+def draw_rows(cells: Cells) -> dict[str, dict[str, float]]:
+    """Mean, standard deviation and number over the draws of the training rows, by quantity."""
     return {
         name: {
             "mean": float(np.mean(values)),
             "sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"),
             "n": len(values),
         }
-        for name, values in found.items()
+        for name, values in draw_values(cells).items()
     }
+
+
+def choice_cells(cells: Cells) -> dict[str, Mapping[str, Any]]:
+    """What the selection rules chose, by the arm they chose for."""
+    start = "choices-"
+    return {key.removeprefix(start): cell for key, cell in cells.items() if key.startswith(start)}
 
 
 def split_rows(cells: Cells) -> list[list[Any]]:

@@ -35,7 +35,7 @@ def draw_intervals(
     """
     names = _names(panels)
     figure = new_figure(6.5 * len(names) + 30)
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     for axis, panel in zip(axes, panels, strict=True):
         for mark in marks:
             axis.axvline(mark, color=GREY, linewidth=0.8, linestyle="--", zorder=1)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from oddslip.reports.pictures import Series, SeriesPanel
-from oddslip.studies.pair_arms import LEARNERS, Arm
+from oddslip.studies.pair_arms import DRAWN_SHARE, LEARNERS, Arm
 from oddslip.studies.pair_choices import HARM, RULES
 from oddslip.studies.pair_protocols import PROTOCOLS
 from oddslip.studies.pair_tables import Cells, choice_cells, dose_rows, draw_values, split_rows
@@ -125,19 +125,18 @@ def choice_panels(cells: Cells) -> list[SeriesPanel]:
 
 
 def draw_panels(cells: Cells) -> list[SeriesPanel]:
-    """The draws of the training rows, each of them, and the arm on all rows."""
-    values = draw_values(cells)
-    if not values:
+    """Each draw of the training rows, and the arms on all rows."""
+    drawn, whole = draw_values(cells), draw_values(cells, draws=(0,))
+    rungs = [name for name in drawn if name != "odds share"]  # which is no MAP
+    if not rungs:
         return []
-    whole = draw_values(cells, draws=(0,))
-    n_draws = max(len(each) for each in values.values())
+    named = f"a draw of {DRAWN_SHARE:.0%} of the training rows"
     series = [
-        Series(f"draw {at + 1}", {name: _alone(each[at]) for name, each in values.items()
-                                  if at < len(each)}, "reference", hollow=True)
-        for at in range(n_draws)
-    ]  # fmt: skip
+        Series(named, {name: _alone(drawn[name][at]) for name in rungs}, "reference", hollow=True)
+        for at in range(len(drawn[rungs[0]]))
+    ]
     if whole:
-        series.append(Series("all rows", {name: _alone(v) for name, (v,) in whole.items()}))
+        series.append(Series("all training rows", {name: _alone(*whole[name]) for name in rungs}))
     return [SeriesPanel("LightGBM", series)]
 
 

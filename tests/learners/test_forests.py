@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import lightgbm as lgb
 import numpy as np
 import pytest
@@ -140,6 +142,7 @@ def test_scoring_on_past_the_first_thousand_rows_changes_no_bit(mode):
     expected = their_sums(group.boosters, rows) + group.starts
     np.testing.assert_array_equal(np.vstack([first, rest]), expected)
     np.testing.assert_array_equal(BACKEND.predict_margin(fresh, rows), expected)
+    np.testing.assert_array_equal(BACKEND.predict_margin(deepcopy(fresh), rows), expected)
 
 
 def test_missing_values_in_training_are_scored_by_lightgbm_for_ever():

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
-from threading import Lock
+from dataclasses import dataclass
 from typing import Any
 
 import lightgbm as lgb
@@ -75,15 +74,13 @@ class GroupModel:
     starts: NDArray[np.float64]  # added to the Booster's sums; zero where its trees hold it
     forest: Forest | None = None  # the same trees, once enough rows were scored
     scored: int = 0
-    lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
     def sum_rows(self, rows: Any) -> NDArray[np.float64]:
         """Sums of the trees, by LightGBM or by the forest: the bits are the same."""
-        with self.lock:
-            due = self.scored < _LAY_AFTER <= self.scored + rows.shape[0]
-            self.scored += rows.shape[0]
-            if due:
-                self.forest = lay_forest([b.model_to_string() for b in self.boosters])
+        # No lock: two threads may both lay the trees out, and meanwhile others ask LightGBM.
+        before, self.scored = self.scored, self.scored + rows.shape[0]
+        if before < _LAY_AFTER <= before + rows.shape[0]:
+            self.forest = lay_forest([b.model_to_string() for b in self.boosters])
         if self.forest is not None:
             return self.forest.sum_rows(rows)
         sums = [

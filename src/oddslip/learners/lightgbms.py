@@ -78,8 +78,9 @@ class GroupModel:
     def sum_rows(self, rows: Any) -> NDArray[np.float64]:
         """Sums of the trees, by LightGBM or by the forest: the bits are the same."""
         # No lock: two threads may both lay the trees out, and meanwhile others ask LightGBM.
-        before, self.scored = self.scored, self.scored + rows.shape[0]
-        if before < _LAY_AFTER <= before + rows.shape[0]:
+        before = self.scored
+        self.scored = after = before + rows.shape[0]
+        if before < _LAY_AFTER <= after:
             self.forest = lay_forest([b.model_to_string() for b in self.boosters])
         if self.forest is not None:
             return self.forest.sum_rows(rows)

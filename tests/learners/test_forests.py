@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from oddslip.learners import OneVsRest
-from oddslip.learners.forests import lay_forest
-from oddslip.learners.lightgbms import _LAY_AFTER, BACKEND
+from oddslip.learners import OneVsRest, panel_from
+from oddslip.learners.forests import LAY_AFTER, Forests, lay_forest
+from oddslip.learners.lightgbms import BACKEND
 
 QUIET = {"verbosity": -1, "num_threads": 1, "seed": 1, "deterministic": True}
 SMALL = {"num_iterations": 10, "min_data_in_leaf": 5}
@@ -133,11 +133,11 @@ def test_scoring_on_past_the_first_thousand_rows_changes_no_bit(mode):
     Y = (X[:, :4] + rng.normal(size=(600, 4)) > 1.0).astype(np.uint8)
     model = OneVsRest("lightgbm", threads=1, parameters=SMALL, mode=mode).fit(X, Y)
     (group,) = model._models
-    rows = sparse_features(rng, _LAY_AFTER)
+    rows = sparse_features(rng, LAY_AFTER)
     fresh = BACKEND.load(BACKEND.dump(group))
-    first = BACKEND.predict_margin(fresh, rows[: _LAY_AFTER - 1])
+    first = BACKEND.predict_margin(fresh, rows[: LAY_AFTER - 1])
     assert fresh.forest is None
-    rest = BACKEND.predict_margin(fresh, rows[_LAY_AFTER - 1 :])
+    rest = BACKEND.predict_margin(fresh, rows[LAY_AFTER - 1 :])
     assert fresh.forest is not None
     expected = their_sums(group.boosters, rows) + group.starts
     np.testing.assert_array_equal(np.vstack([first, rest]), expected)
@@ -155,3 +155,35 @@ def test_missing_values_in_training_are_scored_by_lightgbm_for_ever():
         margins = BACKEND.predict_margin(group, X)
     assert group.forest is None
     np.testing.assert_array_equal(margins, their_sums(group.boosters, X) + group.starts)
+
+
+def test_a_list_of_boosters_is_scored_together_to_the_same_bits():
+    rng = np.random.default_rng(9)
+    X = sparse_features(rng)
+    boosters = [grow(X, X[:, j] + rng.normal(size=600) > 0.5, rounds=3 + j % 2) for j in range(5)]
+    rows = sparse_features(rng, LAY_AFTER)
+    expected = their_sums(boosters, rows)
+    np.testing.assert_array_equal(lay(*boosters).sum_rows(rows), expected)
+    for form in (rows, csr_matrix(rows)):
+        np.testing.assert_array_equal(panel_from(boosters, form).scores, expected)
+        few = panel_from(boosters, form, batch_rows=100).scores
+        np.testing.assert_array_equal(few, expected)
+
+
+def test_boosters_that_can_not_be_laid_out_share_a_list_with_others():
+    rng = np.random.default_rng(10)
+    X = sparse_features(rng, LAY_AFTER)
+    plain, holed = grow(X, X[:, 0] > 0.4), grow(with_missing(X), X[:, 1] > 0.4)
+    constant = lgb.LGBMClassifier(verbosity=-1).fit(X, np.r_[1, np.zeros(LAY_AFTER - 1)])
+    scores = panel_from([plain, holed, constant, plain], X).scores
+    np.testing.assert_array_equal(scores[:, :2], their_sums([plain, holed], X))
+    np.testing.assert_array_equal(scores[:, 3], scores[:, 0])
+
+
+def test_rows_that_are_few_or_no_plain_numbers_are_left_to_lightgbm():
+    rng = np.random.default_rng(11)
+    X = sparse_features(rng, LAY_AFTER)
+    forests = Forests({3: grow(X, X[:, 0] > 0.4)})
+    assert list(forests.sum_rows(X)) == [3]
+    assert forests.sum_rows(X[:-1]) == {}
+    assert forests.sum_rows(X.astype(np.float16)) == {}

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
+from oddslip.learners.forests import Forests
 from oddslip.panels import Kind, Panel
 
 _BATCH_ROWS = 16_384
@@ -40,6 +41,7 @@ class _Scorer(NamedTuple):
     kind: Kind | None = "margin"  # None: a constant probability, which can be either
     n_features: int | None = None
     names: Sequence[str] | None = None
+    trees: Any = None  # a LightGBM Booster of one label, if that is all it is
 
     def block(self, rows: Any, kind: Kind) -> NDArray[Any]:
         """Scores in this kind, always with a column per label."""
@@ -155,8 +157,15 @@ def _side_by_side(parts: list[_Scorer]) -> _Scorer:
     kinds = {part.kind for part in parts}
     kind: Kind = "probability" if "probability" in kinds else "margin"
 
+    boosters = {at: part.trees for at, part in enumerate(parts) if part.trees is not None}
+    forests = Forests(boosters if kind == "margin" else {})
+
     def score(rows: Any) -> NDArray[Any]:
-        return np.hstack([part.block(rows, kind) for part in parts])
+        found = forests.sum_rows(rows)
+        blocks = (
+            found[at] if at in found else part.block(rows, kind) for at, part in enumerate(parts)
+        )
+        return np.column_stack(list(blocks))
 
     return _Scorer(score, kind, told)
 
@@ -180,7 +189,9 @@ def _from_lightgbm(model: Any) -> _Scorer:
         margins = booster.predict(rows, raw_score=True)
         return margins if sigmoid == 1 else sigmoid * np.asarray(margins)
 
-    return _Scorer(score, n_features=int(booster.num_feature()))
+    alone = sigmoid == 1 and booster.num_model_per_iteration() == 1
+    n_features = int(booster.num_feature())
+    return _Scorer(score, n_features=n_features, trees=booster if alone else None)
 
 
 def _from_xgboost(model: Any) -> _Scorer:

@@ -9,6 +9,8 @@ are left to LightGBM.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.kernels.forests import MOST_LEAVES, lay_trees, sum_dense_rows, sum_sparse_rows
+from oddslip.tallies import available_threads
 
+LAY_AFTER = 1000  # rows scored; laying trees out costs about what LightGBM takes for these
+_TOGETHER = 64
 _FIELDS = ("num_leaves", "split_feature", "threshold", "left_child", "right_child", "leaf_value")
 _KNOWN = (*_FIELDS, "decision_type", "num_cat", "is_linear")
 _LINE = re.compile(rf"^({'|'.join(_KNOWN)})=(.*)$", re.MULTILINE)
@@ -50,6 +55,33 @@ class Forest:
         return sums
 
 
+class Forests:
+    """LightGBM Boosters of one label each, laid out a few at a time once many rows are scored."""
+
+    def __init__(self, boosters: Mapping[int, Any]) -> None:
+        places = list(boosters)
+        self._boosters = boosters
+        self._groups = [places[at : at + _TOGETHER] for at in range(0, len(places), _TOGETHER)]
+        self._laid: dict[int, Forest | None] = {}
+
+    def sum_rows(self, rows: Any) -> dict[int, NDArray[np.float64]]:
+        """Sums by the Booster's key, as far as laying out is worth it and can be done."""
+        cells = rows.data if hasattr(rows, "tocsr") else rows
+        plain = isinstance(cells, np.ndarray) and cells.dtype in (np.float32, np.float64)
+        if not plain or rows.shape[0] < LAY_AFTER:
+            return {}
+        with ThreadPoolExecutor(available_threads(None)) as pool:
+            told = pool.map(lambda number: self._sum_group(number, rows), range(len(self._groups)))
+            return {place: sums for found in told for place, sums in found.items()}
+
+    def _sum_group(self, number: int, rows: Any) -> dict[int, NDArray[np.float64]]:
+        group = self._groups[number]
+        if number not in self._laid:
+            self._laid[number] = lay_forest([self._boosters[at].model_to_string() for at in group])
+        forest = self._laid[number]
+        return {} if forest is None else dict(zip(group, forest.sum_rows(rows).T, strict=True))
+
+
 class _Trees(NamedTuple):
     """A model as LightGBM writes it: round after round, the tree of each label."""
 
@@ -66,13 +98,13 @@ def lay_forest(texts: list[str]) -> Forest | None:
     """The trees of models as LightGBM writes them, or None where this layout can not hold them."""
     told = [_read_trees(text) for text in texts]
     read = [trees for trees in told if trees is not None]
-    if len(read) < len(texts) or len({trees.n_trees // trees.n_labels for trees in read}) != 1:
+    if len(read) < len(texts):
         return None
     fields = {key: np.concatenate([trees.fields[key] for trees in read]) for key in _FIELDS}
     n_nodes = fields["num_leaves"] - 1
     masks = np.empty(n_nodes.sum(), np.uint64)
     rests_left = np.empty(masks.size, np.uint8)
-    leaves = np.zeros((n_nodes.size, int(n_nodes.max()) + 1), np.float64)
+    laid = np.zeros((n_nodes.size, int(n_nodes.max()) + 1), np.float64)
     lay_trees(
         _edges(n_nodes),
         fields["threshold"],
@@ -82,28 +114,35 @@ def lay_forest(texts: list[str]) -> Forest | None:
         fields["leaf_value"],
         masks,
         rests_left,
-        leaves,
+        laid,
     )
-    numbers = np.split(np.arange(n_nodes.size), np.cumsum([trees.n_trees for trees in read])[:-1])
-    by_label = np.concatenate(
-        [n.reshape(-1, trees.n_labels).T.ravel() for n, trees in zip(numbers, read, strict=True)]
+    # A label with fewer rounds than others ends with trees of one leaf, whose value is zero.
+    n_labels = sum(trees.n_labels for trees in read)
+    n_rounds = max(trees.n_trees // trees.n_labels for trees in read)
+    places = np.concatenate(
+        [
+            np.arange(trees.n_trees) % trees.n_labels * n_rounds
+            + np.arange(trees.n_trees) // trees.n_labels
+            + first * n_rounds
+            for first, trees in zip(_edges([trees.n_labels for trees in read]), read, strict=False)
+        ]
     )
-    places = np.empty(by_label.size, np.int32)
-    places[by_label] = np.arange(by_label.size)
+    leaves = np.zeros((n_labels * n_rounds, laid.shape[1]), np.float64)
+    leaves[places] = laid
     slots = 2 * fields["split_feature"].astype(np.int64) + (rests_left == 0)
     order = np.lexsort((np.abs(fields["threshold"]), slots))
     n_slots = 2 * max(trees.n_features for trees in read)
     return Forest(
-        sum(trees.n_labels for trees in read),
+        n_labels,
         np.searchsorted(slots[order], np.arange(n_slots + 1)).astype(np.int32),
         fields["threshold"][order],
-        np.repeat(places, n_nodes)[order],
+        np.repeat(places, n_nodes)[order].astype(np.int32),
         masks[order],
-        leaves[by_label],
+        leaves,
     )
 
 
-def _edges(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def _edges(sizes: Any) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 

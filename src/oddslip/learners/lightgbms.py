@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.gradients import weigh_gradients
-from oddslip.learners.forests import Forest, lay_forest
+from oddslip.learners.forests import LAY_AFTER, Forest, lay_forest
 
 _DEFAULTS: dict[str, Any] = {
     "num_iterations": 200,
@@ -63,7 +63,6 @@ _ALONE = {
 }
 _CELL_BYTES = 40  # a label and row while it trains: score, its copy, derivatives, truth
 _MOST_TOGETHER = 64  # by then creating a Booster hardly counts, and finished groups are kept
-_LAY_AFTER = 1000  # rows scored; laying a group's trees out costs what LightGBM takes for these
 
 
 @dataclass
@@ -80,7 +79,7 @@ class GroupModel:
         # No lock: two threads may both lay the trees out, and meanwhile others ask LightGBM.
         before = self.scored
         self.scored = after = before + rows.shape[0]
-        if before < _LAY_AFTER <= after:
+        if before < LAY_AFTER <= after:
             self.forest = lay_forest([b.model_to_string() for b in self.boosters])
         if self.forest is not None:
             return self.forest.sum_rows(rows)

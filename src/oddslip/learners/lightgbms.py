@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import lightgbm as lgb
@@ -64,6 +65,8 @@ _ALONE = {
 _CELL_BYTES = 40  # a label and row while it trains: score, its copy, derivatives, truth
 _MOST_TOGETHER = 64  # by then creating a Booster hardly counts, and finished groups are kept
 
+_LAYING = Lock()  # one for all groups: a model with a lock of its own could not be copied
+
 
 @dataclass
 class GroupModel:
@@ -73,14 +76,16 @@ class GroupModel:
     starts: NDArray[np.float64]  # added to the Booster's sums; zero where its trees hold it
     forest: Forest | None = None  # the same trees, once enough rows were scored
     scored: int = 0
+    refused: bool = False  # these trees can not be laid out
 
     def sum_rows(self, rows: Any) -> NDArray[np.float64]:
         """Sums of the trees, by LightGBM or by the forest: the bits are the same."""
-        # No lock: two threads may both lay the trees out, and meanwhile others ask LightGBM.
-        before = self.scored
-        self.scored = after = before + rows.shape[0]
-        if before < LAY_AFTER <= after:
-            self.forest = lay_forest([b.model_to_string() for b in self.boosters])
+        self.scored += rows.shape[0]
+        if self.scored >= LAY_AFTER and not (self.forest or self.refused):
+            with _LAYING:
+                if not (self.forest or self.refused):
+                    self.forest = lay_forest([b.model_to_string() for b in self.boosters])
+                    self.refused = self.forest is None
         if self.forest is not None:
             return self.forest.sum_rows(rows)
         sums = [

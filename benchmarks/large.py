@@ -47,7 +47,7 @@ def shift_labels(n_labels: int) -> tuple[NDArray[np.float32], NDArray[np.float32
     """Log-odds of every label, and how far its weight has moved them: more for rare ones."""
     rng = np.random.default_rng(0)
     base = rng.permutation(np.linspace(-9, -4, n_labels)).astype(np.float32)
-    return base, 3 + 0.5 * base**2 / 9
+    return base, (3 + 0.5 * base**2 / 9).astype(np.float32)
 
 
 def write(folder: Path, size: Size) -> Files:

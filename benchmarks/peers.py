@@ -13,7 +13,7 @@ from sklearn.isotonic import IsotonicRegression
 def make_labels(scores: NDArray[np.float32], prevalence: NDArray[np.float32]) -> NDArray[np.bool_]:
     """A label is likelier where its score is high, up to three times its prevalence."""
     chance = prevalence * np.minimum(scores / scores.mean(axis=0), 3)
-    return np.random.default_rng(1).random(scores.shape, np.float32) < chance
+    return np.asarray(np.random.default_rng(1).random(scores.shape, np.float32) < chance)
 
 
 def argsort_rows(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
@@ -37,6 +37,6 @@ def fit_isotonic(
 ) -> list[IsotonicRegression]:
     """A fit for every label, in a loop. Given float32 it would merge scores closer than 1e-6."""
     return [
-        IsotonicRegression(out_of_bounds="clip").fit(x.astype(np.float64), y.astype(np.float64))
+        IsotonicRegression(out_of_bounds="clip").fit(*np.asarray([x, y], np.float64))
         for x, y in zip(columns, truths, strict=True)
     ]

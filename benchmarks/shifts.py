@@ -33,7 +33,7 @@ def bisect(
         middle = (low + high) / 2
         above = expit(margins - middle).mean(axis=0) > prior
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return (low + high) / 2
+    return np.asarray((low + high) / 2)
 
 
 def run(size: Size) -> None:

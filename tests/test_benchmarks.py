@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -23,7 +22,7 @@ NUMBER = r"(-?\d[\d.e+-]*|-?inf|nan)"
 LINE = re.compile(rf"  .{{50,}}? +{NUMBER} +{NUMBER}(?: +{NUMBER}x +{NUMBER}x)?(?: .*)?$")
 
 
-def run_command(*arguments, folder):
+def run_command(*arguments, tmp_path):
     paths = [str(ROOT), str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
         [sys.executable, "-m", "benchmarks", *arguments],
@@ -35,20 +34,6 @@ def run_command(*arguments, folder):
     )
 
 
-@cache
-def run_toy(name, folder):
-    """What a benchmark prints that runs in a folder of its own, once for all tests."""
-    folder.mkdir(exist_ok=True)
-    done = run_command("--toy", name, folder=folder)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("benchmarks")
-
-
 def read_tables(printed):
     """Lines of each table by its title: times of ours, and of peers with two ratios more."""
     _, *parts = HEAD.split(printed)
@@ -58,23 +43,16 @@ def read_tables(printed):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_toy_run_sets_ours_beside_a_peer_in_every_table(name, folder):
-    tables = dict(read_tables(run_toy(name, folder / name)))
+def test_a_toy_run_sets_ours_beside_a_peer_that_agrees_and_leaves_no_file(name, tmp_path):
+    done = run_command("--toy", name, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    tables = dict(read_tables(done.stdout))
     assert tables
     for title, rows in tables.items():
         assert {len(row) for row in rows} == {2, 4}, title
         assert all(0 < number < math.inf for row in rows for number in row), title
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_toy_run_says_that_a_peer_gave_the_same_answer(name, folder):
-    assert run_toy(name, folder / name).count(": the peer's, largest difference") >= 1
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_toy_run_leaves_no_file_behind(name, folder):
-    run_toy(name, folder / name)
-    assert list((folder / name).iterdir()) == []
+    assert done.stdout.count(": the peer's, largest difference") >= len(tables)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -84,12 +62,12 @@ def test_the_toy_size_is_not_the_real_one(name, monkeypatch):
     assert benchmark.TOY != benchmark.REAL
 
 
-def test_all_files_are_listed_as_benchmarks(folder):
-    assert run_command("--toy", "--list", folder=folder).stdout.split() == FILES
+def test_all_files_are_listed_as_benchmarks(tmp_path):
+    assert run_command("--toy", "--list", folder=tmp_path).stdout.split() == FILES
 
 
-def test_a_name_that_is_no_benchmark_is_refused(folder):
-    done = run_command("--toy", "rankings", folder=folder)
+def test_a_name_that_is_no_benchmark_is_refused(tmp_path):
+    done = run_command("--toy", "rankings", folder=tmp_path)
     assert done.returncode == 2
     assert "got rankings." in done.stderr
 

@@ -1,0 +1,15 @@
+"""Speed and memory beside peers, measured in one run. Every file here but the shared ones is one.
+
+A benchmark has two sizes, ``REAL`` and ``TOY``, and ``run(size)``, which prints tables. Times are
+never asserted; that a peer gives the same answer always is.
+"""
+
+from pathlib import Path
+
+SHARED = ("peers", "timing")
+NAMES = sorted(
+    path.stem
+    for path in Path(__file__).parent.glob("*.py")
+    if not path.stem.startswith("_") and path.stem not in SHARED
+)
+ONLY_IF_NAMED = ("diagnosing", "memory", "reading", "scaling")  # minutes long

@@ -2,75 +2,100 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
+import oddslip
 from benchmarks import large
-from benchmarks.large import FOLDER, N_LABELS, N_ROWS
+from benchmarks.peers import argsort_rows, precision_of_rows
+from benchmarks.timing import (
+    Stage,
+    Stages,
+    agree,
+    alone,
+    line,
+    take_time,
+    title,
+    work_folder,
+)
 
-N_REPLICATES = 2_000
-
-CHILD = """
-import json, sys, time
-import numpy as np, oddslip
-
-def status(name):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-scores, labels, twin, weights, replicates = sys.argv[1:6]
-told = {"weights": np.load(weights), "unweighted": twin} if twin else {}
-small = np.random.default_rng(0).random((300, 50), dtype=np.float32)
-warm = {"weights": np.arange(1.0, 51.0), "unweighted": small**2} if twin else {}
-oddslip.diagnose(small, small > 0.7, k=7, n_replicates=10, **warm)
-open("/proc/self/clear_refs", "w").write("5")  # forget the peak of the imports
-before = status("VmRSS")
-started = time.process_time(), time.perf_counter()
-found = oddslip.diagnose(scores, labels, k=7, n_replicates=int(replicates), **told)
-cpu, wall = time.process_time() - started[0], time.perf_counter() - started[1]
-rungs = {name: rung["map"].value for name, rung in found.ladder.rungs.items()}
-print(json.dumps([cpu, wall, status("VmHWM") - before, found.verdict.code, rungs]))
-"""
+K, SEED = 7, 42
+BLOCK = 4_096  # rows
 
 
-def write() -> tuple[Path, Path, Path, Path]:
-    """The weighted scores of `large`, their labels, an unweighted twin, and the weights."""
+class Size(NamedTuple):
+    file: large.Size
+    n_replicates: int
+
+
+REAL = Size(large.REAL, 2_000)
+TOY = Size(large.TOY, 50)
+
+
+def write_twin(scores: Path) -> tuple[Path, Path]:
+    """The unweighted twin of these scores, and the weights."""
     from scipy.special import expit, logit
 
-    scores, _, labels = large.write()
-    twin, weights = FOLDER / "large-twin.npy", FOLDER / "large-weights.npy"
-    base = np.random.default_rng(0).permutation(np.linspace(-9, -4, N_LABELS)).astype(np.float32)
-    shift = 3 + 0.5 * base**2 / 9
-    if not weights.exists():
-        weighted = np.load(scores, mmap_mode="r")
-        if weighted.shape != (N_ROWS, N_LABELS):
-            sys.exit(f"{scores} is not {N_ROWS:,} x {N_LABELS:,}. Delete {FOLDER} and run again.")
-        out = np.lib.format.open_memmap(twin, "w+", np.float32, weighted.shape)
-        for start in range(0, N_ROWS, 4_096):
-            block = np.clip(weighted[start : start + 4_096], None, np.float32(1 - 1e-6))
-            out[start : start + 4_096] = expit(logit(block) - shift)
-        out.flush()
-        np.save(weights, np.exp(shift.astype(np.float64)))
-    return scores, labels, twin, weights
+    twin, weights = scores.with_name("twin.npy"), scores.with_name("weights.npy")
+    weighted = np.load(scores, mmap_mode="r")
+    _, shift = large.shift_labels(weighted.shape[1])
+    out = np.lib.format.open_memmap(twin, "w+", np.float32, weighted.shape)
+    for start in range(0, len(weighted), BLOCK):
+        block = np.clip(weighted[start : start + BLOCK], None, np.float32(1 - 1e-6))
+        out[start : start + BLOCK] = expit(logit(block) - shift)
+    out.flush()
+    np.save(weights, np.exp(shift.astype(np.float64)))
+    return twin, weights
 
 
-def run() -> None:
-    scores, labels, twin, weights = write()
-    print(
-        f"\ndiagnose {N_ROWS:,} x {N_LABELS:,} float32 (2.1 GB), K = 7, B = {N_REPLICATES:,}, "
-        "30% of the rows calibrate"
+def diagnose(
+    scores: Path, labels: Path, twin: Path | None, weights: Path, n_replicates: int
+) -> tuple[Stage, str, dict[str, float]]:
+    """In a process of its own: what it took, the verdict, and MAP of every rung."""
+    small = np.random.default_rng(0).random((300, 50), dtype=np.float32)
+    pair: dict[str, Any] = {}
+    warm: dict[str, Any] = {}
+    if twin is not None:
+        pair = {"weights": np.load(weights), "unweighted": twin}
+        warm = {"weights": np.arange(1.0, 51.0), "unweighted": small**2}
+    oddslip.diagnose(small, small > 0.7, k=K, n_replicates=10, **warm)
+    stages = Stages()
+    diagnosis = stages(
+        "diagnose",
+        lambda: oddslip.diagnose(scores, labels, k=K, n_replicates=n_replicates, seed=SEED, **pair),
     )
-    print(f"  {'':32} {'CPU s':>8} {'wall s':>8} {'peak above imports':>19}")
-    for name, other in {"scores and labels": "", "with weights and twin": str(twin)}.items():
-        told = subprocess.run(
-            [sys.executable, "-c", CHILD, str(scores), str(labels), other, str(weights),
-             str(N_REPLICATES)],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        cpu, wall, peak, verdict, rungs = json.loads(told.stdout)
-        print(f"  {name:32} {cpu:8.2f} {wall:8.2f} {peak / 1e6:16.0f} MB   {verdict}")
-        assert rungs["isotonic"] > rungs["raw"], "the shift must be there to be repaired"
+    rungs = {name: rung["map"].value for name, rung in diagnosis.ladder.rungs.items()}
+    return stages.done[0], diagnosis.verdict.code, rungs
+
+
+def evaluate_raw(scores: Path, labels: Path) -> float:
+    """MAP of the raw rung by NumPy: the rows that do not calibrate, block by block."""
+    import scipy.sparse as sp
+
+    cells, truth = np.load(scores, mmap_mode="r"), sp.load_npz(labels).tocsr()
+    order = np.random.default_rng(SEED).permutation(len(cells))
+    rows = np.sort(order[max(1, int(0.3 * len(cells))) :])
+    gained = []
+    for start in range(0, rows.size, BLOCK):
+        some = rows[start : start + BLOCK]
+        true = truth[some].toarray() > 0
+        gained.append(precision_of_rows(argsort_rows(cells[some], K), true))
+    return float(np.concatenate(gained).mean())
+
+
+def run(size: Size) -> None:
+    with work_folder() as folder:
+        files = large.write(folder, size.file)
+        twin, weights = write_twin(files.scores)
+        shape = f"{size.file.n_rows:,} x {size.file.n_labels:,} float32"
+        title(f"diagnose {shape}, K = {K}, B = {size.n_replicates:,}, 30% of the rows calibrate")
+        by_numpy, theirs = take_time(lambda: evaluate_raw(*files))
+        for name, other in {"scores and labels": None, "with weights and twin": twin}.items():
+            stage, verdict, rungs = alone(diagnose, *files, other, weights, size.n_replicates)
+            job = f"{name}, {len(rungs)} rungs"
+            line(job, stage.times, note=verdict, peak_bytes=stage.peak_bytes)
+            line("NumPy, the raw rung alone, no interval", theirs, stage.times)
+            agree("MAP of the raw rung", rungs["raw"], by_numpy, 1e-12)
+            assert rungs["isotonic"] > rungs["raw"], "the shift must be there to be repaired"

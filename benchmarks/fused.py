@@ -2,114 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks.timing import line, measure, title
-from oddslip.calibrators.maps import LabelMaps
-from oddslip.kernels.maps import AFFINE, KNOTS
-from oddslip.metrics.rankings import rank_panel
-from oddslip.panels import Panel
-from oddslip.sources import open_source
+import oddslip
+from benchmarks.peers import argsort_rows, fit_isotonic, make_labels
+from benchmarks.timing import agree, line, measure, title
+from oddslip.calibrators import Isotonic, Platt
 
-N_ROWS, N_LABELS, K = 20_000, 2_000, 7
-SLICE = 1_000  # rows given to the slow peers; their cost per row does not depend on it
+K = 7
 
 
-def make_scores(rng, n_rows=N_ROWS, n_labels=N_LABELS):
+class Size(NamedTuple):
+    n_rows: int
+    n_labels: int
+    part: int  # rows given to the slow peers; their cost per row does not depend on it
+
+
+REAL = Size(20_000, 2_000, part=1_000)
+TOY = Size(1_000, 40, part=250)
+
+
+def make_scores(size: Size) -> NDArray[np.float32]:
     """Weighted scores: most cells low, every label with its own level and spread."""
-    level = rng.normal(-3.0, 1.5, n_labels).astype(np.float32)
-    margins = rng.standard_normal((n_rows, n_labels), np.float32)
-    margins *= 2.0
-    margins += level
-    np.negative(margins, out=margins)
-    np.exp(margins, out=margins)
-    margins += 1.0
-    return np.divide(1.0, margins, out=margins)
+    rng = np.random.default_rng(0)
+    level = rng.normal(-3.0, 1.5, size.n_labels).astype(np.float32)
+    margins = level + 2 * rng.standard_normal((size.n_rows, size.n_labels), np.float32)
+    return np.asarray(1 / (1 + np.exp(-margins)), np.float32)
 
 
-def isotonic_maps(rng, scores):
-    """5 to 60 knots per label, in plateaus, up to values between 0.001 and 0.5."""
-    n_labels = scores.shape[1]
-    xs, ys, stops = [], [], []
-    tops = np.geomspace(1e-3, 0.5, n_labels)
-    rng.shuffle(tops)
-    for label in range(n_labels):
-        n_plateaus = int(rng.integers(3, 31))
-        # Rare labels have their positives, and so their knots, among the high scores.
-        shares = 1.0 - rng.random(2 * n_plateaus) ** 3
-        x = np.unique(np.quantile(scores[:2000, label].astype(np.float64), shares))
-        y = np.repeat(np.sort(rng.random(n_plateaus)) ** 2, 2)[: x.size]
-        xs.append(x)
-        ys.append(y / y[-1] * tops[label])
-        stops.append(x.size)
-    stop = np.cumsum(stops)
-    zeros = np.zeros(n_labels)
-    return LabelMaps(
-        "probability", "probability", code=np.full(n_labels, KNOTS), a=zeros, b=zeros, c=zeros,
-        start=stop - stops, stop=stop, x=np.concatenate(xs), y=np.concatenate(ys),
-    )  # fmt: skip
+def compare(name: str, fitted: Any, scores: NDArray[np.float32], size: Size) -> tuple[Any, Any]:
+    """Print a table; both rankings of the part."""
+    part, scale = scores[: size.part], size.n_rows / size.part
 
+    def rank_fused() -> NDArray[np.int32]:
+        fresh = replace(fitted, maps=replace(fitted.maps))  # nothing remembered of earlier calls
+        return np.asarray(fresh.rank(scores, k=K, threads=1))
 
-def affine_maps(rng, n_labels):
-    """Platt-like maps: slopes around 1, shifts of minus several nat."""
-    zeros = np.zeros(n_labels)
-    return LabelMaps(
-        "probability", "log_odds", code=np.full(n_labels, AFFINE),
-        a=rng.uniform(0.6, 1.4, n_labels), b=rng.normal(-3.0, 1.5, n_labels), c=zeros,
-        start=zeros, stop=zeros, x=[], y=[],
-    )  # fmt: skip
+    def transform_and_rank() -> NDArray[np.int32]:
+        return oddslip.rank(fitted.transform(scores, threads=1), k=K, threads=1)
 
+    def transform_and_sort() -> NDArray[np.int64]:
+        return argsort_rows(fitted.transform(part, dtype=np.float64, threads=1), K)
 
-def interpolate_labels(maps, scores):
-    """Each label by numpy.interp."""
-    out = np.empty(scores.shape, np.float64)
-    for label, (start, stop) in enumerate(zip(maps.start, maps.stop, strict=True)):
-        out[:, label] = np.interp(scores[:, label], maps.x[start:stop], maps.y[start:stop])
-    return out
-
-
-def argsort_rows(values):
-    """Top K by a stable sort."""
-    return np.argsort(-values, axis=1, kind="stable")[:, :K]
-
-
-def compare(name, maps, source, scores):
-    """Print one table."""
-    few = Panel(scores[:SLICE])
-    scale = N_ROWS / SLICE
-
-    def fused():
-        fresh = maps.take(np.arange(N_LABELS))  # nothing remembered: levels are chosen in here
-        return np.concatenate([fresh.rank_panel(block, K) for block in source.blocks()])
-
-    def transform_and_rank():
-        blocks = (maps.transform_panel(block) for block in source.blocks())
-        return np.concatenate([rank_panel(Panel(block), K) for block in blocks])
-
-    def transform_and_sort():
-        return argsort_rows(maps.transform_panel(few, np.float64))
-
-    title(f"calibrate and rank {N_ROWS:,} x {N_LABELS:,} float32, {name} maps, one thread")
-    ours = measure(fused, 3)
+    shape = f"{size.n_rows:,} x {size.n_labels:,} float32"
+    title(f"calibrate and rank {shape}, {name} maps, one thread")
+    ours = measure(rank_fused, 3)
     line("fused rank", ours)
     line("transform, then our rank", measure(transform_and_rank, 2), ours)
     sort = measure(transform_and_sort, 2, scale)
     line("transform, then stable argsort (scaled up)", sort, ours, "target: 10x")
-    if (maps.code == KNOTS).all():
-        by_label = measure(lambda: argsort_rows(interpolate_labels(maps, scores[:SLICE])), 2, scale)
-        line("numpy.interp by label, argsort (scaled up)", by_label, ours)
-        # Log-odds may round to one probability, so only knots must agree to the place.
-        assert (transform_and_sort() == fused()[:SLICE]).all()
-    cells = N_ROWS * N_LABELS
-    alone = measure(lambda: maps.transform_panel(few), 3, scale)
-    print(f"  CPU per cell: fused {ours.cpu / cells * 1e9:.2f} ns, transform alone "
-          f"{alone.cpu / cells * 1e9:.1f} ns")  # fmt: skip
+    alone = measure(lambda: fitted.transform(part, threads=1), 3, scale)
+    line("transform alone (scaled up)", alone, ours)
+    return rank_fused()[: size.part], transform_and_sort()
 
 
-def run():
-    """Print both tables."""
-    rng = np.random.default_rng(0)
-    scores = make_scores(rng)
-    source = open_source(scores)
-    compare("isotonic", isotonic_maps(rng, scores), source, scores)
-    compare("affine", affine_maps(rng, N_LABELS), source, scores)
+def run(size: Size) -> None:
+    scores = make_scores(size)
+    prevalence = np.geomspace(1e-3, 0.3, size.n_labels, dtype=np.float32)
+    labels = make_labels(scores, np.random.default_rng(2).permutation(prevalence))
+    fitted = Isotonic().fit(scores, labels).fitted_
+    agree("top labels", *compare("isotonic", fitted, scores, size))
+    peers = fit_isotonic(scores[:, :3].T, labels[:, :3].T)
+    values = [peer.predict(scores[:, j].astype(np.float64)) for j, peer in enumerate(peers)]
+    agree("values of 3 labels", fitted.transform(scores, dtype=np.float64)[:, :3].T, values, 1e-12)
+    ranking, theirs = compare("affine", Platt().fit(scores, labels).fitted_, scores, size)
+    # Different log-odds may round to one probability, so a few places may change hands.
+    agree("share of places that differ", np.mean(ranking != theirs), 0, 1e-3)

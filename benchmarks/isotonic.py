@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
+from numpy.typing import NDArray
 
-from benchmarks.timing import line, measure, title
-from oddslip.counting import count_cells
-from oddslip.sources import open_source
-
-N_ROWS, N_LABELS = 131_209, 200
-PART = range(5, N_LABELS, 10)  # labels that scikit-learn fits; its time is scaled up
+from benchmarks.peers import fit_isotonic, make_labels
+from benchmarks.timing import agree, line, measure, title
+from oddslip.calibrators import Isotonic
 
 
-def score_shapes():
+class Size(NamedTuple):
+    n_rows: int
+    n_labels: int
+    every: int  # one label in so many is fitted by scikit-learn; its time is scaled up
+    rarest: float
+
+
+REAL = Size(131_209, 200, every=10, rarest=2e-4)
+TOY = Size(2_000, 20, every=4, rarest=5e-3)
+
+
+def score_shapes(shape: tuple[int, int]) -> Iterator[tuple[str, NDArray[np.float32]]]:
     rng = np.random.default_rng(0)
-    shape = (N_ROWS, N_LABELS)
     yield "spread out", rng.random(shape, np.float32)
     yield "crowded near 0", 1 / (1 + np.exp(6 - 2 * rng.standard_normal(shape, np.float32)))
     saturated = rng.random(shape, np.float32)
@@ -23,48 +33,22 @@ def score_shapes():
     yield "20% of cells at 1.0", saturated
 
 
-def fit_ours(scores, labels):
-    return count_cells(open_source(scores, labels)).isotonic_knots()
-
-
-def fit_theirs(columns, truths):
-    return [
-        IsotonicRegression(out_of_bounds="clip").fit(x, y)
-        for x, y in zip(columns, truths, strict=True)
-    ]
-
-
-def largest_difference(knots, peers, columns):
-    """Over the training scores of the labels that both fitted."""
-    indptr, x, y = knots
-    return max(
-        np.abs(np.interp(column, x[at], y[at]) - peer.predict(column)).max()
-        for at, peer, column in zip(
-            [slice(*indptr[label : label + 2]) for label in PART], peers, columns, strict=True
-        )
-    )
-
-
-def run() -> None:
-    prevalence = np.geomspace(2e-4, 2e-2, N_LABELS, dtype=np.float32)
-    for name, scores in score_shapes():
-        # A label is likelier where its score is high, up to three times its prevalence.
-        chance = prevalence * np.minimum(scores / scores.mean(axis=0), 3)
-        labels = np.random.default_rng(1).random(scores.shape, np.float32) < chance
-        # Given float32, scikit-learn would merge scores closer than 1e-6.
-        columns = [scores[:, label].astype(np.float64) for label in PART]
-        truths = [labels[:, label].astype(np.float64) for label in PART]
-        title(f"isotonic fits, {N_ROWS:,} x {N_LABELS} float32, {name}")
-        knots = fit_ours(scores, labels)
-        ours = measure(lambda s=scores, t=labels: fit_ours(s, t), 9)
-        line("oddslip count_cells, isotonic_knots", ours)
-        theirs = measure(lambda c=columns, t=truths: fit_theirs(c, t), 2, N_LABELS / len(PART))
-        line("scikit-learn, every 10th label (scaled up)", theirs, ours, "target: 15x CPU")
-        away = largest_difference(knots, fit_theirs(columns, truths), columns)
+def run(size: Size) -> None:
+    shape = (size.n_rows, size.n_labels)
+    prevalence = np.geomspace(size.rarest, 100 * size.rarest, size.n_labels, dtype=np.float32)
+    part = slice(size.every // 2, None, size.every)
+    n_part = len(range(size.n_labels)[part])
+    for name, scores in score_shapes(shape):
+        labels = make_labels(scores, prevalence)
+        columns, truths = scores[:, part].T.astype(np.float64), labels[:, part].T
+        title(f"isotonic fits, {size.n_rows:,} x {size.n_labels} float32, {name}")
+        fitted = Isotonic().fit(scores, labels).fitted_
+        ours = measure(lambda s=scores, y=labels: Isotonic().fit(s, y), 9)
+        line("oddslip Isotonic().fit", ours)
+        theirs = measure(lambda c=columns, t=truths: fit_isotonic(c, t), 2, size.n_labels / n_part)
+        line(f"scikit-learn, {n_part} labels (scaled up)", theirs, ours, "target: 15x CPU")
+        peers = fit_isotonic(columns, truths)
+        values = np.stack([peer.predict(x) for peer, x in zip(peers, columns, strict=True)], axis=1)
+        agree("fitted values", fitted.transform(scores, dtype=np.float64)[:, part], values, 1e-12)
         per_cell = (times.cpu / scores.size * 1e9 for times in (ours, theirs))
-        print("  CPU per cell: ours {:.1f} ns, theirs {:.0f} ns; ".format(*per_cell), end="")
-        print(f"largest difference of a fitted value {away:.0e}")
-
-
-if __name__ == "__main__":
-    run()
+        print("  CPU per cell: ours {:.1f} ns, theirs {:.0f} ns".format(*per_cell))

@@ -2,105 +2,147 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-FOLDER = Path(".bench")
-N_ROWS, N_LABELS = 131_209, 4_000
-
-CHILD = """
-import json, sys, time
-import numpy as np, oddslip
+from benchmarks.peers import argsort_rows, fit_isotonic
+from benchmarks.timing import (
+    Stage,
+    Stages,
+    agree,
+    alone,
+    line,
+    lines,
+    measure,
+    title,
+    work_folder,
+)
+from oddslip import open_source
 from oddslip.calibrators import Isotonic
 from oddslip.sources.sinks import write_scores
 
-def status(name):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-scores, labels, out = sys.argv[1:4]
-small = np.random.default_rng(0).random((300, 50), dtype=np.float32)
-warm = Isotonic().fit(small, small > 0.7)
-warm.transform(small)
-warm.rank(small, k=7)
-if scores.endswith(".parquet"):
-    import pyarrow.parquet
-open("/proc/self/clear_refs", "w").write("5")  # forget the peak of the imports
-before = status("VmRSS")
-told = []
-
-def stage(name, call):
-    started = time.process_time(), time.perf_counter()
-    done = call()
-    cpu, wall = time.process_time() - started[0], time.perf_counter() - started[1]
-    told.append([name, cpu, wall, status("VmHWM") - before])
-    return done
-
-fitted = stage("fit", lambda: Isotonic().fit(scores, labels).fitted_)
-stage("transform to a file", lambda: write_scores(
-    out, fitted.transform_blocks(scores), n_rows=131209, n_labels=4000, dtype=np.float32))
-ranked = stage("calibrate and rank", lambda: fitted.rank(scores, k=7))
-print(json.dumps([told, int(ranked.astype(np.int64).sum())]))
-"""
+K = 7
+BLOCK = 4_096  # rows drawn at a time
 
 
-def write() -> tuple[Path, Path, Path]:
-    """The score file as .npy and as Parquet, and its labels, made once."""
+class Size(NamedTuple):
+    n_rows: int
+    n_labels: int
+    part: int  # labels that scikit-learn fits, and rows that NumPy sorts, both scaled up
+
+
+REAL = Size(131_209, 4_000, part=20)
+TOY = Size(3_000, 80, part=20)
+
+
+class Files(NamedTuple):
+    scores: Path
+    labels: Path
+
+
+def shift_labels(n_labels: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Log-odds of every label, and how far its weight has moved them: more for rare ones."""
+    rng = np.random.default_rng(0)
+    base = rng.permutation(np.linspace(-9, -4, n_labels)).astype(np.float32)
+    return base, (3 + 0.5 * base**2 / 9).astype(np.float32)
+
+
+def write(folder: Path, size: Size) -> Files:
+    """The scores of a weighted arm as .npy, and its labels."""
     import scipy.sparse as sp
     from scipy.special import expit
 
-    from oddslip.sources import open_source
-    from oddslip.sources.sinks import write_scores
-
-    FOLDER.mkdir(exist_ok=True)
-    scores, labels = FOLDER / "large.npy", FOLDER / "large-labels.npz"
-    parquet = FOLDER / "large.parquet"
-    if not labels.exists():
-        rng = np.random.default_rng(0)
-        base = rng.permutation(np.linspace(-9, -4, N_LABELS)).astype(np.float32)
-        out = np.lib.format.open_memmap(scores, "w+", np.float32, (N_ROWS, N_LABELS))
-        rows, columns = [], []
-        for start in range(0, N_ROWS, 4_096):
-            stop = min(start + 4_096, N_ROWS)
-            margin = base + 1.5 * rng.standard_normal((stop - start, N_LABELS), dtype=np.float32)
-            true = rng.random(margin.shape, dtype=np.float32) < expit(margin)
-            out[start:stop] = expit(margin + 3 + 0.5 * base**2 / 9)  # a shift of its own per label
-            row, column = np.nonzero(true)
-            rows.append(row + start)
-            columns.append(column)
-        out.flush()
-        row, column = np.concatenate(rows), np.concatenate(columns)
-        truth = sp.csr_array((np.ones(row.size, np.int8), (row, column)), (N_ROWS, N_LABELS))
-        sp.save_npz(labels, truth, compressed=False)
-    if not parquet.exists():
-        blocks = open_source(scores).blocks()
-        write_scores(
-            parquet,
-            ((panel.first_row, panel.scores) for panel in blocks),
-            n_rows=N_ROWS,
-            n_labels=N_LABELS,
-            dtype=np.float32,
-        )
-    return scores, parquet, labels
+    files = Files(folder / "scores.npy", folder / "labels.npz")
+    rng = np.random.default_rng(1)
+    base, shift = shift_labels(size.n_labels)
+    out = np.lib.format.open_memmap(files.scores, "w+", np.float32, size[:2])
+    rows, columns = [], []
+    for start in range(0, size.n_rows, BLOCK):
+        block = out[start : start + BLOCK]
+        margin = base + 1.5 * rng.standard_normal(block.shape, dtype=np.float32)
+        true = rng.random(margin.shape, dtype=np.float32) < expit(margin)
+        block[:] = expit(margin + shift)
+        row, column = np.nonzero(true)
+        rows.append(row + start)
+        columns.append(column)
+    out.flush()
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    truth = sp.csr_array((np.ones(row.size, np.int8), (row, column)), size[:2])
+    sp.save_npz(files.labels, truth, compressed=False)
+    return files
 
 
-def run() -> None:
-    scores, parquet, labels = write()
-    print(f"\nisotonic repair of {N_ROWS:,} x {N_LABELS:,} float32 (2.1 GB), K = 7")
-    print(f"  {'':32} {'CPU s':>8} {'wall s':>8} {'peak above imports':>19}")
-    sums = set()
-    for path in (scores, parquet):
-        told = subprocess.run(
-            [sys.executable, "-c", CHILD, str(path), str(labels), str(FOLDER / "large-out.npy")],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        stages, ranked = json.loads(told.stdout)
-        sums.add(ranked)
-        for name, cpu, wall, peak in stages:
-            print(f"  {path.suffix + ': ' + name:32} {cpu:8.2f} {wall:8.2f} {peak / 1e6:16.0f} MB")
-    (FOLDER / "large-out.npy").unlink()
-    assert len(sums) == 1, "both files must give the same ranking"
+def write_parquet(scores: Path, size: Size) -> Path:
+    path = scores.with_suffix(".parquet")
+    blocks = ((panel.first_row, panel.scores) for panel in open_source(scores).blocks())
+    write_scores(path, blocks, n_rows=size.n_rows, n_labels=size.n_labels, dtype=np.float32)
+    return path
+
+
+def repair(
+    scores: Path, labels: Path, out: Path, size: Size
+) -> tuple[list[Stage], NDArray[np.int32]]:
+    """Every stage of a repair, in a process of its own; and the ranking it ends with."""
+    small = np.random.default_rng(0).random((300, 50), dtype=np.float32)
+    warm = Isotonic().fit(small, small > 0.7)
+    warm.transform(small)
+    warm.rank(small, k=K)
+    if scores.suffix == ".parquet":
+        import pyarrow.parquet  # noqa: F401
+    stages = Stages()
+    fitted = stages("fit", lambda: Isotonic().fit(scores, labels).fitted_)
+    shape = {"n_rows": size.n_rows, "n_labels": size.n_labels}
+    stages(
+        "transform to a file",
+        lambda: write_scores(out, fitted.transform_blocks(scores), **shape, dtype=np.float32),
+    )
+    ranking = stages("calibrate and rank", lambda: fitted.rank(scores, k=K))
+    return stages.done, ranking
+
+
+def compare(
+    files: Files, out: Path, stages: list[Stage], ranking: NDArray[np.int32], size: Size
+) -> None:
+    """scikit-learn and NumPy on a part, and whether they find the same there."""
+    import scipy.sparse as sp
+
+    scores, repaired = (np.load(path, mmap_mode="r") for path in (files.scores, out))
+    truth = sp.load_npz(files.labels).tocsc()
+    # The most frequent labels: scikit-learn knows no policy for dead ones.
+    chosen = np.argsort(-np.diff(truth.indptr))[: size.part]
+    columns, truths = scores[:, chosen].T.astype(np.float64), truth[:, chosen].toarray().T
+    fit, transform, rank = (stage.times for stage in stages)
+    by_label = size.n_labels / size.part
+    fits = fit_isotonic(columns, truths)
+    theirs = measure(lambda: fit_isotonic(columns, truths), 1, by_label)
+    line(f"fit {size.part} labels by scikit-learn (scaled up)", theirs, fit)
+
+    def predict() -> NDArray[np.float64]:
+        return np.stack([fit.predict(x) for fit, x in zip(fits, columns, strict=True)], axis=1)
+
+    line("transform by scikit-learn (scaled up)", measure(predict, 1, by_label), transform)
+    some = repaired[: 10 * size.part]
+    sort = measure(lambda: argsort_rows(some, K), 1, size.n_rows / len(some))
+    line("stable argsort of repaired scores (scaled up)", sort, rank)
+    agree("repaired scores", repaired[:, chosen], predict(), 1e-7)
+    taken = [np.take_along_axis(some, top, axis=1)
+             for top in (ranking[: len(some)], argsort_rows(some, K))]  # fmt: skip
+    # Rounded to float32, repaired scores tie, so labels may change places among equals.
+    agree("repaired scores of the top labels", *taken, 1e-7)
+
+
+def run(size: Size) -> None:
+    with work_folder() as folder:
+        files = write(folder, size)
+        parquet = write_parquet(files.scores, size)
+        out = folder / "repaired.npy"
+        title(f"isotonic repair of a file, {size.n_rows:,} x {size.n_labels:,} float32, K = {K}")
+        from_parquet, ranking = alone(repair, parquet, files.labels, out, size)
+        lines(from_parquet, ".parquet: ")
+        stages, same_ranking = alone(repair, files.scores, files.labels, out, size)
+        lines(stages, ".npy: ")
+        compare(files, out, stages, same_ranking, size)
+        agree("ranking of either file", ranking, same_ranking)

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 import oddslip
-from benchmarks.timing import Times, line, measure, title
+from benchmarks.peers import argsort_rows, precision_of_rows
+from benchmarks.timing import agree, line, measure, title
 from oddslip.metrics import average_precision_at_k
 
-N_ROWS, N_LABELS, K = 20_000, 4_000, 7
-PART = 2_000  # rows given to the slow peers; their time is scaled up
+K = 7
 
 
-def score_shapes():
-    scores = np.random.default_rng(0).random((N_ROWS, N_LABELS), dtype=np.float32)
+class Size(NamedTuple):
+    n_rows: int
+    n_labels: int
+    part: int  # rows given to the slow peers; their time is scaled up
+    positives: float  # a row
+
+
+REAL = Size(20_000, 4_000, part=2_000, positives=4)
+TOY = Size(500, 200, part=250, positives=2)
+
+
+def score_shapes(shape: tuple[int, int]) -> Iterator[tuple[str, NDArray[np.float32]]]:
+    scores = np.random.default_rng(0).random(shape, dtype=np.float32)
     yield "uniform", scores
     yield "sorted (worst case)", np.sort(scores, axis=1)
     saturated = scores.copy()
-    saturated[np.random.default_rng(1).random(scores.shape, dtype=np.float32) < 0.2] = 1
+    saturated[np.random.default_rng(1).random(shape, dtype=np.float32) < 0.2] = 1
     yield "20% of cells tied at 1.0", saturated
 
 
-def numpy_map(scores, labels):
-    """MAP@K the vectorised way: argsort, take, cumsum."""
-    top = np.argsort(-scores, axis=1, kind="stable")[:, :K]
-    hits = np.take_along_axis(labels, top, axis=1)
-    precision = np.cumsum(hits, axis=1) / np.arange(1, K + 1)
-    true = labels.sum(axis=1)
-    rows = true > 0
-    gained = (precision * hits).sum(axis=1)[rows] / np.minimum(K, true[rows])
-    return gained.mean()
-
-
-def ranx_map(labels, ranking):
+def ranx_map(labels: NDArray[np.bool_], ranking: NDArray[np.int32]) -> Callable[[], float]:
     """A call that scores these very rankings with ranx."""
     from numba.typed import List
     from ranx.metrics import average_precision
@@ -43,48 +47,52 @@ def ranx_map(labels, ranking):
         if true.size:
             qrels.append(np.column_stack([true, np.ones_like(true)]).astype(np.float64))
             run.append(np.column_stack([top, np.arange(K, 0, -1)]).astype(np.float64))
-    return lambda: average_precision(qrels, run, K).mean()
+    return lambda: float(average_precision(qrels, run, K).mean())
 
 
-def run() -> None:
-    from oddslip.metrics.at_k import metric_values, rank_source
+def compare_top(scores: NDArray[np.float32], name: str, size: Size) -> None:
+    part, scale = scores[: size.part], size.n_rows / size.part
+    title(f"top {K} of {size.n_rows:,} x {size.n_labels:,} float32, {name}")
+    ranking = oddslip.rank(scores, k=K)
+    ours = measure(lambda: oddslip.rank(scores, k=K), 15)
+    line("oddslip.rank", ours)
+    sort = measure(lambda: argsort_rows(part, K), 2, scale)
+    line("numpy argsort, stable (scaled up)", sort, ours, "target: 60x")
+    split = measure(lambda: np.argpartition(-part, K, axis=1), 2, scale)
+    line("numpy argpartition (scaled up)", split, ours, "target: 20x")
+    largest = measure(lambda: scores.max(), 15)
+    line("scores.max(), reading the cells once", largest, ours, "target: 0.33x")
+    agree("top labels", ranking[: size.part], argsort_rows(part, K))
 
-    labels = np.random.default_rng(2).random((N_ROWS, N_LABELS), dtype=np.float32) < 0.001
-    scale = N_ROWS / PART
-    for name, scores in score_shapes():
-        oddslip.rank(scores[:100], k=K)
-        title(f"top {K} of {N_ROWS:,} x {N_LABELS:,} float32, {name}")
-        ours = measure(lambda s=scores: oddslip.rank(s, k=K), 15)
-        line("oddslip.rank", ours)
-        part = scores[:PART]
-        sort = measure(lambda p=part: np.argsort(-p, axis=1, kind="stable"), 2, scale)
-        line("numpy argsort, stable (scaled up)", sort, ours, "target: 60x")
-        split = measure(lambda p=part: np.argpartition(-p, K, axis=1), 2, scale)
-        line("numpy argpartition (scaled up)", split, ours, "target: 20x")
-        largest = measure(lambda s=scores: s.max(), 15)
-        slower = Times(ours.cpu / largest.cpu, ours.wall / largest.wall)
-        print(
-            f"  {'scores.max()':44} {largest.cpu:9.4f} {largest.wall:9.4f}   "
-            f"we take {slower.cpu:.2f}x its CPU, {slower.wall:.2f}x its wall   target: 3x at most"
-        )
-        print(
-            f"  (reading the cells once is {sort.cpu / largest.cpu:.0f}x faster than argsort and "
-            f"{split.cpu / largest.cpu:.0f}x faster than argpartition: the most that can be had)"
-        )
 
-        title(f"MAP@{K} from scores to mean, {name}")
-        ours = measure(lambda s=scores: average_precision_at_k(s, labels, k=K), 7)
-        line("oddslip average_precision_at_k", ours)
-        theirs = measure(lambda p=part: numpy_map(p, labels[:PART]), 2, scale)
-        line("numpy argsort, take, cumsum (scaled up)", theirs, ours, "target: 40x")
-        assert np.isclose(
-            numpy_map(part, labels[:PART]), average_precision_at_k(part, labels[:PART], k=K)
-        )
+def compare_map(
+    scores: NDArray[np.float32], labels: NDArray[np.bool_], name: str, size: Size
+) -> None:
+    def from_scores(n_rows: int | None = None) -> float:
+        found = average_precision_at_k(scores[:n_rows], labels[:n_rows], k=K)
+        return float(found)
 
-    title(f"MAP@{K} of rankings already made, {name}")
-    rankings = rank_source(oddslip.open_source(scores, labels), K)
-    ours = measure(lambda: metric_values(rankings, denominator="relevant")[:, 0].mean(), 7)
-    line("oddslip, all seven metrics", ours)
-    call = ranx_map(labels, oddslip.rank(scores, k=K))
-    assert np.isclose(call(), metric_values(rankings, denominator="relevant")[:, 0].mean())
-    line("ranx average_precision, MAP alone", measure(call, 5), ours)
+    def by_numpy() -> float:
+        top = argsort_rows(scores[: size.part], K)
+        return float(precision_of_rows(top, labels[: size.part]).mean())
+
+    title(f"MAP@{K} from scores to mean, {name}")
+    ours = measure(from_scores, 7)
+    line("oddslip average_precision_at_k", ours)
+    theirs = measure(by_numpy, 2, size.n_rows / size.part)
+    line("numpy argsort, take, cumsum (scaled up)", theirs, ours, "target: 40x")
+    ranx = ranx_map(labels, oddslip.rank(scores, k=K))
+    found = ranx()
+    line("ranx, of rankings already made", measure(ranx, 5), ours)
+    agree("MAP", from_scores(size.part), by_numpy(), 1e-12)
+    by_relevant = average_precision_at_k(scores, labels, k=K, denominator="relevant")
+    agree("MAP over all true labels", by_relevant, found, 1e-12)
+
+
+def run(size: Size) -> None:
+    shape = (size.n_rows, size.n_labels)
+    chance = size.positives / size.n_labels
+    labels = np.random.default_rng(2).random(shape, dtype=np.float32) < chance
+    for name, scores in score_shapes(shape):
+        compare_top(scores, name, size)
+        compare_map(scores, labels, name, size)

@@ -1,45 +1,93 @@
 """Raw product files of full size to features: seconds and peak memory, each in its own process.
 
-``python -m benchmarks reading`` generates Instacart (196,810 users) and Santander (13.6 million
-rows) in Kaggle's schemas and reads them without a cache. Only if named: minutes, and gigabytes in
-``.bench``.
+Instacart (196,810 users) and Santander (13.6 million rows) are generated in Kaggle's schemas and
+read without a cache. The peer parses the same files and makes nothing of them.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+from typing import NamedTuple
 
-FOLDER = Path(".bench")
-CHILD = """
-import resource, sys, tempfile, time
+from benchmarks.timing import Stage, Stages, agree, alone, line, lines, title, work_folder
 from oddslip import datasets
-name, folder, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
-def told(stage, call):
-    started = time.process_time(), time.perf_counter()
-    made = call()
-    spent = time.process_time() - started[0], time.perf_counter() - started[1]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"  {name:10} {stage:9} {spent[0]:8.1f} {spent[1]:8.1f} {peak:8.0f}", flush=True)
-    return made
-
-if sys.argv[4] == "generate":
-    make = getattr(datasets, f"generate_{name}")
-    told("generate", lambda: make(folder, **{sys.argv[5]: size}, seed=0))
-else:
-    with tempfile.TemporaryDirectory(dir=folder) as cache:
-        data = told("read", lambda: getattr(datasets, f"read_{name}")(folder, cache=cache))
-        print(f"  {'':10} rows {data.describe()['rows']}")
-"""
+CHUNK = 500_000  # lines
 
 
-def run() -> None:
-    print(f"\n  {'':10} {'stage':9} {'CPU s':>8} {'wall s':>8} {'peak MB':>8}", flush=True)
-    wanted = (("instacart", "n_users", 196_810), ("santander", "n_rows", 13_600_000))
-    for name, size_name, size in wanted:
-        folder = FOLDER / f"{name}-full"
-        for step in ["read"] if folder.exists() else ["generate", "read"]:
-            told = [sys.executable, "-c", CHILD, name, str(folder), str(size), step, size_name]
-            subprocess.run(told, check=True)
+class Product(NamedTuple):
+    """A data set that is generated, and how its people are counted in the raw file."""
+
+    name: str
+    size_name: str
+    file: str
+    column: str
+    counted: str  # among the settings of what is read
+
+
+INSTACART = Product("instacart", "n_users", "orders.csv", "user_id", "n_users")
+SANTANDER = Product("santander", "n_rows", "train_ver2.csv", "ncodpers", "n_customers")
+
+
+class Size(NamedTuple):
+    n_users: int
+    n_rows: int
+
+
+REAL = Size(196_810, 13_600_000)
+TOY = Size(200, 5_000)
+
+
+def generate(product: Product, folder: Path, size: int) -> Stage:
+    import polars  # noqa: F401
+
+    stages = Stages()
+    make = getattr(datasets, f"generate_{product.name}")
+    stages("generate", lambda: make(folder, **{product.size_name: size}, seed=0))
+    return stages.done[0]
+
+
+def read(product: Product, folder: Path) -> tuple[Stage, int]:
+    """Ours, to features; and how many people there are."""
+    import polars  # noqa: F401
+
+    stages = Stages()
+    reader = getattr(datasets, f"read_{product.name}")
+    data = stages("read, to features", lambda: reader(folder, cache=folder / "cache"))
+    return stages.done[0], int(data.settings[product.counted])
+
+
+def parse(product: Product, folder: Path) -> tuple[Stage, int]:
+    """pandas, all files in chunks, all columns; and how many people there are."""
+    import pandas as pd
+
+    def parse_files() -> set[int]:
+        people: set[int] = set()
+        for path in folder.glob("*.csv"):
+            for chunk in pd.read_csv(path, chunksize=CHUNK, low_memory=False):
+                if path.name != product.file:
+                    continue
+                if "eval_set" in chunk:  # the last basket of the others is not told
+                    chunk = chunk[chunk["eval_set"] == "train"]
+                people.update(chunk[product.column].tolist())
+        return people
+
+    stages = Stages()
+    people = stages("pandas.read_csv, to chunks", parse_files)
+    return stages.done[0], len(people)
+
+
+def compare(product: Product, size: int) -> None:
+    with work_folder() as folder:
+        title(f"{product.name}, {product.size_name} = {size:,}, generated")
+        lines([alone(generate, product, folder, size)])
+        stage, n_people = alone(read, product, folder)
+        lines([stage])
+        peer, n_parsed = alone(parse, product, folder)
+        line(peer.name, peer.times, stage.times, peak_bytes=peer.peak_bytes)
+        agree(product.counted, n_people, n_parsed)
+
+
+def run(size: Size) -> None:
+    compare(INSTACART, size.n_users)
+    compare(SANTANDER, size.n_rows)

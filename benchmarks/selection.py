@@ -1,107 +1,90 @@
 """Choosing among the paper's seven candidates by 5-fold cross-validation, 40,000 x 1,000 float32.
 
 Against one fit-and-evaluate of ours (a plain loop over folds and candidates does 35 of them), and
-against the same rule as a loop over scikit-learn, measured on a part and scaled up.
+against the same rule as a loop over scikit-learn, run on some labels and scaled up.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from sklearn.isotonic import IsotonicRegression
+from numpy.typing import NDArray
 
-from benchmarks.timing import Times, line, measure, title
+from benchmarks.peers import argsort_rows, fit_isotonic, precision_of_rows
+from benchmarks.timing import agree, line, measure, title
+from oddslip import Repair
 from oddslip.calibrators import Isotonic
-from oddslip.metrics.at_k import metric_values
-from oddslip.metrics.rankings import Rankings
-from oddslip.selection import Repair
-from oddslip.selection.candidates import PAPER_TAUS
-from oddslip.selection.folds import draw_folds, take_positives
-from oddslip.sources import open_source
 
-N_ROWS, N_LABELS, K, N_FOLDS = 40_000, 1_000, 7, 5
-PART = 20  # labels scikit-learn fits, and one in so many rows that it ranks and pools
+K, N_FOLDS, SEED = 7, 5, 42
+TAUS = (0, 1, 2, 5, 10)
 
 
-def make_panel():
+class Size(NamedTuple):
+    n_rows: int
+    n_labels: int
+    part: int  # labels that scikit-learn is given
+
+
+REAL = Size(40_000, 1_000, part=20)
+TOY = Size(1_500, 60, part=15)
+
+
+def make_panel(size: Size) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     """A weighted arm: all labels alike in level, true ones as rare as 1 in 2,000 to 1 in 30."""
     rng = np.random.default_rng(0)
-    level = rng.permutation(np.log(np.geomspace(5e-4, 3e-2, N_LABELS))).astype(np.float32)
-    margin = 1.5 * rng.standard_normal((N_ROWS, N_LABELS), np.float32)
+    level = rng.permutation(np.log(np.geomspace(5e-4, 3e-2, size.n_labels))).astype(np.float32)
+    margin = 1.5 * rng.standard_normal((size.n_rows, size.n_labels), np.float32)
     labels = rng.random(margin.shape, np.float32) < 1 / (1 + np.exp(1 - level - margin))
     return 1 / (1 + np.exp(-margin)), labels
 
 
-def fit_and_evaluate(scores, labels):
+def fit_and_evaluate(scores: NDArray[np.float32], labels: NDArray[np.bool_]) -> float:
     """One isotonic fit on four folds' worth of rows, and MAP@K of the rest, calibrated."""
-    cut = N_ROWS - N_ROWS // N_FOLDS
+    cut = len(scores) - len(scores) // N_FOLDS
     ranking = Isotonic().fit(scores[:cut], labels[:cut]).rank(scores[cut:], k=K)
-    positives = open_source(scores[cut:], labels[cut:]).positives()
-    rows = np.flatnonzero(positives.counts)
-    positives, n = take_positives(positives, rows), rows.size
-    held = Rankings(
-        n, N_LABELS, rows, ranking[rows], np.zeros((n, K), np.uint8), np.ones(n, np.int64),
-        positives.indptr, positives.indices, np.zeros(positives.indices.size, np.int8),
-    )  # fmt: skip
-    return metric_values(held)[:, 0].mean()
+    return float(precision_of_rows(ranking, labels[cut:]).mean())
 
 
-class Peer:
-    """The rule with scikit-learn, in the parts whose cost grows with labels, cells and rows."""
-
-    def __init__(self, scores, labels):
-        self.columns = np.arange(0, N_LABELS, N_LABELS // PART)
-        self.scores, self.labels = (
-            scores[:, self.columns].astype(np.float64),
-            labels[:, self.columns],
-        )
-        self.some = scores[::PART].astype(np.float64)
-        self.some_labels = labels[::PART]
-        self.folds = draw_folds(N_ROWS, N_FOLDS, seed=42)[0]
-
-    def fit_labels(self):
-        """All folds and taus of some labels, fitted once per fold; predictions of the held rows."""
-        for fold in range(N_FOLDS):
-            kept = self.folds != fold
-            for x, y in zip(self.scores.T, self.labels.T, strict=True):
-                fit = IsotonicRegression(out_of_bounds="clip").fit(x[kept], y[kept])
-                fit.predict(x[~kept])
-
-    def fit_pooled(self):
-        """One pooled fit over four fifths of some rows; there are five such fits."""
-        cut = len(self.some) * (N_FOLDS - 1) // N_FOLDS
-        fit = IsotonicRegression(out_of_bounds="clip")
-        fit.fit(self.some[:cut].ravel(), self.some_labels[:cut].ravel())
-        fit.predict(self.some[cut:].ravel())
-
-    def rank(self):
-        """Some rows, once; every candidate ranks every row once."""
-        np.argsort(-self.some, axis=1, kind="stable")[:, :K]
+def choose_by_loop(scores: NDArray[np.float32], labels: NDArray[np.bool_]) -> dict[str, float]:
+    """Out-of-fold MAP@K of raw, pooled and isotonic, which is fitted once for all taus."""
+    order = np.random.default_rng(SEED).permutation(len(scores))
+    values = scores.astype(np.float64)
+    gained: dict[str, list[NDArray[np.float64]]] = {}
+    for held in np.array_split(order, N_FOLDS):
+        kept = np.ones(len(scores), bool)
+        kept[held] = False
+        pooled = fit_isotonic([values[kept].ravel()], [labels[kept].ravel()])[0]
+        fits = fit_isotonic(values[kept].T, labels[kept].T)
+        calibrated = np.stack([fit.predict(values[held, j]) for j, fit in enumerate(fits)], axis=1)
+        positives = labels[kept].sum(axis=0)
+        prior = (positives + 0.5) / (kept.sum() + 1)
+        ranked = {
+            "raw": values[held],
+            "pooled": pooled.predict(values[held].ravel()).reshape(calibrated.shape),
+            **{f"isotonic-{tau}": np.where(positives > tau, calibrated, prior) for tau in TAUS},
+        }
+        for name, cells in ranked.items():
+            rows = precision_of_rows(argsort_rows(cells, K), labels[held])
+            gained.setdefault(name, []).append(rows)
+    return {name: float(np.concatenate(rows).mean()) for name, rows in gained.items()}
 
 
-def run() -> None:
-    scores, labels = make_panel()
-    title(f"choosing among seven by 5 folds, {N_ROWS:,} x {N_LABELS:,} float32, K={K}")
+def run(size: Size) -> None:
+    scores, labels = make_panel(size)
+    shape = f"{size.n_rows:,} x {size.n_labels:,} float32"
+    title(f"choosing among seven by {N_FOLDS} folds, {shape}, K={K}")
     one = measure(lambda: fit_and_evaluate(scores, labels), 7)
     rule = measure(lambda: Repair(K, rule="paper").fit(scores, labels), 5)
-    line("one fit (4 folds) and evaluation (1), ours", one)
     line("the paper's rule, seven candidates, ours", rule)
-    print(
-        f"  the rule takes {rule.cpu / one.cpu:.1f}x (CPU), {rule.wall / one.wall:.1f}x (wall) ",
-        end="",
-    )
-    print("one fit and evaluation; target: at most 8x; a plain loop: 35x")
-    peer = Peer(scores, labels)
-    parts = [
-        measure(peer.fit_labels, 1, N_LABELS / PART),
-        measure(peer.fit_pooled, 1, PART * N_FOLDS),
-        measure(peer.rank, 1, PART * (len(PAPER_TAUS) + 2)),
-    ]
-    theirs = Times(sum(part.cpu for part in parts), sum(part.wall for part in parts))
-    line("scikit-learn, shared fits (part, scaled up)", theirs, rule)
+    line("one fit (4 folds) and evaluation (1), ours", one, rule, "target: 0.12x; in a loop: 0.03x")
+    some = (scores[:, : size.part], labels[:, : size.part])
+    theirs = measure(lambda: choose_by_loop(*some), 1, size.n_labels / size.part)
+    line(f"scikit-learn, shared fits, {size.part} labels (scaled up)", theirs, rule)
     auto = measure(lambda: Repair(K).fit(scores, labels), 1)
-    print(f'  rule="auto", twelve candidates, logistic ones too: {auto.cpu:.1f} s CPU, ', end="")
-    print(f"{auto.cpu / one.cpu:.0f}x one fit and evaluation")
-
-
-if __name__ == "__main__":
-    run()
+    line('rule="auto", logistic candidates too, ours', auto)
+    table = Repair(K, rule="paper", n_folds=N_FOLDS, seed=SEED).fit(*some).table_
+    means = choose_by_loop(*some)
+    ours = dict(zip(table.candidates, table.means, strict=True))
+    agree(f"out-of-fold MAP of {', '.join(means)}", [ours[name] for name in means],
+          list(means.values()), 1e-9)  # fmt: skip

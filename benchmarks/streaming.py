@@ -2,71 +2,77 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
-FOLDER = Path(".bench")
-N_LABELS = 4_000
-
-CHILD = """
-import json, sys, time
-import numpy as np, oddslip
-from oddslip.metrics import evaluate, rank
-
-def status(name):
-    lines = open("/proc/self/status").read().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-
-scores, labels, repeats = sys.argv[1], sys.argv[2], int(sys.argv[3])
-small = np.random.default_rng(0).random((64, 4000), dtype=np.float32)
-truth = small > 0.9995
-truth[:, 0] = True
-evaluate(small, truth, k=7)
-rank(small, k=7)
-before = status("VmRSS")
-told, peak = [], 0
-calls = (
-    lambda: np.load(scores, mmap_mode="r").max(),
-    lambda: rank(scores, k=7),
-    lambda: evaluate(scores, labels, k=7, n_replicates=0),
+import oddslip
+from benchmarks.peers import argsort_rows, precision_of_rows
+from benchmarks.timing import (
+    Times,
+    agree,
+    alone,
+    forget_peak,
+    line,
+    measure,
+    read_status,
+    title,
+    work_folder,
 )
-for call in calls:
-    open("/proc/self/clear_refs", "w").write("5")  # forget the peak so far
-    best = [9e9, 9e9]
-    for _ in range(repeats):
-        started = time.process_time(), time.perf_counter()
-        call()
-        spent = time.process_time() - started[0], time.perf_counter() - started[1]
-        best = [min(pair) for pair in zip(best, spent)]
-    told.append(best)
-    if call is not calls[0]:  # NumPy's own pass keeps the whole map
-        peak = max(peak, status("VmHWM"))
-print(json.dumps([*told, peak - before]))
-"""
+
+K = 7
+CHECKED = 250  # rows
 
 
-def write(n_rows: int) -> tuple[Path, Path]:
-    """Score and label files of this many rows, made once."""
+class Size(NamedTuple):
+    n_labels: int
+    repeats: dict[int, int]  # by number of rows
+
+
+REAL = Size(4_000, {250: 50, 2_500: 20, 25_000: 6, 250_000: 3})
+TOY = Size(100, {250: 3})
+
+
+class Measured(NamedTuple):
+    read: Times
+    ranked: Times
+    evaluated: Times
+    peak_bytes: int
+    largest: tuple[float, float]  # by NumPy, and where our ranking says it is
+
+
+def measure_file(scores: Path, labels: Path, repeats: int) -> Measured:
+    """Of rank and evaluate; NumPy's own pass over the map comes after, since it keeps all of it."""
+    small = np.random.default_rng(0).random((64, 100), dtype=np.float32)
+    oddslip.rank(small, k=K)
+    oddslip.evaluate(small, small > 0.9, k=K, n_replicates=0)
+    held = forget_peak()
+    ranked = measure(lambda: oddslip.rank(scores, k=K), repeats)
+    evaluated = measure(lambda: oddslip.evaluate(scores, labels, k=K, n_replicates=0), repeats)
+    peak = read_status("VmHWM") - held
+    read = measure(lambda: np.load(scores, mmap_mode="r").max(), repeats)
+    cells = np.load(scores, mmap_mode="r")
+    first = cells[np.arange(len(cells)), oddslip.rank(scores, k=K)[:, 0]]
+    return Measured(read, ranked, evaluated, peak, (float(cells.max()), float(first.max())))
+
+
+def write(folder: Path, n_rows: int, n_labels: int) -> tuple[Path, Path]:
+    """Score and label files of this many rows."""
     import scipy.sparse as sp
 
-    FOLDER.mkdir(exist_ok=True)
-    scores, labels = FOLDER / f"scores-{n_rows}.npy", FOLDER / f"labels-{n_rows}.npz"
-    if not labels.exists():
-        rng = np.random.default_rng(0)
-        out = np.lib.format.open_memmap(scores, "w+", np.float32, (n_rows, N_LABELS))
-        for start in range(0, n_rows, 2_500):
-            block = out[start : start + 2_500]
-            block[:] = rng.random(block.shape, dtype=np.float32)
-        out.flush()
-        columns = rng.integers(0, N_LABELS, (n_rows, 4))
-        rows = np.repeat(np.arange(n_rows), 4)
-        truth = sp.coo_array((np.ones(rows.size), (rows, columns.ravel())), (n_rows, N_LABELS))
-        sp.save_npz(labels, sp.csr_array((truth.tocsr() > 0).astype(np.int8)), compressed=False)
+    scores, labels = folder / f"scores-{n_rows}.npy", folder / f"labels-{n_rows}.npz"
+    rng = np.random.default_rng(0)
+    out = np.lib.format.open_memmap(scores, "w+", np.float32, (n_rows, n_labels))
+    for start in range(0, n_rows, 2_500):
+        block = out[start : start + 2_500]
+        block[:] = rng.random(block.shape, dtype=np.float32)
+    out.flush()
+    columns = rng.integers(0, n_labels, (n_rows, 4))
+    rows = np.repeat(np.arange(n_rows), 4)
+    truth = sp.coo_array((np.ones(rows.size), (rows, columns.ravel())), (n_rows, n_labels))
+    sp.save_npz(labels, sp.csr_array((truth.tocsr() > 0).astype(np.int8)), compressed=False)
     return scores, labels
 
 
@@ -79,21 +85,32 @@ def read_afresh(path: Path) -> None:
             pass
 
 
-def run() -> None:
-    print(f"\nfrom a memory-mapped .npy, {N_LABELS:,} labels, float32, K = 7")
-    head = f"  {'cells':>15} {'':10} {'CPU s':>9} {'wall s':>9} {'CPU ns/cell':>12}"
-    head += f" {'above max()':>12}"
-    print(f"{head} {'peak above imports':>19}")
-    for n_rows, repeats in ((250, 50), (2_500, 20), (25_000, 6), (250_000, 3)):
-        scores, labels = write(n_rows)
-        read_afresh(scores)
-        told = subprocess.run(
-            [sys.executable, "-c", CHILD, str(scores), str(labels), str(repeats)],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        read, ranked, evaluated, peak = json.loads(told.stdout)
-        cells = n_rows * N_LABELS
-        for name, (cpu, wall) in (("max()", read), ("rank", ranked), ("evaluate", evaluated)):
-            line = f"  {cells:15,} {name:10} {cpu:9.4f} {wall:9.4f} {cpu / cells * 1e9:12.3f}"
-            above = (cpu - read[0]) / cells * 1e9
-            print(line if name == "max()" else f"{line} {above:12.3f} {peak / 1e6:16.0f} MB")
+def check_rows(scores: Path, labels: Path) -> None:
+    """The first rows, read from the file by NumPy and sorted."""
+    import scipy.sparse as sp
+
+    cells = np.load(scores, mmap_mode="r")[:CHECKED]
+    truth = sp.load_npz(labels)[:CHECKED].toarray() > 0
+    expected = precision_of_rows(argsort_rows(cells, K), truth).mean()
+    agree("top labels", oddslip.rank(scores, k=K)[:CHECKED], argsort_rows(cells, K))
+    if len(np.load(scores, mmap_mode="r")) == CHECKED:
+        found = oddslip.evaluate(scores, labels, k=K, n_replicates=0)
+        agree("MAP", found["map"].value, expected, 1e-12)
+
+
+def run(size: Size) -> None:
+    for n_rows, repeats in size.repeats.items():
+        cells = n_rows * size.n_labels
+        with work_folder() as folder:
+            files = write(folder, n_rows, size.n_labels)
+            read_afresh(files[0])
+            found = alone(measure_file, *files, repeats)
+            title(f"{cells:,} cells of a memory-mapped .npy, {size.n_labels:,} labels, float32")
+            line("oddslip.rank", found.ranked, peak_bytes=found.peak_bytes)
+            line("max() of the map by NumPy", found.read, found.ranked)
+            line("oddslip.evaluate", found.evaluated, peak_bytes=found.peak_bytes)
+            line("max() of the map by NumPy", found.read, found.evaluated)
+            per_cell = [times.cpu / cells * 1e9 for times in found[:3]]
+            print("  CPU ns a cell: max() {:.3f}, rank {:.3f}, evaluate {:.3f}".format(*per_cell))
+            agree("largest score", *found.largest)
+            check_rows(*files)

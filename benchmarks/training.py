@@ -1,167 +1,117 @@
-"""One-vs-rest training with LightGBM against the loops of scikit-learn; and its peak memory.
-
-``python -m benchmarks training`` compares times. ``python -m benchmarks.training memory`` trains
-and scores 100 and then 500 labels, each in a process of its own, and prints their peak memory.
-"""
+"""One-vs-rest training with LightGBM against the loops of scikit-learn."""
 
 from __future__ import annotations
 
-import resource
-import subprocess
-import sys
-import tempfile
-import time
-import warnings
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from benchmarks.timing import Times, line, title
+from benchmarks.timing import Stages, agree, line, lines, scaled, take_time, title
+from oddslip import OneVsRest
 
-ROUNDS = 60
-TOLD = {"num_iterations": ROUNDS, "learning_rate": 0.05, "num_leaves": 31}
-PEER = {"n_estimators": ROUNDS, "learning_rate": 0.05, "num_leaves": 31, "verbosity": -1}
+CHECKED = 1_000  # rows whose probabilities are compared
 
 
-def make_counts(n_rows, n_features, density, n_labels, seed=0):
-    """Sparse counts, as of purchases: most cells 0, most others 1 or 2; labels of 1 to 5 %."""
+class Data(NamedTuple):
+    """Rows to train on: sparse counts below a density of 1, else dense normal features."""
+
+    n_rows: int
+    n_features: int
+    density: float
+    n_labels: int
+
+
+class Size(NamedTuple):
+    wide: Data
+    narrow: Data
+    peer_labels: int  # labels the peers train; their times are scaled up
+    rounds: int
+
+
+REAL = Size(Data(60_000, 8_000, 0.004, 40), Data(20_000, 500, 1.0, 24), peer_labels=4, rounds=60)
+TOY = Size(Data(1_000, 200, 0.05, 6), Data(600, 20, 1.0, 6), peer_labels=2, rounds=5)
+
+
+def make_rows(data: Data, seed: int = 0) -> tuple[Any, NDArray[np.uint8]]:
+    """Features, and labels of 1 to 5 % that depend on them."""
     rng = np.random.default_rng(seed)
+    shape = (data.n_rows, data.n_features)
+    X: Any = rng.normal(size=shape) if data.density >= 1 else make_counts(rng, shape, data.density)
+    Y = np.zeros((data.n_rows, data.n_labels), np.uint8)
+    for label in range(data.n_labels):
+        margins = X @ rng.normal(size=data.n_features) + rng.logistic(size=data.n_rows)
+        Y[:, label] = margins > np.quantile(margins, 1 - rng.uniform(0.01, 0.05))
+    return X, Y
+
+
+def make_counts(rng: np.random.Generator, shape: tuple[int, int], density: float) -> Any:
+    """Sparse counts, as of purchases: most cells 0, most others 1 or 2."""
     # Drawn row by row: scipy.sparse.random shuffles all cells and would be the peak of memory.
-    indptr = np.concatenate([[0], np.cumsum(rng.binomial(n_features, density, n_rows))])
-    columns = rng.integers(0, n_features, indptr[-1], dtype=np.int32)
+    indptr = np.concatenate([[0], np.cumsum(rng.binomial(shape[1], density, shape[0]))])
+    columns = rng.integers(0, shape[1], indptr[-1], dtype=np.int32)
     counts = rng.geometric(0.6, indptr[-1]).astype(np.float64)
-    X = sparse.csr_matrix((counts, columns, indptr), (n_rows, n_features))
+    X = sparse.csr_matrix((counts, columns, indptr), shape)
     X.sum_duplicates()
-    return X, make_labels(X, n_labels, rng)
+    return X
 
 
-def make_labels(X, n_labels, rng):
-    Y = sparse.lil_matrix((n_labels, X.shape[0]), dtype=np.uint8)
-    for j in range(n_labels):
-        margins = X @ rng.normal(size=X.shape[1]) + rng.logistic(size=X.shape[0])
-        Y[j, margins > np.quantile(margins, 1 - rng.uniform(0.01, 0.05))] = 1
-    return Y.T.tocsr()
+def booster_parameters(rounds: int) -> dict[str, Any]:
+    """What both sides are told, under names that both know."""
+    return {"n_estimators": rounds, "learning_rate": 0.05, "num_leaves": 31}
 
 
-def spent() -> float:
-    """CPU seconds of this process and of the workers it has waited for."""
-    own, others = (resource.getrusage(who) for who in (0, resource.RUSAGE_CHILDREN))
-    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+def train_in_stages(
+    model: OneVsRest, X: Any, Y: NDArray[np.uint8]
+) -> tuple[Stages, NDArray[np.float64]]:
+    """Times of binning, growing and predicting; and the margins predicted."""
+    stages = Stages()
+    prepared = stages("binning", lambda: model.prepare(X))
+    stages("growing", lambda: model.fit(prepared, Y))
+    return stages, stages("predicting", lambda: model.predict_margin(X))
 
 
-def once(call, scale=1.0):
-    started = spent(), time.perf_counter()
-    call()
-    wall = time.perf_counter() - started[1]
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=True)  # so that its workers' time is counted
-    return Times((spent() - started[0]) * scale, wall * scale)
+def warm_up(rounds: int = 1) -> None:
+    """Load LightGBM and the kernels, so that neither time nor memory of that is measured."""
+    X, Y = make_rows(Data(200, 4, 1.0, 2))
+    OneVsRest(parameters=booster_parameters(rounds)).fit(X, Y).predict_proba(X)
 
 
-def compare(name, X, Y, peer_labels, targets):
+def compare(name: str, data: Data, size: Size, targets: tuple[str, str]) -> None:
     from lightgbm import LGBMClassifier
     from sklearn.multiclass import OneVsRestClassifier
     from sklearn.multioutput import MultiOutputClassifier
 
-    from oddslip.learners import OneVsRest
-
-    warnings.filterwarnings("ignore", message="X does not have valid feature names")
-    n_labels = Y.shape[1]
-    truth = np.asarray(Y.todense())
-    scale = n_labels / peer_labels
-    title(f"{name}: {X.shape[0]:,} x {X.shape[1]:,}, {n_labels} labels, {ROUNDS} trees each")
-    if scale > 1:
-        print(f"  (the peers train {peer_labels} labels; their times are scaled to {n_labels})")
-    ours = once(lambda: OneVsRest(parameters=TOLD).fit(X, truth))
+    X, Y = make_rows(data)
+    part, scale = Y[:, : size.peer_labels], data.n_labels / size.peer_labels
+    told = booster_parameters(size.rounds)
+    shape = f"{data.n_rows:,} x {data.n_features:,}"
+    title(f"{name}: {shape}, {data.n_labels} labels, {size.rounds} trees each")
+    model, ours = take_time(lambda: OneVsRest(parameters=told).fit(X, Y))
     line("OneVsRest, grouped", ours)
-    part = truth[:, :peer_labels]
-    loop = once(lambda: MultiOutputClassifier(LGBMClassifier(**PEER, n_jobs=2)).fit(X, part), scale)
-    line("MultiOutputClassifier(LGBMClassifier(n_jobs=2))", loop, ours, targets[0])
-    pool = once(
-        lambda: OneVsRestClassifier(LGBMClassifier(**PEER, n_jobs=1), n_jobs=2).fit(X, part), scale
-    )
-    line("OneVsRestClassifier(LGBMClassifier(n_jobs=1))", pool, ours, targets[1])
-    where_time_goes(X, truth[:, : min(8, n_labels)])
+    found = model.predict_proba(X[:CHECKED])[:, : size.peer_labels]
+
+    def peer(name: str, fit: Callable[[], Any], target: str) -> Any:
+        fitted, times = take_time(fit)
+        line(f"{name}, {size.peer_labels} labels (scaled up)", scaled(times, scale), ours, target)
+        return fitted
+
+    loop = MultiOutputClassifier(LGBMClassifier(**told, verbosity=-1, n_jobs=2))
+    pool = OneVsRestClassifier(LGBMClassifier(**told, verbosity=-1, n_jobs=1), n_jobs=2)
+    pool.fit(X[:CHECKED, :2], part[:CHECKED])  # its workers are started and stay
+    peer("MultiOutputClassifier", lambda: loop.fit(X, part), targets[0])
+    peer("OneVsRestClassifier", lambda: pool.fit(X, part), targets[1])
+    for fitted in (loop, pool):
+        rows = [each.predict_proba(X[:CHECKED])[:, 1] for each in fitted.estimators_]
+        agree("probabilities", found, np.stack(rows, axis=1), 1e-6)
+    some = Y[:, : min(8, data.n_labels)]
+    stages, _ = train_in_stages(OneVsRest(parameters=told, threads=1), X, some)
+    lines(stages.done, f"{some.shape[1]} labels on one thread: ")
 
 
-def where_time_goes(X, truth):
-    """CPU seconds of each phase, one thread, one group."""
-    from oddslip.learners.lightgbms import BACKEND
-
-    told = BACKEND.defaults() | TOLD
-    Y, weights = np.asfortranarray(truth), np.ones(truth.shape[1])
-    times = []
-
-    def clock(call):
-        started = time.process_time()
-        made = call()
-        times.append(time.process_time() - started)
-        return made
-
-    ready = clock(lambda: BACKEND.prepare(X, told))
-    clock(lambda: BACKEND.train(ready, Y, weights, told | {"num_iterations": 0}, 0))
-    model = clock(lambda: BACKEND.train(ready, Y, weights, told, 0))
-    clock(lambda: BACKEND.predict_margin(model, X))
-    binning, creating, all_of_it, predicting = times
-    n = truth.shape[1]
-    print(f"  where the time goes, CPU s, a group of {n} labels on one thread:")
-    print(f"    binning, once               {binning:8.2f}")
-    print(f"    creating a Booster, a group {creating:8.2f}")
-    print(f"    growing, a label            {(all_of_it - creating) / n:8.2f}")
-    print(f"    predicting, a label         {predicting / n:8.2f}")
-
-
-def run() -> None:
-    X, Y = make_counts(60_000, 8_000, 0.004, 40)
-    compare("Wide sparse counts", X, Y, 4, ("target 4x wall", "target 3x wall"))
-    rng = np.random.default_rng(1)
-    dense = rng.normal(size=(20_000, 500))
-    Y = make_labels(dense, 24, rng)
-    compare("Narrow dense", dense, Y, 4, ("target 1.5x wall", "target 1.2x wall"))
-
-
-def peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def measure_memory(n_labels: int) -> None:
-    """In a process of its own: peak memory after each step."""
-    from oddslip.learners import OneVsRest, score_to_file
-
-    X, Y = make_counts(100_000, 2_000, 0.01, n_labels)
-    print(f"  {n_labels} labels: features and labels made {peak_mb():7.0f} MB", end="", flush=True)
-    told = {**TOLD, "num_iterations": 10}
-    model = OneVsRest(weights="balanced", parameters=told, memory_bytes=256 * 1024**2).fit(X, Y)
-    print(f", trained {peak_mb():7.0f} MB", end="", flush=True)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "scores.npy"
-        score_to_file(model, X, path)
-        size = path.stat().st_size / 1024**2
-        print(f", scored {peak_mb():7.0f} MB (file {size:.0f} MB", end="")
-        model.save(Path(folder) / "model")
-        dumped = sum(len(text) for text in _dumps(model)) / 1024**2
-        print(f", models as text {dumped:.0f} MB)", flush=True)
-
-
-def _dumps(model):
-    from oddslip.learners.lightgbms import BACKEND
-
-    return (BACKEND.dump(group) for group in model._models)
-
-
-def run_memory() -> None:
-    print("Peak memory, 100,000 x 2,000 sparse rows, 10 trees a label, 256 MB for training:")
-    for n_labels in (100, 500):
-        told = [sys.executable, "-m", "benchmarks.training", "memory", str(n_labels)]
-        subprocess.run(told, check=True)
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["memory"]:
-        run_memory()
-    elif sys.argv[1:2] == ["memory"]:
-        measure_memory(int(sys.argv[2]))
-    else:
-        run()
+def run(size: Size) -> None:
+    warm_up()
+    compare("Wide sparse counts", size.wide, size, ("target 4x wall", "target 3x wall"))
+    compare("Narrow dense", size.narrow, size, ("target 1.5x wall", "target 1.2x wall"))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from oddslip.cli.options import (
+    WEIGHTS,
     Json,
     KindOption,
     Labels,
@@ -18,6 +19,7 @@ from oddslip.cli.options import (
     print_json,
     read_names,
     read_numbers,
+    read_weights,
 )
 
 CALIBRATORS = (
@@ -51,7 +53,11 @@ def fit(
         Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option(help="Weight of each label, for inversion (.npy or text).")
+        str | None,
+        typer.Option(
+            help=f"Weight each label was trained with, for inversion: {WEIGHTS}. A name is "
+            "resolved on --prior, else it is the ratio on the rows given here."
+        ),
     ] = None,
     interpolation: Annotated[
         str, typer.Option(help="Of isotonic maps: linear or step.")
@@ -80,7 +86,7 @@ def fit(
         dead=dead,
         tau=tau,
         prior=read_numbers(prior),
-        weights=read_numbers(weights),
+        weights=read_weights(weights),
         interpolation=interpolation,
         kind=kind,
     )

@@ -8,7 +8,9 @@ import pytest
 import oddslip
 
 ROOT = Path(oddslip.__file__).parent
-GROUND = {"errors", "kernels", "labels", "panels", "results", "tallies", "sources", "counting"}
+GROUND = {
+    "errors", "kernels", "labels", "panels", "weights", "results", "tallies", "sources", "counting",
+}  # fmt: skip
 MAY_IMPORT = {
     "errors": set(),
     "kernels": set(),
@@ -16,6 +18,7 @@ MAY_IMPORT = {
     "results": {"errors"},
     "labels": {"errors", "kernels"},
     "panels": {"errors", "kernels", "labels"},
+    "weights": {"errors", "kernels", "labels", "panels"},
     "tallies": {"errors", "panels", "progress"},
     "sources": {"errors", "labels", "panels", "tallies"},
     "counting": {"errors", "kernels", "panels", "tallies", "sources"},
@@ -24,7 +27,7 @@ MAY_IMPORT = {
     "calibrators": GROUND,
     "selection": GROUND | {"metrics", "calibrators"},
     "learners": GROUND | {"progress"},
-    "datasets": {"errors", "labels", "panels", "sources", "progress"},
+    "datasets": {"errors", "labels", "panels", "weights", "sources", "progress"},
     "diagnosis": GROUND | {"metrics", "shifts", "calibrators", "selection"},
     "reports": {
         "metrics",

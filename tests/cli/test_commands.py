@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 import oddslip
 from oddslip.calibrators import Isotonic
+from oddslip.calibrators.catalogue import NAMES
 from oddslip.cli.app import _run, app
 from oddslip.datasets import synthetic_pair
 
@@ -117,11 +118,7 @@ def test_fit_with_k_chooses_and_says_why(folder, capsys):
     np.testing.assert_array_equal(again, wanted.rank(PAIR.weighted))
 
 
-@pytest.mark.parametrize(
-    "calibrator",
-    ["isotonic", "pooled", "offset", "platt", "beta", "temperature", "shared-temperature",
-     "inversion", "popularity", "raw"],
-)  # fmt: skip
+@pytest.mark.parametrize("calibrator", NAMES)
 def test_every_calibrator_can_be_fitted_and_applied(folder, capsys, calibrator):
     told = json.loads(
         run(

@@ -135,7 +135,8 @@ def test_a_dead_label_loses_its_calibration_positives_and_no_other():
 
 def test_a_common_weight_keeps_the_order_of_every_row_and_balanced_weights_do_not():
     common, balanced = (synthetic_pair(1000, 20, weights=w) for w in ("common", "balanced"))
-    assert_allclose(common.weights, np.exp(np.log(balanced.weights).mean()), rtol=1e-12)
+    share = common.prior.mean()  # of all cells together
+    assert_allclose(common.weights, (1 - share) / share, rtol=1e-12)
     truth = np.argsort(common.unweighted_margin, axis=1)
     assert_array_equal(np.argsort(common.weighted_margin, axis=1), truth)
     assert (np.argsort(balanced.weighted_margin, axis=1) != truth).any(axis=1).mean() > 0.5
@@ -187,10 +188,10 @@ def test_probabilities_in_float64_are_stored_apart_from_the_truth():
         ("dtype", np.int64, "dtype must be numpy.float32 or numpy.float64, got dtype="),
         ("realized", 1.5, "1 or n_labels=3 numbers between 0 and 1, got realized=1.5."),
         ("realized", [1, 1], "1 or n_labels=3 numbers between 0 and 1, got realized=[1, 1]."),
-        ("weights", "heavy", "\"common\" or one number per label, got weights='heavy'."),
-        ("weights", [1, 2], "n_labels=3 positive finite numbers, got weights=[1, 2]."),
-        ("weights", [1, 0, 2], "n_labels=3 positive finite numbers, got weights=[1, 0, 2]."),
-        ("weights", [1, "x", 2], "weights must hold numbers only, got weights=[1, 'x', 2]."),
+        ("weights", "heavy", "or one number per label, got 'heavy'."),
+        ("weights", [1, 2], "weights must hold one number per label, n_labels=3, got shape (2,)."),
+        ("weights", [1, 0, 2], "weights must be positive and finite, got 0 at label '1'."),
+        ("weights", [1, "x", 2], "weights must be numbers, got [1, 'x', 2]."),
     ],
 )
 def test_a_bad_argument_is_refused_with_what_must_hold_and_what_came(name, value, message):

@@ -14,6 +14,7 @@ from oddslip.calibrators.parts import build_maps, count_positives
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind
 from oddslip.sources import Source
+from oddslip.weights import resolve_weights
 
 
 class Raw(Calibrator):
@@ -42,8 +43,11 @@ class Inversion(Calibrator):
 
     Parameters
     ----------
-    weights : array-like
-        The positive weight each label was trained with.
+    weights : number, array-like or str
+        The positive weight each label was trained with. A name such as "balanced" or "10x" is
+        resolved on ``prior`` where given, else on the labels fitted on: the ratio on those rows.
+    prior : array-like, optional
+        Training prevalence of each label.
     kind : {"probability", "margin"}
 
     Examples
@@ -52,26 +56,22 @@ class Inversion(Calibrator):
     array([[0.5 , 0.25]])
     """
 
-    def __init__(self, weights: Any, *, kind: Kind = "probability") -> None:
+    def __init__(self, weights: Any, *, prior: Any = None, kind: Kind = "probability") -> None:
         self.weights = weights
+        self.prior = prior
         self.kind = kind
 
     def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
         from oddslip.kernels.maps import AFFINE
 
-        weights = np.asarray(self.weights, np.float64)
-        if weights.shape != (source.n_labels,):
-            raise InvalidInput(
-                f"weights must hold one number per label, n_labels={source.n_labels}, "
-                f"got shape {weights.shape}."
-            )
-        wrong = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
-        if wrong.size:
-            raise InvalidInput(
-                f"weights must be positive and finite, got {weights[wrong[0]]:g} "
-                f"for label {wrong[0]}."
-            )
-        record = _record_all("inverted", source)
+        if self.weights is None:
+            raise InvalidInput("weights must be those the labels were trained with, got None.")
+        record = _record_all("inverted", source, self.prior)
+        weights = (
+            resolve_weights(self.weights, record.n_positives, source.n_rows, source.label_names)
+            if self.prior is None
+            else resolve_weights(self.weights, record.prior, 1, source.label_names)
+        )
         maps = build_maps(
             source.kind,
             "log_odds",

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from oddslip.cli.options import (
+    WEIGHTS,
     Figure,
     Json,
     JsonFile,
@@ -21,6 +22,8 @@ from oddslip.cli.options import (
     print_json,
     read_names,
     read_numbers,
+    read_weights,
+    weights_file,
     write_figure,
     write_json,
 )
@@ -40,7 +43,11 @@ def diagnose(
     *,
     k: K = 7,
     weights: Annotated[
-        Path | None, typer.Option(help="Weight of each label (.npy or text).")
+        str | None,
+        typer.Option(
+            help=f"Weight each label was trained with: {WEIGHTS}. A name is resolved on --prior, "
+            "else it is the ratio on the rows given here."
+        ),
     ] = None,
     unweighted: Unweighted = None,
     calibration: Annotated[
@@ -100,7 +107,7 @@ def diagnose(
         scores,
         labels,
         k=k,
-        weights=read_numbers(weights),
+        weights=read_weights(weights),
         unweighted=unweighted,
         calibration=held_out,
         prior=read_numbers(prior),
@@ -119,7 +126,7 @@ def diagnose(
         inputs = {
             "scores": scores,
             "labels": labels,
-            "weights": weights,
+            "weights": weights_file(weights),
             "unweighted": unweighted,
             "calibration": calibration,
             "calibration labels": calibration_labels,
@@ -147,9 +154,7 @@ def plan(
     rounds: Annotated[int, typer.Option(help="Boosting rounds.")],
     learning_rate: Annotated[float, typer.Option(help="Learning rate.")],
     max_delta_step: Annotated[float, typer.Option(help="Cap of the leaf step; 0 for none.")] = 0.0,
-    weights: Annotated[
-        str, typer.Option(help="balanced, sqrt, none, a number, or a file (.npy or text).")
-    ] = "balanced",
+    weights: Annotated[str, typer.Option(help=f"Weight of each label: {WEIGHTS}.")] = "balanced",
     unweighted: Unweighted = None,
     k: K = 7,
     kind: KindOption = "probability",
@@ -180,7 +185,7 @@ def plan(
         rounds=rounds,
         learning_rate=learning_rate,
         max_delta_step=max_delta_step,
-        weights=_read_weights(weights),
+        weights=read_weights(weights),
         unweighted=unweighted,
         k=k,
         kind=kind,  # type: ignore[arg-type]
@@ -212,13 +217,3 @@ def _say_written(out: Any, *paths: Path | None) -> None:
     written = [printable(path) for path in paths if path is not None]
     if written:
         out.print(f"\nWritten: {', '.join(written)}.", soft_wrap=True)
-
-
-def _read_weights(told: str) -> Any:
-    """A name, a number, or one number per label from a file."""
-    if told in ("balanced", "sqrt", "none"):
-        return told
-    try:
-        return float(told)
-    except ValueError:
-        return read_numbers(Path(told))

@@ -8,6 +8,10 @@ from typing import Annotated, Any
 import typer
 
 FIGURES = (".png", ".svg", ".pdf")
+WEIGHTS = (
+    "none, balanced, sqrt, common, a multiple of balanced such as 10x, a number for all labels, "
+    "or a file with one number per label (.npy, .npz, or text with one a line)"
+)
 
 Scores = Annotated[
     Path, typer.Argument(help="Scores: .npy, .npz or .parquet, shape (rows, labels).")
@@ -97,18 +101,60 @@ def console() -> Any:
 
 
 def read_numbers(path: Path | None) -> Any:
-    """One number per label, from an .npy file or a text file with one number per line."""
+    """One number per label, from an .npy or .npz file or text with one number per line."""
     if path is None:
         return None
+    import warnings
+
     import numpy as np
 
     from oddslip.errors import UnreadableFile
+    from oddslip.sources.npys import read_npz
 
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
-        return np.loadtxt(path, ndmin=1)
+        if path.suffix == ".npz":
+            return np.array(read_npz(path))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of an empty file; its shape says so
+            return np.loadtxt(path, ndmin=1)
+    except UnreadableFile:
+        raise
     except (OSError, ValueError, EOFError) as error:
         raise UnreadableFile(
-            f"{path} cannot be read as one number per label (.npy, or text with one a line)."
+            f"{path} cannot be read as one number per label (.npy, .npz, or text with one a line)."
         ) from error
+
+
+def read_weights(text: str | None) -> Any:
+    """What --weights says: a name or a multiple as it is, a number, or the numbers of a file."""
+    if text is None:
+        return None
+    path = weights_file(text)
+    if path is not None:
+        return read_numbers(path)
+    from oddslip.weights import is_weight_name
+
+    return text if is_weight_name(text) else float(text)
+
+
+def weights_file(text: str | None) -> Path | None:
+    """The file that --weights names; None where it is no file but a name or a number."""
+    from oddslip.errors import InvalidInput
+    from oddslip.weights import is_weight_name
+
+    if text is None or is_weight_name(text) or _is_number(text):
+        return None
+    path = Path(text)
+    if not path.exists():
+        raise InvalidInput(f"weights must be {WEIGHTS}, got {text!r}, and there is no such file.")
+    return path
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

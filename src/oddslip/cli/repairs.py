@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli.options import (
+    WEIGHTS,
     Json,
     KindOption,
     Labels,
@@ -18,12 +20,8 @@ from oddslip.cli.options import (
     print_json,
     read_names,
     read_numbers,
+    read_weights,
 )
-
-CALIBRATORS = (
-    "isotonic", "pooled", "offset", "platt", "beta", "temperature", "shared-temperature",
-    "inversion", "popularity", "raw",
-)  # fmt: skip
 
 
 def fit(
@@ -35,11 +33,12 @@ def fit(
         int | None, typer.Option("-k", "--k", help="Labels shown per row: choose by MAP at K.")
     ] = None,
     rule: Annotated[
-        str, typer.Option(help="How to choose: auto, paper, or the name of a candidate.")
+        str,
+        typer.Option(help=f"How to choose: auto, paper, or one of {', '.join(CANDIDATES)}."),
     ] = "auto",
     calibrator: Annotated[
         str | None,
-        typer.Option(help=f"Do not choose, take one of {', '.join(CALIBRATORS)}."),
+        typer.Option(help=f"Do not choose, take one of {', '.join(NAMES)}."),
     ] = None,
     dead: Annotated[
         str, typer.Option(help="What a dead label gets: prior, identity or exclude.")
@@ -51,7 +50,11 @@ def fit(
         Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
     ] = None,
     weights: Annotated[
-        Path | None, typer.Option(help="Weight of each label, for inversion (.npy or text).")
+        str | None,
+        typer.Option(
+            help=f"Weight each label was trained with, for inversion: {WEIGHTS}. A name is "
+            "resolved on --prior, else it is the ratio on the rows given here."
+        ),
     ] = None,
     interpolation: Annotated[
         str, typer.Option(help="Of isotonic maps: linear or step.")
@@ -73,17 +76,29 @@ def fit(
 
       oddslip fit weighted.npy labels.npz --calibrator inversion --weights w.npy -o repair.oddslip
     """
-    chosen = _calibrator(
-        calibrator,
-        k=k,
-        rule=rule,
-        dead=dead,
-        tau=tau,
-        prior=read_numbers(prior),
-        weights=read_numbers(weights),
-        interpolation=interpolation,
-        kind=kind,
-    )
+    prevalence = read_numbers(prior)
+    chosen: Any
+    if calibrator is not None:
+        chosen = build_calibrator(
+            calibrator,
+            dead=dead,
+            tau=tau,
+            prior=prevalence,
+            weights=read_weights(weights),
+            interpolation=interpolation,
+            kind=kind,
+        )
+    elif k is not None:
+        from oddslip.selection import Repair
+
+        chosen = Repair(k, rule=rule, prior=prevalence, dead=dead, kind=kind)  # type: ignore[arg-type]
+    else:
+        from oddslip.errors import InvalidInput
+
+        raise InvalidInput(
+            "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
+            "with --calibrator isotonic."
+        )
     fitted = chosen.fit(scores, labels, label_names=read_names(label_names)).fitted_
     fitted.save(output)
     table = getattr(chosen, "table_", None)
@@ -148,39 +163,3 @@ def apply(
         dtype=source.dtype,
         **named,
     )
-
-
-def _calibrator(name: str | None, **options: Any) -> Any:
-    """The calibrator of this name, or one that chooses, with those of the options it takes."""
-    from oddslip import calibrators
-    from oddslip.errors import InvalidInput
-
-    if name is None:
-        from oddslip.selection import Repair
-
-        if options["k"] is None:
-            raise InvalidInput(
-                "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
-                "with --calibrator isotonic."
-            )
-        wanted = ("k", "rule", "prior", "dead", "kind")
-        return Repair(**{key: options[key] for key in wanted})
-    classes: dict[str, Any] = {
-        "isotonic": calibrators.Isotonic,
-        "pooled": calibrators.PooledIsotonic,
-        "offset": calibrators.Offset,
-        "platt": calibrators.Platt,
-        "beta": calibrators.Beta,
-        "temperature": calibrators.Temperature,
-        "shared-temperature": calibrators.Temperature,
-        "inversion": calibrators.Inversion,
-        "popularity": calibrators.Popularity,
-        "raw": calibrators.Raw,
-    }
-    if name not in classes:
-        raise InvalidInput(f"calibrator must be one of {', '.join(CALIBRATORS)}, got {name!r}.")
-    if name == "inversion" and options["weights"] is None:
-        raise InvalidInput("calibrator inversion needs the weights. Pass --weights w.npy.")
-    taken = classes[name]._get_param_names()
-    options["shared"] = name == "shared-temperature"
-    return classes[name](**{key: value for key, value in options.items() if key in taken})

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oddslip.cli.options import Names, Threads, console, read_names
+from oddslip.cli.options import WEIGHTS, Names, Threads, console, read_names, read_weights
 
 Features = Annotated[
     Path, typer.Argument(help="Features: .npy, .npz or a scipy.sparse .npz, (rows, features).")
@@ -27,10 +27,7 @@ def train(
     preset: Annotated[
         str | None, typer.Option(help="A configuration of the paper, such as paper-default.")
     ] = None,
-    weights: Annotated[
-        str,
-        typer.Option(help="none, balanced, sqrt, a multiple such as 10x, common, or an .npy file."),
-    ] = "none",
+    weights: Annotated[str, typer.Option(help=f"Weight of each label: {WEIGHTS}.")] = "none",
     max_delta_step: Annotated[
         float, typer.Option(help="Cap of a leaf's step, for boosters; 0 for none.")
     ] = 0.0,
@@ -66,7 +63,7 @@ def train(
         raise InvalidInput(f"{output} must be a file in an existing folder.")
     model = OneVsRest(
         learner or ("lightgbm" if preset is None else preset_learner(preset)),
-        weights=_read_weights(weights),
+        weights=read_weights(weights),
         max_delta_step=max_delta_step,
         preset=preset,
         mode=mode,
@@ -112,14 +109,6 @@ def score(
     rows = read_features(features)
     for path in score_to_file(trained, rows, output, kind=kind, threads=threads):
         console().print(f"{rows.shape[0]:,} rows x {trained.n_labels:,} labels in {path}.")
-
-
-def _read_weights(told: str) -> Any:
-    if not told.endswith(".npy"):
-        return told
-    from oddslip.sources.npys import read_npy
-
-    return read_npy(Path(told))
 
 
 def _read_parameter(text: str) -> tuple[str, Any]:

@@ -17,6 +17,7 @@ from oddslip.datasets.mulan_labels import check_alike, match_labels, read_labels
 from oddslip.datasets.pins import PINS
 from oddslip.datasets.standardisations import apply_scale, measure_scale
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.weights import balance_ratios
 
 Protocol = Literal["paper", "clean"]
 Table = Any  # a float64 array, or a scipy CSR matrix if it was left as read
@@ -62,12 +63,8 @@ class MulanData:
 
     @property
     def r(self) -> NDArray[np.float64]:
-        """Negatives / positives of each label in the fitted rows; 1 where it has no positive."""
-        positives = self.Y_train[self.fitted].sum(axis=0)
-        negatives = self.fitted.size - positives
-        ratios = np.ones(self.n_labels)
-        np.divide(negatives, positives, out=ratios, where=positives > 0)
-        return ratios
+        """Negatives / positives of each label in the fitted rows; 1 where either is missing."""
+        return balance_ratios(self.Y_train[self.fitted].sum(axis=0), self.fitted.size)
 
     @property
     def calibration_positives(self) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from oddslip.errors import InvalidInput
+from oddslip.weights import resolve_weights
 
 _N_FACTORS = 8
 _SATURATED_MARGIN = 20.0  # above 17.33, where a float64 sigmoid cast to float32 is exactly 1.0
@@ -72,9 +73,10 @@ def synthetic_pair(
         and each label's mean marginal equals its prevalence.
     signal : float
         Standard deviation of a label's log-odds over the rows, 0 to 100.
-    weights : "balanced", "none", "common" or n_labels positive numbers
-        "balanced" is r_j = negatives / positives of a separate training draw, 1 where that draw
-        holds one class only. "common" gives every label the geometric mean of r.
+    weights : str, number or array-like of shape (n_labels,)
+        As in `oddslip.weights.resolve_weights`, on a separate training draw: "balanced" is
+        r_j = negatives / positives, 1 where that draw holds one class only; "common" gives every
+        label the ratio of all cells together.
     realized : float or n_labels floats
         Share of ln w_j that the weighted arm realizes, 0 to 1.
     cap : float, optional
@@ -129,7 +131,7 @@ def synthetic_pair(
     labels[np.ix_(calibration, dead)] = False
 
     positives = (for_training.random(marginals.shape) < marginals).sum(axis=0)
-    weight = _resolve_weights(weights, positives, n_rows)
+    weight = resolve_weights(weights, positives, n_rows)
     shift = shares * np.log(weight)
     if cap is not None:
         np.clip(shift, -cap, cap, out=shift)
@@ -154,25 +156,6 @@ def _solve_intercept(spread: NDArray[np.float64], target: float) -> float:
     # At either end every sigmoid lies on one side of the target, so the root is inside.
     low, high = logit(target) - spread.max() - 1, logit(target) - spread.min() + 1
     return float(brentq(lambda x: expit(spread + x).mean() - target, low, high, xtol=1e-12))
-
-
-def _resolve_weights(
-    weights: str | ArrayLike, positives: NDArray[np.int_], n_rows: int
-) -> NDArray[np.float64]:
-    n_labels = positives.size
-    if not isinstance(weights, str):
-        weight = _floats("weights", weights).copy()
-        holds = weight.shape == (n_labels,) and bool((np.isfinite(weight) & (weight > 0)).all())
-        _require(holds, "weights", f"n_labels={n_labels} positive finite numbers", weights)
-        return weight
-    known = '"balanced", "none", "common" or one number per label'
-    _require(weights in ("balanced", "none", "common"), "weights", known, weights)
-    weight = np.ones(n_labels)
-    if weights != "none":
-        # A label of one class has no ratio: 0 or infinity would be no weight at all.
-        mixed = (positives > 0) & (positives < n_rows)
-        np.divide(n_rows - positives, positives, out=weight, where=mixed)
-    return np.full(n_labels, np.exp(np.log(weight).mean())) if weights == "common" else weight
 
 
 def _raise_highest(margin: NDArray[np.float64], n_cells: int) -> None:

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from oddslip.calibrators.dead_labels import find_prior
 from oddslip.diagnosis.row_sources import LabelledSource, count_labels, draw_calibration_rows
 from oddslip.errors import InvalidInput
+from oddslip.labels import Positives
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.selection.folds import FoldSource
-from oddslip.shifts import check_weights, step_budget
+from oddslip.shifts import step_budget
 from oddslip.shifts.pairs import check_pair, open_twin
 from oddslip.sources import Source, open_source
+from oddslip.weights import resolve_weights
 
 Protocol = Literal["deployment", "test-split"]
 
@@ -110,7 +112,7 @@ def open_case(
         calibration=held_out,
         protocol="test-split" if calibration is None else "deployment",
         k=k,
-        weights=_as_weights(weights, whole),
+        weights=_as_weights(weights, whole, truth, None if prior is None else told_prior),
         prior=told_prior,
         prior_source=origin,
         calibration_counts=calibration_counts,
@@ -148,12 +150,16 @@ def _open_calibration(calibration: Any, whole: Source) -> Source:
     return LabelledSource(source, source.positives())
 
 
-def _as_weights(weights: Any, whole: Source) -> NDArray[np.float64] | None:
+def _as_weights(
+    weights: Any, whole: Source, truth: Positives, prior: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Weights by name are ratios of the training rows where their prevalence was given."""
     if weights is None:
         return None
-    if np.ndim(weights) == 0:
-        weights = np.full(whole.n_labels, weights)
-    return check_weights(weights, whole.n_labels, whole.label_names)
+    if prior is not None:
+        return resolve_weights(weights, prior, 1, whole.label_names)
+    counts = np.bincount(truth.indices, minlength=whole.n_labels)
+    return resolve_weights(weights, counts, whole.n_rows, whole.label_names)
 
 
 def _as_budget(

@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators import (
-    Beta,
-    Ceiling,
-    Isotonic,
-    Offset,
-    Platt,
-    PooledIsotonic,
-)
+from oddslip.calibrators import Ceiling, build_calibrator
+from oddslip.calibrators.catalogue import CATALOGUE
 from oddslip.calibrators.maps import LabelMaps, Scale
 from oddslip.diagnosis.cases import Case
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
@@ -74,15 +68,13 @@ def _fit_rungs(case: Case) -> dict[str, LabelMaps]:
     if case.weights is not None:
         maps["inversion"] = _shift_maps(-np.log(case.weights), kind)
     if case.calibration_counts.any():
-        fitted = Isotonic(prior=prior, kind=kind).fit(rows).fitted_
-        maps["isotonic"] = fitted.maps
-        # One fit serves all policies: they differ in the dead labels alone.
-        maps["isotonic, identity"] = _with_dead(fitted.maps, fitted.record.dead, IDENTITY)
-        maps["isotonic, exclude"] = _with_dead(fitted.maps, fitted.record.dead, EXCLUDED)
-        maps["pooled"] = PooledIsotonic(kind=kind).fit(rows).fitted_.maps
-        maps["offset"] = Offset(prior=prior, kind=kind).fit(rows).fitted_.maps
-        maps["platt"] = Platt(prior=prior, kind=kind).fit(rows).fitted_.maps
-        maps["beta"] = Beta(prior=prior, kind=kind).fit(rows).fitted_.maps
+        for name in (entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted):
+            fitted = build_calibrator(name, prior=prior, kind=kind).fit(rows).fitted_
+            maps[name] = fitted.maps
+            if name == "isotonic":
+                # One fit serves all policies: they differ in the dead labels alone.
+                maps["isotonic, identity"] = _with_dead(fitted.maps, fitted.record.dead, IDENTITY)
+                maps["isotonic, exclude"] = _with_dead(fitted.maps, fitted.record.dead, EXCLUDED)
     maps["popularity"] = _line_maps(kind, "probability", CONSTANT, case.prior, 0.0)
     maps["ceiling"] = Ceiling(kind=kind).fit(case.arm).fitted_.maps
     return maps

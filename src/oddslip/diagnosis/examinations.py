@@ -52,8 +52,11 @@ def diagnose(
     scores, labels : array-like of shape (n_rows, n_labels), data frames, paths, or a Panel
     k : int
         Slots per row.
-    weights : number or array-like of shape (n_labels,), optional
-        The positive weight each label was trained with.
+    weights : number, array-like of shape (n_labels,) or str, optional
+        The positive weight each label was trained with. A name such as "balanced", "sqrt" or
+        "10x" is resolved on ``prior`` where given, which makes it the weight of the training
+        rows; else on the labels given here: the ratio on those rows, near that in training
+        only where labels are as frequent.
     unweighted : optional
         Scores of the unweighted twin for the same rows: the loss and its parts.
     calibration : (scores, labels) or Panel, optional

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.calibrators.catalogue import CATALOGUE
 from oddslip.kernels.hits import METRICS
 from oddslip.metrics.bootstraps import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluations import NAMES, Estimate
@@ -17,23 +18,29 @@ from oddslip.results import as_frame, plain
 LEVEL = 0.95
 GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together
 
+
+def _calibrated_rungs() -> Iterator[tuple[str, str]]:
+    """Rungs of the catalogue; isotonic once more under each other policy for dead labels."""
+    for entry in CATALOGUE.values():
+        if entry.rung:
+            yield entry.name, entry.what
+        if entry.name == "isotonic":
+            yield "isotonic, identity", "per-label isotonic, dead labels keep their raw score"
+            yield "isotonic, exclude", "per-label isotonic, dead labels never shown"
+
+
 # Every rung that can stand in a ladder, in its order, and what it is.
 RUNGS = {
     "unweighted": "the unweighted twin as it is",
     "what-if": "the unweighted twin with ln w added: the ideal weighted model",
-    "raw": "the scores as they are",
-    "inversion": "log-odds less ln w",
-    "offset": "a constant per label on the log-odds",
-    "isotonic": "per-label isotonic, dead labels at their prior",
-    "isotonic, identity": "per-label isotonic, dead labels keep their raw score",
-    "isotonic, exclude": "per-label isotonic, dead labels never shown",
-    "pooled": "one isotonic map for all labels",
-    "platt": "a slope and a constant per label on the log-odds",
-    "beta": "beta calibration per label",
-    "popularity": "labels by their prior, the same in every row",
+    **dict(_calibrated_rungs()),
     "ceiling": "per-label isotonic fitted on the evaluated rows themselves",
 }
-FITTED = ("offset", "isotonic", "isotonic, exclude", "pooled", "platt", "beta")
+FITTED = tuple(
+    name
+    for name in RUNGS
+    if name == "isotonic, exclude" or (name in CATALOGUE and CATALOGUE[name].fitted)
+)
 REPAIRS = ("inversion", *FITTED)  # what can be deployed in place of raw
 
 

@@ -20,8 +20,6 @@ from oddslip.metrics.evaluations import Estimate
 from oddslip.metrics.rankings import Rankings, rank
 from oddslip.panels import Kind, Panel, check_k, check_names
 from oddslip.shifts import (
-    balanced_weights,
-    check_weights,
     largest_unsaturating_cap,
     leaf_saturation_weight,
     leaf_value,
@@ -34,6 +32,7 @@ from oddslip.shifts import (
 from oddslip.shifts.thresholds import SATURATED_PROBABILITY
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import is_path, open_labels
+from oddslip.weights import balance_ratios, resolve_weights
 
 ROWS_IN_LEAF = 20  # LightGBM's min_data_in_leaf unless set
 
@@ -65,9 +64,10 @@ def plan(
         Or the positives of each label, and the number of rows.
     rounds, learning_rate, max_delta_step
         Of the booster; a cap of 0 means none.
-    weights : {"balanced", "sqrt", "none"}, number or array-like
-        "balanced" is r_j = negatives / positives; "sqrt" its square root; a number is common to
-        all labels.
+    weights : str, number or array-like of shape (n_labels,)
+        "balanced" is r_j = negatives / positives; "sqrt" its square root; "10x" ten times it, or
+        another multiple; "common" one weight for all labels, negatives over positives of all
+        cells; "none" is 1. A number is common to all labels.
     unweighted : optional
         Scores of an unweighted model: of the rows of ``labels``, or a panel or (scores, labels)
         of other rows. Better not of rows the model was fitted on.
@@ -91,7 +91,7 @@ def plan(
     truth, n_positives, total = _count(labels, counts, n_rows)
     n_labels = n_positives.size
     names = check_names(label_names, n_labels) or tuple(str(j) for j in range(n_labels))
-    weight = _as_weights(weights, n_positives, total, names)
+    weight = resolve_weights(weights, n_positives, total, names)
     if isinstance(rows_in_leaf, bool) or rows_in_leaf < 1:
         raise InvalidInput(f"rows_in_leaf must be at least 1, got rows_in_leaf={rows_in_leaf}.")
     budget = step_budget(rounds, learning_rate, max_delta_step)
@@ -138,7 +138,7 @@ def _count(
                 "counts must be whole numbers, one per label, and n_rows at least 1, "
                 f"got dtype {numbers.dtype}, size {numbers.size} and n_rows={n_rows}."
             )
-        balanced_weights(numbers, n_rows)  # refuses counts that are not between 0 and n_rows
+        balance_ratios(numbers, n_rows)  # refuses counts that are not between 0 and n_rows
         return None, numbers.astype(np.int64), int(n_rows)
     if n_rows is not None:
         raise InvalidInput("labels bring their number of rows; pass n_rows with counts alone.")
@@ -154,23 +154,6 @@ def _count(
     if 0 in truth.shape:
         raise InvalidInput(f"labels must hold a row and a label, got shape {truth.shape}.")
     return truth, np.bincount(positives.indices, minlength=width), truth.shape[0]
-
-
-def _as_weights(
-    weights: Any, n_positives: NDArray[np.int64], n_rows: int, names: tuple[str, ...]
-) -> NDArray[np.float64]:
-    if isinstance(weights, str):
-        ratios = balanced_weights(n_positives, n_rows)
-        named = {"balanced": ratios, "sqrt": np.sqrt(ratios), "none": np.ones_like(ratios)}
-        if weights not in named:
-            raise InvalidInput(
-                'weights must be "balanced", "sqrt", "none", a number or one number per label, '
-                f"got {weights!r}."
-            )
-        return named[weights]
-    if np.ndim(weights) == 0:
-        weights = np.full(n_positives.size, weights)
-    return check_weights(weights, n_positives.size, names)
 
 
 def _what_if(

@@ -22,10 +22,10 @@ from oddslip.learners.checkpoints import Checkpoint
 from oddslip.learners.features import as_features, check_features, hash_features, sliceable
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
 from oddslip.learners.presets import preset_learner, preset_parameters
-from oddslip.learners.weightings import resolve_weights
 from oddslip.panels import Panel, check_names
 from oddslip.results import plain
 from oddslip.tallies import available_threads
+from oddslip.weights import resolve_weights
 
 CLIP = 1e-12  # a label without positives has the log-odds of this probability
 MEMORY_BYTES = 1024**3
@@ -52,9 +52,10 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     ----------
     learner : {"lightgbm", "xgboost", "logistic", "mlp"}
         Who learns.
-    weights : str or array-like of shape (n_labels,)
+    weights : str, number or array-like of shape (n_labels,)
         ``"none"``, ``"balanced"`` (negatives over positives), ``"sqrt"``, a multiple of balanced
-        such as ``"10x"``, ``"common"`` (one weight for all), or the weights themselves.
+        such as ``"10x"``, ``"common"`` (one weight for all: negatives over positives of all
+        cells), a number for all labels, or the weights themselves.
     max_delta_step : float
         Cap c of a leaf's step, for boosters; 0 for none.
     preset : str, optional
@@ -154,7 +155,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             )
         if prepared is not None:
             self._check_shared(prepared, parameters)
-        self.weights_ = resolve_weights(self.weights, columns.n_positives, columns.n_rows)
+        self.weights_ = resolve_weights(
+            self.weights, columns.n_positives, columns.n_rows, columns.names
+        )
         self._count(columns.n_positives, columns.n_rows)
         self.n_features_in_, self.label_names_ = int(rows.shape[1]), columns.names
         self.parameters_ = parameters

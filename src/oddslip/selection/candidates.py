@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Literal, get_args
 
+from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.errors import InvalidInput
-
-# From the simplest on: at equal out-of-fold means the earlier form wins.
-Form = Literal["raw", "pooled", "temperature", "offset", "platt", "beta", "shrunk", "isotonic"]
 
 PAPER_TAUS = (0, 1, 2, 5, 10)
 STRENGTHS = (5, 20)
@@ -37,13 +34,13 @@ class Candidate:
     'isotonic-5'
     """
 
-    form: Form
+    form: str
     tau: int = 0
     strength: int = 0
 
     def __post_init__(self) -> None:
-        if self.form not in get_args(Form):
-            raise InvalidInput(f"form must be one of {_told(get_args(Form))}, got {self.form!r}.")
+        if self.form not in CANDIDATES:
+            raise InvalidInput(f"form must be one of {', '.join(CANDIDATES)}, got {self.form!r}.")
         for name, owner in (("tau", "isotonic"), ("strength", "shrunk")):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -60,7 +57,7 @@ class Candidate:
     @property
     def complexity(self) -> tuple[int, int]:
         """What ties are broken by: the smaller, the simpler. A larger tau is simpler."""
-        return get_args(Form).index(self.form), -self.tau - self.strength
+        return CANDIDATES.index(self.form), -self.tau - self.strength
 
 
 def read_candidate(name: str) -> Candidate:
@@ -77,16 +74,15 @@ def read_candidate(name: str) -> Candidate:
         return Candidate("isotonic", tau=int(number or 0))
     if form == "shrunk":
         return Candidate("shrunk", strength=STRENGTHS[-1] if number is None else int(number))
-    if form not in get_args(Form) or number is not None:
-        raise InvalidInput(
-            f'rule must be "auto", "paper" or a candidate, one of {_told(get_args(Form))} '
-            f'or with a number as in "isotonic-5", got {name!r}.'
+    if form not in CANDIDATES or number is not None:
+        told = (
+            f'rule must be "auto", "paper" or a candidate, one of {", ".join(CANDIDATES)}, '
+            f"or with a number as in isotonic-5, got {name!r}."
         )
-    return Candidate(form)  # type: ignore[arg-type]
-
-
-def _told(names: tuple[str, ...]) -> str:
-    return ", ".join(f'"{name}"' for name in names)
+        if name in CATALOGUE and name not in CANDIDATES:
+            told += f' No rule takes it: build_calibrator("{name}"), or --calibrator {name}.'
+        raise InvalidInput(told)
+    return Candidate(form)
 
 
 RAW = Candidate("raw")

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators import Beta, Offset, Platt, Temperature
+from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.dead_labels import LabelRecord, find_prior
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.parts import build_maps
@@ -23,9 +23,6 @@ from oddslip.sources import Source
 
 Fitted = tuple[LabelMaps, LabelRecord]
 T = TypeVar("T")
-LOGISTIC: dict[str, Any] = {
-    "temperature": Temperature, "offset": Offset, "platt": Platt, "beta": Beta,
-}  # fmt: skip
 
 
 def counts_needed(candidates: Sequence[Candidate]) -> list[bool]:
@@ -83,8 +80,8 @@ class FoldFits:
             return self._raw(left_out)
         if form == "pooled":
             return self._once(("pooled", left_out), self._fit_pooled)
-        if form in LOGISTIC:
-            return self._once((form, left_out), self._fit_logistic)
+        if form not in ("isotonic", "shrunk"):
+            return self._once((form, left_out), self._fit_rows)
         record = self._record(candidate.tau, left_out)
         if form == "isotonic":
             # Where tau is reached by no more labels than a smaller tau, the maps are the same.
@@ -169,13 +166,14 @@ class FoldFits:
         )  # fmt: skip
         return maps, self._record_all("shared", left_out)
 
-    def _fit_logistic(self, form: str, left_out: int | None) -> Fitted:
+    def _fit_rows(self, form: str, left_out: int | None) -> Fitted:
+        """A calibrator that counts do not give: fitted on the rows themselves."""
         rows: Source = self.source
         if left_out is not None:
             rows = FoldSource(self.source, self.folds != left_out, self.cells.positives)
-        calibrator = LOGISTIC[form](dead=self.dead, prior=self.prior, kind=self.source.kind)
-        return calibrator._map_labels(rows)  # type: ignore[no-any-return]
+        calibrator = build_calibrator(form, dead=self.dead, prior=self.prior, kind=self.source.kind)
+        return calibrator._map_labels(rows)
 
     def _gather(self, _: str, left_out: int | None) -> Ingredients:
-        offsets, _record = self._once(("offset", left_out), self._fit_logistic)
+        offsets, _record = self._once(("offset", left_out), self._fit_rows)
         return gather_ingredients(self.source.kind, self._knots(left_out), offsets)

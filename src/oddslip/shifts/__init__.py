@@ -1,7 +1,8 @@
 """Shifts: what a weight should do to the odds, what it did, and what it could not do.
 
 Odds shift and inversion, what-if, realized and direct shift, step budget, saturation and ties.
-May import errors, labels, panels, tallies, sources and kernels; the kernels only when they run.
+May import errors, labels, panels, weights, tallies, sources and kernels; the kernels only when
+they run.
 """
 
 from oddslip.shifts.budgets import (
@@ -15,7 +16,6 @@ from oddslip.shifts.budgets import (
 )
 from oddslip.shifts.odds import (
     balanced_weights,
-    check_weights,
     invert_odds,
     log_odds,
     shift_odds,
@@ -26,6 +26,7 @@ from oddslip.shifts.saturations import Saturation, saturation
 from oddslip.shifts.thresholds import SATURATED_MARGIN, SATURATED_MARGIN_FLOAT32
 from oddslip.shifts.twins import direct_shift
 from oddslip.shifts.whatifs import WhatIf, flips, overlap, what_if
+from oddslip.weights import check_weights
 
 __all__ = [
     "SATURATED_MARGIN",

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oddslip.errors import InvalidInput
-from oddslip.shifts.odds import check_weights, per_label
 from oddslip.shifts.thresholds import SATURATED_MARGIN
+from oddslip.weights import check_weights, per_label
 
 
 def step_budget(rounds: int, learning_rate: float, max_delta_step: float | None = None) -> float:

@@ -5,16 +5,15 @@ A weight w_j multiplies the odds of label j, so it adds ln w_j to the log-odds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source, open_source
 from oddslip.sources.arrays import ArraySource
+from oddslip.weights import balance_ratios, check_weights
 
 
 def log_odds(scores: Any, kind: Kind | None = None) -> NDArray[Any]:
@@ -97,51 +96,7 @@ def balanced_weights(counts: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     >>> balanced_weights([1, 2, 0], 4).tolist()
     [3.0, 1.0, 1.0]
     """
-    positives = np.asarray(counts, np.float64)
-    wrong = ~((positives >= 0) & (positives <= n_rows))
-    if positives.ndim != 1 or wrong.any():
-        came = f"shape {positives.shape}" if positives.ndim != 1 else f"{positives[wrong][0]:g}"
-        raise InvalidInput(
-            f"counts must hold one number between 0 and n_rows={n_rows} per label, got {came}."
-        )
-    mixed = (positives > 0) & (positives < n_rows)
-    return np.divide(n_rows - positives, positives, out=np.ones_like(positives), where=mixed)
-
-
-def check_weights(
-    weights: ArrayLike, n_labels: int, label_names: Sequence[str] | None = None
-) -> NDArray[np.float64]:
-    """Weights as float64, one per label, or an error naming the first that is not a weight.
-
-    Examples
-    --------
-    >>> check_weights([1, 2], 2).tolist()
-    [1.0, 2.0]
-    """
-    checked = per_label("weights", weights, n_labels)
-    wrong = np.flatnonzero(~((checked > 0) & np.isfinite(checked)))
-    if wrong.size:
-        at = int(wrong[0])
-        name = str(at) if label_names is None else label_names[at]
-        raise InvalidInput(
-            f"weights must be positive and finite, got {checked[at]:g} at label {name!r}. "
-            "Use 1 for a label that is not weighted."
-        )
-    return checked
-
-
-def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> NDArray[np.float64]:
-    """Numbers as float64, one per label."""
-    try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{what} must be numbers, got {values!r:.60}.") from None
-    if numbers.ndim != 1 or n_labels not in (None, numbers.size):
-        wanted = "" if n_labels is None else f", n_labels={n_labels}"
-        raise InvalidInput(
-            f"{what} must hold one number per label{wanted}, got shape {numbers.shape}."
-        )
-    return np.ascontiguousarray(numbers)
+    return balance_ratios(counts, n_rows)
 
 
 def logit_block(panel: Panel) -> NDArray[np.float64]:

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind
-from oddslip.shifts.odds import check_weights, per_label
 from oddslip.shifts.roots import Search
 from oddslip.shifts.spreads import SigmoidTally, SpreadTally
 from oddslip.shifts.tables import as_frame, as_plain
 from oddslip.sources import open_source
+from oddslip.weights import check_weights, per_label
 
 TOLERANCE = 1e-11  # nat
 _STARTS_AT = 1e-6  # as close as the histogram is worth solving

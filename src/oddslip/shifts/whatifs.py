@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
-from oddslip.shifts.odds import check_weights
 from oddslip.shifts.tables import as_plain
 from oddslip.sources import open_source
+from oddslip.weights import check_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,15 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators import (
-    Beta,
-    Ceiling,
-    Inversion,
-    Isotonic,
-    Offset,
-    Platt,
-    PooledIsotonic,
-)
+from oddslip.calibrators import Ceiling, Inversion, build_calibrator
 from oddslip.datasets.mulans import MulanData
 from oddslip.labels import DenseLabels
 from oddslip.metrics import average_precision_at_k, mean_auc
@@ -48,16 +40,12 @@ def measure_cell(data: MulanData, arm: Arm, twin: Arm, weighted: bool) -> dict[s
     rungs = {"raw": score(arm.test, data)}
     prior = data.prevalence
     calibrators = {
-        "isotonic": Isotonic(prior=prior),
-        "isotonic, identity": Isotonic(dead="identity"),
-        "isotonic, exclude": Isotonic(dead="exclude"),
-        "pooled": PooledIsotonic(),
-        "offset": Offset(prior=prior),
-        "platt": Platt(prior=prior),
-        "beta": Beta(prior=prior),
+        "isotonic": build_calibrator("isotonic", prior=prior),
+        "isotonic, identity": build_calibrator("isotonic", dead="identity"),
+        "isotonic, exclude": build_calibrator("isotonic", dead="exclude"),
     }
-    if weighted:
-        calibrators["inversion"] = Inversion(arm.weights)
+    for name in ("pooled", "offset", "platt", "beta", *(["inversion"] if weighted else [])):
+        calibrators[name] = build_calibrator(name, prior=prior, weights=arm.weights)
     truth = data.Y_train[data.calibration]
     for name, calibrator in calibrators.items():
         with warnings.catch_warnings():

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from oddslip.datasets.recommendations import Recommendation
 from oddslip.learners import OneVsRest, score_to_file
 from oddslip.learners.features import hash_features
-from oddslip.learners.weightings import resolve_weights
 from oddslip.sources.sinks import whole_file
 from oddslip.studies.configurations import digest_of
 from oddslip.studies.pair_arms import DRAWN_SHARE, LEARNERS, SEED, WEIGHTS, Arm
 from oddslip.studies.pair_stages import Stages, stage
+from oddslip.weights import resolve_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from oddslip.datasets.recommendations import Recommendation
 from oddslip.diagnosis import Diagnosis, diagnose
-from oddslip.learners.weightings import balance_ratios
 from oddslip.metrics import mean_auc
 from oddslip.shifts import reorder_saturated, saturation
 from oddslip.sources import open_source
@@ -25,6 +24,7 @@ from oddslip.studies.pair_protocols import (
 )
 from oddslip.studies.pair_stages import Stages, stage
 from oddslip.studies.rankings import score_ranking
+from oddslip.weights import balance_ratios
 
 K = 7
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)

@@ -1,0 +1,132 @@
+"""The catalogue: every calibrator that has a name, how it is built, and what it needs.
+
+`build_calibrator`, ``oddslip fit --calibrator`` and its help, the candidates of the selection
+rules and the repair ladder all look here. Nothing heavy is loaded before a calibrator is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from oddslip.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from oddslip.calibrators.base import Calibrator
+
+_PER_LABEL = ("dead", "tau", "prior", "kind")
+_ISOTONIC = ("interpolation", "kind")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A calibrator by name.
+
+    Parameters
+    ----------
+    name : str
+    what : str
+        What it does, in half a line.
+    maker : str
+        Its class in `oddslip.calibrators`; empty where a rule alone fits it (`oddslip.Repair`).
+    takes : tuple of str
+        Options that it takes.
+    needs : tuple of str
+        Those of them that it can not do without.
+    settles : mapping
+        Arguments of the class that the name settles.
+    flexibility : int, optional
+        How much it can bend, for those a rule may choose: of equals the simplest wins.
+    fitted : bool
+        Whether it learns from calibration rows.
+    rung : bool
+        Whether the repair ladder has it as a rung.
+    """
+
+    name: str
+    what: str
+    maker: str = ""
+    takes: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    settles: Mapping[str, Any] = field(default_factory=dict)
+    flexibility: int | None = None
+    fitted: bool = True
+    rung: bool = False
+
+
+# In the order in which they are shown.
+CATALOGUE: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("raw", "the scores as they are", "Raw", ("kind",),
+              flexibility=0, fitted=False, rung=True),
+        Entry("inversion", "log-odds less ln w", "Inversion", ("weights", "prior", "kind"),
+              needs=("weights",), fitted=False, rung=True),
+        Entry("offset", "a constant per label on the log-odds", "Offset", _PER_LABEL,
+              flexibility=3, rung=True),
+        Entry("isotonic", "per-label isotonic, dead labels at their prior", "Isotonic",
+              (*_PER_LABEL, "interpolation"), flexibility=7, rung=True),
+        Entry("pooled", "one isotonic map for all labels", "PooledIsotonic", _ISOTONIC,
+              flexibility=1, rung=True),
+        Entry("platt", "a slope and a constant per label on the log-odds", "Platt", _PER_LABEL,
+              flexibility=4, rung=True),
+        Entry("beta", "beta calibration per label", "Beta", _PER_LABEL, flexibility=5, rung=True),
+        Entry("temperature", "a slope per label on the log-odds", "Temperature", _PER_LABEL,
+              flexibility=2),
+        Entry("shared-temperature", "one slope for all labels on the log-odds", "Temperature",
+              _PER_LABEL, settles={"shared": True}),
+        Entry("shrunk", "isotonic shrunk towards the offset where positives are few",
+              flexibility=6),
+        Entry("popularity", "labels by their prior, the same in every row", "Popularity",
+              ("prior", "kind"), fitted=False, rung=True),
+    )
+}  # fmt: skip
+# What `build_calibrator` and --calibrator take, and what a rule may choose, the simplest first.
+NAMES = tuple(name for name, entry in CATALOGUE.items() if entry.maker)
+CANDIDATES = tuple(
+    sorted(
+        (name for name, entry in CATALOGUE.items() if entry.flexibility is not None),
+        key=lambda name: CATALOGUE[name].flexibility or 0,
+    )
+)
+OPTIONS = tuple(dict.fromkeys(option for entry in CATALOGUE.values() for option in entry.takes))
+
+
+def build_calibrator(name: str, **options: Any) -> Calibrator:
+    """The calibrator of this name, not yet fitted.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`: "isotonic", "platt", "inversion", ...
+    **options
+        Any of `OPTIONS`. Those that this calibrator does not take are left out, so that several
+        can be built from the same options.
+
+    Examples
+    --------
+    >>> build_calibrator("isotonic", tau=5)
+    Isotonic(tau=5)
+    >>> build_calibrator("pooled", tau=5)
+    PooledIsotonic()
+    """
+    import oddslip.calibrators as room
+
+    entry = CATALOGUE.get(name)
+    if entry is None or not entry.maker:
+        told = f"calibrator must be one of {', '.join(NAMES)}, got {name!r}."
+        if entry is not None:
+            told += f' A rule alone fits it: Repair(k, rule="{name}"), or --rule {name}.'
+        raise InvalidInput(told)
+    unknown = [option for option in options if option not in OPTIONS]
+    if unknown:
+        raise InvalidInput(f"options must be among {', '.join(OPTIONS)}, got {unknown[0]!r}.")
+    for need in entry.needs:
+        if options.get(need) is None:
+            raise InvalidInput(
+                f"calibrator {name} needs the {need}. Pass {need}=..., or --{need} in a shell."
+            )
+    taken = {option: value for option, value in options.items() if option in entry.takes}
+    calibrator: Calibrator = getattr(room, entry.maker)(**taken, **entry.settles)
+    return calibrator

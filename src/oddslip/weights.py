@@ -1,0 +1,155 @@
+"""Weights of the positives, one per label: by name, as a number, or as numbers.
+
+The one place that knows what "balanced", "sqrt", "10x" and "common" mean. Training, planning,
+diagnosis, calibration, synthetic data, studies and the command line all ask here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oddslip.errors import InvalidInput
+
+NAMES = ("none", "balanced", "sqrt", "common")
+_KNOWN = (
+    '"none", "balanced", "sqrt", "common", a multiple of balanced such as "10x", a number, '
+    "or one number per label"
+)
+
+
+def balance_ratios(counts: ArrayLike, n_rows: float) -> NDArray[np.float64]:
+    """r_j = negatives / positives of each label, from its positives among so many rows.
+
+    A label with no positive gets 1. So does one with no negative: 0 is no weight. Prevalences
+    among 1 row give the same ratios as counts.
+
+    Examples
+    --------
+    >>> balance_ratios([5, 0, 20], 20)
+    array([3., 1., 1.])
+    """
+    positives = np.asarray(counts, np.float64)
+    wrong = ~((positives >= 0) & (positives <= n_rows))
+    if positives.ndim != 1 or wrong.any():
+        came = f"shape {positives.shape}" if positives.ndim != 1 else f"{positives[wrong][0]:g}"
+        raise InvalidInput(
+            f"counts must hold one number between 0 and n_rows={n_rows} per label, got {came}."
+        )
+    mixed = (positives > 0) & (positives < n_rows)
+    return np.divide(n_rows - positives, positives, out=np.ones_like(positives), where=mixed)
+
+
+def resolve_weights(
+    weights: Any,
+    n_positives: ArrayLike,
+    n_rows: float,
+    label_names: Sequence[str] | None = None,
+) -> NDArray[np.float64]:
+    """The weight w_j of every label.
+
+    Parameters
+    ----------
+    weights : str, number or array-like of shape (n_labels,)
+        ``"none"``: 1. ``"balanced"``: r_j, negatives over positives. ``"sqrt"``: its square root.
+        ``"10x"``: ten times r_j, or any other multiple. ``"common"``: the same weight for all
+        labels, negatives over positives of all cells together. A number: the same for all
+        labels. Or the weights themselves.
+    n_positives : array-like of shape (n_labels,)
+        Positives of each label among the rows. A label without any has r_j = 1.
+    n_rows : float
+        Rows; 1 where ``n_positives`` are prevalences.
+    label_names : sequence of str, optional
+        To name the label whose weight is wrong.
+
+    Examples
+    --------
+    >>> resolve_weights("balanced", [5, 0, 1], 20)
+    array([ 3.,  1., 19.])
+    >>> resolve_weights("10x", [5, 0, 1], 20)
+    array([ 30.,  10., 190.])
+    >>> resolve_weights("common", [5, 0, 1], 20)
+    array([9., 9., 9.])
+    """
+    positives = np.asarray(n_positives, np.float64)
+    if weights is None:
+        weights = "none"
+    if isinstance(weights, str):
+        return _named(weights, positives, n_rows)
+    if np.ndim(weights) == 0:
+        weights = np.broadcast_to(weights, positives.shape)
+    return check_weights(weights, positives.size, label_names).copy()
+
+
+def is_weight_name(text: str) -> bool:
+    """Whether a text is a name or a multiple that `resolve_weights` knows.
+
+    Examples
+    --------
+    >>> is_weight_name("10x"), is_weight_name("weights.txt")
+    (True, False)
+    """
+    return text in NAMES or _multiple(text) is not None
+
+
+def check_weights(
+    weights: ArrayLike, n_labels: int, label_names: Sequence[str] | None = None
+) -> NDArray[np.float64]:
+    """Weights as float64, one per label, or an error naming the first that is not a weight.
+
+    Examples
+    --------
+    >>> check_weights([1, 2], 2).tolist()
+    [1.0, 2.0]
+    """
+    checked = per_label("weights", weights, n_labels)
+    wrong = np.flatnonzero(~((checked > 0) & np.isfinite(checked)))
+    if wrong.size:
+        at = int(wrong[0])
+        name = str(at) if label_names is None else label_names[at]
+        raise InvalidInput(
+            f"weights must be positive and finite, got {checked[at]:g} at label {name!r}. "
+            "Use 1 for a label that is not weighted."
+        )
+    return checked
+
+
+def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> NDArray[np.float64]:
+    """Numbers as float64, one per label."""
+    try:
+        numbers = np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} must be numbers, got {values!r:.60}.") from None
+    if numbers.ndim != 1 or n_labels not in (None, numbers.size):
+        wanted = "" if n_labels is None else f", n_labels={n_labels}"
+        raise InvalidInput(
+            f"{what} must hold one number per label{wanted}, got shape {numbers.shape}."
+        )
+    return np.ascontiguousarray(numbers)
+
+
+def _named(name: str, positives: NDArray[np.float64], n_rows: float) -> NDArray[np.float64]:
+    multiple = _multiple(name)
+    if name not in NAMES and multiple is None:
+        raise InvalidInput(f"weights must be {_KNOWN}, got {name!r}.")
+    ratios = balance_ratios(positives, n_rows)
+    if multiple is not None:
+        return ratios * multiple
+    if name == "none":
+        return np.ones_like(ratios)
+    if name == "sqrt":
+        return np.sqrt(ratios)
+    if name == "common":
+        # The ratio of the cells as one label. A mean of r_j would hang on labels without
+        # positives, whose r_j is 1 by convention and not by count.
+        return np.full_like(ratios, balance_ratios([positives.sum()], n_rows * positives.size)[0])
+    return ratios
+
+
+def _multiple(name: str) -> float | None:
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)x", name)
+    return float(found[1]) if found and 0 < float(found[1]) < np.inf else None

@@ -82,7 +82,7 @@ def run() -> None:
     scores, labels = make_panel()
     title(f"choosing among seven by 5 folds, {N_ROWS:,} x {N_LABELS:,} float32, K={K}")
     one = measure(lambda: fit_and_evaluate(scores, labels), 7)
-    rule = measure(lambda: Repair(K, rule="paper").fit(scores, labels), 5)
+    rule = measure(lambda: Repair(k=K, rule="paper").fit(scores, labels), 5)
     line("one fit (4 folds) and evaluation (1), ours", one)
     line("the paper's rule, seven candidates, ours", rule)
     print(
@@ -98,7 +98,7 @@ def run() -> None:
     ]
     theirs = Times(sum(part.cpu for part in parts), sum(part.wall for part in parts))
     line("scikit-learn, shared fits (part, scaled up)", theirs, rule)
-    auto = measure(lambda: Repair(K).fit(scores, labels), 1)
+    auto = measure(lambda: Repair(k=K).fit(scores, labels), 1)
     print(f'  rule="auto", twelve candidates, logistic ones too: {auto.cpu:.1f} s CPU, ', end="")
     print(f"{auto.cpu / one.cpu:.0f}x one fit and evaluation")
 

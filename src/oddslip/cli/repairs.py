@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
     Json,
     KindOption,
@@ -57,7 +58,9 @@ def fit(
         str, typer.Option(help="Of isotonic maps: linear or step.")
     ] = "linear",
     kind: KindOption = "probability",
+    seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Choose a calibrator by the metric you deploy, fit it on calibration rows, and save it.
@@ -83,8 +86,10 @@ def fit(
         weights=read_numbers(weights),
         interpolation=interpolation,
         kind=kind,
+        seed=seed,
     )
-    fitted = chosen.fit(scores, labels, label_names=read_names(label_names)).fitted_
+    names = read_names(label_names)
+    fitted = chosen.fit(scores, labels, label_names=names, threads=threads).fitted_
     fitted.save(output)
     table = getattr(chosen, "table_", None)
     if json:
@@ -163,7 +168,7 @@ def _calibrator(name: str | None, **options: Any) -> Any:
                 "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
                 "with --calibrator isotonic."
             )
-        wanted = ("k", "rule", "prior", "dead", "kind")
+        wanted = ("k", "rule", "prior", "dead", "kind", "seed")
         return Repair(**{key: options[key] for key in wanted})
     classes: dict[str, Any] = {
         "isotonic": calibrators.Isotonic,

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.calibrators.dead_labels import find_prior
 from oddslip.diagnosis.row_sources import LabelledSource, count_labels, draw_calibration_rows
 from oddslip.errors import InvalidInput
@@ -17,6 +18,7 @@ from oddslip.selection.folds import FoldSource
 from oddslip.shifts import check_weights, step_budget
 from oddslip.shifts.pairs import check_pair, open_twin
 from oddslip.sources import Source, open_source
+from oddslip.tallies import available_threads
 
 Protocol = Literal["deployment", "test-split"]
 
@@ -41,6 +43,7 @@ class Case:
     evaluation_counts: NDArray[np.int64]
     budget: float | None
     seed: int
+    threads: int | None = None
 
     @property
     def prior_given(self) -> bool:
@@ -66,10 +69,12 @@ def open_case(
     rounds: int | None = None,
     learning_rate: float | None = None,
     max_delta_step: float | None = None,
-    seed: int = 42,
+    seed: int = DEFAULT_SEED,
     label_names: Sequence[str] | None = None,
+    threads: int | None = None,
 ) -> Case:
     """Open all inputs of `diagnose`. Nothing but labels is read yet."""
+    available_threads(threads)  # refused before anything is read
     whole = open_source(scores, labels, kind=kind, label_names=label_names)
     if not whole.has_labels:
         raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
@@ -117,6 +122,7 @@ def open_case(
         evaluation_counts=evaluation_counts,
         budget=_as_budget(rounds, learning_rate, max_delta_step),
         seed=int(seed),
+        threads=threads,
     )
 
 
@@ -153,7 +159,7 @@ def _as_weights(weights: Any, whole: Source) -> NDArray[np.float64] | None:
         return None
     if np.ndim(weights) == 0:
         weights = np.full(whole.n_labels, weights)
-    return check_weights(weights, whole.n_labels, whole.label_names)
+    return check_weights(weights, whole.n_labels, label_names=whole.label_names)
 
 
 def _as_budget(

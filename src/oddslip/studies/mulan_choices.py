@@ -22,7 +22,7 @@ def compare_rules(data: MulanData, arm: Arm) -> dict[str, Any]:
     truth = data.Y_train[data.calibration]
     told: dict[str, Any] = {}
     for rule in RULES:
-        repair = Repair(data.k, rule=rule, prior=data.prevalence).fit(arm.calibration, truth)
+        repair = Repair(k=data.k, rule=rule, prior=data.prevalence).fit(arm.calibration, truth)
         told[rule] = {
             "chosen": repair.chosen_,
             **_against(repair.fitted_.transform(arm.test), raw, data),

@@ -55,13 +55,14 @@ HAVING = {
     for wanted in NAMES
 }
 EACH = [(wanted, verb) for wanted in NAMES for verb in HAVING[wanted]]
+IDS = [f"{wanted} of {verb}" for wanted, verb in EACH]
 
 
 def default_of(wanted, verb):
     return HAVING[wanted][verb].default
 
 
-@pytest.mark.parametrize(("wanted", "verb"), EACH, ids=" of ".join)
+@pytest.mark.parametrize(("wanted", "verb"), EACH, ids=IDS)
 def test_it_is_given_by_name(wanted, verb):
     # Weights that can not be left out are what the verb is about: shift_odds(scores, weights).
     if wanted == "weights" and default_of(wanted, verb) is REQUIRED:
@@ -133,7 +134,7 @@ def read_meaning(doc, wanted):
     return "" if BY_REFERENCE.search(doc or "") is None else BY_REFERENCE.search(doc).group()
 
 
-@pytest.mark.parametrize(("wanted", "verb"), EACH, ids=" of ".join)
+@pytest.mark.parametrize(("wanted", "verb"), EACH, ids=IDS)
 def test_its_docstring_says_the_same_everywhere(wanted, verb):
     if wanted == "weights" and default_of(wanted, verb) is REQUIRED:
         return

@@ -75,15 +75,15 @@ def run(size: Size) -> None:
     shape = f"{size.n_rows:,} x {size.n_labels:,} float32"
     title(f"choosing among seven by {N_FOLDS} folds, {shape}, K={K}")
     one = measure(lambda: fit_and_evaluate(scores, labels), 7)
-    rule = measure(lambda: Repair(K, rule="paper").fit(scores, labels), 5)
+    rule = measure(lambda: Repair(k=K, rule="paper").fit(scores, labels), 5)
     line("the paper's rule, seven candidates, ours", rule)
     line("one fit (4 folds) and evaluation (1), ours", one, rule, "target: 0.12x; in a loop: 0.03x")
     some = (scores[:, : size.part], labels[:, : size.part])
     theirs = measure(lambda: choose_by_loop(*some), 1, size.n_labels / size.part)
     line(f"scikit-learn, shared fits, {size.part} labels (scaled up)", theirs, rule)
-    auto = measure(lambda: Repair(K).fit(scores, labels), 1)
+    auto = measure(lambda: Repair(k=K).fit(scores, labels), 1)
     line('rule="auto", logistic candidates too, ours', auto)
-    table = Repair(K, rule="paper", n_folds=N_FOLDS, seed=SEED).fit(*some).table_
+    table = Repair(k=K, rule="paper", n_folds=N_FOLDS, seed=SEED).fit(*some).table_
     means = choose_by_loop(*some)
     ours = dict(zip(table.candidates, table.means, strict=True))
     agree(f"out-of-fold MAP of {', '.join(means)}", [ours[name] for name in means],

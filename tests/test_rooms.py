@@ -72,7 +72,7 @@ def imported_rooms(path):
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
             parts = name.split(".")
-            if parts[0] == "oddslip" and parts[1:] not in ([], ["__version__"]):
+            if parts[0] == "oddslip" and parts[1:] not in ([], ["__version__"], ["DEFAULT_SEED"]):
                 yield parts[1]
 
 

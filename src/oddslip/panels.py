@@ -29,9 +29,11 @@ class Panel:
         0/1 or bool cells of the same shape, a scipy.sparse matrix, a data frame with the same
         columns, or for each row a list of the indices of its true labels.
     kind : {"probability", "margin"}
-        Whether scores are probabilities in [0, 1] or log-odds.
-    label_names, row_ids : sequence, optional
-        Names of the columns (unique) and of the rows.
+        What the scores are: probabilities in [0, 1] or log-odds.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own. No two alike.
+    row_ids : sequence, optional
+        Names of the rows.
 
     Examples
     --------

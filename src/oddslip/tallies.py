@@ -21,7 +21,12 @@ from oddslip.progress import progress_bar
 
 
 class Tally(Protocol):
-    """What is computed over rows."""
+    """What is computed over rows.
+
+    A tally of counts may take its blocks in any order. One that adds up floats has an attribute
+    ``blocks_apart``: so many blocks are summed apart, and these sums are joined in row order,
+    since rounding depends on the order. So threads never change a bit.
+    """
 
     def fresh(self) -> Self:
         """An empty tally of the same kind, for another thread or machine."""
@@ -40,6 +45,7 @@ class Tally(Protocol):
         ...
 
 
+Item = TypeVar("Item")
 T = TypeVar("T", bound=Tally)
 R = TypeVar("R")
 
@@ -57,6 +63,35 @@ def available_threads(threads: int | None = None) -> int:
     return threads
 
 
+def map_threads(
+    items: Iterable[Item], function: Callable[[Item], R], *, threads: int | None = None
+) -> Iterator[R]:
+    """Yield ``function(item)`` in the order of the items, computed on threads.
+
+    One thread is the caller's own, and so it is for a single item: starting threads would cost
+    more. The error of the earliest bad item is the one that is raised, whichever thread met one
+    first.
+    """
+    threads = available_threads(threads)
+    items = iter(items)
+    start = list(islice(items, 2))
+    if threads == 1 or len(start) < 2:
+        yield from map(function, chain(start, items))
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        pending: deque[Future[R]] = deque()
+        try:
+            for item in chain(start, items):
+                pending.append(pool.submit(function, item))
+                if len(pending) > 2 * threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
 def map_blocks(
     blocks: Iterable[Panel],
     function: Callable[[Panel], R],
@@ -67,34 +102,16 @@ def map_blocks(
 ) -> Iterator[tuple[int, R]]:
     """Yield (first row, ``function(block)``) in block order, computed on threads.
 
-    Kernels release the GIL. The error of the earliest bad block is the one that is raised,
-    whichever thread met one first.
+    Kernels release the GIL. See `map_threads`.
     """
-    threads = available_threads(threads)
-    blocks = iter(blocks)
-    start = list(islice(blocks, 2))
-    if len(start) == 1:  # starting threads would cost more than one block does
-        yield start[0].first_row, function(start[0])
-        return
-    with ThreadPoolExecutor(threads) as pool, progress_bar(what, n_rows) as advance:
-        pending: deque[tuple[Panel, Future[R]]] = deque()
 
-        def finish() -> tuple[int, R]:
-            panel, future = pending.popleft()
-            done = panel.first_row, future.result()
-            advance(panel.n_rows)
-            return done
+    def done(panel: Panel) -> tuple[int, int, R]:
+        return panel.first_row, panel.n_rows, function(panel)
 
-        try:
-            for panel in chain(start, blocks):
-                pending.append((panel, pool.submit(function, panel)))
-                if len(pending) > 2 * threads:
-                    yield finish()
-            while pending:
-                yield finish()
-        finally:
-            for _, future in pending:
-                future.cancel()
+    with progress_bar(what, n_rows) as advance:
+        for first_row, n_done, found in map_threads(blocks, done, threads=threads):
+            advance(n_done)
+            yield first_row, found
 
 
 def run_tally(
@@ -107,6 +124,8 @@ def run_tally(
 ) -> T:
     """Feed every block to the tally, on threads, and return it."""
     threads = available_threads(threads)
+    if hasattr(tally, "blocks_apart"):
+        return _run_in_order(blocks, tally, n_rows=n_rows, threads=threads, what=what)
     parts = [tally, *(tally.fresh() for _ in range(threads - 1))]
     idle: SimpleQueue[T] = SimpleQueue()
     for part in parts:
@@ -123,4 +142,22 @@ def run_tally(
         pass
     for part in parts[1:]:
         tally.merge(part)
+    return tally
+
+
+def _run_in_order(blocks: Iterable[Panel], tally: T, *, n_rows: int, threads: int, what: str) -> T:
+    """Feed every block to a tally whose sums round: the same additions on any number of threads."""
+    blocks = iter(blocks)
+    groups = iter(lambda: list(islice(blocks, tally.blocks_apart)), [])  # type: ignore[attr-defined]
+
+    def add(group: list[Panel]) -> tuple[T, int]:
+        part = tally.fresh()
+        for panel in group:
+            part.add(panel)
+        return part, sum(panel.n_rows for panel in group)
+
+    with progress_bar(what, n_rows) as advance:
+        for part, n_done in map_threads(groups, add, threads=threads):
+            tally.merge(part)
+            advance(n_done)
     return tally

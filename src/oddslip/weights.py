@@ -48,6 +48,7 @@ def resolve_weights(
     weights: Any,
     n_positives: ArrayLike,
     n_rows: float,
+    *,
     label_names: Sequence[str] | None = None,
 ) -> NDArray[np.float64]:
     """The weight w_j of every label.
@@ -82,7 +83,7 @@ def resolve_weights(
         return _named(weights, positives, n_rows)
     if np.ndim(weights) == 0:
         weights = np.broadcast_to(weights, positives.shape)
-    return check_weights(weights, positives.size, label_names).copy()
+    return check_weights(weights, positives.size, label_names=label_names).copy()
 
 
 def is_weight_name(text: str) -> bool:
@@ -97,7 +98,7 @@ def is_weight_name(text: str) -> bool:
 
 
 def check_weights(
-    weights: ArrayLike, n_labels: int, label_names: Sequence[str] | None = None
+    weights: ArrayLike, n_labels: int, *, label_names: Sequence[str] | None = None
 ) -> NDArray[np.float64]:
     """Weights as float64, one per label, or an error naming the first that is not a weight.
 

@@ -111,7 +111,7 @@ def test_fit_then_apply_is_the_calibrator(folder, capsys):
 def test_fit_with_k_chooses_and_says_why(folder, capsys):
     arguments = ("fit", "weighted.npy", "labels.npz", "-k", 7, "--rule", "paper", "-o", "r.oddslip")
     told = run(capsys, *arguments)
-    wanted = oddslip.Repair(7, rule="paper").fit(PAIR.weighted, PAIR.labels)
+    wanted = oddslip.Repair(k=7, rule="paper").fit(PAIR.weighted, PAIR.labels)
     assert f"{wanted.chosen_} <- chosen" in told
     assert json.loads(run(capsys, *arguments, "--json"))["selection"] == wanted.table_.to_dict()
     again = oddslip.load_repair("r.oddslip").rank(PAIR.weighted, k=7)

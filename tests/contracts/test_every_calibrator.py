@@ -39,7 +39,7 @@ EVERY = {
     "temperature": Temperature,
     "shared temperature": lambda **options: Temperature(shared=True, **options),
     "popularity": Popularity,
-    "repair": lambda **options: Repair(7, rule="paper", **options),
+    "repair": lambda **options: Repair(k=7, rule="paper", **options),
 }
 PER_LABEL = {"isotonic": Isotonic, "offset": Offset, "platt": Platt, "beta": Beta,
              "temperature": Temperature}  # fmt: skip

@@ -169,7 +169,7 @@ def test_probabilities_in_float64_are_stored_apart_from_the_truth():
     pair = synthetic_pair(20, 8, weights="none", dtype=np.float64)
     assert_array_equal(pair.weighted, pair.marginals)
     assert not np.shares_memory(pair.unweighted, pair.marginals)
-    assert repr(pair) == "SyntheticPair(n_rows=20, n_labels=8, n_dead=0, seed=0)"
+    assert repr(pair) == "SyntheticPair(n_rows=20, n_labels=8, n_dead=0, seed=42)"
     assert pair.label_names[7] == "item-007"
 
 

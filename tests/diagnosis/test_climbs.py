@@ -79,7 +79,7 @@ def test_ties_are_those_of_evaluate(arguments):
     assert climbed.n_tied == wanted.n_tied > 0
     assert climbed.map_worst == pytest.approx(wanted.map_worst, abs=1e-15)
     assert climbed.map_best == pytest.approx(wanted.map_best, abs=1e-15)
-    assert saturation(told["scores"], 7).share > 0.1
+    assert saturation(told["scores"], k=7).share > 0.1
 
 
 def test_calibration_rows_without_a_positive_leave_the_fitted_rungs_out(arguments):

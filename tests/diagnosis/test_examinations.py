@@ -101,7 +101,7 @@ def test_shifts_saturation_and_overlap_are_those_of_the_verbs(scene, arguments):
         found.shifts.realized, realized_shift(told["scores"], told["prior"]).shift, atol=1e-9
     )
     assert np.array_equal(found.shifts.direct, direct_shift(told["scores"], told["unweighted"]))
-    assert found.saturation.share == saturation(told["scores"], 7).share
+    assert found.saturation.share == saturation(told["scores"], k=7).share
     rankings = [oddslip.rank(told[name], k=7) for name in ("scores", "unweighted")]
     assert found.overlap.mean == overlap(*rankings).mean()
 

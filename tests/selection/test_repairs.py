@@ -19,7 +19,7 @@ CAL, EVAL = PAIR.calibration, ~PAIR.calibration
 
 
 def fit(rule="auto", scores=PAIR.weighted, k=5, **options):
-    return Repair(k, rule=rule, **options).fit(scores[CAL], PAIR.labels[CAL])
+    return Repair(k=k, rule=rule, **options).fit(scores[CAL], PAIR.labels[CAL])
 
 
 @pytest.mark.parametrize("rule", ["auto", "paper"])
@@ -27,7 +27,7 @@ def fit(rule="auto", scores=PAIR.weighted, k=5, **options):
 def test_raw_is_kept_where_scores_are_the_truth_and_positives_are_scarce(rule, seed):
     pair = synthetic_pair(600, 40, prevalence=(0.002, 0.05), seed=seed)
     rows = pair.calibration
-    repair = Repair(7, rule=rule, prior=pair.prior).fit(pair.unweighted[rows], pair.labels[rows])
+    repair = Repair(k=7, rule=rule, prior=pair.prior).fit(pair.unweighted[rows], pair.labels[rows])
     assert repair.chosen_ == "raw"
     np.testing.assert_array_equal(repair.transform(pair.unweighted), pair.unweighted)
 
@@ -37,7 +37,7 @@ def test_raw_is_kept_where_scores_are_the_truth_and_positives_are_scarce(rule, s
 def test_a_collapsed_arm_gets_a_map_per_label_and_gains_on_other_rows(rule, seed):
     pair = synthetic_pair(2000, 40, prevalence=(0.002, 0.2), noise=0.3, saturate=0.02, seed=seed)
     rows, others = pair.calibration, ~pair.calibration
-    repair = Repair(7, rule=rule, prior=pair.prior).fit(pair.weighted[rows], pair.labels[rows])
+    repair = Repair(k=7, rule=rule, prior=pair.prior).fit(pair.weighted[rows], pair.labels[rows])
     assert repair.chosen_.split("-")[0] in ("isotonic", "shrunk", "offset")
     before, after = (
         average_precision_at_k(scores, pair.labels[others], k=7)
@@ -97,7 +97,7 @@ def test_a_file_gives_what_an_array_gives(rule, tmp_path, monkeypatch):
     np.save(tmp_path / "labels.npy", PAIR.labels[CAL])
     whole = fit(rule)
     monkeypatch.setattr(sources, "BLOCK_BYTES", 3000)
-    streamed = Repair(5, rule=rule).fit(tmp_path / "scores.npy", tmp_path / "labels.npy")
+    streamed = Repair(k=5, rule=rule).fit(tmp_path / "scores.npy", tmp_path / "labels.npy")
     assert streamed.chosen_ == whole.chosen_
     np.testing.assert_allclose(streamed.table_.means, whole.table_.means, rtol=0, atol=1e-12)
     np.testing.assert_allclose(
@@ -108,15 +108,15 @@ def test_a_file_gives_what_an_array_gives(rule, tmp_path, monkeypatch):
 def test_rows_of_the_array_that_were_not_handed_over_do_not_matter():
     scores, labels = PAIR.weighted.copy(), PAIR.labels.copy()
     n = 500
-    inside = Repair(5).fit(scores[:n], labels[:n])
+    inside = Repair(k=5).fit(scores[:n], labels[:n])
     scores[n:], labels[n:] = np.nan, True
-    again = Repair(5).fit(scores[:n], labels[:n])
+    again = Repair(k=5).fit(scores[:n], labels[:n])
     assert again.table_.to_dict() == inside.table_.to_dict()
 
 
 def test_inputs_are_left_alone():
     scores, labels = PAIR.weighted[CAL].copy(), PAIR.labels[CAL].copy()
-    Repair(5).fit(scores, labels)
+    Repair(k=5).fit(scores, labels)
     np.testing.assert_array_equal(scores, PAIR.weighted[CAL])
     np.testing.assert_array_equal(labels, PAIR.labels[CAL])
 
@@ -135,7 +135,7 @@ def test_a_saved_repair_does_the_same_and_knows_why(tmp_path):
 
 def test_it_clones_and_takes_a_rule_of_ones_own():
     rule = Rule("mine", (Candidate("raw"), Candidate("offset")), guard=1.0)
-    copy = clone(Repair(5, rule=rule, metric="ndcg", seed=3))
+    copy = clone(Repair(k=5, rule=rule, metric="ndcg", seed=3))
     assert (copy.rule, copy.metric, copy.seed) == (rule, "ndcg", 3)
     repair = copy.fit(PAIR.weighted[CAL], PAIR.labels[CAL])
     assert repair.table_.candidates == ("raw", "offset")
@@ -144,7 +144,9 @@ def test_it_clones_and_takes_a_rule_of_ones_own():
 
 def test_labels_are_matched_by_name():
     names = list(PAIR.label_names)
-    repair = Repair(5, rule="isotonic").fit(PAIR.weighted[CAL], PAIR.labels[CAL], label_names=names)
+    repair = Repair(k=5, rule="isotonic").fit(
+        PAIR.weighted[CAL], PAIR.labels[CAL], label_names=names
+    )
     turned = oddslip.Panel(PAIR.weighted[EVAL][:, ::-1], label_names=names[::-1])
     wanted = repair.transform(oddslip.Panel(PAIR.weighted[EVAL], label_names=names))
     np.testing.assert_array_equal(repair.transform(turned), wanted[:, ::-1])
@@ -171,7 +173,7 @@ def test_an_interval_is_about_two_standard_errors_wide_on_each_side():
 
 
 def test_a_notebook_shows_the_table_once_fitted():
-    assert "Repair" in Repair(5)._repr_html_()
+    assert "Repair" in Repair(k=5)._repr_html_()
     repair = fit("paper")
     assert f"{repair.chosen_} (chosen)" in repair._repr_html_()
     assert repair.why_ in repair._repr_html_()
@@ -198,4 +200,4 @@ def test_bad_arguments_are_refused(options, line):
 
 def test_scores_alone_are_refused():
     with pytest.raises(InvalidInput, match="labels are needed to fit"):
-        Repair(5).fit(PAIR.weighted[CAL])
+        Repair(k=5).fit(PAIR.weighted[CAL])

@@ -21,7 +21,7 @@ def values_of(calibrator, kind):
 
 
 def shrunk(strength, kind):
-    return Repair(3, rule=f"shrunk-{strength}", prior=PAIR.prior, kind=kind)
+    return Repair(k=3, rule=f"shrunk-{strength}", prior=PAIR.prior, kind=kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,7 +52,7 @@ def test_cells_that_an_isotonic_map_ties_at_zero_keep_their_order():
     scores = rng.random((200, 2))
     labels = np.zeros((200, 2), bool)
     labels[np.argmax(scores, axis=0), [0, 1]] = True
-    repair = Repair(1, rule="shrunk-5").fit(scores, labels)
+    repair = Repair(k=1, rule="shrunk-5").fit(scores, labels)
     panel = Panel(np.sort(rng.random((50, 2)) * 0.5, axis=0))
     assert (np.diff(repair.fitted_.maps.values(panel), axis=0) > 0).all()
     assert (Isotonic().fit(scores, labels).fitted_.maps.values(panel) == 0).all()
@@ -62,7 +62,7 @@ def test_a_label_true_in_every_row_is_shrunk_to_its_prior():
     rng = np.random.default_rng(1)
     scores, labels = rng.random((40, 2)), np.ones((40, 2), bool)
     labels[:20, 1] = False
-    repair = Repair(1, rule="shrunk-40", prior=[0.6, 0.5]).fit(scores, labels)
+    repair = Repair(k=1, rule="shrunk-40", prior=[0.6, 0.5]).fit(scores, labels)
     np.testing.assert_allclose(repair.transform(scores)[:, 0], 0.5 * 1.0 + 0.5 * 0.6)
 
 
@@ -70,7 +70,7 @@ def test_the_offset_part_is_the_odds_times_a_constant():
     rng = np.random.default_rng(1)
     scores = rng.random((400, 1))
     labels = rng.random((400, 1)) < expit(logit(scores) - 1.5)
-    huge = Repair(1, rule="shrunk-99999999").fit(scores, labels).transform(scores)
+    huge = Repair(k=1, rule="shrunk-99999999").fit(scores, labels).transform(scores)
     shift = logit(huge) - logit(scores)
     np.testing.assert_allclose(shift, shift.mean(), rtol=0, atol=0.02)
     assert shift.mean() == pytest.approx(-1.5, abs=0.5)

@@ -78,7 +78,7 @@ def test_a_weight_common_to_all_labels_never_changes_the_order(seed, w, dtype):
     plain = np.take_along_axis(shift_odds(margins, common, kind="margin"), order(margins), axis=1)
     assert (np.diff(plain, axis=1) <= 0).all()
     for scores, kind in ((margins, "margin"), (expit(margins), "probability")):
-        found = what_if(scores, common, 6, kind=kind)
+        found = what_if(scores, common, k=6, kind=kind)
         assert_array_equal(found.ranking, order(scores))
         assert (found.mean_overlap, found.share_changed) == (6, 0)
 
@@ -95,7 +95,7 @@ def test_the_what_if_equals_weighted_training_of_a_learner_that_realizes_the_shi
     weighted = w * positives / (w * positives + negatives)
     close = np.diff(np.sort(logit(weighted), axis=1), axis=1)
     assume((close > 1e-9).all())
-    assert_array_equal(what_if(unweighted, w, n_labels).ranking, order(weighted))
+    assert_array_equal(what_if(unweighted, w, k=n_labels).ranking, order(weighted))
 
 
 @settings(max_examples=8, deadline=None)
@@ -125,7 +125,7 @@ def test_the_what_if_equals_a_weighted_logistic_fit_with_a_parameter_per_cell(se
     )
     assert_allclose(weighted, unweighted + np.log(w), atol=1e-5)
     assume((np.diff(np.sort(weighted, axis=1), axis=1) > 1e-4).all())
-    assert_array_equal(what_if(unweighted, w, 4, kind="margin").ranking, order(weighted))
+    assert_array_equal(what_if(unweighted, w, k=4, kind="margin").ranking, order(weighted))
 
 
 @few
@@ -293,9 +293,9 @@ def test_dead_labels_above_the_largest_calibrated_value_take_min_m_k_slots(
     raw = rng.uniform(ceiling + 1e-6, 1, (25, 8))
     mapped = ceiling * rng.random((25, 8))  # what maps bounded by the ceiling can return
     mapped[:, dead] = raw[:, dead]
-    ranking = what_if(mapped, np.ones(8), k).ranking
+    ranking = what_if(mapped, np.ones(8), k=k).ranking
     assert_array_equal(np.isin(ranking, dead).sum(axis=1), min(n_dead, k))
     # The identity is to blame: with their priors, all below any calibrated value, they take none.
     mapped[:, dead] = 0.0
-    ranking = what_if(mapped, np.ones(8), k).ranking
+    ranking = what_if(mapped, np.ones(8), k=k).ranking
     assert_array_equal(np.isin(ranking, dead).sum(axis=1), max(0, k - (8 - n_dead)))

@@ -104,7 +104,7 @@ def test_a_panel_brings_its_own_kind():
 @pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
 def test_a_weight_that_is_none_is_refused_by_the_name_of_its_label(wrong):
     with pytest.raises(InvalidInput, match=r"positive and finite, got .* at label 'b'"):
-        check_weights([1.0, wrong], 2, ["a", "b"])
+        check_weights([1.0, wrong], 2, label_names=["a", "b"])
     with pytest.raises(InvalidInput, match="at label '1'"):
         shift_odds([[0.1, 0.2]], [1.0, wrong])
 

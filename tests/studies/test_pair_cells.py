@@ -100,7 +100,7 @@ def test_reordered_ties_return_a_share_of_the_loss(saturated):
     # This twin ranks every true label first, as the oracle does.
     assert told["by_twin"]["map"] == pytest.approx(told["by_oracle"]["map"])
     assert 0 < told["by_twin"]["share"] < 1
-    stored = saturation(own.test, 7)
+    stored = saturation(own.test, k=7)
     assert cell["saturated_share"] == stored.share
     assert cell["saturated_per_row"] == pytest.approx(stored.n_saturated.sum() / data.test.n_rows)
 

@@ -23,7 +23,7 @@ def test_choices_are_those_of_a_repair_fitted_on_the_validation_period(bench, fe
     raw = evaluate(test, data.test.Y, k=5, n_replicates=0)["map"].value
     assert told["raw"] == pytest.approx(raw, abs=1e-12)
     for rule in RULES:
-        repair = Repair(5, rule=rule, prior=own.prior).fit(validation, data.validation.Y)
+        repair = Repair(k=5, rule=rule, prior=own.prior).fit(validation, data.validation.Y)
         scores = repair.fitted_.transform(test, dtype=np.float64)
         wanted = evaluate(scores, data.test.Y, k=5, n_replicates=0)["map"].value
         assert told[rule]["chosen"] == repair.chosen_

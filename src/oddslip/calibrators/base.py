@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from oddslip.calibrators.fitted import FittedRepair
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source, open_source
+from oddslip.tallies import available_threads
 
 
 class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -27,12 +29,30 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     kind: str
 
-    def fit(self, scores: Any, labels: Any = None, *, label_names: Any = None) -> Self:
-        """Fit on calibration rows: scores and labels in any form `oddslip.evaluate` takes."""
+    def fit(
+        self,
+        scores: Any,
+        labels: Any = None,
+        *,
+        label_names: Sequence[str] | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """Fit on calibration rows.
+
+        Parameters
+        ----------
+        scores, labels
+            In any form `oddslip.evaluate` takes.
+        label_names : sequence of str, optional
+            Names of the labels; a frame or a file brings its own.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        available_threads(threads)  # refused before anything is read
         source = self._open(scores, labels, label_names)
         if not source.has_labels:
             raise InvalidInput("labels are needed to fit, got scores alone. Pass labels as well.")
-        maps, record = self._map_labels(source)
+        maps, record = self._map_labels(source, threads)
         self.n_features_in_ = source.n_labels
         self.record_ = record
         self.fitted_ = FittedRepair(
@@ -47,22 +67,53 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             },
             n_rows=source.n_rows,
         )
-        self._warn_of_risen_dead(source)
+        self._warn_of_risen_dead(source, threads)
         return self
 
-    def transform(self, scores: Any) -> NDArray[Any]:
+    def transform(self, scores: Any, *, threads: int | None = None) -> NDArray[Any]:
         """Calibrated probabilities of all cells, in the type of the scores.
 
         Rounding to float32 can tie cells near 1 again. `rank` compares before rounding, and
         ``fitted_.transform(scores, dtype=np.float64)`` keeps more.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        threads : int, optional
+            Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.transform(scores if _is_source(scores) else self._open(scores))
+        rows = scores if _is_source(scores) else self._open(scores)
+        return self.fitted_.transform(rows, threads=threads)
 
-    def rank(self, scores: Any, *, k: int) -> NDArray[np.int32]:
-        """Top K after calibration, in one pass, without building the repaired matrix."""
+    def fit_transform(
+        self,
+        scores: Any,
+        labels: Any = None,
+        *,
+        label_names: Sequence[str] | None = None,
+        threads: int | None = None,
+    ) -> NDArray[Any]:
+        """Fit on these rows and calibrate them; takes the arguments of `fit`."""
+        fitted = self.fit(scores, labels, label_names=label_names, threads=threads)
+        return fitted.transform(scores, threads=threads)
+
+    def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
+        """Top K after calibration, in one pass, without building the repaired matrix.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        k : int
+            Slots per row, ``1 <= k <= n_labels``.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
         check_is_fitted(self)
-        return self.fitted_.rank(scores if _is_source(scores) else self._open(scores), k=k)
+        rows = scores if _is_source(scores) else self._open(scores)
+        return self.fitted_.rank(rows, k=k, threads=threads)
 
     def save(self, path: Any) -> None:
         """Save what was fitted to one file. `oddslip.load_repair` reads it."""
@@ -70,14 +121,16 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.fitted_.save(path)
 
     @abstractmethod
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         """The maps of all labels, and what was done to each."""
 
     def _open(self, scores: Any, labels: Any = None, label_names: Any = None) -> Source:
         kind = None if _is_source(scores) else self.kind
         return open_source(scores, labels, kind=kind, label_names=label_names)  # type: ignore[arg-type]
 
-    def _warn_of_risen_dead(self, source: Source) -> None:
+    def _warn_of_risen_dead(self, source: Source, threads: int | None) -> None:
         """Under the identity policy dead labels can rise when the others are calibrated."""
         keeps_raw = np.array([action == "identity" for action in self.record_.action])
         if not keeps_raw.any() or keeps_raw.all():
@@ -85,7 +138,7 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         risen = sum(
             rows
             for _, rows in source.map(
-                lambda panel: _count_risen(panel, self.fitted_.maps, keeps_raw)
+                lambda panel: _count_risen(panel, self.fitted_.maps, keeps_raw), threads=threads
             )
         )
         if risen:
@@ -112,12 +165,16 @@ class PerLabelCalibrator(Calibrator):
     tau: int
     prior: Any
 
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         check_policy(self.dead, self.tau)
-        return self._fit_labels(source)
+        return self._fit_labels(source, threads)
 
     @abstractmethod
-    def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _fit_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         """The maps of all labels, and what was done to each."""
 
     def _record(

@@ -31,7 +31,17 @@ class FittedRepair:
     def transform(
         self, scores: Any, *, dtype: Any = None, threads: int | None = None
     ) -> NDArray[Any]:
-        """Calibrated probabilities of all cells, in the type of the scores unless told."""
+        """Calibrated probabilities of all cells.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        dtype : optional
+            Of what is returned; that of the scores unless told.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
         source, _ = self._open(scores)
         out = np.empty((source.n_rows, source.n_labels), dtype or source.dtype)
         for first, block in self.transform_blocks(source, dtype=dtype, threads=threads):
@@ -41,14 +51,27 @@ class FittedRepair:
     def transform_blocks(
         self, scores: Any, *, dtype: Any = None, threads: int | None = None
     ) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield (first row, calibrated block) in row order, for panels larger than memory."""
+        """Yield (first row, calibrated block) in row order, for panels larger than memory.
+
+        Takes the arguments of `transform`.
+        """
         source, maps = self._open(scores)
         return source.map(
             lambda panel: maps.transform_panel(panel, dtype), threads=threads, what="repairing rows"
         )
 
     def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
-        """Top K after calibration, in one pass, without building the repaired matrix."""
+        """Top K after calibration, in one pass, without building the repaired matrix.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        k : int
+            Slots per row, ``1 <= k <= n_labels``.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
         source, _ = self._open(scores)
         out = np.empty((source.n_rows, check_k(k, source.n_labels)), np.int32)
         for first, block in self.rank_blocks(source, k=k, threads=threads):
@@ -58,7 +81,7 @@ class FittedRepair:
     def rank_blocks(
         self, scores: Any, *, k: int, threads: int | None = None
     ) -> Iterator[tuple[int, NDArray[np.int32]]]:
-        """Yield (first row, top K of the block) in row order."""
+        """Yield (first row, top K of the block) in row order; takes the arguments of `rank`."""
         source, maps = self._open(scores)
         k = check_k(k, source.n_labels)
         return source.map(

@@ -67,9 +67,11 @@ class Isotonic(PerLabelCalibrator):
         self.interpolation = interpolation
         self.kind = kind
 
-    def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _fit_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         step = check_interpolation(self.interpolation)
-        counts = count_cells(source)
+        counts = count_cells(source, threads=threads)
         record = self._record(counts.n_positives, source.n_rows)
         knots = counts.isotonic_knots(self.tau + 1)
         return build_maps(source.kind, "probability", record, knots=knots, step=step), record
@@ -79,6 +81,11 @@ class Ceiling(Isotonic):
     """The in-sample ceiling: per-label isotonic regression, to be evaluated on its own rows.
 
     It says what the best separable monotone map could do. A label without positives goes to 0.
+
+    Parameters
+    ----------
+    interpolation, kind
+        As in `Isotonic`.
 
     Examples
     --------
@@ -118,13 +125,15 @@ class PooledIsotonic(Calibrator):
         self.interpolation = interpolation
         self.kind = kind
 
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         step = check_interpolation(self.interpolation)
-        counts = count_cells(source, pooled=True)
+        counts = count_cells(source, pooled=True, threads=threads)
         if not counts.n_positives[0]:
             raise InvalidInput("a pooled map needs at least one positive cell, got none.")
         indptr, x, y = counts.isotonic_knots()
-        n_positives = count_positives(source)
+        n_positives = count_positives(source, threads)
         record = LabelRecord(
             action=("shared",) * source.n_labels,
             n_positives=n_positives,

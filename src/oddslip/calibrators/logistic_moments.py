@@ -16,6 +16,7 @@ from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic_pieces import CLIP
 from oddslip.kernels.logistic_sums import N_MOMENTS, add_moments, add_positives, range_rows
 from oddslip.panels import Kind, Panel
+from oddslip.sources.source import BLOCK_BYTES
 
 Floats = NDArray[np.float64]
 
@@ -107,6 +108,8 @@ class Moments:
         # Each feature is measured from where it levels off, so that what is left there is exact.
         self.centers = np.stack([low, beta_features(high)[0], beta_features(low)[1]])
         self.sums = np.zeros((4, low.size))
+        # Joining the bins of two groups of blocks should cost little beside filling them.
+        self.blocks_apart = max(1, self.moments.nbytes // BLOCK_BYTES)
 
     def fresh(self) -> Self:
         """Empty bins over the same ranges."""
@@ -162,6 +165,8 @@ def _packed(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 class SumsAt:
     """Sums over the cells of some labels at given parameters, by one of the kernels."""
+
+    blocks_apart = 1
 
     def __init__(
         self, kernel: Any, n_sums: int, columns: NDArray[np.int64], frame: Floats, theta: Floats

@@ -66,8 +66,10 @@ class Offset(_Logistic):
     array([0.25, 0.5 ])
     """
 
-    def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
-        return self._fit_with(source, slope=False, intercept=True)
+    def _fit_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        return self._fit_with(source, threads=threads, slope=False, intercept=True)
 
 
 class Platt(_Logistic):
@@ -85,8 +87,10 @@ class Platt(_Logistic):
     array([0.18, 0.39, 0.61, 0.82])
     """
 
-    def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
-        return self._fit_with(source, slope=True, intercept=True)
+    def _fit_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        return self._fit_with(source, threads=threads, slope=True, intercept=True)
 
 
 class Temperature(_Logistic):
@@ -121,8 +125,12 @@ class Temperature(_Logistic):
         super().__init__(dead=dead, tau=tau, prior=prior, kind=kind)
         self.shared = shared
 
-    def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
-        return self._fit_with(source, slope=True, intercept=False, shared=self.shared)
+    def _fit_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        return self._fit_with(
+            source, threads=threads, slope=True, intercept=False, shared=self.shared
+        )
 
     def _parameters(self, fit: Any) -> tuple[Any, Any]:
         from oddslip.calibrators.logistic_fits import Status
@@ -148,11 +156,13 @@ class Beta(_Logistic):
     array([0.11, 0.4 , 0.6 , 0.89])
     """
 
-    def _fit_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _fit_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         from oddslip.calibrators.logistic_fits import Status, fit_beta
         from oddslip.kernels.maps import BETA
 
-        fit = fit_beta(source)
+        fit = fit_beta(source, threads=threads)
         record = self._record(*_fallbacks(fit))
         code = np.full(source.n_labels, BETA, np.int8)
         a, b = _single_class(fit, record, code, fit.a, fit.b)

@@ -36,9 +36,10 @@ class PositiveCounts:
         return self.counts
 
 
-def count_positives(source: Source) -> NDArray[np.int64]:
+def count_positives(source: Source, threads: int | None = None) -> NDArray[np.int64]:
     """Positives per label of a whole source."""
-    return source.run(PositiveCounts(source.n_labels), what="counting positives").result()
+    tally = PositiveCounts(source.n_labels)
+    return source.run(tally, threads=threads, what="counting positives").result()
 
 
 def build_maps(

@@ -20,6 +20,11 @@ from oddslip.weights import resolve_weights
 class Raw(Calibrator):
     """No calibration: every score passes through.
 
+    Parameters
+    ----------
+    kind : {"probability", "margin"}
+        What the scores are.
+
     Examples
     --------
     >>> Raw().fit_transform([[0.2, 0.9]], [[0, 1]])
@@ -29,10 +34,12 @@ class Raw(Calibrator):
     def __init__(self, *, kind: Kind = "probability") -> None:
         self.kind = kind
 
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         from oddslip.kernels.maps import IDENTITY
 
-        record = _record_all("raw", source)
+        record = _record_all("raw", source, threads)
         # Margins are compared as margins, so that the order inside saturated cells survives.
         scale = "probability" if source.kind == "probability" else "log_odds"
         return build_maps(source.kind, scale, record, code=_codes(source, IDENTITY)), record  # type: ignore[arg-type]
@@ -49,6 +56,7 @@ class Inversion(Calibrator):
     prior : array-like, optional
         Training prevalence of each label.
     kind : {"probability", "margin"}
+        What the scores are.
 
     Examples
     --------
@@ -61,16 +69,20 @@ class Inversion(Calibrator):
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         from oddslip.kernels.maps import AFFINE
 
         if self.weights is None:
             raise InvalidInput("weights must be those the labels were trained with, got None.")
-        record = _record_all("inverted", source, self.prior)
+        record = _record_all("inverted", source, threads, self.prior)
         weights = (
-            resolve_weights(self.weights, record.n_positives, source.n_rows, source.label_names)
+            resolve_weights(
+                self.weights, record.n_positives, source.n_rows, label_names=source.label_names
+            )
             if self.prior is None
-            else resolve_weights(self.weights, record.prior, 1, source.label_names)
+            else resolve_weights(self.weights, record.prior, 1, label_names=source.label_names)
         )
         maps = build_maps(
             source.kind,
@@ -91,6 +103,7 @@ class Popularity(Calibrator):
     prior : array-like, optional
         Training prevalence of each label; else the smoothed calibration prevalence.
     kind : {"probability", "margin"}
+        What the scores are.
 
     Examples
     --------
@@ -102,10 +115,12 @@ class Popularity(Calibrator):
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         from oddslip.kernels.maps import CONSTANT
 
-        record = _record_all("popularity", source, self.prior)
+        record = _record_all("popularity", source, threads, self.prior)
         maps = build_maps(
             source.kind, "probability", record, code=_codes(source, CONSTANT), a=record.prior
         )
@@ -116,9 +131,9 @@ def _codes(source: Source, code: int) -> NDArray[np.int8]:
     return np.full(source.n_labels, code, np.int8)
 
 
-def _record_all(action: str, source: Source, prior: Any = None) -> LabelRecord:
+def _record_all(action: str, source: Source, threads: int | None, prior: Any = None) -> LabelRecord:
     """All labels are treated alike; none is dead, since nothing is fitted."""
-    n_positives = count_positives(source)
+    n_positives = count_positives(source, threads)
     found, origin = find_prior(prior, n_positives, source.n_rows)
     no_one = np.zeros(source.n_labels, np.bool_)
     return LabelRecord((action,) * source.n_labels, n_positives, found, origin, no_one)

@@ -111,7 +111,7 @@ def _tell(folder: Path, typed: list[str] | None) -> _Story:
         label_names=drawn.label_names,
         **booster,
     )
-    repair = oddslip.Repair(K, prior=pair.weighted_.prevalence_).fit(
+    repair = oddslip.Repair(k=K, prior=pair.weighted_.prevalence_).fit(
         *held_out, label_names=drawn.label_names
     )
     repair.save(folder / "repair.oddslip")

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
     WEIGHTS,
     Figure,
@@ -17,6 +18,7 @@ from oddslip.cli.options import (
     Labels,
     Names,
     Scores,
+    Threads,
     check_outputs,
     console,
     print_json,
@@ -68,8 +70,9 @@ def diagnose(
         float | None, typer.Option(help="Cap of the leaf step, for the budget; 0 for none.")
     ] = None,
     bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Seed of the split and the bootstrap.")] = 42,
+    seed: Annotated[int, typer.Option(help="Same seed, same split and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    threads: Threads = None,
     verbose: Verbose = False,
     html: Annotated[
         Path | None, typer.Option(help="Also write a report: one HTML file, no network needed.")
@@ -118,6 +121,7 @@ def diagnose(
         seed=seed,
         n_replicates=bootstrap,
         label_names=read_names(label_names),
+        threads=threads,
     )
     if html is not None:
         from oddslip.cli.provenances import describe_run
@@ -159,7 +163,12 @@ def plan(
     k: K = 7,
     kind: KindOption = "probability",
     rows_in_leaf: Annotated[int, typer.Option(help="Fewest rows of a leaf.")] = 20,
+    bootstrap: Annotated[
+        int, typer.Option(help="Bootstrap replicates of the what-if loss; 0 for none.")
+    ] = 2000,
+    seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    threads: Threads = None,
     verbose: Verbose = False,
     figure: Figure = None,
     json: Json = False,
@@ -191,6 +200,9 @@ def plan(
         kind=kind,  # type: ignore[arg-type]
         rows_in_leaf=rows_in_leaf,
         label_names=read_names(label_names),
+        n_replicates=bootstrap,
+        seed=seed,
+        threads=threads,
     )
     _write(found, figure, json_file)
     if json:

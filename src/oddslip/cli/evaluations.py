@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
     Json,
     K,
@@ -43,7 +44,7 @@ def evaluate(
     auc: Annotated[bool, typer.Option("--auc", help="Also the mean within-label AUC.")] = False,
     bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")] = 2000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
     threads: Threads = None,
     json: Json = False,
@@ -82,7 +83,7 @@ def evaluate(
 
     first = evaluated(scores)
     second = None if against is None else evaluated(against)
-    comparison = None if second is None else first.compare(second)
+    comparison = None if second is None else first.compare(second, threads=threads)
     if json:
         told = first.to_dict()
         if second is not None and comparison is not None:

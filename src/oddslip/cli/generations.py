@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from oddslip import DEFAULT_SEED
 from oddslip.cli.options import console
 
 
@@ -26,7 +27,7 @@ def generate(
         int, typer.Option(help="Rows of Santander; users of Instacart and of baskets.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder the files go to.")],
-    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = DEFAULT_SEED,
 ) -> None:
     """Write files of made-up data in the form of a public data set, quirks included.
 

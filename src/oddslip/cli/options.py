@@ -36,7 +36,8 @@ JsonFile = Annotated[
 ]
 Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw it (.png, .svg or .pdf).")]
 Threads = Annotated[
-    int | None, typer.Option("--threads", help="Threads; all cores unless given.", min=1)
+    int | None,
+    typer.Option("--threads", help="Threads to use; all cores available unless told.", min=1),
 ]
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oddslip import DEFAULT_SEED
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli.options import (
     WEIGHTS,
@@ -60,7 +61,9 @@ def fit(
         str, typer.Option(help="Of isotonic maps: linear or step.")
     ] = "linear",
     kind: KindOption = "probability",
+    seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    threads: Threads = None,
     json: Json = False,
 ) -> None:
     """Choose a calibrator by the metric you deploy, fit it on calibration rows, and save it.
@@ -91,7 +94,7 @@ def fit(
     elif k is not None:
         from oddslip.selection import Repair
 
-        chosen = Repair(k, rule=rule, prior=prevalence, dead=dead, kind=kind)  # type: ignore[arg-type]
+        chosen = Repair(k=k, rule=rule, prior=prevalence, dead=dead, kind=kind, seed=seed)  # type: ignore[arg-type]
     else:
         from oddslip.errors import InvalidInput
 
@@ -99,7 +102,8 @@ def fit(
             "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
             "with --calibrator isotonic."
         )
-    fitted = chosen.fit(scores, labels, label_names=read_names(label_names)).fitted_
+    names = read_names(label_names)
+    fitted = chosen.fit(scores, labels, label_names=names, threads=threads).fitted_
     fitted.save(output)
     table = getattr(chosen, "table_", None)
     if json:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oddslip import DEFAULT_SEED
 from oddslip.cli.options import WEIGHTS, Names, Threads, console, read_names, read_weights
 
 Features = Annotated[
@@ -41,7 +42,7 @@ def train(
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder that keeps finished labels, to continue from.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed.")] = 42,
+    seed: Annotated[int, typer.Option(help="Same seed, same model.")] = DEFAULT_SEED,
     label_names: Names = None,
     threads: Threads = None,
 ) -> None:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
+from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput
 from oddslip.weights import resolve_weights
 
@@ -62,7 +63,7 @@ def synthetic_pair(
     saturate: float = 0.0,
     n_dead: int = 0,
     dtype: type[np.float32] | type[np.float64] = np.float32,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> SyntheticPair:
     """Draw a weighted arm and its unweighted twin from known marginals.
 
@@ -93,7 +94,7 @@ def synthetic_pair(
     dtype : numpy.float32 or numpy.float64
         How probabilities are stored. Margins and marginals are always float64.
     seed : int
-        Fixes everything. Marginals, drawn labels and calibration rows do not depend on
+        Same seed, same pair. Marginals, drawn labels and calibration rows do not depend on
         ``weights``, ``realized``, ``cap``, ``noise``, ``saturate`` or ``dtype``.
     """
     floor = {"n_rows": 2, "n_labels": 1, "n_dead": 0, "seed": 0}

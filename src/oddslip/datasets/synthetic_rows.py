@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
+from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput
 
 BOUNDS = {"n_rows": 1, "n_labels": 1, "n_features": 1, "seed": 0}
@@ -47,7 +48,7 @@ def synthetic_rows(
     n_features: int = 8,
     prevalence: tuple[float, float] = (0.002, 0.2),
     signal: float = 1.5,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> SyntheticRows:
     """Draw normal features, and labels whose log-odds are linear in them.
 
@@ -63,7 +64,7 @@ def synthetic_rows(
     signal : float
         Standard deviation of a label's log-odds over the rows, 0 to 20.
     seed : int
-        Fixes everything. The labels' log-odds as functions of the features do not depend on
+        Same seed, same rows. The labels' log-odds as functions of the features do not depend on
         ``n_rows``, and more rows begin with the same rows.
 
     Examples

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.calibrators.dead_labels import find_prior
 from oddslip.diagnosis.row_sources import LabelledSource, count_labels, draw_calibration_rows
 from oddslip.errors import InvalidInput
@@ -18,6 +19,7 @@ from oddslip.selection.folds import FoldSource
 from oddslip.shifts import step_budget
 from oddslip.shifts.pairs import check_pair, open_twin
 from oddslip.sources import Source, open_source
+from oddslip.tallies import available_threads
 from oddslip.weights import resolve_weights
 
 Protocol = Literal["deployment", "test-split"]
@@ -43,6 +45,7 @@ class Case:
     evaluation_counts: NDArray[np.int64]
     budget: float | None
     seed: int
+    threads: int | None = None
 
     @property
     def prior_given(self) -> bool:
@@ -68,10 +71,12 @@ def open_case(
     rounds: int | None = None,
     learning_rate: float | None = None,
     max_delta_step: float | None = None,
-    seed: int = 42,
+    seed: int = DEFAULT_SEED,
     label_names: Sequence[str] | None = None,
+    threads: int | None = None,
 ) -> Case:
     """Open all inputs of `diagnose`. Nothing but labels is read yet."""
+    available_threads(threads)  # refused before anything is read
     whole = open_source(scores, labels, kind=kind, label_names=label_names)
     if not whole.has_labels:
         raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
@@ -119,6 +124,7 @@ def open_case(
         evaluation_counts=evaluation_counts,
         budget=_as_budget(rounds, learning_rate, max_delta_step),
         seed=int(seed),
+        threads=threads,
     )
 
 
@@ -157,9 +163,9 @@ def _as_weights(
     if weights is None:
         return None
     if prior is not None:
-        return resolve_weights(weights, prior, 1, whole.label_names)
+        return resolve_weights(weights, prior, 1, label_names=whole.label_names)
     counts = np.bincount(truth.indices, minlength=whole.n_labels)
-    return resolve_weights(weights, counts, whole.n_rows, whole.label_names)
+    return resolve_weights(weights, counts, whole.n_rows, label_names=whole.label_names)
 
 
 def _as_budget(

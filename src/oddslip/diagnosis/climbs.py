@@ -38,12 +38,12 @@ class Climb:
 
 def climb(case: Case) -> Climb:
     """Fit, rank and score every rung that the case allows."""
-    rankings = _rank(case.arm, _fit_rungs(case), case.k)
+    rankings = _rank(case.arm, _fit_rungs(case), case.k, case.threads)
     if case.twin is not None:
-        twin = _rank(case.twin, _twin_rungs(case), case.k)
+        twin = _rank(case.twin, _twin_rungs(case), case.k, case.threads)
         rankings["unweighted"] = twin.pop("raw")
         rankings |= twin
-    ranked = rank_source(case.arm, case.k)
+    ranked = rank_source(case.arm, case.k, case.threads)
     truth = case.arm.positives()
 
     def bound(ties: Ties) -> float:
@@ -69,14 +69,15 @@ def _fit_rungs(case: Case) -> dict[str, LabelMaps]:
         maps["inversion"] = _shift_maps(-np.log(case.weights), kind)
     if case.calibration_counts.any():
         for name in (entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted):
-            fitted = build_calibrator(name, prior=prior, kind=kind).fit(rows).fitted_
+            calibrator = build_calibrator(name, prior=prior, kind=kind)
+            fitted = calibrator.fit(rows, threads=case.threads).fitted_
             maps[name] = fitted.maps
             if name == "isotonic":
                 # One fit serves all policies: they differ in the dead labels alone.
                 maps["isotonic, identity"] = _with_dead(fitted.maps, fitted.record.dead, IDENTITY)
                 maps["isotonic, exclude"] = _with_dead(fitted.maps, fitted.record.dead, EXCLUDED)
     maps["popularity"] = _line_maps(kind, "probability", CONSTANT, case.prior, 0.0)
-    maps["ceiling"] = Ceiling(kind=kind).fit(case.arm).fitted_.maps
+    maps["ceiling"] = Ceiling(kind=kind).fit(case.arm, threads=case.threads).fitted_.maps
     return maps
 
 
@@ -107,7 +108,9 @@ def _with_dead(maps: LabelMaps, dead: NDArray[np.bool_], code: int) -> LabelMaps
     return replace(maps, code=np.where(dead, code, maps.code), a=np.where(dead, 0.0, maps.a))
 
 
-def _rank(source: Source, maps: dict[str, LabelMaps], k: int) -> dict[str, Ranking]:
+def _rank(
+    source: Source, maps: dict[str, LabelMaps], k: int, threads: int | None
+) -> dict[str, Ranking]:
     """Top K of all rows by raw and by every map, each map once, in one pass."""
     distinct = {id(each): each for each in maps.values()}
     found = {key: np.empty((source.n_rows, k), np.int32) for key in (*distinct, 0)}
@@ -116,7 +119,7 @@ def _rank(source: Source, maps: dict[str, LabelMaps], k: int) -> dict[str, Ranki
         columns = {key: each.rank_panel(panel, k) for key, each in distinct.items()}
         return columns | {0: rank_panel(panel, k)}
 
-    for first, columns in source.map(rank_block, what="climbing the ladder"):
+    for first, columns in source.map(rank_block, threads=threads, what="climbing the ladder"):
         for key, block in columns.items():
             found[key][first : first + len(block)] = block
     return {"raw": found[0]} | {name: found[id(each)] for name, each in maps.items()}

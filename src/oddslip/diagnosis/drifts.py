@@ -61,7 +61,7 @@ def find_drift(case: Case) -> Drift:
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
     shared = 0
     if case.protocol == "deployment":  # a split shares no row by design
-        shared = count_shared_rows(case.calibration, case.arm)
+        shared = count_shared_rows(case.calibration, case.arm, case.threads)
     return Drift(
         n_shared_rows=shared,
         n_calibration_rows=case.calibration.n_rows,
@@ -89,7 +89,7 @@ def find_drifted(
     return np.asarray(sure & (first > 0) & (high > DRIFT_RATIO * low))
 
 
-def count_shared_rows(calibration: Source, evaluation: Source) -> int:
+def count_shared_rows(calibration: Source, evaluation: Source, threads: int | None = None) -> int:
     """Rows of the calibration panel that stand in the other one too."""
     ids = calibration.row_ids(), evaluation.row_ids()
     if ids[0] is not None and ids[1] is not None:
@@ -98,10 +98,11 @@ def count_shared_rows(calibration: Source, evaluation: Source) -> int:
         return 0
     rng = np.random.default_rng(_SEED)
     factors = rng.integers(1, 2**63, size=(2, calibration.n_labels), dtype=np.uint64) * 2 + 1
-    return int(np.isin(_lone(calibration, factors), _lone(evaluation, factors)).sum())
+    first, second = (_lone(rows, factors, threads) for rows in (calibration, evaluation))
+    return int(np.isin(first, second).sum())
 
 
-def _lone(source: Source, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _lone(source: Source, factors: NDArray[np.uint64], threads: int | None) -> NDArray[np.uint64]:
     """Fingerprints of the rows that are the only ones of their kind.
 
     Coarse models give many rows the same scores; such rows are no sign of overlap.
@@ -114,6 +115,7 @@ def _lone(source: Source, factors: NDArray[np.uint64]) -> NDArray[np.uint64]:
         np.add.at(marks, rows, factors[1][positives.indices])
         return np.asarray(marks)
 
-    marks = np.concatenate([found for _, found in source.map(take, what="comparing rows")])
+    blocks = source.map(take, threads=threads, what="comparing rows")
+    marks = np.concatenate([found for _, found in blocks])
     values, counts = np.unique(marks, return_counts=True)
     return np.asarray(values[counts == 1])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from oddslip import DEFAULT_SEED
 from oddslip.diagnosis import calibration_checks, score_checks, weight_checks
 from oddslip.diagnosis.cases import Case, open_case
 from oddslip.diagnosis.climbs import Climb, climb
@@ -30,7 +31,7 @@ def diagnose(
     scores: Any,
     labels: Any = None,
     *,
-    k: int,
+    k: int = 7,
     weights: Any = None,
     unweighted: Any = None,
     calibration: Any = None,
@@ -39,9 +40,10 @@ def diagnose(
     rounds: int | None = None,
     learning_rate: float | None = None,
     max_delta_step: float | None = None,
-    seed: int = 42,
+    seed: int = DEFAULT_SEED,
     n_replicates: int = 2000,
     label_names: Sequence[str] | None = None,
+    threads: int | None = None,
 ) -> Diagnosis:
     """Find out whether class weights have broken a top-K ranker, how, and what repairs it.
 
@@ -51,7 +53,7 @@ def diagnose(
     ----------
     scores, labels : array-like of shape (n_rows, n_labels), data frames, paths, or a Panel
     k : int
-        Slots per row.
+        Slots per row, ``1 <= k <= n_labels``.
     weights : number, array-like of shape (n_labels,) or str, optional
         The positive weight each label was trained with. A name such as "balanced", "sqrt" or
         "10x" is resolved on ``prior`` where given, which makes it the weight of the training
@@ -69,9 +71,13 @@ def diagnose(
     rounds, learning_rate, max_delta_step : optional
         Of the booster, for the step budget.
     seed : int
-        Of the split and of the bootstrap.
+        Same seed, same split and intervals.
     n_replicates : int
         Bootstrap replicates; 0 for none.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    threads : int, optional
+        Threads to use; all cores available unless told.
 
     Examples
     --------
@@ -86,7 +92,7 @@ def diagnose(
     case = open_case(
         scores, labels, k=k, weights=weights, unweighted=unweighted, calibration=calibration,
         prior=prior, kind=kind, rounds=rounds, learning_rate=learning_rate,
-        max_delta_step=max_delta_step, seed=seed, label_names=label_names,
+        max_delta_step=max_delta_step, seed=seed, label_names=label_names, threads=threads,
     )  # fmt: skip
     found = _measure(case, climb(case), n_replicates)
     made = [finding for check in CHECKS if (finding := check(found)) is not None]
@@ -97,8 +103,9 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Diagnosis:
     """All numbers; findings and verdict are still to come."""
     rankings = climbed.rankings
     ladder = estimate_ladder(
-        climbed.values, k=case.k, n_rows=case.arm.n_rows, n_replicates=n_replicates, seed=case.seed
-    )
+        climbed.values, k=case.k, n_rows=case.arm.n_rows, n_replicates=n_replicates,
+        seed=case.seed, threads=case.threads,
+    )  # fmt: skip
     takeover = shared = None
     if "isotonic" in rankings:
         takeover = find_takeover(
@@ -113,7 +120,7 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Diagnosis:
         ladder=ladder,
         decomposition=decompose(ladder),
         shifts=find_shifts(case),
-        saturation=saturation(case.arm, case.k, distinct=False),
+        saturation=saturation(case.arm, k=case.k, distinct=False, threads=case.threads),
         ties=Ties(climbed.n_tied, climbed.map_worst, climbed.map_best),
         takeover=takeover,
         overlap=shared,

@@ -99,7 +99,7 @@ class LabelShifts:
 
 def find_shifts(case: Case) -> LabelShifts:
     """All shifts that the case allows."""
-    realized = realized_shift(case.arm, case.prior)
+    realized = realized_shift(case.arm, case.prior, threads=case.threads)
     direct, n_direct = _find_direct(case)
     weights, budget = case.weights, case.budget
     bounded = weights is not None and budget is not None

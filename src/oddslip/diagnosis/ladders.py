@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.calibrators.catalogue import CATALOGUE
 from oddslip.kernels.hits import METRICS
 from oddslip.metrics.bootstraps import bootstrap_sums, percentile_interval
@@ -134,7 +135,13 @@ class Ladder:
 
 
 def estimate_ladder(
-    values: dict[str, NDArray[np.float64]], *, k: int, n_rows: int, n_replicates: int, seed: int
+    values: dict[str, NDArray[np.float64]],
+    *,
+    k: int,
+    n_rows: int,
+    n_replicates: int,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
 ) -> Ladder:
     """Means, intervals and paired differences from the per-row values of every rung.
 
@@ -142,7 +149,7 @@ def estimate_ladder(
     The draws depend on the seed alone, so rungs resampled one after the other stay paired.
     """
     n = len(values["raw"])
-    draws = _resample(values, n_replicates, seed)
+    draws = _resample(values, n_replicates, seed, threads)
     rungs = {}
     for name in (name for name in RUNGS if name in values):
         metrics, differences = {}, {}
@@ -158,7 +165,7 @@ def estimate_ladder(
 
 
 def _resample(
-    values: dict[str, NDArray[np.float64]], n_replicates: int, seed: int
+    values: dict[str, NDArray[np.float64]], n_replicates: int, seed: int, threads: int | None
 ) -> dict[str, NDArray[np.float64]]:
     """Resampled sums of all rungs, as many rungs at a time as memory allows."""
     names = list(values)
@@ -168,7 +175,7 @@ def _resample(
     for first in range(0, len(names), together):
         group = names[first : first + together]
         stacked = np.hstack([values[name] for name in group])
-        drawn = bootstrap_sums(stacked, n_replicates=n_replicates, seed=seed)
+        drawn = bootstrap_sums(stacked, n_replicates=n_replicates, seed=seed, threads=threads)
         sums |= dict(zip(group, np.split(drawn, len(group), axis=1), strict=True))
     return sums
 

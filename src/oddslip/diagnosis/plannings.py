@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.diagnosis.advices import recommend
 from oddslip.diagnosis.ladders import estimate_ladder
 from oddslip.diagnosis.plans import Plan, WhatIfLoss
@@ -32,6 +33,7 @@ from oddslip.shifts import (
 from oddslip.shifts.thresholds import SATURATED_PROBABILITY
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import is_path, open_labels
+from oddslip.tallies import available_threads
 from oddslip.weights import balance_ratios, resolve_weights
 
 ROWS_IN_LEAF = 20  # LightGBM's min_data_in_leaf unless set
@@ -52,7 +54,8 @@ def plan(
     rows_in_leaf: int = ROWS_IN_LEAF,
     label_names: Sequence[str] | None = None,
     n_replicates: int = 2000,
-    seed: int = 42,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
 ) -> Plan:
     """Say what a weight will do, before training.
 
@@ -74,9 +77,17 @@ def plan(
     k : int
         Slots per row, for the what-if loss.
     kind : {"probability", "margin"}, optional
-        What the unweighted scores are.
+        What the scores are; probabilities unless said otherwise.
     rows_in_leaf : int
         Fewest rows of a leaf.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    n_replicates : int
+        Bootstrap replicates of the what-if loss; 0 for none.
+    seed : int
+        Same seed, same intervals.
+    threads : int, optional
+        Threads to use; all cores available unless told.
 
     Examples
     --------
@@ -88,10 +99,11 @@ def plan(
     ... ).unrealizable.tolist()
     [False, True]
     """
+    available_threads(threads)  # refused even where nothing is ranked
     truth, n_positives, total = _count(labels, counts, n_rows)
     n_labels = n_positives.size
     names = check_names(label_names, n_labels) or tuple(str(j) for j in range(n_labels))
-    weight = resolve_weights(weights, n_positives, total, names)
+    weight = resolve_weights(weights, n_positives, total, label_names=names)
     if isinstance(rows_in_leaf, bool) or rows_in_leaf < 1:
         raise InvalidInput(f"rows_in_leaf must be at least 1, got rows_in_leaf={rows_in_leaf}.")
     budget = step_budget(rounds, learning_rate, max_delta_step)
@@ -118,7 +130,7 @@ def plan(
         leaf_ratio=weight / leaf_saturation_weight(1, 1, eps),
         leaf_saturates=weight >= leaf_saturation_weight(1, rows_in_leaf - 1, eps),
         k=k,
-        what_if=_what_if(unweighted, truth, weight, k, kind, n_replicates, seed),
+        what_if=_what_if(unweighted, truth, weight, k, kind, n_replicates, seed, threads),
     )
     return recommend(found)
 
@@ -164,24 +176,25 @@ def _what_if(
     kind: Kind | None,
     n_replicates: int,
     seed: int,
+    threads: int | None,
 ) -> WhatIfLoss | None:
     if unweighted is None:
         return None
     source = _open_unweighted(unweighted, truth, kind)
     k = check_k(k, source.n_labels)
-    found = what_if(source, weight, k)
+    found = what_if(source, weight, k=k, threads=threads)
     if not source.has_labels:
         return WhatIfLoss(source.n_rows, found.mean_overlap, found.share_changed)
     truth_known = source.positives()
     if not truth_known.indices.size:
         raise InvalidInput("the rows of the unweighted scores must hold a true label, got none.")
-    rankings = {"raw": rank(source, k=k), "what-if": found.ranking}
+    rankings = {"raw": rank(source, k=k, threads=threads), "what-if": found.ranking}
     values = {
         name: metric_values(Rankings.made(shown, truth_known, source.n_labels))
         for name, shown in rankings.items()
     }
     ladder = estimate_ladder(
-        values, k=k, n_rows=source.n_rows, n_replicates=n_replicates, seed=seed
+        values, k=k, n_rows=source.n_rows, n_replicates=n_replicates, seed=seed, threads=threads
     )
     gain = ladder.gain("what-if")
     return WhatIfLoss(

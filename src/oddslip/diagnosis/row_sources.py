@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import Panel
 from oddslip.sources import Source
@@ -54,7 +55,7 @@ class LabelledSource(Source):
             yield part
 
 
-def draw_calibration_rows(n_rows: int, seed: int) -> NDArray[np.bool_]:
+def draw_calibration_rows(n_rows: int, seed: int = DEFAULT_SEED) -> NDArray[np.bool_]:
     """Which rows calibrate: the first 30% of a seeded permutation, at least one.
 
     Examples

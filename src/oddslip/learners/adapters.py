@@ -79,6 +79,7 @@ def panel_from(
     labels : optional
         What was true, as for `Panel`.
     label_names : sequence of str, optional
+        Names of the labels; a model that knows them brings its own.
     batch_rows : int, optional
         Rows scored at a time, 16,384 unless told.
 

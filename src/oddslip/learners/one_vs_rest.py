@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.learners.archives import read_archive, write_archive
 from oddslip.learners.backends import Backend, count_workers, get_backend
@@ -24,7 +24,7 @@ from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
 from oddslip.learners.presets import preset_learner, preset_parameters
 from oddslip.panels import Panel, check_names
 from oddslip.results import plain
-from oddslip.tallies import available_threads
+from oddslip.tallies import available_threads, map_threads
 from oddslip.weights import resolve_weights
 
 CLIP = 1e-12  # a label without positives has the log-odds of this probability
@@ -63,8 +63,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     mode : {"grouped", "exact"}
         Whether labels are trained in groups or one by one, for boosters. Same trees, other speed.
     seed : int
+        Same seed, same model.
     threads : int, optional
-        All cores unless told. The result does not depend on it.
+        Threads to use; all cores available unless told.
     checkpoint : path, optional
         A folder that keeps finished groups; a killed training continues from there.
     memory_bytes : int
@@ -98,11 +99,12 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         learner: str = "lightgbm",
+        *,
         weights: Any = "none",
         max_delta_step: float | None = 0.0,
         preset: str | None = None,
         mode: str = "grouped",
-        seed: int = 42,
+        seed: int = DEFAULT_SEED,
         threads: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         memory_bytes: int = MEMORY_BYTES,
@@ -143,6 +145,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         X : array-like, scipy.sparse matrix, data frame, or `Prepared`, (n_rows, n_features)
         Y : 0/1 cells of shape (n_rows, n_labels), sparse or dense, or lists of label indices
         label_names : sequence of str, optional
+            Names of the labels; a frame or a file brings its own.
         """
         backend = get_backend(self.learner)
         parameters = self._parameters(backend)
@@ -156,7 +159,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         if prepared is not None:
             self._check_shared(prepared, parameters)
         self.weights_ = resolve_weights(
-            self.weights, columns.n_positives, columns.n_rows, columns.names
+            self.weights, columns.n_positives, columns.n_rows, label_names=columns.names
         )
         self._count(columns.n_positives, columns.n_rows)
         self.n_features_in_, self.label_names_ = int(rows.shape[1]), columns.names
@@ -210,8 +213,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         def fill(start: int) -> None:
             margins[start : start + step] = self.margin_block(rows[start : start + step])
 
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(fill, range(0, rows.shape[0], step)))
+        for _ in map_threads(range(0, rows.shape[0], step), fill, threads=threads):
+            pass
         return margins
 
     def margin_block(self, X: Any) -> NDArray[np.float64]:

@@ -48,12 +48,15 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
     Panel(300 rows x 3 labels, margin, float64, labels: yes)
     """
 
-    def __init__(self, model: OneVsRest | None = None, weights: Any = "balanced") -> None:
+    def __init__(self, model: OneVsRest | None = None, *, weights: Any = "balanced") -> None:
         self.model = model
         self.weights = weights
 
     def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
-        """Train both arms. X is prepared once; a checkpoint folder gets a folder for each arm."""
+        """Train both arms; takes the arguments of `OneVsRest.fit`.
+
+        X is prepared once; a checkpoint folder gets a folder for each arm.
+        """
         template = OneVsRest() if self.model is None else self.model
         prepared = X if isinstance(X, Prepared) else template.prepare(X)
         self.unweighted_ = self._arm(template, "unweighted", "none")
@@ -87,6 +90,8 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
     ) -> Iterator[tuple[float | None, MatchedPair]]:
         """A fitted pair for each cap of the leaf step; None is no cap. X is prepared once.
 
+        Takes the arguments of `OneVsRest.fit` and the caps.
+
         Examples
         --------
         >>> for cap, pair in MatchedPair().sweep_caps(X, Y):  # doctest: +SKIP
@@ -98,5 +103,5 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
             capped: OneVsRest = clone(template).set_params(max_delta_step=cap or 0.0)
             if template.checkpoint is not None:
                 capped.set_params(checkpoint=Path(template.checkpoint) / f"cap-{cap}")
-            pair = MatchedPair(capped, self.weights)
+            pair = MatchedPair(capped, weights=self.weights)
             yield cap, pair.fit(prepared, Y, label_names=label_names)

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from oddslip.learners.one_vs_rest import OneVsRest
 from oddslip.panels import Kind
 from oddslip.progress import progress_bar
 from oddslip.sources.sinks import write_scores
-from oddslip.tallies import available_threads
+from oddslip.tallies import available_threads, map_threads
 
 _BLOCK_BYTES = 16 * 1024 * 1024
 _WANTED = ("probability", "margin", "both")
@@ -61,7 +60,7 @@ def score_to_file(
     row_ids : sequence, optional
         Names of the rows, kept in Parquet.
     threads : int, optional
-        All cores unless told. The file does not depend on it.
+        Threads to use; all cores available unless told.
 
     Examples
     --------
@@ -142,14 +141,12 @@ class _Unfinished:
         assert self.done is not None
         starts = range(0, self.shape[0], self.step)
         missing = [start for start in starts if start not in self.done]
-        with ThreadPoolExecutor(threads) as pool, progress_bar("rows", self.shape[0]) as advance:
+        with progress_bar("rows", self.shape[0]) as advance:
             advance(self.shape[0] - sum(self._size(start) for start in missing))
-            # In rounds of a few blocks: a pool that is handed everything keeps everything.
-            for at in range(0, len(missing), 2 * threads):
-                some = missing[at : at + 2 * threads]
-                for start, cells in zip(some, pool.map(self._score, some), strict=True):
-                    self._write(start, cells)
-                    advance(self._size(start))
+            scored = map_threads(missing, self._score, threads=threads)
+            for start, cells in zip(missing, scored, strict=True):
+                self._write(start, cells)
+                advance(self._size(start))
 
     def _size(self, start: int) -> int:
         return min(self.step, self.shape[0] - start)

@@ -5,6 +5,7 @@ Each is a mean over the rows with a true label, or one number per such row on re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
@@ -82,9 +83,11 @@ class MetricOptions(TypedDict, total=False):
     """What every metric takes; see `average_precision_at_k`."""
 
     kind: Kind | None
+    label_names: Sequence[str] | None
     ties: Ties
     rows: Rows
     per_row: bool
+    threads: int | None
 
 
 def _metric(
@@ -94,12 +97,15 @@ def _metric(
     k: int,
     *,
     kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
     ties: Ties = "stable",
     rows: Rows = "with_positives",
     per_row: bool = False,
     denominator: Denominator = "min",
+    threads: int | None = None,
 ) -> Any:
-    rankings = rank_source(open_source(scores, labels, kind=kind), k)
+    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    rankings = rank_source(source, k, threads)
     values = metric_values(rankings, ties=ties, denominator=denominator)[:, column]
     return values if per_row else average_rows(values, rankings.n_rows, rows)
 
@@ -121,6 +127,8 @@ def average_precision_at_k(
         Slots per row, ``1 <= k <= n_labels``.
     kind : {"probability", "margin"}, optional
         What the scores are; probabilities unless said otherwise.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
     ties : {"stable", "expected", "best", "worst"}
         Tied cells by label index, or over all of their orders.
     denominator : {"min", "relevant", "hits"}
@@ -130,6 +138,8 @@ def average_precision_at_k(
         Average over the rows with a true label, or over all rows, the others counting zero.
     per_row : bool
         One number for each row with a true label instead of their mean.
+    threads : int, optional
+        Threads to use; all cores available unless told.
 
     Examples
     --------
@@ -204,20 +214,24 @@ def psp_at_k(
     k: int,
     propensities: Any = None,
     kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
     ties: Ties = "stable",
     per_row: bool = False,
+    threads: int | None = None,
 ) -> Any:
     """Propensity-scored precision: hits weighted by 1 / propensity, over the best possible.
 
     The sums over rows are divided, as in the extreme classification repository. Propensities
     come from `oddslip.metrics.label_propensities`, or else from the counts of these labels.
+    Takes the other arguments of `average_precision_at_k`.
 
     Examples
     --------
     >>> psp_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=1, propensities=[0.5, 0.25, 1.0])
     0.5
     """
-    rankings = rank_source(open_source(scores, labels, kind=kind), k)
+    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    rankings = rank_source(source, k, threads)
     values = metric_values(rankings, ties=ties, propensities_given=propensities)
     if per_row:
         return values[:, 5] / values[:, 6]

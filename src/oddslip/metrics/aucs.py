@@ -34,11 +34,11 @@ def auc_per_label(
     scores, labels : anything `open_source` takes
         Of shape (n_rows, n_labels).
     kind : {"probability", "margin"}, optional
-        "probability" unless said otherwise.
+        What the scores are; probabilities unless said otherwise.
     label_names : sequence of str, optional
-        Named in errors.
+        Names of the labels; a frame or a file brings its own.
     threads : int, optional
-        As many as there are cores unless told.
+        Threads to use; all cores available unless told.
 
     Examples
     --------

@@ -8,12 +8,11 @@ so the outcome depends on the seed alone, not on threads.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.tallies import available_threads
+from oddslip import DEFAULT_SEED
+from oddslip.tallies import map_threads
 
 BLOCK_ROWS = 1 << 15
 BATCH = 50
@@ -23,7 +22,7 @@ def bootstrap_sums(
     values: NDArray[np.float64],
     *,
     n_replicates: int,
-    seed: int,
+    seed: int = DEFAULT_SEED,
     n_rows: int | None = None,
     threads: int | None = None,
 ) -> NDArray[np.float64]:
@@ -56,9 +55,8 @@ def bootstrap_sums(
         return sums
 
     total = np.zeros((n_replicates, values.shape[1]))
-    with ThreadPoolExecutor(available_threads(threads)) as pool:
-        for sums in pool.map(resample, range(len(starts))):
-            total += sums
+    for sums in map_threads(range(len(starts)), resample, threads=threads):
+        total += sums
     return total
 
 

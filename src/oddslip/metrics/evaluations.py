@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
     Denominator,
@@ -115,8 +116,16 @@ class Evaluation:
         """Numbers of the evaluated rows."""
         return self._row_numbers.copy()
 
-    def compare(self, other: Evaluation) -> Comparison:
-        """Differences to another ranking of the same rows, with paired intervals."""
+    def compare(self, other: Evaluation, *, threads: int | None = None) -> Comparison:
+        """Differences to another ranking of the same rows, with paired intervals.
+
+        Parameters
+        ----------
+        other : Evaluation
+            Of the same rows, at the same k.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
         same_rows = np.array_equal(self._row_numbers, other._row_numbers)
         if not same_rows or (self.k, self.n_rows) != (other.k, other.n_rows):
             raise InvalidInput(
@@ -126,7 +135,7 @@ class Evaluation:
             )
         width = self._values.shape[1]
         both = np.hstack([self._values, other._values])
-        sums = _resampled(both, self.n_rows, self.rows, self.n_replicates, self.seed)
+        sums = _resampled(both, self.n_rows, self.rows, self.n_replicates, self.seed, threads)
         return Comparison(
             self.k,
             {
@@ -187,7 +196,7 @@ def evaluate(
     auc: bool = False,
     n_replicates: int = 2000,
     level: float = 0.95,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
     threads: int | None = None,
 ) -> Evaluation:
     """MAP, precision, recall, nDCG, PSP and hit rate at K, each with a row-bootstrap interval.
@@ -199,6 +208,8 @@ def evaluate(
         Slots per row, ``1 <= k <= n_labels``.
     kind : {"probability", "margin"}, optional
         What the scores are; probabilities unless said otherwise.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
     ties, denominator, rows
         As in `oddslip.metrics.average_precision_at_k`.
     propensities : array-like, optional
@@ -207,6 +218,12 @@ def evaluate(
         Also the mean within-label AUC, which takes two more passes over the scores.
     n_replicates : int
         Bootstrap replicates; 0 for none.
+    level : float
+        Level of the intervals.
+    seed : int
+        Same seed, same intervals.
+    threads : int, optional
+        Threads to use; all cores available unless told.
 
     Examples
     --------
@@ -245,7 +262,7 @@ def evaluate(
     if auc:
         from oddslip.metrics.aucs import mean_auc as find_mean_auc
 
-        mean_auc = find_mean_auc(source)
+        mean_auc = find_mean_auc(source, threads=threads)
     return Evaluation(
         k=rankings.columns.shape[1],
         n_rows=rankings.n_rows,

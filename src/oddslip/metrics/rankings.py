@@ -147,9 +147,13 @@ def rank(
     ----------
     scores : array-like of shape (n_rows, n_labels), data frame, path, Panel or source
     k : int
-        Labels per row, ``1 <= k <= n_labels``.
+        Slots per row, ``1 <= k <= n_labels``.
     kind : {"probability", "margin"}, optional
         What the scores are; probabilities unless said otherwise.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    threads : int, optional
+        Threads to use; all cores available unless told.
 
     Returns
     -------

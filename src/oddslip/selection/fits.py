@@ -46,6 +46,8 @@ class FoldFits:
     dead : {"prior", "identity", "exclude"}
     prior : array-like, optional
         Of each label; else the smoothed prevalence of the rows fitted on.
+    threads : int, optional
+        Threads to use; all cores available unless told.
     """
 
     def __init__(
@@ -58,12 +60,13 @@ class FoldFits:
         *,
         dead: str,
         prior: Any,
+        threads: int | None = None,
     ) -> None:
         self.source, self.cells, self.folds = source, cells, folds
-        self.dead, self.prior = dead, prior
+        self.dead, self.prior, self.threads = dead, prior, threads
         self.n_made: Counter[str] = Counter()
         self._made: dict[tuple[Any, ...], Any] = {}
-        self._counts = counter.count(folds, n_folds)
+        self._counts = counter.count(folds, n_folds, threads=threads)
         labels = cells.positives.indices
         fold_of = np.repeat(folds.astype(np.int64), cells.positives.counts)
         held = np.bincount(fold_of * source.n_labels + labels, minlength=n_folds * source.n_labels)
@@ -172,7 +175,7 @@ class FoldFits:
         if left_out is not None:
             rows = FoldSource(self.source, self.folds != left_out, self.cells.positives)
         calibrator = build_calibrator(form, dead=self.dead, prior=self.prior, kind=self.source.kind)
-        return calibrator._map_labels(rows)
+        return calibrator._map_labels(rows, self.threads)
 
     def _gather(self, _: str, left_out: int | None) -> Ingredients:
         offsets, _record = self._once(("offset", left_out), self._fit_rows)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput
 from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import Panel
@@ -16,7 +17,7 @@ from oddslip.sources import Source
 Folds = NDArray[np.int32]
 
 
-def draw_folds(n_rows: int, n_folds: Any, *, seed: Any, n_repeats: int = 1) -> Folds:
+def draw_folds(n_rows: int, n_folds: Any, *, seed: Any = DEFAULT_SEED, n_repeats: int = 1) -> Folds:
     """The fold of every row, shape (n_repeats, n_rows).
 
     Each repeat takes one permutation from ``numpy.random.default_rng(seed)`` and cuts it into

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.calibrators.base import Calibrator
 from oddslip.calibrators.dead_labels import DeadPolicy, LabelRecord, check_policy
 from oddslip.calibrators.maps import LabelMaps
@@ -42,8 +44,10 @@ class Repair(Calibrator):
         What a dead label gets.
     kind : {"probability", "margin"}
         What the scores are.
-    n_folds, seed : int
+    n_folds : int
         Folds are cut from a ``numpy.random.default_rng(seed)`` permutation of the rows.
+    seed : int
+        Same seed, same folds and intervals.
 
     Attributes
     ----------
@@ -70,15 +74,15 @@ class Repair(Calibrator):
 
     def __init__(
         self,
-        k: int,
         *,
+        k: int,
         rule: str | Rule = "auto",
         metric: str = "map",
         prior: Any = None,
         dead: DeadPolicy = "prior",
         kind: Kind = "probability",
         n_folds: int = 5,
-        seed: int = 42,
+        seed: int = DEFAULT_SEED,
     ) -> None:
         self.k = k
         self.rule = rule
@@ -89,18 +93,49 @@ class Repair(Calibrator):
         self.n_folds = n_folds
         self.seed = seed
 
-    def fit(self, scores: Any, labels: Any = None, *, label_names: Any = None) -> Self:
-        """Choose and fit on calibration rows, in any form `oddslip.evaluate` takes."""
-        super().fit(scores, labels, label_names=label_names)
+    def fit(
+        self,
+        scores: Any,
+        labels: Any = None,
+        *,
+        label_names: Sequence[str] | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """Choose and fit on calibration rows.
+
+        Parameters
+        ----------
+        scores, labels
+            In any form `oddslip.evaluate` takes.
+        label_names : sequence of str, optional
+            Names of the labels; a frame or a file brings its own.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        super().fit(scores, labels, label_names=label_names, threads=threads)
         parameters = {**self.fitted_.parameters, "chosen": self.chosen_, "why": self.why_}
         self.fitted_ = replace(self.fitted_, parameters=parameters)
         return self
 
-    def rank(self, scores: Any, *, k: int | None = None) -> NDArray[np.int32]:
-        """Top K after the repair; K is that of the choice unless told."""
-        return super().rank(scores, k=self.k if k is None else k)
+    def rank(
+        self, scores: Any, *, k: int | None = None, threads: int | None = None
+    ) -> NDArray[np.int32]:
+        """Top K after the repair.
 
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        k : int, optional
+            Slots per row; as many as the choice was made for unless told.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        return super().rank(scores, k=self.k if k is None else k, threads=threads)
+
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
         check_policy(self.dead, 0)
         rule = read_rule(self.rule)
         trials = try_candidates(
@@ -113,6 +148,7 @@ class Repair(Calibrator):
             seed=self.seed,
             dead=self.dead,
             prior=self.prior,
+            threads=threads,
         )
         choice = rule.choose(trials)
         chosen = trials.candidates[choice.place]

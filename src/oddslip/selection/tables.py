@@ -55,11 +55,14 @@ class SelectionTable:
     means: tuple[float, ...]
     standard_errors: tuple[float, ...]
     _paired: NDArray[np.float64] = field(repr=False)
+    _threads: int | None = field(default=None, repr=False)
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """One line per candidate, in the order they were given."""
-        sums = bootstrap_sums(self._paired, n_replicates=N_REPLICATES, seed=self.seed)
+        sums = bootstrap_sums(
+            self._paired, n_replicates=N_REPLICATES, seed=self.seed, threads=self._threads
+        )
         gains = self._paired.mean(axis=0)
         return tuple(
             Line(
@@ -133,5 +136,5 @@ def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
         seed=trials.seed, level=LEVEL, fits=trials.n_fits,
         candidates=tuple(candidate.name for candidate in trials.candidates),
         means=tuple(values.mean(axis=0).tolist()), standard_errors=tuple(errors.tolist()),
-        _paired=values - values[:, [trials.candidates.index(RAW)]],
+        _paired=values - values[:, [trials.candidates.index(RAW)]], _threads=trials.fits.threads,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.errors import InvalidInput
 from oddslip.kernels.hits import METRICS
@@ -71,7 +72,7 @@ def try_candidates(
     metric: str = "map",
     n_folds: int = 5,
     n_repeats: int = 1,
-    seed: int = 42,
+    seed: int = DEFAULT_SEED,
     dead: str = "prior",
     prior: Any = None,
     threads: int | None = None,
@@ -90,6 +91,8 @@ def try_candidates(
         See `draw_folds`.
     dead, prior
         As in `oddslip.calibrators.Isotonic`.
+    threads : int, optional
+        Threads to use; all cores available unless told.
 
     Examples
     --------
@@ -116,7 +119,9 @@ def try_candidates(
     total = np.zeros((rows.size, len(candidates)))
     n_fits: Counter[str] = Counter()
     for repeat in folds:
-        fits = FoldFits(source, cells, counter, repeat, n_folds, dead=dead, prior=prior)
+        fits = FoldFits(
+            source, cells, counter, repeat, n_folds, dead=dead, prior=prior, threads=threads
+        )
         fitted = [[fits.fit(each, fold)[0] for each in candidates] for fold in range(n_folds)]
         for fold in range(n_folds):
             fits.forget(fold)

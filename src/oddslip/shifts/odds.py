@@ -16,15 +16,15 @@ from oddslip.sources.arrays import ArraySource
 from oddslip.weights import balance_ratios, check_weights
 
 
-def log_odds(scores: Any, kind: Kind | None = None) -> NDArray[Any]:
+def log_odds(scores: Any, *, kind: Kind | None = None) -> NDArray[Any]:
     """Log-odds of a block of scores.
 
     Parameters
     ----------
     scores : anything of shape (n_rows, n_labels)
         Scores, a panel, a source or a path.
-    kind : {"probability", "margin"}
-        "probability" unless said otherwise.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def log_odds(scores: Any, kind: Kind | None = None) -> NDArray[Any]:
     return _gather(source, np.dtype(np.float64), _take_logit)
 
 
-def shift_odds(scores: Any, weights: ArrayLike, kind: Kind | None = None) -> NDArray[Any]:
+def shift_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) -> NDArray[Any]:
     """Scores with ln w_j added to the log-odds of every label: p becomes wp / (wp + 1 - p).
 
     Parameters
@@ -56,8 +56,8 @@ def shift_odds(scores: Any, weights: ArrayLike, kind: Kind | None = None) -> NDA
         Scores, a panel, a source or a path.
     weights : array-like of shape (n_labels,)
         Positive and finite.
-    kind : {"probability", "margin"}
-        "probability" unless said otherwise.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
 
     Returns
     -------
@@ -72,11 +72,11 @@ def shift_odds(scores: Any, weights: ArrayLike, kind: Kind | None = None) -> NDA
     return _shift(scores, weights, kind, invert=False)
 
 
-def invert_odds(scores: Any, weights: ArrayLike, kind: Kind | None = None) -> NDArray[Any]:
+def invert_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) -> NDArray[Any]:
     """Scores with ln w_j taken from the log-odds of every label: q becomes q / (q + w(1 - q)).
 
-    The inverse of `shift_odds`, with the same parameters. In log-odds the round trip is exact up
-    to rounding. Probabilities lose what their type can not hold: close to 1, much of it.
+    Undoes and takes the arguments of `shift_odds`. In log-odds the round trip is exact up to
+    rounding. Probabilities lose what their type can not hold: close to 1, much of it.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def _shift(scores: Any, weights: ArrayLike, kind: Kind | None, *, invert: bool) 
     from oddslip.kernels.logits import shift_probabilities
 
     source = open_source(scores, kind=kind)
-    weight = check_weights(weights, source.n_labels, source.label_names)
+    weight = check_weights(weights, source.n_labels, label_names=source.label_names)
     shift_nat = -np.log(weight) if invert else np.log(weight)
     ones = np.ones_like(weight)
     up, down = (ones, weight) if invert else (weight, ones)

@@ -55,7 +55,7 @@ class RealizedShift:
 
     def ratio(self, weights: ArrayLike) -> NDArray[np.float64]:
         """Share of the intended shift that was realized, b_j / ln w_j; NaN where w_j is 1."""
-        intended = np.log(check_weights(weights, self.shift.size, self.label_names))
+        intended = np.log(check_weights(weights, self.shift.size, label_names=self.label_names))
         out = np.full_like(intended, np.nan)
         return np.divide(self.shift, intended, out=out, where=intended != 0)
 
@@ -76,7 +76,7 @@ def realized_shift(
 
     The b with mean over rows of sigmoid(F_ij - b) equal to the prior of label j. No true labels
     are needed. A first pass counts log-odds in bins and finds every shift to a few thousandths;
-    an exact pass or two finish. The answer does not depend on blocks or threads beyond rounding.
+    an exact pass or two finish. The answer does not depend on blocks beyond rounding.
 
     Parameters
     ----------
@@ -84,10 +84,10 @@ def realized_shift(
         Weighted scores: an array, a panel, a source or a path.
     prior : array-like of shape (n_labels,)
         Prevalence of each label among the training rows.
-    kind : {"probability", "margin"}
-        "probability" unless said otherwise.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
     threads : int, optional
-        Threads to use; all cores unless said otherwise.
+        Threads to use; all cores available unless told.
 
     Examples
     --------

@@ -17,8 +17,8 @@ from oddslip.sources import open_source
 def reorder_saturated(
     weighted: Any,
     order: Any,
-    k: int,
     *,
+    k: int,
     labels: Any = None,
     kind: Kind | None = None,
     order_kind: Kind | None = None,
@@ -39,8 +39,8 @@ def reorder_saturated(
         Slots per row.
     labels : optional
         What was true. Needed where order is None.
-    kind, order_kind : {"probability", "margin"}
-        "probability" unless said otherwise; the order is of the same kind unless said otherwise.
+    kind, order_kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise, and the order of the same kind.
 
     Returns
     -------

@@ -87,9 +87,9 @@ class Saturation:
 
 def saturation(
     scores: Any,
+    *,
     k: int,
     kind: Kind | None = None,
-    *,
     distinct: bool = True,
     decimals: int | None = None,
     threads: int | None = None,
@@ -105,14 +105,14 @@ def saturation(
         An array, a panel, a source or a path.
     k : int
         Slots per row.
-    kind : {"probability", "margin"}
-        "probability" unless said otherwise.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
     distinct : bool
         Whether to count distinct scores, which takes a sort of every label.
     decimals : int, optional
         Round scores to this many decimals before counting distinct ones; the paper uses 12.
     threads : int, optional
-        Threads to use; all cores unless said otherwise.
+        Threads to use; all cores available unless told.
 
     Examples
     --------

@@ -82,6 +82,8 @@ class SpreadTally:
 class SigmoidTally:
     """Per label, the sums of sigmoid(F - shift), of its complement and its derivatives."""
 
+    blocks_apart = 1
+
     def __init__(self, shift: NDArray[np.float64]) -> None:
         from oddslip.kernels.logits import N_SUMS
 

@@ -39,8 +39,8 @@ def direct_shift(
     ----------
     weighted, unweighted : anything of shape (n_rows, n_labels)
         The two arms: arrays, panels, sources or paths.
-    kind, unweighted_kind : {"probability", "margin"}
-        "probability" unless said otherwise; the twin is of the same kind unless said otherwise.
+    kind, unweighted_kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise, and the twin of the same kind.
     kept_cells : int
         How many cells may be held at once. With more cells than that, further passes narrow
         down where the medians are.

@@ -45,9 +45,9 @@ class WhatIf:
 def what_if(
     unweighted: Any,
     weights: ArrayLike,
-    k: int,
     labels: Any = None,
     *,
+    k: int,
     kind: Kind | None = None,
     threads: int | None = None,
 ) -> WhatIf:
@@ -62,14 +62,14 @@ def what_if(
         Scores of the unweighted model: an array, a panel, a source or a path.
     weights : array-like of shape (n_labels,)
         Positive and finite.
-    k : int
-        Slots per row.
     labels : optional
         What was true; counts the hits of both rankings.
-    kind : {"probability", "margin"}
-        "probability" unless said otherwise.
+    k : int
+        Slots per row.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
     threads : int, optional
-        Threads to use; all cores unless said otherwise.
+        Threads to use; all cores available unless told.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def what_if(
     """
     source = open_source(unweighted, labels, kind=kind)
     k = check_k(k, source.n_labels)
-    weight = check_weights(weights, source.n_labels, source.label_names)
+    weight = check_weights(weights, source.n_labels, label_names=source.label_names)
     return source.run(WhatIfTally(weight, k, source.has_labels), threads=threads).result()
 
 

@@ -27,8 +27,18 @@ def open_source(
 ) -> Source:
     """Open scores and labels, whatever they are: arrays, frames, paths, a panel or a source.
 
-    Files are `.npy`, `.npz` or `.parquet` (a folder counts as Parquet). ``kind`` is
-    "probability" unless said otherwise.
+    Files are `.npy`, `.npz` or `.parquet` (a folder counts as Parquet).
+
+    Parameters
+    ----------
+    scores, labels
+        Of shape (n_rows, n_labels). A panel or a source brings its own labels, kind and names.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    row_ids : sequence, optional
+        Names of the rows.
     """
     if isinstance(scores, Source | Panel):
         if any(given is not None for given in (labels, kind, label_names, row_ids)):

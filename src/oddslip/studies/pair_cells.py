@@ -59,7 +59,7 @@ def measure_arm(
     k = choose_k(data)
     stages: Stages = dict(own.stages)
     with stage(stages, "diagnose"):
-        stored = saturation(own.test, k, distinct=False)
+        stored = saturation(own.test, k=k, distinct=False)
         told: dict[str, Any] = {
             "k": k,
             "auc": mean_auc(own.test, data.test.Y),
@@ -169,8 +169,8 @@ def _reorder(
     raw, loss = values["raw"], values["unweighted"] - values["raw"]
     k, truth = choose_k(data), open_source(own.test, data.test.Y).positives()
     rankings = {
-        "by_twin": reorder_saturated(own.test, twin.test, k),
-        "by_oracle": reorder_saturated(own.test, None, k, labels=data.test.Y),
+        "by_twin": reorder_saturated(own.test, twin.test, k=k),
+        "by_oracle": reorder_saturated(own.test, None, k=k, labels=data.test.Y),
     }
     told: dict[str, Any] = {"loss": loss}
     for name, ranking in rankings.items():

@@ -26,7 +26,7 @@ def compare_choices(scores: ArmScores, data: Recommendation, k: int) -> dict[str
     raw = row_precisions(rank(rows.evaluated, k=k), truth, data.n_labels)
     told: dict[str, Any] = {"raw": float(raw.mean())}
     for rule in RULES:
-        repair = Repair(k, rule=rule, prior=scores.prior).fit(rows.calibration)
+        repair = Repair(k=k, rule=rule, prior=scores.prior).fit(rows.calibration)
         values = row_precisions(repair.rank(rows.evaluated), truth, data.n_labels)
         told[rule] = {
             "chosen": repair.chosen_,

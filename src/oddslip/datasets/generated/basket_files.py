@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from oddslip import DEFAULT_SEED
 from oddslip.datasets.generated.basket_lines import draw_blocks
 from oddslip.datasets.generated.catalogues import (
     DEPARTMENTS,
@@ -22,7 +23,11 @@ BASKETS_NAME, ITEMS_NAME = "baskets.parquet", "items.parquet"
 
 
 def generate_baskets(
-    folder: str | os.PathLike[str], *, n_users: int, seed: int = 0, n_products: int = 49_688
+    folder: str | os.PathLike[str],
+    *,
+    n_users: int,
+    seed: int = DEFAULT_SEED,
+    n_products: int = 49_688,
 ) -> Path:
     """Write ``baskets.parquet`` and ``items.parquet`` for made-up users.
 

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.datasets.generated.basket_lines import Block, draw_blocks
 from oddslip.datasets.generated.catalogues import (
     DEPARTMENTS,
@@ -34,7 +35,11 @@ _HEADERS = {
 
 
 def generate_instacart(
-    folder: str | os.PathLike[str], *, n_users: int, seed: int = 0, n_products: int = 49_688
+    folder: str | os.PathLike[str],
+    *,
+    n_users: int,
+    seed: int = DEFAULT_SEED,
+    n_products: int = 49_688,
 ) -> Path:
     """Write the six files of Instacart Market Basket Analysis for made-up users.
 

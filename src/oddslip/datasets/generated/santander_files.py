@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.datasets.generated.checks import check_count, import_polars, make_folder, stream
 from oddslip.datasets.generated.santander_customers import (
     N_MONTHS,
@@ -33,7 +34,7 @@ def generate_santander(
     *,
     n_customers: int | None = None,
     n_rows: int | None = None,
-    seed: int = 0,
+    seed: int = DEFAULT_SEED,
 ) -> Path:
     """Write a ``train_ver2.csv`` of made-up customers in the form of Kaggle's.
 

@@ -1,0 +1,348 @@
+"""One convention in all public verbs: the same name has the same place, default and meaning."""
+
+import inspect
+import re
+import threading
+from importlib import import_module
+
+import numpy as np
+import pytest
+import typer
+
+import oddslip
+import oddslip.metrics.bootstraps as bootstraps
+import oddslip.sources.source as sources
+from oddslip import calibrators, datasets, learners, metrics, shifts
+from oddslip.cli.app import app
+
+ROOMS = ("", ".shifts", ".calibrators", ".metrics", ".selection", ".datasets", ".learners")
+NAMES = ("k", "threads", "seed", "kind", "label_names", "weights")
+# Not ours, or not a verb: scikit-learn's own methods, and fields of results, which are read.
+INHERITED = re.compile(r"^(_|set_\w+_request|set_output|set_params|get_)")
+# Results are made by verbs, not by users; a field of a NamedTuple or dataclass has its place.
+REQUIRED = inspect.Parameter.empty
+
+
+def is_record(thing):
+    return hasattr(thing, "__dataclass_fields__") or hasattr(thing, "_fields")
+
+
+def find_verbs():
+    """Every public function, constructor and method, by name."""
+    found = {}
+    for room in ROOMS:
+        module = import_module(f"oddslip{room}")
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isfunction(thing):
+                found[name] = thing
+            elif inspect.isclass(thing) and not issubclass(thing, Exception):
+                if not is_record(thing):
+                    found[name] = thing
+                for inner, method in inspect.getmembers(thing, inspect.isfunction):
+                    if not INHERITED.match(inner):
+                        found[f"{name}.{inner}"] = method
+    return found
+
+
+VERBS = find_verbs()
+HAVING = {
+    wanted: {
+        verb: inspect.signature(thing).parameters[wanted]
+        for verb, thing in VERBS.items()
+        if wanted in inspect.signature(thing).parameters
+    }
+    for wanted in NAMES
+}
+EACH = [(wanted, verb) for wanted in NAMES for verb in HAVING[wanted]]
+IDS = [f"{wanted} of {verb}" for wanted, verb in EACH]
+
+
+def default_of(wanted, verb):
+    return HAVING[wanted][verb].default
+
+
+@pytest.mark.parametrize(("wanted", "verb"), EACH, ids=IDS)
+def test_it_is_given_by_name(wanted, verb):
+    # Weights that can not be left out are what the verb is about: shift_odds(scores, weights).
+    if wanted == "weights" and default_of(wanted, verb) is REQUIRED:
+        return
+    assert HAVING[wanted][verb].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("wanted", ["threads", "label_names"])
+def test_what_may_be_left_out_is_none(wanted):
+    assert {default_of(wanted, verb) for verb in HAVING[wanted]} == {None}
+
+
+def test_every_seed_is_42_unless_told():
+    assert oddslip.DEFAULT_SEED == 42
+    assert {default_of("seed", verb) for verb in HAVING["seed"]} == {oddslip.DEFAULT_SEED}
+
+
+def test_k_is_asked_for_where_it_decides_and_7_where_it_may_be_left_out():
+    defaults = {verb: default_of("k", verb) for verb in HAVING["k"]}
+    assert defaults.pop("Repair.rank") is None  # as many as the choice was made for
+    told = {verb: k for verb, k in defaults.items() if k is not REQUIRED}
+    assert told == {"diagnose": 7, "plan": 7}
+
+
+def test_kind_is_left_to_the_scores_by_verbs_and_fixed_by_what_keeps_it():
+    keeps = {name for name in calibrators.__all__ if inspect.isclass(getattr(calibrators, name))}
+    # An estimator and a panel remember a kind; a file of scores has to be of one.
+    keeps |= {"Panel", "Repair", "score_to_file"}
+    for verb in HAVING["kind"]:
+        assert default_of("kind", verb) == ("probability" if verb in keeps else None), verb
+
+
+def test_weights_mean_none_known_or_the_usual_ones():
+    told = {verb: default_of("weights", verb) for verb in HAVING["weights"]}
+    optional = {verb: value for verb, value in told.items() if value is not REQUIRED}
+    assert optional == {
+        "diagnose": None,  # what they were is not known
+        "plan": "balanced",
+        "synthetic_pair": "balanced",
+        "MatchedPair": "balanced",
+        "OneVsRest": "none",
+    }
+
+
+MEANINGS = {
+    "k": r"Slots per row[,;.]",
+    "threads": r"Threads to use; all cores available unless told\.",
+    "seed": r"Same seed, same ",
+    "kind": r"What the scores are[;.:]",
+    "label_names": r"Names of the labels[;,]",
+    "weights": r"",
+}
+# These write scores: their kind is what is wanted, not what is there.
+WRITERS = {"score_to_file": r"Probabilities \(float32\) go to"}
+BY_REFERENCE = re.compile(r"arguments of `|\bAs (in|for) `")
+
+
+def read_meaning(doc, wanted):
+    """What the docstring says of a parameter, or of the verb that explains it."""
+    lines = inspect.cleandoc(doc or "").splitlines()
+    for at, line in enumerate(lines):
+        if re.match(rf"(\w+, )*{wanted}(, \w+)*( :|$)", line):
+            told = []
+            for text in lines[at + 1 :]:
+                if not text.startswith("    "):
+                    break
+                told.append(text.strip())
+            return " ".join(told)
+    return "" if BY_REFERENCE.search(doc or "") is None else BY_REFERENCE.search(doc).group()
+
+
+@pytest.mark.parametrize(("wanted", "verb"), EACH, ids=IDS)
+def test_its_docstring_says_the_same_everywhere(wanted, verb):
+    if wanted == "weights" and default_of(wanted, verb) is REQUIRED:
+        return
+    told = read_meaning(VERBS[verb].__doc__, wanted)
+    meaning = WRITERS.get(verb) if wanted == "kind" else None
+    assert told
+    assert re.match(meaning or MEANINGS[wanted], told) or BY_REFERENCE.search(told), told
+
+
+COMMANDS = {
+    "evaluate": [oddslip.evaluate],
+    "rank": [oddslip.rank],
+    "diagnose": [oddslip.diagnose],
+    "plan": [oddslip.plan],
+    "fit": [oddslip.Repair, oddslip.Repair.fit, calibrators.Isotonic],
+    "apply": [oddslip.FittedRepair.transform_blocks],
+    "train": [oddslip.OneVsRest, oddslip.OneVsRest.fit],
+    "score": [learners.score_to_file],
+    "generate": [
+        datasets.generate_santander,
+        datasets.generate_instacart,
+        datasets.generate_baskets,
+    ],
+}
+SAME = {"bootstrap": "n_replicates"}  # two names of one thing
+# What a command line may leave out though Python may not, or the other way round.
+OTHERWISE = {
+    ("fit", "k"): None,  # --calibrator needs none
+    ("plan", "labels"): REQUIRED,  # Python may give counts instead
+    ("train", "learner"): None,  # a preset may say it
+}
+
+
+def command_defaults(name):
+    command = typer.main.get_command(app).commands[name]
+    return {
+        parameter.name: REQUIRED if parameter.required else parameter.default
+        for parameter in command.params
+        if parameter.name != "help"
+    }
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_the_defaults_of_the_verb(name):
+    shared = 0
+    for option, default in command_defaults(name).items():
+        for verb in COMMANDS[name]:
+            parameter = inspect.signature(verb).parameters.get(SAME.get(option, option))
+            if parameter is None:
+                continue
+            shared += 1
+            wanted = OTHERWISE.get((name, option), parameter.default)
+            if option == "kind":  # files bring none, and then it is this one
+                wanted = wanted or "probability"
+            assert default == wanted, option
+    assert shared
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "generate"])
+def test_a_command_takes_threads(name):
+    assert command_defaults(name)["threads"] is None
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_takes_the_seed_of_its_verb(name):
+    drawn = any("seed" in inspect.signature(verb).parameters for verb in COMMANDS[name])
+    assert ("seed" in command_defaults(name)) == drawn
+
+
+PAIR = datasets.synthetic_pair(900, 12, prevalence=(0.01, 0.3), noise=0.5, saturate=0.05, n_dead=1)
+OTHER = datasets.synthetic_pair(900, 12, prevalence=(0.01, 0.3), noise=0.5, seed=3)
+CALIBRATORS = {
+    name: thing
+    for name in calibrators.__all__
+    if inspect.isclass(thing := getattr(calibrators, name)) and not is_record(thing)
+}
+
+
+def make_calibrator(name):
+    return CALIBRATORS[name](*([PAIR.weights] if name == "Inversion" else []))
+
+
+def diagnose_all(threads):
+    return oddslip.diagnose(
+        PAIR.weighted, PAIR.labels, k=3, weights=PAIR.weights, unweighted=PAIR.unweighted,
+        calibration=(OTHER.weighted, OTHER.labels), n_replicates=50, threads=threads,
+    ).to_dict()  # fmt: skip
+
+
+def plan_all(threads):
+    return oddslip.plan(
+        PAIR.labels, rounds=60, learning_rate=0.1, unweighted=PAIR.unweighted, k=3,
+        n_replicates=50, threads=threads,
+    ).to_dict()  # fmt: skip
+
+
+def compare_all(threads):
+    both = [
+        oddslip.evaluate(arm, PAIR.labels, k=3, auc=True, n_replicates=50, threads=threads)
+        for arm in (PAIR.weighted, PAIR.unweighted)
+    ]
+    return both[0].to_dict() | both[0].compare(both[1], threads=threads).to_dict()
+
+
+def repair_all(rule):
+    def run(threads):
+        repair = oddslip.Repair(k=3, rule=rule, dead="identity")
+        repair.fit(PAIR.weighted, PAIR.labels, threads=threads)
+        return {
+            "table": repair.table_.to_dict(),
+            "transformed": repair.transform(PAIR.weighted, threads=threads).tolist(),
+            "ranked": repair.rank(PAIR.weighted, threads=threads).tolist(),
+        }
+
+    return run
+
+
+def calibrate_all(name):
+    def run(threads):
+        made = make_calibrator(name)
+        return {
+            "transformed": made.fit_transform(PAIR.weighted, PAIR.labels, threads=threads).tolist(),
+            "ranked": made.rank(PAIR.weighted, k=3, threads=threads).tolist(),
+            "margins": made.fitted_.transform(PAIR.weighted, threads=threads, dtype="f8").tolist(),
+        }
+
+    return run
+
+
+WHOLE_RUNS = {
+    "evaluate and compare": compare_all,
+    "rank": lambda threads: oddslip.rank(PAIR.weighted, k=3, threads=threads).tolist(),
+    "diagnose": diagnose_all,
+    "plan": plan_all,
+    "Repair, auto": repair_all("auto"),
+    "Repair, beta": repair_all("beta"),
+    "what_if": lambda threads: shifts.what_if(
+        PAIR.unweighted, PAIR.weights, k=3, threads=threads
+    ).to_dict(),
+    "saturation": lambda threads: shifts.saturation(PAIR.weighted, k=3, threads=threads).to_dict(),
+    "realized_shift": lambda threads: shifts.realized_shift(
+        PAIR.weighted, PAIR.prior, threads=threads
+    ).to_dict(),
+    "mean_auc": lambda threads: metrics.mean_auc(PAIR.weighted, PAIR.labels, threads=threads),
+    **{
+        name: lambda threads, name=name: getattr(metrics, name)(
+            PAIR.weighted, PAIR.labels, k=3, threads=threads
+        )
+        for name in metrics.__all__
+        if name.endswith("_at_k")
+    },
+    **{name: calibrate_all(name) for name in CALIBRATORS},
+}
+ABOUT_DEAD = "ignore:.*dead labels keep their raw score"
+
+
+@pytest.fixture
+def many_blocks(monkeypatch):
+    """Blocks so small that threads have something to do."""
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 2000)
+    monkeypatch.setattr(bootstraps, "BLOCK_ROWS", 100)
+
+
+@pytest.fixture
+def started(monkeypatch, many_blocks):
+    """Threads that were started, by name."""
+    names = []
+    start = threading.Thread.start
+
+    def note(thread):
+        names.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", note)
+    return names
+
+
+@pytest.mark.filterwarnings(ABOUT_DEAD)
+@pytest.mark.parametrize("run", WHOLE_RUNS.values(), ids=WHOLE_RUNS)
+def test_one_thread_starts_none_and_two_start_some(run, started):
+    run(1)
+    assert started == []
+    run(2)
+    assert started
+
+
+@pytest.mark.filterwarnings(ABOUT_DEAD)
+@pytest.mark.parametrize("run", WHOLE_RUNS.values(), ids=WHOLE_RUNS)
+def test_threads_do_not_change_a_bit(run, many_blocks):
+    one = run(1)
+    for threads in (2, 5):
+        np.testing.assert_equal(run(threads), one)
+
+
+@pytest.mark.parametrize("run", WHOLE_RUNS.values(), ids=WHOLE_RUNS)
+def test_no_threads_are_refused_in_the_same_words(run):
+    with pytest.raises(
+        oddslip.InvalidInput, match=r"^threads must be at least 1, got threads=0\.$"
+    ):
+        run(0)
+
+
+def test_a_plan_that_ranks_nothing_refuses_them_too():
+    with pytest.raises(oddslip.InvalidInput, match="threads must be at least 1"):
+        oddslip.plan(counts=[1, 2], n_rows=9, rounds=60, learning_rate=0.1, threads=0)
+
+
+def test_threads_given_to_fit_are_those_of_the_intervals_drawn_later(started):
+    repair = oddslip.Repair(k=3, rule="paper").fit(PAIR.weighted, PAIR.labels, threads=1)
+    assert repair.table_.lines
+    assert started == []

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.panels import Kind, Panel, check_k
-from oddslip.shifts.tables import as_frame, as_plain
+from oddslip.results import label_frame, plain
 from oddslip.shifts.thresholds import saturated_key
 from oddslip.shifts.uniques import count_distinct
 from oddslip.sources import open_source
@@ -75,14 +75,14 @@ class Saturation:
         """Everything as plain lists and numbers."""
         names = [field.name for field in fields(self)]
         names += ["share", "share_float32", "mean_per_row", "mean_distinct"]
-        return as_plain({name: getattr(self, name) for name in names})
+        return plain({name: getattr(self, name) for name in names})  # type: ignore[no-any-return]
 
     def to_frame(self) -> Any:
-        """One row per label: a pandas frame, or a dict of arrays where pandas is missing."""
+        """A pandas frame with one line per label."""
         names = ("n_saturated", "n_saturated_float32", "n_distinct")
         columns = {name: getattr(self, name) for name in names}
         known = {name: column for name, column in columns.items() if column is not None}
-        return as_frame(known, self.label_names)
+        return label_frame(known, self.label_names)
 
 
 def saturation(

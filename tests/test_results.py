@@ -60,7 +60,7 @@ def test_json_can_hold_every_result(name):
 def test_without_pandas_to_frame_is_an_error_and_never_another_type(name, monkeypatch):
     result = RESULTS[name]()
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(MissingDependency, match="to_frame\\(\\) needs pandas. Run: pip install"):
+    with pytest.raises(MissingDependency, match=r"to_frame\(\) needs pandas\. Run: pip install"):
         result.to_frame()
 
 

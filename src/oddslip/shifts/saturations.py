@@ -49,6 +49,16 @@ class Saturation:
     label_names: tuple[str, ...] | None = None
 
     @property
+    def n_cells(self) -> int:
+        """Saturated cells of all labels."""
+        return int(self.n_saturated.sum())
+
+    @property
+    def n_labels_hit(self) -> int:
+        """Labels with a saturated cell."""
+        return int((self.n_saturated > 0).sum())
+
+    @property
     def share(self) -> float:
         """Share of all cells that are saturated."""
         return float(self.n_saturated.sum() / (self.n_rows * self.n_labels))

@@ -26,8 +26,8 @@ def plain(value: Any) -> Any:
     return value
 
 
-def as_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
-    """A pandas frame of these columns."""
+def as_frame(columns: Mapping[str, Any]) -> Any:
+    """A pandas frame of these columns; without pandas an error, never another type."""
     try:
         import pandas as pd
     except ImportError as error:
@@ -35,6 +35,13 @@ def as_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
             "to_frame() needs pandas. Run: pip install pandas, or use to_dict()."
         ) from error
     return pd.DataFrame(columns)
+
+
+def label_frame(columns: Mapping[str, Any], label_names: Sequence[str] | None) -> Any:
+    """A pandas frame with one line per label, named in the first column, or else numbered."""
+    n_labels = len(next(iter(columns.values())))
+    names = np.arange(n_labels) if label_names is None else np.array(label_names)
+    return as_frame({"label": names, **columns})
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:

@@ -10,7 +10,8 @@ from oddslip import diagnose
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.reports.figures import ORANGE
-from oddslip.reports.ladder_figures import draw_ladder, kind_of
+from oddslip.reports.ladder_figures import draw_ladder
+from oddslip.reports.numbers import kind_of
 from oddslip.reports.shift_figures import draw_shifts
 
 HOSTILE = "$\\frac{a}{"

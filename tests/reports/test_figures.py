@@ -145,7 +145,7 @@ def test_a_tick_label_made_later_is_plain_too():
 def test_numbers_keep_their_sign_and_their_size():
     assert signed(-0.1234) == "\N{MINUS SIGN}0.123"
     assert percent(-1.9) == "\N{MINUS SIGN}190%"
-    assert [small_percent(share) for share in (0, 0.00001, 0.166)] == ["0.0%", "<0.1%", "16.6%"]
+    assert [small_percent(share) for share in (0, 0.00001, 0.166)] == ["0%", "<0.1%", "16.6%"]
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1.01, 1e6))

@@ -18,8 +18,8 @@ from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.reports import pages
 from oddslip.reports.label_tables import label_data, script_json
+from oddslip.reports.numbers import regime_of, waterfall_of
 from oddslip.reports.pages import render_page, write_page
-from oddslip.reports.pictured import regime_of, waterfall_of
 from oddslip.reports.pictures import RegimePoint
 from oddslip.reports.regimes import Regimes, read_regimes
 from oddslip.reports.svg_regimes import SHAPES, draw_regimes, shape_by_series

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from oddslip.errors import InvalidInput
 from oddslip.reports.pictures import CapPoint, Waterfall
-from oddslip.reports.waterfall_figures import draw_figure_one, draw_waterfalls, steps_of
+from oddslip.reports.waterfall_figures import draw_figure_one, draw_waterfalls, steps_of, tell_step
 
 # The paper's figure 1A.
 SANTANDER = Waterfall("Santander", "MAP@7", 0.808, 0.646, 0.117, 0.151, 0.784, 0.786, 0.819)
@@ -71,7 +71,7 @@ def test_without_the_repaired_twin_no_marker_stands_for_it():
 
 
 def test_without_a_loss_there_are_no_shares():
-    texts = [step.text for step in steps_of(replace(SANTANDER, unweighted=0.1))]
+    texts = [tell_step(step) for step in steps_of(replace(SANTANDER, unweighted=0.1))]
     assert not any("%" in text for text in texts)
 
 
@@ -82,10 +82,10 @@ def test_the_shares_of_odds_shift_and_slippage_add_up(
 ):
     w = Waterfall("", "MAP@7", unweighted, what_if, weighted, inversion, repaired, 1.0)
     steps = {step.name: step for step in steps_of(w)}
-    change = sum(steps[name].end - steps[name].start for name in ("odds shift", "slippage"))
+    change = sum(steps[name].stop - steps[name].start for name in ("odds shift", "slippage"))
     assert change == pytest.approx(weighted - unweighted)
     assert steps["odds shift"].start == unweighted
-    assert steps["slippage"].end == steps["weighted"].end == steps["isotonic"].start == weighted
+    assert steps["slippage"].stop == steps["weighted"].stop == steps["isotonic"].start == weighted
 
 
 def test_each_data_set_has_a_panel_with_its_own_scale():

@@ -13,7 +13,7 @@ from oddslip.calibrators.catalogue import CATALOGUE
 from oddslip.calibrators.maps import LabelMaps, Scale
 from oddslip.diagnosis.cases import Case
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
-from oddslip.metrics.at_k import Ties, metric_values, rank_source
+from oddslip.metrics.at_k import Column, Ties, metric_values, rank_source
 from oddslip.metrics.rankings import Rankings, rank_panel
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
@@ -47,7 +47,7 @@ def climb(case: Case) -> Climb:
     truth = case.arm.positives()
 
     def bound(ties: Ties) -> float:
-        return float(metric_values(ranked, ties=ties)[:, 0].mean())
+        return float(metric_values(ranked, ties=ties)[:, Column.MAP].mean())
 
     return Climb(
         rankings=rankings,

@@ -184,10 +184,10 @@ class Diagnosis:
                 "decomposition": self.decomposition and self.decomposition.to_dict(),
                 "shifts": self.shifts.to_dict(),
                 "saturation": {
-                    "n_cells": int(stored.n_saturated.sum()),
+                    "n_cells": stored.n_cells,
                     "share": stored.share,
                     "n_full_rows": stored.full_rows,
-                    "n_labels": int((stored.n_saturated > 0).sum()),
+                    "n_labels": stored.n_labels_hit,
                 },
                 "ties": self.ties._asdict(),
                 "takeover": self.takeover and self.takeover.to_dict(),

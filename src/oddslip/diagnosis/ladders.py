@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.catalogue import CATALOGUE
-from oddslip.kernels.hits import METRICS
+from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.bootstraps import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluations import NAMES, Estimate
 from oddslip.results import as_frame, plain
@@ -145,7 +145,7 @@ def estimate_ladder(
 ) -> Ladder:
     """Means, intervals and paired differences from the per-row values of every rung.
 
-    ``values`` holds the columns of `oddslip.kernels.hits.METRICS` for the rows with a true label.
+    ``values`` holds the columns of `oddslip.metrics.at_k.Column` for the rows with a true label.
     The draws depend on the seed alone, so rungs resampled one after the other stay paired.
     """
     n = len(values["raw"])
@@ -154,8 +154,10 @@ def estimate_ladder(
     for name in (name for name in RUNGS if name in values):
         metrics, differences = {}, {}
         for metric in NAMES:
-            mean, raw_mean = (_ratio(values[at].sum(axis=0), metric, n) for at in (name, "raw"))
-            drawn, raw_drawn = (_ratio(draws[at], metric, n) for at in (name, "raw"))
+            mean, raw_mean = (
+                metric_of_sums(values[at].sum(axis=0), metric, n) for at in (name, "raw")
+            )
+            drawn, raw_drawn = (metric_of_sums(draws[at], metric, n) for at in (name, "raw"))
             metrics[metric] = Estimate(float(mean), *percentile_interval(drawn, LEVEL))
             differences[metric] = Estimate(
                 float(mean) - float(raw_mean), *percentile_interval(drawn - raw_drawn, LEVEL)
@@ -180,12 +182,5 @@ def _resample(
     return sums
 
 
-def _ratio(sums: NDArray[np.float64], metric: str, n: int) -> NDArray[np.float64]:
-    if metric == "psp":  # a ratio of sums
-        best = sums[..., METRICS.index("psp_best")]
-        return np.asarray(sums[..., METRICS.index("psp_gain")] / best)
-    return np.asarray(sums[..., METRICS.index(metric)] / n)
-
-
 def _estimates(estimates: dict[str, Estimate]) -> dict[str, Any]:
-    return {name: {"value": e.value, "low": e.low, "high": e.high} for name, e in estimates.items()}
+    return {name: estimate.to_dict() for name, estimate in estimates.items()}

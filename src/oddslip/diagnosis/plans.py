@@ -39,7 +39,7 @@ class WhatIfLoss:
         }
         for name in ("unweighted", "weighted", "loss"):
             value = getattr(self, name)
-            told[name] = value and {"value": value.value, "low": value.low, "high": value.high}
+            told[name] = value and value.to_dict()
         return plain(told)  # type: ignore[no-any-return]
 
 

@@ -6,6 +6,7 @@ Each is a mean over the rows with a true label, or one number per such row on re
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
@@ -20,6 +21,32 @@ from oddslip.sources import Source, open_source
 Ties = Literal["stable", "expected", "best", "worst"]
 Denominator = Literal["min", "relevant", "hits"]
 Rows = Literal["with_positives", "all"]
+
+
+class Column(IntEnum):
+    """The columns of `metric_values`, in the order in which `kernels.hits.score_rows` fills them.
+
+    PSP is a ratio of sums and so has two: what a row gained, and the best it allows.
+    """
+
+    MAP = 0
+    PRECISION = 1
+    RECALL = 2
+    NDCG = 3
+    HIT_RATE = 4
+    PSP_GAIN = 5
+    PSP_BEST = 6
+
+
+# The column that is summed for each metric.
+SUMMED = {
+    "map": Column.MAP,
+    "precision": Column.PRECISION,
+    "recall": Column.RECALL,
+    "ndcg": Column.NDCG,
+    "psp": Column.PSP_GAIN,
+    "hit_rate": Column.HIT_RATE,
+}
 
 
 def check_choice(name: str, value: str, choices: Any) -> int:
@@ -46,8 +73,8 @@ def metric_values(
     denominator: Denominator = "min",
     propensities_given: Any = None,
 ) -> NDArray[np.float64]:
-    """Per row with a true label: the columns named in `kernels.hits.METRICS`."""
-    from oddslip.kernels.hits import METRICS, score_rows
+    """Per row with a true label: the columns of `Column`."""
+    from oddslip.kernels.hits import score_rows
 
     policy = check_choice("ties", ties, Ties)
     by = check_choice("denominator", denominator, Denominator)
@@ -56,7 +83,7 @@ def metric_values(
         chances = label_propensities(counts, rankings.n_rows)
     else:
         chances = check_propensities(propensities_given, rankings.n_labels)
-    values = np.empty((rankings.rows.size, len(METRICS)))
+    values = np.empty((rankings.rows.size, len(Column)))
     score_rows(
         rankings.columns,
         rankings.joined,
@@ -70,6 +97,27 @@ def metric_values(
         values,
     )
     return values
+
+
+def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: int) -> NDArray[np.float64]:
+    """A metric over ``n_rows`` rows from the sums of the columns, which are the last axis.
+
+    Examples
+    --------
+    >>> metric_of_sums(np.array([3.0, 2.0, 2.0, 3.0, 4.0, 1.0, 5.0]), "map", 4).item()
+    0.75
+    """
+    summed = sums[..., SUMMED[metric]]
+    if metric != "psp":
+        return np.asarray(summed / n_rows)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(summed / sums[..., Column.PSP_BEST])
+
+
+def metric_by_row(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+    """A metric of each row, from the columns of `metric_values`."""
+    found = values[:, SUMMED[metric]]
+    return found / values[:, Column.PSP_BEST] if metric == "psp" else found.copy()
 
 
 def average_rows(per_row: NDArray[np.float64], n_rows: int, rows: Rows) -> float:
@@ -91,7 +139,7 @@ class MetricOptions(TypedDict, total=False):
 
 
 def _metric(
-    column: int,
+    metric: str,
     scores: Any,
     labels: Any,
     k: int,
@@ -106,7 +154,7 @@ def _metric(
 ) -> Any:
     source = open_source(scores, labels, kind=kind, label_names=label_names)
     rankings = rank_source(source, k, threads)
-    values = metric_values(rankings, ties=ties, denominator=denominator)[:, column]
+    values = metric_by_row(metric_values(rankings, ties=ties, denominator=denominator), metric)
     return values if per_row else average_rows(values, rankings.n_rows, rows)
 
 
@@ -146,7 +194,7 @@ def average_precision_at_k(
     >>> average_precision_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=2)
     0.5
     """
-    return _metric(0, scores, labels, k, denominator=denominator, **options)
+    return _metric("map", scores, labels, k, denominator=denominator, **options)
 
 
 def precision_at_k(
@@ -161,7 +209,7 @@ def precision_at_k(
     >>> precision_at_k([[0.9, 0.2, 0.6]], [[1, 0, 0]], k=2)
     0.5
     """
-    return _metric(1, scores, labels, k, **options)
+    return _metric("precision", scores, labels, k, **options)
 
 
 def recall_at_k(
@@ -176,7 +224,7 @@ def recall_at_k(
     >>> recall_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=2)
     0.5
     """
-    return _metric(2, scores, labels, k, **options)
+    return _metric("recall", scores, labels, k, **options)
 
 
 def ndcg_at_k(scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]) -> Any:
@@ -189,7 +237,7 @@ def ndcg_at_k(scores: Any, labels: Any = None, *, k: int, **options: Unpack[Metr
     >>> ndcg_at_k([[0.9, 0.2, 0.6]], [[1, 0, 0]], k=2)
     1.0
     """
-    return _metric(3, scores, labels, k, **options)
+    return _metric("ndcg", scores, labels, k, **options)
 
 
 def hit_rate_at_k(
@@ -204,7 +252,7 @@ def hit_rate_at_k(
     >>> hit_rate_at_k([[0.9, 0.2], [0.9, 0.2]], [[1, 0], [0, 1]], k=1)
     0.5
     """
-    return _metric(4, scores, labels, k, **options)
+    return _metric("hit_rate", scores, labels, k, **options)
 
 
 def psp_at_k(
@@ -234,5 +282,7 @@ def psp_at_k(
     rankings = rank_source(source, k, threads)
     values = metric_values(rankings, ties=ties, propensities_given=propensities)
     if per_row:
-        return values[:, 5] / values[:, 6]
-    return float(values[:, 5].sum() / values[:, 6].sum()) if len(values) else float("nan")
+        return metric_by_row(values, "psp")
+    if not len(values):
+        return float("nan")
+    return float(metric_of_sums(values.sum(axis=0), "psp", len(values)))

@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
+    SUMMED,
+    Column,
     Denominator,
     Rows,
     Ties,
     check_choice,
+    metric_by_row,
+    metric_of_sums,
     metric_values,
     rank_source,
 )
@@ -32,9 +36,6 @@ NAMES = {
     "psp": "PSP",
     "hit_rate": "hit rate",
 }
-# Where each metric's sum lies among the columns of `metric_values`, and what divides it.
-_SUMS = {"map": 0, "precision": 1, "recall": 2, "ndcg": 3, "hit_rate": 4, "psp": 5}
-_PSP_BEST = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,10 @@ class Estimate:
     value: float
     low: float
     high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only; the ends are None where no interval was drawn."""
+        return plain({"value": self.value, "low": self.low, "high": self.high})  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
@@ -61,7 +66,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only."""
-        return plain({name: _estimate_dict(e) for name, e in self.differences.items()})  # type: ignore[no-any-return]
+        return {name: estimate.to_dict() for name, estimate in self.differences.items()}
 
     def to_frame(self) -> Any:
         """A pandas frame with one line per metric."""
@@ -73,6 +78,10 @@ class Comparison:
             for name, e in self.differences.items()
         ]
         return html_table(["metric", "difference", "low", "high"], rows, "first minus second")
+
+
+def _no_values() -> NDArray[np.float64]:
+    return np.empty((0, len(Column)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +107,7 @@ class Evaluation:
     level: float
     seed: int
     mean_auc: float | None = None
-    _values: NDArray[np.float64] = field(repr=False, default_factory=lambda: np.empty((0, 7)))
+    _values: NDArray[np.float64] = field(repr=False, default_factory=_no_values)
     _row_numbers: NDArray[np.int64] = field(repr=False, default_factory=lambda: np.empty(0, int))
 
     def __getitem__(self, metric: str) -> Estimate:
@@ -106,10 +115,9 @@ class Evaluation:
 
     def per_row(self, metric: str = "map") -> NDArray[np.float64]:
         """One number for each evaluated row, in row order; `row_numbers` says which rows."""
-        if metric not in _SUMS:
-            raise InvalidInput(f"metric must be one of {', '.join(_SUMS)}, got {metric!r}.")
-        values = self._values[:, _SUMS[metric]]
-        return values / self._values[:, _PSP_BEST] if metric == "psp" else values.copy()
+        if metric not in SUMMED:
+            raise InvalidInput(f"metric must be one of {', '.join(SUMMED)}, got {metric!r}.")
+        return metric_by_row(self._values, metric)
 
     @property
     def row_numbers(self) -> NDArray[np.int64]:
@@ -154,7 +162,7 @@ class Evaluation:
                 "n_labels": self.n_labels,
                 "n_evaluated": self.n_evaluated,
                 "n_tied": self.n_tied,
-                "metrics": {name: _estimate_dict(e) for name, e in self.metrics.items()},
+                "metrics": {name: e.to_dict() for name, e in self.metrics.items()},
                 "map_worst": self.map_worst,
                 "map_best": self.map_best,
                 "mean_auc": self.mean_auc,
@@ -253,8 +261,8 @@ def evaluate(
     sums = _resampled(values, rankings.n_rows, rows, n_replicates, seed, threads)
     metrics = {
         name: Estimate(
-            float(_ratio(values.sum(axis=0), name, n_averaged)),
-            *percentile_interval(_ratio(sums, name, n_averaged), level),
+            float(metric_of_sums(values.sum(axis=0), name, n_averaged)),
+            *percentile_interval(metric_of_sums(sums, name, n_averaged), level),
         )
         for name in NAMES
     }
@@ -270,8 +278,8 @@ def evaluate(
         n_evaluated=int(rankings.rows.size),
         n_tied=int(rankings.decided_by_ties.sum()),
         metrics=metrics,
-        map_worst=float(values_with("worst")[:, 0].sum() / n_averaged),
-        map_best=float(values_with("best")[:, 0].sum() / n_averaged),
+        map_worst=float(values_with("worst")[:, Column.MAP].sum() / n_averaged),
+        map_best=float(values_with("best")[:, Column.MAP].sum() / n_averaged),
         ties=ties,
         denominator=denominator,
         rows=rows,
@@ -298,13 +306,6 @@ def _resampled(
     )
 
 
-def _ratio(sums: NDArray[np.float64], name: str, n_averaged: int) -> NDArray[np.float64]:
-    if name == "psp":
-        with np.errstate(invalid="ignore"):
-            return np.asarray(sums[..., _SUMS[name]] / sums[..., _PSP_BEST])
-    return np.asarray(sums[..., _SUMS[name]] / n_averaged)
-
-
 def _difference(
     first: Evaluation,
     second: Evaluation,
@@ -313,13 +314,9 @@ def _difference(
     other_sums: NDArray[np.float64],
 ) -> Estimate:
     n = first.n_rows if first.rows == "all" else first.n_evaluated
-    replicates = _ratio(sums, name, n) - _ratio(other_sums, name, n)
+    replicates = metric_of_sums(sums, name, n) - metric_of_sums(other_sums, name, n)
     value = first[name].value - second[name].value
     return Estimate(value, *percentile_interval(replicates, first.level))
-
-
-def _estimate_dict(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 def _estimate_frame(estimates: dict[str, Estimate], k: int, value: str) -> Any:

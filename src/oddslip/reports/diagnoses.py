@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oddslip.reports.texts import interval, new_table, printable, signed_interval
+from oddslip.reports.numbers import (
+    estimated,
+    finite_budget,
+    interval,
+    label_columns,
+    level_name,
+    nat,
+    percent,
+    score,
+    signed,
+    signed_interval,
+    small_percent,
+    times,
+    value_text,
+)
+from oddslip.reports.texts import new_table, printable
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.decompositions import Decomposition
@@ -55,14 +70,14 @@ def show_diagnosis(diagnosis: Diagnosis, *, verbose: bool = False) -> Iterator[A
 
 def ladder_lines(d: Diagnosis) -> Any:
     """Every rung with MAP at K and its paired difference to raw."""
-    level = f"{d.ladder.level:.0%} interval"
+    level = f"{level_name(d.ladder.level)} interval"
     table = new_table("rung", f"MAP@{d.k}", level, "minus raw", level)
     for name, rung in d.ladder.rungs.items():
         difference = rung.differences["map"]
         apart = ("", "") if name == "raw" else (
-            f"{difference.value:+.4f}", signed_interval(difference)
+            signed(difference.value), signed_interval(difference)
         )  # fmt: skip
-        table.add_row(name, f"{rung['map'].value:.4f}", interval(rung["map"]), *apart)
+        table.add_row(name, score(rung["map"].value), interval(rung["map"]), *apart)
     return table
 
 
@@ -76,7 +91,7 @@ def protocol_sentence(d: Diagnosis) -> str:
 
 def loss_sentence(parts: Decomposition, k: int) -> str:
     """The loss and its parts in one line."""
-    told = f"Loss against the twin: {parts.loss:.4f} MAP@{k}"
+    told = f"Loss against the twin: {score(parts.loss)} MAP@{k}"
     if parts.loss <= 0:
         return f"{told}: none."
     named = {
@@ -86,7 +101,7 @@ def loss_sentence(parts: Decomposition, k: int) -> str:
         "tie_residue": "ties keep",
     }
     shares = [
-        f"{name} {share:.0%}"
+        f"{name} {percent(share)}"
         for part, name in named.items()
         if (share := parts.share(part)) is not None
     ]
@@ -98,7 +113,7 @@ def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[str]:
     yield f"{finding.code} {finding.severity}: {printable(finding.sentence)}"
     yield f"  -> {printable(finding.advice)}"
     if verbose:
-        told = ", ".join(f"{name}={_value(value)}" for name, value in finding.evidence.items())
+        told = ", ".join(f"{name}={_evidence(value)}" for name, value in finding.evidence.items())
         yield f"  {printable(told)} (docs: {finding.anchor})"
 
 
@@ -107,24 +122,22 @@ def _details(d: Diagnosis) -> Iterator[Any]:
     shifts = d.shifts
     if shifts.median_ratio is not None:
         yield (
-            f"Realized shift: median {shifts.median_ratio:.2f} of ln w over {shifts.n_known:,} "
+            f"Realized shift: median {times(shifts.median_ratio)} of ln w over {shifts.n_known:,} "
             f"labels."
         )
     if shifts.median_direct_ratio is not None:
-        yield f"Direct shift: median {shifts.median_direct_ratio:.2f} of ln w."
-    if shifts.budget is not None:
-        yield f"Step budget: {shifts.budget:.3f} nat."
+        yield f"Direct shift: median {times(shifts.median_direct_ratio)} of ln w."
+    if (budget := finite_budget(shifts)) is not None:
+        yield f"Step budget: {nat(budget)} nat."
     if d.overlap is not None:
         yield (
             f"Top {d.k}: {d.overlap.mean:.2f} labels in common with the twin; "
-            f"{d.overlap.share_changed:.1%} of the rows differ."
+            f"{small_percent(d.overlap.share_changed)} of the rows differ."
         )
     for missing in d.missing:
         yield f"Not computed: {missing.what}. Needs: {missing.needs}."
     yield ""
-    columns = d.label_columns()
-    columns["realized_shift"] = np.where(shifts.identified, shifts.realized, np.nan)
-    yield from label_lines(columns, d.n_labels)
+    yield from label_lines(label_columns(d), d.n_labels)
 
 
 def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
@@ -137,7 +150,7 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
     rows = {
         "labels, rows": f"{plan.n_labels:,}, {plan.n_rows:,}",
         "ln w, nat": f"{low:.2f} to {high:.2f}",
-        "step budget, nat": f"{plan.budget:.2f}" if plan.capped else "no cap, no bound",
+        "step budget, nat": nat(plan.budget) if plan.capped else "no cap, no bound",
         "labels beyond the budget": f"{beyond:,}",
         "smallest cap that admits every shift": f"{plan.admitting_cap:.3g}",
         "largest cap that rules out saturation": f"{plan.unsaturating_cap:.3g}",
@@ -145,9 +158,9 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
     }
     what_if = plan.what_if
     if what_if is not None:
-        rows[f"rows whose top {plan.k} would change"] = f"{what_if.share_changed:.1%}"
+        rows[f"rows whose top {plan.k} would change"] = small_percent(what_if.share_changed)
         if what_if.loss is not None:
-            rows[f"what-if loss in MAP@{plan.k}"] = str(what_if.loss)
+            rows[f"what-if loss in MAP@{plan.k}"] = estimated(what_if.loss)
     for name, value in rows.items():
         table.add_row(name, value)
     yield table
@@ -158,7 +171,7 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
 
 def _leaf(plan: Plan) -> str:
     low, high = float(plan.leaf_value.min()), float(plan.leaf_value.max())
-    return f"{low:.4f} to {high:.4f}"
+    return f"{score(low)} to {score(high)}"
 
 
 def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
@@ -168,17 +181,13 @@ def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
     table = new_table(*headings.values())
     positives = columns.get("evaluation_positives", columns.get("n_positives"))
     for at in np.argsort(-np.asarray(positives), kind="stable")[:shown]:
-        table.add_row(*(printable(_value(columns[name][at])) for name in headings))
+        table.add_row(*(printable(value_text(columns[name][at])) for name in headings))
     yield table
     if shown < n_labels:
         yield f"{shown} of {n_labels:,} labels shown; --json holds all."
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    if isinstance(value, float | np.floating):
-        return "-" if value != value else f"{value:.4g}"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name}: {_value(item)}" for name, item in value.items()) + "}"
-    return str(value)
+def _evidence(value: Any) -> str:
+    """A mapping in braces: on one line its names would run into those around it."""
+    told = value_text(value)
+    return f"{{{told}}}" if isinstance(value, Mapping) else told

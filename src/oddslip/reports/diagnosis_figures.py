@@ -11,11 +11,17 @@ from oddslip.errors import InvalidInput
 from oddslip.reports.figures import GREY, INK, TEXT, TITLE, WIDTH, drawable, finish, new_figure
 from oddslip.reports.ladder_figures import draw_ladder, put_ladder
 from oddslip.reports.notes import Note, place_notes
-from oddslip.reports.pictured import lacks_regime, lacks_waterfall, regime_of, waterfall_of
+from oddslip.reports.numbers import (
+    lacks_regime,
+    lacks_shifts,
+    lacks_waterfall,
+    regime_of,
+    waterfall_of,
+)
 from oddslip.reports.pictures import RegimePoint, Waterfall
 from oddslip.reports.regime_figures import draw_regimes, put_regimes
 from oddslip.reports.regimes import read_regimes
-from oddslip.reports.shift_figures import draw_shifts, lacks_shifts, put_shifts
+from oddslip.reports.shift_figures import draw_shifts, put_shifts
 from oddslip.reports.waterfall_figures import draw_waterfalls, put_waterfalls
 
 if TYPE_CHECKING:

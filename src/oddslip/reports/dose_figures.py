@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
-COLLAPSED = 0.5  # rows in which the weighted model keeps less than this share are shaded
+from oddslip.reports.figures import BLUE, GREY, ORANGE
+from oddslip.reports.numbers import is_collapsed
 
 
 class DoseRow(NamedTuple):
@@ -49,7 +49,7 @@ def draw_doses(rows: Sequence[DoseRow]) -> Any:
 
 
 def _draw_row(axis: Any, row: DoseRow, y: int) -> None:
-    if row.weighted < COLLAPSED * row.unweighted:
+    if is_collapsed(row.weighted, row.unweighted):
         axis.axhspan(y - 0.5, y + 0.5, color=ORANGE, alpha=0.13, linewidth=0)
     axis.plot([row.weighted, row.unweighted], [y, y], color="#BBBBBB", linewidth=1, zorder=1)
     axis.plot(row.popularity, y, "|", color=GREY, markersize=9, markeredgewidth=1.6)

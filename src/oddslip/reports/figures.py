@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from oddslip.reports import numbers
 from oddslip.reports.texts import printable
 
 if TYPE_CHECKING:
@@ -133,19 +134,17 @@ def series_marks(names: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def signed(value: float, digits: int = 3) -> str:
     """A change with its sign."""
-    return f"{value:+.{digits}f}".replace("-", MINUS)
+    return numbers.signed(value, digits).replace("-", MINUS)
 
 
 def percent(share: float, digits: int = 0) -> str:
     """A share in percent."""
-    return f"{share:.{digits}%}".replace("-", MINUS)
+    return numbers.percent(share, digits).replace("-", MINUS)
 
 
 def small_percent(share: float) -> str:
     """A share of cells: enough digits that what is not zero does not look like it."""
-    if share and share < 0.001:
-        return "<0.1%"
-    return percent(share, 1)
+    return numbers.small_percent(share).replace("-", MINUS)
 
 
 def round_steps(low: float, high: float) -> list[float]:

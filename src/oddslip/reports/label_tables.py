@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from oddslip.reports.numbers import label_columns
 from oddslip.reports.texts import printable
 from oddslip.results import plain
 
@@ -48,8 +49,7 @@ def label_data(found: Diagnosis) -> dict[str, Any]:
     Names are shown without control characters; ``raw`` keeps those that differ, by label, for the
     download.
     """
-    told = found.label_columns()
-    told["realized_shift"] = np.where(found.shifts.identified, found.shifts.realized, np.nan)
+    told = label_columns(found)
     columns = [column for column in COLUMNS if column.key in told]
     names = found.label_names
     shown = [printable(name) for name in names]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from oddslip.diagnosis.ladders import REPAIRS
 from oddslip.metrics.evaluations import NAMES
 from oddslip.reports.figures import (
     BLUE,
@@ -19,6 +18,7 @@ from oddslip.reports.figures import (
     put_legend,
     style_axis,
 )
+from oddslip.reports.numbers import has_interval, kind_of, level_name, score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,17 +67,19 @@ def put_ladder(panel: Any, found: Diagnosis, metric: str = "map") -> None:
     axis.axvline(ladder.value("raw", metric), color=ORANGE, linewidth=0.8, linestyle="--", zorder=1)
     estimates = {name: rung[metric] for name, rung in ladder.rungs.items()}
     ends = [
-        end for e in estimates.values() for end in (e.value, e.low, e.high) if end == end
-    ]  # NaN where no interval was drawn
+        end
+        for e in estimates.values()
+        for end in ((e.value, e.low, e.high) if has_interval(e) else (e.value,))
+    ]
     low, high = min(ends), max(ends)
     room = (high - low) or 0.1
     for y, (name, e) in enumerate(estimates.items()):
         mark = KINDS[kind_of(name)]
-        if e.low == e.low:
+        if has_interval(e):
             axis.plot([e.low, e.high], [y, y], color=mark["color"], linewidth=1.4, zorder=2)
         axis.plot(e.value, y, linestyle="none", markersize=4.5, zorder=3, **mark)
         axis.text(
-            1.0, y, f"{e.value:.4f}", transform=axis.get_yaxis_transform(), ha="right",
+            1.0, y, score(e.value), transform=axis.get_yaxis_transform(), ha="right",
             va="center", fontsize=SMALL, color=INK,
         )  # fmt: skip
     axis.set_yticks(range(len(estimates)), list(estimates))
@@ -86,9 +88,9 @@ def put_ladder(panel: Any, found: Diagnosis, metric: str = "map") -> None:
     axis.locator_params(axis="x", nbins=5)
     style_axis(axis)
     axis.tick_params(axis="y", length=0)
-    told = any(e.low == e.low for e in estimates.values())
+    told = any(has_interval(e) for e in estimates.values())
     unit = f"{NAMES[metric]}@{found.k}"
-    name_axes(axis, f"{unit}, with {ladder.level:.0%} intervals" if told else unit)
+    name_axes(axis, f"{unit}, with {level_name(ladder.level)} intervals" if told else unit)
     kinds = dict.fromkeys(kind_of(name) for name in estimates)
     put_legend(
         panel,
@@ -98,10 +100,3 @@ def put_ladder(panel: Any, found: Diagnosis, metric: str = "map") -> None:
             if kind in kinds
         ],
     )
-
-
-def kind_of(rung: str) -> str:
-    """Whether a rung is raw, something to deploy in its place, or something to compare with."""
-    if rung == "raw":
-        return rung
-    return "repair" if rung in (*REPAIRS, "isotonic, identity") else "reference"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from oddslip.reports.dose_figures import BLUE, COLLAPSED, GREY, ORANGE
+from oddslip.reports.figures import BLUE, GREY, ORANGE
+from oddslip.reports.numbers import COLLAPSED, is_collapsed
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")  # one per data set that collapses
 
@@ -51,7 +52,7 @@ def draw_magnitudes(lines: Sequence[MagnitudeLine], weights: Sequence[str]) -> A
 
 
 def _falls(line: MagnitudeLine) -> bool:
-    return any(value is not None and value < COLLAPSED * _first(line) for value in line.raw)
+    return any(value is not None and is_collapsed(value, _first(line)) for value in line.raw)
 
 
 def _first(line: MagnitudeLine) -> float:

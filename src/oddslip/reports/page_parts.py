@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from oddslip.diagnosis.ladders import RUNGS
 from oddslip.metrics.evaluations import NAMES
-from oddslip.reports.pictured import lacks_regime, lacks_waterfall, regime_of, waterfall_of
+from oddslip.reports.numbers import (
+    best_rung,
+    interval,
+    is_open,
+    lacks_regime,
+    lacks_shifts,
+    lacks_waterfall,
+    level_name,
+    percent,
+    regime_of,
+    score,
+    signed,
+    signed_interval,
+    small_percent,
+    times,
+    value_text,
+    waterfall_of,
+)
 from oddslip.reports.pictures import RegimePoint
 from oddslip.reports.regimes import Regimes
 from oddslip.reports.svg_ladders import draw_ladder_scale, draw_rung, ladder_axis
-from oddslip.reports.svg_regimes import draw_key, draw_regimes, is_open, shape_by_series
+from oddslip.reports.svg_regimes import draw_key, draw_regimes, shape_by_series
 from oddslip.reports.svg_shifts import draw_shifts
 from oddslip.reports.svg_waterfalls import draw_waterfall
-from oddslip.reports.texts import interval, printable, signed_interval
+from oddslip.reports.texts import printable
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.diagnoses import Diagnosis
@@ -33,18 +50,18 @@ def ladder_part(found: Diagnosis) -> dict[str, Any]:
     """Every rung with its picture, and all other metrics."""
     ladder = found.ladder
     axis = ladder_axis(ladder)
-    best = ladder.best()
+    best = best_rung(ladder)
     rows = [
         {
             "name": name,
             "what": RUNGS[name],
             "svg": draw_rung(rung, ladder, axis),
-            "value": f"{rung['map'].value:.4f}",
+            "value": score(rung["map"].value),
             "interval": interval(rung["map"]),
-            "apart": "" if name == "raw" else f"{rung.differences['map'].value:+.4f}",
+            "apart": "" if name == "raw" else signed(rung.differences["map"].value),
             "apart_interval": "" if name == "raw" else signed_interval(rung.differences["map"]),
             "is_raw": name == "raw",
-            "is_best": name == best and ladder.gain(name).value > 0,
+            "is_best": name == best,
         }
         for name, rung in ladder.rungs.items()
     ]
@@ -52,7 +69,7 @@ def ladder_part(found: Diagnosis) -> dict[str, Any]:
         {
             "name": name,
             "cells": [
-                (f"{rung[metric].value:.4f}", interval(rung[metric]))
+                (score(rung[metric].value), interval(rung[metric]))
                 for metric in NAMES
                 if metric != "map"
             ],
@@ -62,7 +79,7 @@ def ladder_part(found: Diagnosis) -> dict[str, Any]:
     return {
         "rows": rows,
         "scale": draw_ladder_scale(axis),
-        "level": f"{ladder.level:.0%}" if ladder.n_replicates else "",
+        "level": level_name(ladder.level) if ladder.n_replicates else "",
         "others": others,
         "metrics": [f"{title}@{found.k}" for name, title in NAMES.items() if name != "map"],
     }
@@ -70,12 +87,8 @@ def ladder_part(found: Diagnosis) -> dict[str, Any]:
 
 def shift_part(found: Diagnosis) -> dict[str, Any]:
     """The picture of the shifts, or what it lacks."""
-    if found.shifts.intended is None:
-        lacks = (
-            "The weight of every label (weights=, --weights) would show how far its shift was "
-            "realized. Realized shifts stand in the table of labels."
-        )
-        return {"svg": None, "lacks": lacks}
+    if lacks := lacks_shifts(found):
+        return {"svg": None, "lacks": f"{lacks} Realized shifts stand in the table of labels."}
     return {"svg": draw_shifts(found.shifts), "lacks": ""}
 
 
@@ -98,9 +111,9 @@ def _regime_row(point: RegimePoint) -> dict[str, Any]:
     return {
         "name": printable(point.name),
         "series": "" if point.here else printable(point.series),
-        "ratio": f"{point.ratio:.2f}",
-        "returned": f"{point.returned:.0%}",
-        "saturated": f"{point.saturated_share:.1%}" if is_open(point) else "none",
+        "ratio": times(point.ratio),
+        "returned": percent(point.returned),
+        "saturated": small_percent(point.saturated_share) if is_open(point) else "none",
         "here": point.here,
     }
 
@@ -151,19 +164,5 @@ def nested(told: Mapping[Any, Any]) -> list[Any]:
 
 
 def show_value(value: Any) -> str:
-    """A value of evidence or provenance as text."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:.4g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{printable(key)}: {show_value(item)}" for key, item in value.items())
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return ", ".join(show_value(item) for item in value)
-    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
-        return show_value(value.tolist())
-    return printable(value)
+    """A value of evidence or provenance as text of one line."""
+    return printable(value_text(value))

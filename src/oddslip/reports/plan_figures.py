@@ -20,6 +20,7 @@ from oddslip.reports.figures import (
     put_legend,
     style_axis,
 )
+from oddslip.reports.numbers import nat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +97,7 @@ def put_plan(panel: Any, plan: Plan, order: NDArray[np.int64], *, named: bool) -
         line: dict[str, Any] = {"color": ORANGE, "linewidth": 1, "linestyle": "--"}
         for level in {plan.budget, -plan.budget} if intended.min() < 0 else {plan.budget}:
             draw_line(level, **line, zorder=1)
-        handles.append(legend_mark(f"step budget, {plan.budget:g} nat", **line))
+        handles.append(legend_mark(f"step budget, {nat(plan.budget)} nat", **line))
     _name(axis, plan, order, named=named)
     axis.set_title(_told(plan), fontsize=SMALL, color=INK, loc="left")
     put_legend(panel, handles, 2)

@@ -21,6 +21,7 @@ from oddslip.reports.figures import (
     style_axis,
 )
 from oddslip.reports.notes import Note, place_notes
+from oddslip.reports.numbers import finite_budget, lacks_shifts, nat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,16 +67,6 @@ def draw_shifts(found: Diagnosis) -> Figure:
     return finish(figure)
 
 
-def lacks_shifts(found: Diagnosis) -> str:
-    """Why there is no such picture and what would allow it; empty if there is one."""
-    if found.shifts.intended is None:
-        return (
-            "The weight of every label (weights=, --weights) would give the shift that each was "
-            "meant to have."
-        )
-    return ""
-
-
 def put_shifts(panel: Any, found: Diagnosis) -> list[Note]:
     """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
     shifts = found.shifts
@@ -84,7 +75,7 @@ def put_shifts(panel: Any, found: Diagnosis) -> list[Note]:
             f"a picture of shifts must have weights, got none. {lacks_shifts(found)}"
         )
     known, intended, realized = shifts.identified, shifts.intended, shifts.realized
-    budget = shifts.budget if shifts.budget is not None and np.isfinite(shifts.budget) else None
+    budget = finite_budget(shifts)
     axis = panel.subplots()
     low, high = _limits(intended, realized[known])
     axis.axline((0, 0), slope=1, color=GREY, linewidth=0.9, linestyle="--", zorder=1)
@@ -109,7 +100,7 @@ def put_shifts(panel: Any, found: Diagnosis) -> list[Note]:
         for level in {budget, -budget} if low < -budget else {budget}:
             axis.axhline(level, **line, zorder=1)
         high = max(high, budget * 1.06) if budget < 2 * high else high
-        handles.append(legend_mark(f"step budget, {budget:g} nat", **line))
+        handles.append(legend_mark(f"step budget, {nat(budget)} nat", **line))
     _frame(axis, low, high)
     put_legend(panel, handles, 2)
     return _name_furthest(axis, found.label_names, intended, realized, known)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from oddslip.diagnosis.ladders import REPAIRS
+from oddslip.reports.numbers import has_interval, hurts, kind_of
 from oddslip.reports.svgs import Axis, axis_over, tag, text
 
 if TYPE_CHECKING:
@@ -29,12 +28,11 @@ def draw_rung(rung: Rung, ladder: Ladder, axis: Axis, metric: str = "map") -> st
     estimate, raw, middle = rung[metric], ladder.value("raw", metric), HEIGHT / 2
     at_raw = axis.percent(raw)
     pieces = [tag("line", x1=at_raw, x2=at_raw, y1=0, y2=HEIGHT, class_="reference")]
-    if math.isfinite(estimate.low):
+    if has_interval(estimate):
         low, high = axis.percent(estimate.low), axis.percent(estimate.high)
         pieces.append(tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval"))
-    look = "raw" if rung.name == "raw" else "plain"
-    if rung.name in (*REPAIRS, "isotonic, identity"):
-        look = "bad" if estimate.value < raw else "good"
+    looks = {"raw": "raw", "reference": "plain", "repair": "good"}
+    look = "bad" if hurts(ladder, rung.name, metric) else looks[kind_of(rung.name)]
     place = axis.percent(estimate.value)
     pieces.append(tag("circle", cx=place, cy=middle, r=4.5, class_=f"dot {look}"))
     return tag("svg", *pieces, width="100%", height=HEIGHT, aria_hidden="true", class_="rung")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oddslip.reports.numbers import finite_budget, nat, times
 from oddslip.reports.svgs import Axis, axis_over, picture, short, tag, text
 
 if TYPE_CHECKING:
@@ -51,25 +52,15 @@ def draw_shifts(shifts: LabelShifts) -> str:
         title="Realized against intended shift, one dot per label",
         description=(
             f"{told['n_identified']:,} of {shifts.realized.size:,} labels have a shift that can be "
-            f"read. Median realized over intended: {_number(told['median_ratio'])}. The table of "
+            f"read. Median realized over intended: {times(told['median_ratio'])}. The table of "
             "labels below holds every number."
         ),
     )
 
 
-def finite_budget(shifts: LabelShifts) -> float | None:
-    """The step budget if there is one and it binds at all."""
-    budget = shifts.budget
-    return budget if budget is not None and math.isfinite(budget) else None
-
-
 def _ends(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
     finite = np.asarray(values)[np.isfinite(values)]
     return [float(finite.min()), float(finite.max())] if finite.size else []
-
-
-def _number(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.2f}"
 
 
 def _draw_grid(x_axis: Axis, y_axis: Axis) -> list[str]:
@@ -116,7 +107,7 @@ def _draw_lines(x_axis: Axis, y_axis: Axis, budget: float | None) -> list[str]:
             pieces += [
                 tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_="budget"),
                 text(
-                    f"step budget {bound:.2f}", x="100%", y=short(y - 5), class_="note budget end"
+                    f"step budget {nat(bound)}", x="100%", y=short(y - 5), class_="note budget end"
                 ),
             ]
     return pieces

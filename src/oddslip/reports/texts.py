@@ -6,10 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from oddslip.metrics.evaluations import NAMES
+from oddslip.reports.numbers import (
+    interval,
+    level_name,
+    score,
+    share_of,
+    signed,
+    signed_interval,
+)
 
 if TYPE_CHECKING:
     from oddslip.calibrators.fitted import FittedRepair
-    from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation
+    from oddslip.metrics.evaluations import Comparison, Evaluation
     from oddslip.selection.tables import SelectionTable
 
 
@@ -29,27 +37,13 @@ def new_table(*columns: str) -> Any:
     return table
 
 
-def interval(estimate: Estimate) -> str:
-    """The interval of an estimate, or a dash where none was asked for."""
-    if estimate.low != estimate.low:
-        return "-"
-    return f"{estimate.low:.4f} to {estimate.high:.4f}"
-
-
-def signed_interval(difference: Estimate) -> str:
-    """The interval of a difference."""
-    if difference.low != difference.low:
-        return "-"
-    return f"{difference.low:+.4f} to {difference.high:+.4f}"
-
-
 def evaluation_table(evaluation: Evaluation) -> Any:
     """Metrics of one ranking with their intervals."""
-    table = new_table("metric", "value", f"{evaluation.level:.0%} interval")
+    table = new_table("metric", "value", f"{level_name(evaluation.level)} interval")
     for name, estimate in evaluation.metrics.items():
-        table.add_row(f"{NAMES[name]}@{evaluation.k}", f"{estimate.value:.4f}", interval(estimate))
+        table.add_row(f"{NAMES[name]}@{evaluation.k}", score(estimate.value), interval(estimate))
     if evaluation.mean_auc is not None:
-        table.add_row("within-label AUC", f"{evaluation.mean_auc:.4f}", "-")
+        table.add_row("within-label AUC", score(evaluation.mean_auc), "-")
     return table
 
 
@@ -58,15 +52,18 @@ def comparison_table(
 ) -> Any:
     """Two rankings side by side with their paired differences."""
     table = new_table(
-        "metric", *(printable(name) for name in names), "difference", f"{first.level:.0%} interval"
+        "metric",
+        *(printable(name) for name in names),
+        "difference",
+        f"{level_name(first.level)} interval",
     )
     for name, estimate in first.metrics.items():
         difference = comparison[name]
         table.add_row(
             f"{NAMES[name]}@{first.k}",
-            f"{estimate.value:.4f}",
-            f"{second[name].value:.4f}",
-            f"{difference.value:+.4f}",
+            score(estimate.value),
+            score(second[name].value),
+            signed(difference.value),
             signed_interval(difference),
         )
     return table
@@ -89,8 +86,8 @@ def ties_sentence(evaluation: Evaluation, what: str = "") -> str:
         return f"No top {e.k}{of} is decided by ties."
     return (
         f"Ties decide the top {e.k}{of} in {e.n_tied:,} of {e.n_evaluated:,} rows "
-        f"({e.n_tied / e.n_evaluated:.1%}). Depending on how they are broken, "
-        f"MAP@{e.k} lies between {e.map_worst:.4f} and {e.map_best:.4f}."
+        f"({share_of(e.n_tied, e.n_evaluated)}). Depending on how they are broken, "
+        f"MAP@{e.k} lies between {score(e.map_worst)} and {score(e.map_best)}."
     )
 
 
@@ -116,11 +113,13 @@ def repair_table(fitted: FittedRepair) -> Any:
 def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
     """Rungs of a repair ladder: one metric with its interval, and the within-label AUC."""
     first = next(iter(results.values()))
-    table = new_table("", f"{NAMES[metric]}@{first.k}", f"{first.level:.0%} interval", "AUC")
+    table = new_table(
+        "", f"{NAMES[metric]}@{first.k}", f"{level_name(first.level)} interval", "AUC"
+    )
     for name, evaluation in results.items():
         estimate = evaluation[metric]
         auc = "-" if evaluation.mean_auc is None else f"{evaluation.mean_auc:.3f}"
-        table.add_row(printable(name), f"{estimate.value:.4f}", interval(estimate), auc)
+        table.add_row(printable(name), score(estimate.value), interval(estimate), auc)
     return table
 
 
@@ -130,14 +129,14 @@ def selection_table(table: SelectionTable) -> Any:
         "candidate",
         f"out-of-fold {NAMES[table.metric]}@{table.k}",
         "minus raw",
-        f"{table.level:.0%} interval",
+        f"{level_name(table.level)} interval",
     )
     for line in table.lines:
         mark = " <- chosen" if line.candidate == table.chosen else ""
         shown.add_row(
             f"{line.candidate}{mark}",
-            f"{line.mean:.4f}",
-            f"{line.difference.value:+.4f}",
+            score(line.mean),
+            signed(line.difference.value),
             signed_interval(line.difference),
         )
     return shown

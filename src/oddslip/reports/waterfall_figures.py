@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from oddslip.errors import InvalidInput
 from oddslip.reports.figures import (
@@ -27,6 +27,7 @@ from oddslip.reports.figures import (
     style_axis,
 )
 from oddslip.reports.notes import place_notes
+from oddslip.reports.numbers import Step, has_loss, waterfall_steps
 from oddslip.reports.pictures import CapPoint, Waterfall
 
 if TYPE_CHECKING:
@@ -39,14 +40,13 @@ ROOM = 1.3  # of the axis, so that numbers find a place beside the longest bar
 BESIDE = 0.36  # bars shorter than this share of the axis have their number beside them
 
 
-class Step(NamedTuple):
-    """One bar: from where to where, and what is written on it."""
-
-    name: str
-    start: float
-    end: float
-    colour: str
-    text: str
+# Bars of models are full. Repairs are pale blue, or pale orange where they hurt.
+COLOURS = {
+    "unweighted": BLUE,
+    "odds shift": PALE_GREY,
+    "slippage": PALE_ORANGE,
+    "weighted": ORANGE,
+}
 
 
 def draw_waterfalls(waterfalls: Sequence[Waterfall]) -> Figure:
@@ -129,7 +129,7 @@ def put_waterfalls(
     put_legend(
         panel,
         _handles(any(w.unweighted_repaired is not None for w in waterfalls)),
-        title=SHARES if any(w.unweighted > w.weighted for w in waterfalls) else None,
+        title=SHARES if any(has_loss(w) for w in waterfalls) else None,
     )
 
 
@@ -138,19 +138,18 @@ def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> No
     w = waterfall
     steps = steps_of(w)
     marks = [w.ceiling] + ([] if w.unweighted_repaired is None else [w.unweighted_repaired])
-    longest = max([max(step.start, step.end) for step in steps] + marks)
+    longest = max([max(step.start, step.stop) for step in steps] + marks)
     limit = (longest or 1.0) * ROOM
     for y, step in enumerate(steps):
         slipped = step.name == "slippage"
         axis.barh(
-            y, step.end - step.start, left=step.start, height=0.62, color=step.colour,
-            edgecolor=ORANGE if slipped else step.colour, hatch="////" if slipped else None,
+            y, step.change, left=step.start, height=0.62, color=colour_of(step),
+            edgecolor=ORANGE if slipped else colour_of(step), hatch="////" if slipped else None,
             linewidth=0.5,
         )  # fmt: skip
         _write(axis, y, step, limit, marks if y == len(steps) - 1 else [])
-    levels = [w.unweighted, w.what_if, w.weighted] + [w.weighted] * (len(steps) - 4)
-    for y, level in enumerate(levels):
-        axis.plot([level, level], [y + 0.31, y + 0.69], color=GREY, linewidth=0.6)
+    for y, following in enumerate(steps[1:]):
+        axis.plot([following.joint] * 2, [y + 0.31, y + 0.69], color=GREY, linewidth=0.6)
     last = len(steps) - 1
     axis.plot([w.ceiling] * 2, [last - 0.42, last + 0.42], color=INK, linewidth=1.6)
     if w.unweighted_repaired is not None:
@@ -165,38 +164,33 @@ def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> No
 
 
 def steps_of(w: Waterfall) -> list[Step]:
-    """Bars in their order; shares are of the loss, and left out where there is none."""
-    loss = w.unweighted - w.weighted
+    """Bars in their order; the repaired model is the end of the last one, beside its ceiling."""
+    return [step for step in waterfall_steps(w) if step.name != "repaired"]
 
-    def told(change: float, share_of: float) -> str:
-        return signed(change) + (f" ({percent(share_of / loss)})" if loss > 0 else "")
 
-    odds, slippage = w.what_if - w.unweighted, w.weighted - w.what_if
-    steps = [
-        Step("unweighted", 0.0, w.unweighted, BLUE, f"{w.unweighted:.3f}"),
-        Step("odds shift", w.unweighted, w.what_if, PALE_GREY, told(odds, -odds)),
-        Step("slippage", w.what_if, w.weighted, PALE_ORANGE, told(slippage, -slippage)),
-        Step("weighted", 0.0, w.weighted, ORANGE, f"{w.weighted:.3f}"),
-    ]
-    for name, level in (("inversion", w.inversion), ("isotonic", w.repaired)):
-        if level is not None:
-            gain = level - w.weighted
-            steps.append(Step(name, w.weighted, level, PALE_BLUE, told(gain, gain)))
-    return steps
+def colour_of(step: Step) -> str:
+    """The colour of a bar."""
+    return COLOURS.get(step.name, PALE_ORANGE if step.falls else PALE_BLUE)
+
+
+def tell_step(step: Step) -> str:
+    """What is written on a bar, or beside it."""
+    if step.is_model:
+        return f"{step.stop:.3f}"
+    return signed(step.change) + ("" if step.share is None else f" ({percent(step.share)})")
 
 
 def _write(axis: Axes, y: int, step: Step, limit: float, marks: Sequence[float]) -> None:
-    low, high = sorted((step.start, step.end))
-    full = step.colour in (BLUE, ORANGE)
+    low, high = sorted((step.start, step.stop))
     if high - low >= BESIDE * limit:  # inside
         x, ha = (low + high) / 2, "center"
-        colour = "white" if full else INK
+        colour = "white" if step.is_model else INK
     elif max([high, *marks]) <= (1 - BESIDE) * limit:
         x, ha, colour = max([high, *marks]) + 0.02 * limit, "left", INK
     else:
         x, ha, colour = low - 0.02 * limit, "right", INK
     box = None if colour == "white" else {"facecolor": "white", "alpha": 0.75, "pad": 0.6, "lw": 0}
-    axis.text(x, y, step.text, ha=ha, va="center", fontsize=SMALL, color=colour, bbox=box)
+    axis.text(x, y, tell_step(step), ha=ha, va="center", fontsize=SMALL, color=colour, bbox=box)
 
 
 def _twin_mark() -> dict[str, Any]:

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from oddslip.reports.svg_shifts import choose_labels, finite_budget
+from oddslip.reports.numbers import (
+    finite_budget,
+    nat,
+    percent,
+    score,
+    share_of,
+    signed,
+    small_percent,
+    times,
+)
+from oddslip.reports.svg_shifts import choose_labels
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.decompositions import Decomposition
@@ -56,14 +65,16 @@ def tell_loss(found: Diagnosis) -> list[str]:
         return []
     metric = f"MAP@{found.k}"
     if parts.loss <= 0:
-        told = [f"The weighted model lost nothing against its twin ({-parts.loss:+.4f} {metric})."]
+        told = [
+            f"The weighted model lost nothing against its twin ({signed(-parts.loss)} {metric})."
+        ]
     else:
-        told = [f"The weights cost {parts.loss:.4f} {metric} against the unweighted twin."]
+        told = [f"The weights cost {score(parts.loss)} {metric} against the unweighted twin."]
         told += _tell_causes(parts) + _tell_repairs(parts)
     if found.overlap is not None:
         told.append(
             f"On average {found.overlap.mean:.2f} of {found.k} shown labels are those the twin "
-            f"shows; {found.overlap.share_changed:.1%} of the rows differ."
+            f"shows; {small_percent(found.overlap.share_changed)} of the rows differ."
         )
     return told
 
@@ -73,14 +84,16 @@ def _tell_causes(parts: Decomposition) -> list[str]:
     if odds is None or slippage is None:
         return []
     told = [
-        f"The odds shift, which an ideal learner would suffer too, accounts for {odds:.0%} of it."
+        "The odds shift, which an ideal learner would suffer too, accounts for "
+        f"{percent(odds)} of it."
         if odds >= 0
         else "The odds shift alone would have lost nothing."
     ]
     told.append(
-        f"Slippage, what this learner made of it beyond that, accounts for {slippage:.0%}."
+        f"Slippage, what this learner made of it beyond that, accounts for {percent(slippage)}."
         if slippage >= 0
-        else f"This learner lost less than the odds shift says: slippage gave {-slippage:.0%} back."
+        else "This learner lost less than the odds shift says: slippage gave "
+        f"{percent(-slippage)} back."
     )
     return told
 
@@ -90,13 +103,15 @@ def _tell_repairs(parts: Decomposition) -> list[str]:
     inverted, residue = parts.returned.get("inversion"), parts.share("tie_residue")
     isotonic, estimation = parts.share("isotonic"), parts.share("estimation")
     if inverted is not None:
-        told.append(f"Subtracting ln w returns {inverted:.0%} of the loss.")
+        told.append(f"Subtracting ln w returns {percent(inverted)} of the loss.")
     if isotonic is not None and estimation is not None:
-        price = f"; {estimation:.0%} is the price of fitting it on few calibration rows"
-        told.append(f"Per-label isotonic returns {isotonic:.0%}{price if estimation > 0 else ''}.")
+        price = f"; {percent(estimation)} is the price of fitting it on few calibration rows"
+        told.append(
+            f"Per-label isotonic returns {percent(isotonic)}{price if estimation > 0 else ''}."
+        )
     if residue is not None:
         told.append(
-            f"{residue:.0%} is out of reach of any per-label map: ties."
+            f"{percent(residue)} is out of reach of any per-label map: ties."
             if residue > 0
             else "No part is out of reach of per-label maps: their ceiling is at or above the twin."
         )
@@ -109,20 +124,20 @@ def tell_shifts(found: Diagnosis) -> list[str]:
     numbers = shifts.to_dict()
     if shifts.median_ratio is not None:
         told.append(
-            f"The median label realized {shifts.median_ratio:.2f} of its ln w "
+            f"The median label realized {times(shifts.median_ratio)} of its ln w "
             f"({shifts.n_known:,} of {numbers['n_weighted']:,} weighted labels can be read)."
         )
     elif shifts.intended is not None:
         told.append("No weighted label has a shift that can be read.")
     if shifts.median_direct_ratio is not None:
         told.append(
-            f"Held against the twin directly, the median is {shifts.median_direct_ratio:.2f}."
+            f"Held against the twin directly, the median is {times(shifts.median_direct_ratio)}."
         )
     budget = finite_budget(shifts)
     if budget is not None:
         beyond = numbers["n_unrealizable"] or 0
         told.append(
-            f"The step budget is {budget:.2f} nat; ln w lies beyond it for {beyond:,} of "
+            f"The step budget is {nat(budget)} nat; ln w lies beyond it for {beyond:,} of "
             f"{found.n_labels:,} labels."
         )
     elif shifts.budget is not None:
@@ -136,17 +151,16 @@ def tell_shifts(found: Diagnosis) -> list[str]:
 def tiles_of(found: Diagnosis) -> list[tuple[str, str, str]]:
     """Saturation and ties as big numbers: value, name, detail."""
     stored, ties, n = found.saturation, found.ties, found.ladder.n_evaluated
-    n_cells, n_labels = int(stored.n_saturated.sum()), int((stored.n_saturated > 0).sum())
     return [
-        (_percent(stored.share), "cells at exactly 1.0", f"{n_cells:,} cells"),
-        (f"{n_labels:,}", "labels with such cells", f"of {found.n_labels:,} labels"),
+        (small_percent(stored.share), "cells at exactly 1.0", f"{stored.n_cells:,} cells"),
+        (f"{stored.n_labels_hit:,}", "labels with such cells", f"of {found.n_labels:,} labels"),
         (
-            _percent(stored.full_rows / max(1, found.n_rows)),
+            share_of(stored.full_rows, found.n_rows),
             f"rows with {found.k} or more of them",
             f"{stored.full_rows:,} of {found.n_rows:,} rows",
         ),
         (
-            _percent(ties.n_rows / max(1, n)),
+            share_of(ties.n_rows, n),
             "rows decided by ties",
             f"{ties.n_rows:,} of {n:,} rows with a true label",
         ),
@@ -160,8 +174,8 @@ def tell_ties(found: Diagnosis) -> str:
         return "No row is decided by ties: the order of tied labels can not move the metric."
     return (
         f"Depending on how a sort breaks them, ties put the raw MAP@{found.k} anywhere from "
-        f"{ties.map_worst:.4f} to {ties.map_best:.4f}. Here the lower label index goes first: "
-        f"{found.ladder.value('raw'):.4f}."
+        f"{score(ties.map_worst)} to {score(ties.map_best)}. Here the lower label index goes "
+        f"first: {score(found.ladder.value('raw'))}."
     )
 
 
@@ -175,10 +189,3 @@ def tell_dead(found: Diagnosis) -> str:
         f"{labels} dead: no calibration row in which they are true. If they kept their raw scores, "
         f"they would take slots in {taken.n_rows:,} of {found.n_rows:,} rows."
     )
-
-
-def _percent(share: float) -> str:
-    if 0 < share < 0.0005:
-        return "< 0.1%"
-    digits = 0 if share == 0 or math.isclose(share, 1) else 1
-    return f"{share:.{digits}%}"

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.errors import InvalidInput
-from oddslip.kernels.hits import METRICS
 from oddslip.labels import Positives
-from oddslip.metrics.at_k import metric_values
+from oddslip.metrics.at_k import SUMMED, Column, metric_values
 from oddslip.metrics.evaluations import NAMES
 from oddslip.metrics.propensities import label_propensities
 from oddslip.metrics.rankings import Rankings
@@ -183,6 +182,5 @@ class _Scorer:
                         propensities_given=self.propensities,
                     )
                 own = scored[id(each)]
-                name = "psp_gain" if self.metric == "psp" else self.metric
-                values[rows, at] = own[:, METRICS.index(name)]
-                bests[rows] = own[:, METRICS.index("psp_best")]
+                values[rows, at] = own[:, SUMMED[self.metric]]
+                bests[rows] = own[:, Column.PSP_BEST]

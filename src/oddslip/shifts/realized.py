@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind
+from oddslip.results import label_frame, plain
 from oddslip.shifts.roots import Search
 from oddslip.shifts.spreads import SigmoidTally, SpreadTally
-from oddslip.shifts.tables import as_frame, as_plain
 from oddslip.sources import open_source
 from oddslip.weights import check_weights, per_label
 
@@ -60,13 +60,13 @@ class RealizedShift:
         return np.divide(self.shift, intended, out=out, where=intended != 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers."""
-        return as_plain({field.name: getattr(self, field.name) for field in fields(self)})
+        """Everything as plain lists and numbers; None for what is not finite."""
+        return plain({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[no-any-return]
 
     def to_frame(self) -> Any:
-        """One row per label: a pandas frame, or a dict of arrays where pandas is missing."""
+        """A pandas frame with one line per label."""
         names = ("shift", "identified", "n_saturated", "prior")
-        return as_frame({name: getattr(self, name) for name in names}, self.label_names)
+        return label_frame({name: getattr(self, name) for name in names}, self.label_names)
 
 
 def realized_shift(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.panels import Kind, Panel, check_k
-from oddslip.shifts.tables import as_frame, as_plain
+from oddslip.results import label_frame, plain
 from oddslip.shifts.thresholds import saturated_key
 from oddslip.shifts.uniques import count_distinct
 from oddslip.sources import open_source
@@ -49,6 +49,16 @@ class Saturation:
     label_names: tuple[str, ...] | None = None
 
     @property
+    def n_cells(self) -> int:
+        """Saturated cells of all labels."""
+        return int(self.n_saturated.sum())
+
+    @property
+    def n_labels_hit(self) -> int:
+        """Labels with a saturated cell."""
+        return int((self.n_saturated > 0).sum())
+
+    @property
     def share(self) -> float:
         """Share of all cells that are saturated."""
         return float(self.n_saturated.sum() / (self.n_rows * self.n_labels))
@@ -75,14 +85,14 @@ class Saturation:
         """Everything as plain lists and numbers."""
         names = [field.name for field in fields(self)]
         names += ["share", "share_float32", "mean_per_row", "mean_distinct"]
-        return as_plain({name: getattr(self, name) for name in names})
+        return plain({name: getattr(self, name) for name in names})  # type: ignore[no-any-return]
 
     def to_frame(self) -> Any:
-        """One row per label: a pandas frame, or a dict of arrays where pandas is missing."""
+        """A pandas frame with one line per label."""
         names = ("n_saturated", "n_saturated_float32", "n_distinct")
         columns = {name: getattr(self, name) for name in names}
         known = {name: column for name, column in columns.items() if column is not None}
-        return as_frame(known, self.label_names)
+        return label_frame(known, self.label_names)
 
 
 def saturation(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
-from oddslip.shifts.tables import as_plain
+from oddslip.results import plain
 from oddslip.sources import open_source
 from oddslip.weights import check_weights
 
@@ -39,7 +39,7 @@ class WhatIf:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain lists and numbers."""
-        return as_plain({field.name: getattr(self, field.name) for field in fields(self)})
+        return plain({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[no-any-return]
 
 
 def what_if(

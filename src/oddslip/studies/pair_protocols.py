@@ -17,6 +17,7 @@ from oddslip.calibrators import Isotonic
 from oddslip.datasets.recommendations import Recommendation
 from oddslip.diagnosis.row_sources import draw_calibration_rows
 from oddslip.metrics.bootstraps import bootstrap_sums, percentile_interval
+from oddslip.metrics.evaluations import Estimate
 from oddslip.selection.folds import FoldSource
 from oddslip.sources import Source, open_source
 from oddslip.studies.pair_arms import SEED
@@ -68,8 +69,7 @@ def compare_repaired(
 def mean_gap(gaps: NDArray[np.float64]) -> dict[str, float]:
     """The mean of paired differences, row by row, with its interval."""
     drawn = bootstrap_sums(gaps[:, None], n_replicates=N_REPLICATES, seed=SEED)[:, 0] / len(gaps)
-    low, high = percentile_interval(drawn, LEVEL)
-    return {"value": float(gaps.mean()), "low": low, "high": high}
+    return Estimate(float(gaps.mean()), *percentile_interval(drawn, LEVEL)).to_dict()
 
 
 def sweep_splits(scores: ArmScores, data: Recommendation, k: int) -> list[dict[str, float]]:

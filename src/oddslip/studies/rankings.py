@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.kernels.hits import METRICS
 from oddslip.labels import Positives
-from oddslip.metrics.at_k import metric_values
+from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.rankings import Rankings
 
 
@@ -16,7 +15,7 @@ def row_precisions(
 ) -> NDArray[np.float64]:
     """Average precision at K of every row with a true label."""
     values = metric_values(Rankings.made(ranking, truth, n_labels))
-    return np.asarray(values[:, METRICS.index("map")])
+    return np.asarray(values[:, Column.MAP])
 
 
 def score_ranking(ranking: NDArray[np.int32], truth: Positives, n_labels: int) -> float:

@@ -1,0 +1,361 @@
+"""Every number that a page, a picture or a terminal shows: derived from a result once, and here.
+
+The first half is what pictures show, the second how numbers are written. Drawings choose places,
+colours and names; none of them computes a number of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from oddslip.diagnosis.ladders import REPAIRS
+from oddslip.diagnosis.thresholds import SATURATED_SHARE
+from oddslip.reports.pictures import RegimePoint, Waterfall
+
+if TYPE_CHECKING:
+    from oddslip.diagnosis.diagnoses import Diagnosis
+    from oddslip.diagnosis.label_shifts import LabelShifts
+    from oddslip.diagnosis.ladders import Ladder
+    from oddslip.metrics.evaluations import Estimate
+
+HERE = "this model"
+COLLAPSED = 0.5  # a weighted model that keeps less than this share of the twin's metric
+
+
+# --------------------------------------------------------------------- the waterfall, figure 1A
+
+
+class Step(NamedTuple):
+    """One bar of a waterfall: a model, from zero to its level, or a change between two levels.
+
+    ``share`` is the part of the loss that a cause took or that a repair returned: below zero for
+    a cause that gained and for a repair that hurt. None for a model, and where nothing was lost.
+    """
+
+    name: str
+    start: float
+    stop: float
+    is_model: bool
+    share: float | None = None
+
+    @property
+    def change(self) -> float:
+        """The height with its sign: below zero where the metric falls."""
+        return self.stop - self.start
+
+    @property
+    def falls(self) -> bool:
+        """Whether the metric falls."""
+        return self.stop < self.start
+
+    @property
+    def joint(self) -> float:
+        """The level at which the bar before it hands over."""
+        return self.stop if self.is_model else self.start
+
+
+def has_loss(shown: Waterfall) -> bool:
+    """Whether the weights cost anything, so that parts can be shares of it."""
+    return shown.unweighted > shown.weighted
+
+
+def waterfall_steps(shown: Waterfall) -> list[Step]:
+    """The bars from the twin down to the weighted model, and what each repair makes of it.
+
+    Examples
+    --------
+    >>> from oddslip.reports.pictures import Waterfall
+    >>> hurt = Waterfall("a pair", "MAP@7", 0.5, 0.45, 0.4, None, repaired=0.35, ceiling=0.5)
+    >>> [(step.name, round(step.share, 2)) for step in waterfall_steps(hurt) if step.share]
+    [('odds shift', 0.5), ('slippage', 0.5), ('isotonic', -0.5)]
+    """
+
+    def model(name: str, level: float) -> Step:
+        return Step(name, 0.0, level, True)
+
+    def change(name: str, start: float, stop: float, part: float) -> Step:
+        loss = shown.unweighted - shown.weighted
+        return Step(name, start, stop, False, part / loss if has_loss(shown) else None)
+
+    def cause(name: str, start: float, stop: float) -> Step:
+        return change(name, start, stop, start - stop)
+
+    def repair(name: str, level: float) -> Step:
+        return change(name, shown.weighted, level, level - shown.weighted)
+
+    inversion = [] if shown.inversion is None else [repair("inversion", shown.inversion)]
+    return [
+        model("unweighted", shown.unweighted),
+        cause("odds shift", shown.unweighted, shown.what_if),
+        cause("slippage", shown.what_if, shown.weighted),
+        model("weighted", shown.weighted),
+        *inversion,
+        repair("isotonic", shown.repaired),
+        model("repaired", shown.repaired),
+    ]
+
+
+def waterfall_of(found: Diagnosis) -> Waterfall | None:
+    """The loss and what repairs return; None if `lacks_waterfall` gives a reason.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> found = diagnose(
+    ...     pair.weighted, pair.labels, k=3, n_replicates=0,
+    ...     weights=pair.weights, unweighted=pair.unweighted,
+    ... )
+    >>> waterfall_of(found).metric
+    'MAP@3'
+    """
+    if lacks_waterfall(found):
+        return None
+    ladder = found.ladder
+    return Waterfall(
+        name=HERE,
+        metric=f"MAP@{found.k}",
+        unweighted=ladder.value("unweighted"),
+        what_if=ladder.value("what-if"),
+        weighted=ladder.value("raw"),
+        inversion=ladder.value("inversion") if "inversion" in ladder else None,
+        repaired=ladder.value("isotonic"),
+        ceiling=ladder.value("ceiling"),
+    )
+
+
+def lacks_waterfall(found: Diagnosis) -> str:
+    """Why there is no waterfall and what would allow it; empty if there is one."""
+    if "unweighted" not in found.ladder:
+        return (
+            "The scores of the unweighted twin for the same rows (unweighted=, --unweighted) "
+            "would show what the weights cost, and by which cause."
+        )
+    if "what-if" not in found.ladder:
+        return (
+            "The weight of every label (weights=, --weights) would tell the odds shift from the "
+            "slippage."
+        )
+    if "isotonic" not in found.ladder:
+        return "Calibration rows with a true label would show what calibration returns."
+    return ""
+
+
+# -------------------------------------------------------------------------- regimes and collapses
+
+
+def regime_of(found: Diagnosis) -> RegimePoint | None:
+    """This model in the regime picture; None if `lacks_regime` gives a reason.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> regime_of(diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)) is None
+    True
+    """
+    parts, ratio = found.decomposition, found.shifts.median_ratio
+    if lacks_regime(found) or parts is None or ratio is None:
+        return None
+    return RegimePoint(
+        name=HERE,
+        series=HERE,
+        ratio=ratio,
+        returned=parts.returned["inversion"],
+        saturated_share=found.saturation.share,
+        here=True,
+    )
+
+
+def lacks_regime(found: Diagnosis) -> str:
+    """Why this model has no place in the regime picture; empty if it has one."""
+    needs = [
+        name
+        for name, there in (
+            ("the weight of every label (weights=, --weights)", found.weights is not None),
+            (
+                "the scores of the unweighted twin (unweighted=, --unweighted)",
+                found.decomposition is not None,
+            ),
+        )
+        if not there
+    ]
+    if needs:
+        return f"Its place needs {' and '.join(needs)}."
+    parts, ratio = found.decomposition, found.shifts.median_ratio
+    if parts is not None and parts.loss <= 0:
+        return "It lost nothing against its unweighted twin, so there is no loss to return."
+    if ratio is None:
+        return "No weighted label has a shift that can be read: weights of 1, or saturated cells."
+    if ratio <= 0:
+        told = times(ratio)
+        return f"Its median realized shift is {told} of ln w; a log axis has no place for it."
+    return ""
+
+
+def is_open(point: RegimePoint) -> bool:
+    """Whether more than essentially no cell is saturated: such marks are drawn open."""
+    return point.saturated_share > SATURATED_SHARE
+
+
+def is_collapsed(weighted: float, unweighted: float) -> bool:
+    """Whether a weighted model keeps less than half of its twin's metric."""
+    return weighted < COLLAPSED * unweighted
+
+
+# -------------------------------------------------------------------------- rungs, shifts, labels
+
+
+def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
+    """Whether a rung is raw, something to deploy in its place, or something to compare with."""
+    if rung == "raw":
+        return "raw"
+    return "repair" if rung in (*REPAIRS, "isotonic, identity") else "reference"
+
+
+def hurts(ladder: Ladder, rung: str, metric: str = "map") -> bool:
+    """Whether a repair stands below raw."""
+    return kind_of(rung) == "repair" and ladder.value(rung, metric) < ladder.value("raw", metric)
+
+
+def best_rung(ladder: Ladder) -> str | None:
+    """The highest of the repairs if it stands above raw: the page marks it."""
+    best = ladder.best()
+    return best if best is not None and ladder.gain(best).value > 0 else None
+
+
+def finite_budget(shifts: LabelShifts) -> float | None:
+    """The step budget if there is one and it binds at all."""
+    budget = shifts.budget
+    return budget if budget is not None and math.isfinite(budget) else None
+
+
+def lacks_shifts(found: Diagnosis) -> str:
+    """Why there is no picture of the shifts and what would allow it; empty if there is one."""
+    if found.shifts.intended is None:
+        return (
+            "The weight of every label (weights=, --weights) would give the shift that each was "
+            "meant to have."
+        )
+    return ""
+
+
+def label_columns(found: Diagnosis) -> dict[str, Any]:
+    """The columns of the table of labels; a shift that can not be read is left empty."""
+    shifts = found.shifts
+    realized = np.where(shifts.identified, shifts.realized, np.nan)
+    return found.label_columns() | {"realized_shift": realized}
+
+
+# --------------------------------------------------------------------------- how they are written
+
+
+def score(value: float) -> str:
+    """A metric, or a part of it."""
+    return f"{value:.4f}"
+
+
+def signed(change: float, digits: int = 4) -> str:
+    """A change of a metric with its sign."""
+    return f"{change:+.{digits}f}"
+
+
+def has_interval(estimate: Estimate) -> bool:
+    """Whether an interval was asked for."""
+    return math.isfinite(estimate.low) and math.isfinite(estimate.high)
+
+
+def interval(estimate: Estimate) -> str:
+    """The interval of an estimate, or a dash where none was asked for."""
+    if not has_interval(estimate):
+        return "-"
+    return f"{score(estimate.low)} to {score(estimate.high)}"
+
+
+def signed_interval(difference: Estimate) -> str:
+    """The interval of a difference, or a dash where none was asked for."""
+    if not has_interval(difference):
+        return "-"
+    return f"{signed(difference.low)} to {signed(difference.high)}"
+
+
+def estimated(estimate: Estimate) -> str:
+    """An estimate in one piece; the value alone where no interval was asked for."""
+    return str(estimate) if has_interval(estimate) else score(estimate.value)
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share of a loss or of a level in percent."""
+    return f"{share:.{digits}%}"
+
+
+def small_percent(share: float) -> str:
+    """A share of rows or cells: what is not none does not look like it, nor what is not all.
+
+    Examples
+    --------
+    >>> [small_percent(share) for share in (0, 0.0007, 0.166, 0.9999, 1)]
+    ['0%', '<0.1%', '16.6%', '>99.9%', '100%']
+    """
+    if share in (0, 1):
+        return percent(share)
+    if 0 < share < 0.001:
+        return "<0.1%"
+    return ">99.9%" if 0.999 < share < 1 else percent(share, 1)
+
+
+def share_of(n: int, n_all: int) -> str:
+    """So many of all rows, as a share of them."""
+    return small_percent(n / max(1, n_all))
+
+
+def level_name(level: float) -> str:
+    """The level of an interval, all its digits.
+
+    Examples
+    --------
+    >>> level_name(0.95), level_name(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * level:g}%"
+
+
+def times(ratio: float | None) -> str:
+    """How much of the intended shift was realized."""
+    return "not known" if ratio is None else f"{ratio:.2f}"
+
+
+def nat(shift: float) -> str:
+    """A step budget, without its unit.
+
+    Examples
+    --------
+    >>> nat(3.0), nat(0.1 * 3), nat(0.04567)
+    ('3', '0.3', '0.0457')
+    """
+    return f"{shift:.3g}" if abs(shift) < 999.5 else f"{shift:,.0f}"
+
+
+def value_text(value: Any) -> str:
+    """A value of evidence, of a label or of provenance; a dash for what is not known."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, float):
+        return "-" if value != value else f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {value_text(item)}" for key, item in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return ", ".join(value_text(item) for item in value)
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return value_text(value.tolist())
+    return str(value)

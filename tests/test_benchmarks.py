@@ -26,7 +26,7 @@ def run_command(*arguments, tmp_path):
     paths = [str(ROOT), str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
         [sys.executable, "-m", "benchmarks", *arguments],
-        cwd=folder,
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         capture_output=True,
         text=True,

@@ -103,6 +103,4 @@ def lacks_regime(found: Diagnosis) -> str:
         return "It lost nothing against its unweighted twin, so there is no loss to return."
     if ratio is None:
         return "No weighted label has a shift that can be read: weights of 1, or saturated cells."
-    if ratio <= 0:
-        return f"Its median realized shift is {ratio:.2f} of ln w; a log axis has no place for it."
     return ""

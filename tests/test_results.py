@@ -44,8 +44,8 @@ RESULTS = {
     "Plan": planned,
     "SelectionTable": lambda: Repair(k=3, rule="paper").fit(PAIR.weighted, PAIR.labels).table_,
     "RealizedShift": lambda: realized_shift([[0.5, 0.5, 1.0], [0.5, 0.2, 1.0]], [0.0, 1.0, 0.5]),
-    "Saturation": lambda: saturation(PAIR.weighted, 3),
-    "WhatIf": lambda: what_if(PAIR.unweighted, PAIR.weights, 3),
+    "Saturation": lambda: saturation(PAIR.weighted, k=3),
+    "WhatIf": lambda: what_if(PAIR.unweighted, PAIR.weights, k=3),
 }
 FRAMES = [name for name in RESULTS if name != "WhatIf"]
 

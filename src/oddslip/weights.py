@@ -65,7 +65,7 @@ def resolve_weights(
     n_rows : float
         Rows; 1 where ``n_positives`` are prevalences.
     label_names : sequence of str, optional
-        To name the label whose weight is wrong.
+        Names of the labels, for the error.
 
     Examples
     --------
@@ -101,6 +101,15 @@ def check_weights(
     weights: ArrayLike, n_labels: int, *, label_names: Sequence[str] | None = None
 ) -> NDArray[np.float64]:
     """Weights as float64, one per label, or an error naming the first that is not a weight.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_labels,)
+        Positive and finite.
+    n_labels : int
+        How many there must be.
+    label_names : sequence of str, optional
+        Names of the labels, for the error.
 
     Examples
     --------

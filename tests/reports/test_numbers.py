@@ -179,8 +179,7 @@ def test_the_page_marks_a_repair_as_best_only_above_raw():
     assert not any(row["is_best"] for row in ladder_part(worse)["rows"])
 
 
-# The regime picture of the page has its own way still.
-ELSEWHERE = {"numbers.py", "svg_regimes.py"}
+ELSEWHERE = {"numbers.py"}
 REPORTS = sorted((Path(oddslip.__file__).parent / "reports").glob("*.py"))
 
 

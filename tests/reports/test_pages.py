@@ -21,7 +21,7 @@ from oddslip.reports.label_tables import label_data, script_json
 from oddslip.reports.numbers import regime_of, waterfall_of
 from oddslip.reports.pages import render_page, write_page
 from oddslip.reports.pictures import RegimePoint
-from oddslip.reports.regimes import Regimes, read_regimes
+from oddslip.reports.regimes import Regimes, count_regimes, read_regimes, tell_association
 from oddslip.reports.svg_regimes import SHAPES, draw_regimes, shape_by_series
 from oddslip.reports.svg_shifts import MOST_DOTS, choose_labels
 from oddslip.reports.svgs import Axis, axis_over, tag, text
@@ -295,10 +295,57 @@ def test_the_regime_picture_does_without_reference_points(monkeypatch):
     assert "This installation holds none to compare with." in read(found_with()).text
 
 
-def test_reference_points_lie_where_a_log_axis_has_a_place():
+def test_reference_points_are_numbers():
     for point in read_regimes().points:
-        assert point.ratio > 0
+        assert np.isfinite(point.ratio)
         assert np.isfinite(point.returned)
+
+
+@cache
+def placed():
+    """A diagnosis with a place in the regime picture."""
+    pair = synthetic_pair(900, 16, seed=1)
+    given = {"weights": pair.weights, "unweighted": pair.unweighted}
+    return diagnose(pair.weighted, pair.labels, k=3, n_replicates=40, **given)
+
+
+def test_every_model_is_a_mark_and_a_line_of_the_regime_picture():
+    references = read_regimes().points
+    assert any(point.ratio <= 0 for point in references)
+    drawn = draw_regimes(references)
+    assert drawn.count('class="place"') == len(references)
+    for point in references:
+        assert f"{point.name}: realized {point.ratio:.2f} of ln w" in drawn
+    page = render_page(placed())
+    regime = page.split('<section id="regime"')[1].split("</section>")[0]
+    assert regime.count('class="place"') == len(references) + 1
+    assert regime.count("<tr><th") == len(references) + 2
+
+
+@pytest.mark.parametrize("ratio", [0.0, -0.2])
+def test_a_ratio_of_0_or_less_is_a_mark_at_the_left_edge_with_an_arrow(ratio):
+    inside = RegimePoint("inside", "a", 0.4, 0.5, 0.0)
+    drawn = draw_regimes([inside, replace(inside, ratio=ratio)])
+    first, last = re.findall(r'<svg x="([\d.]+)%" y="[\d.]+" class="place">', drawn)
+    assert 0 < float(last) < float(first)
+    assert drawn.count('class="arrow"') == 1
+    assert ">0 or less<" in drawn
+    assert ">0 or less<" not in draw_regimes([inside])
+
+
+def test_the_page_counts_how_often_the_association_held():
+    counts = count_regimes(read_regimes().points)
+    shown = read(placed()).text
+    for sentence in tell_association(counts):
+        assert sentence in " ".join(shown.split())
+
+
+def test_a_model_whose_shift_went_the_other_way_is_placed():
+    found = placed()
+    shifts = replace(found.shifts, realized=-found.shifts.realized)
+    turned = replace(found, shifts=shifts)
+    assert regime_of(turned).ratio < 0
+    assert "This model is not placed." not in read(turned).text
 
 
 def test_a_share_beyond_the_edge_is_drawn_at_the_edge_with_an_arrow():

@@ -7,6 +7,7 @@ import pytest
 from oddslip.errors import InvalidInput
 from oddslip.reports.pictures import RegimePoint
 from oddslip.reports.regime_figures import HIGHEST, LOWEST, NAMED, draw_regimes
+from oddslip.reports.regimes import count_regimes, read_regimes
 
 
 def point(ratio=0.9, returned=0.5, share=0.0, name="a model", series="LightGBM", here=False):
@@ -74,9 +75,47 @@ def test_every_ratio_lies_within_the_axis(ratio):
     figure.savefig(io.BytesIO())
 
 
-@pytest.mark.parametrize("ratio", [0.0, -0.2, float("nan")])
-def test_a_ratio_without_a_logarithm_is_an_error(ratio):
-    with pytest.raises(InvalidInput, match="ratios must be positive"):
+@pytest.mark.parametrize("ratio", [0.0, -0.2])
+def test_a_ratio_without_a_logarithm_stands_at_the_left_edge_with_an_arrow(ratio):
+    figure = draw_regimes([point(ratio), point(0.3)])
+    axis = figure.axes[0]
+    edge, inside = (marker.get_xdata()[0] for marker in markers_of(axis))
+    assert axis.get_xlim()[0] < edge < inside == 0.3
+    (arrow,) = arrows_of(axis)
+    assert arrow.xyann[0] < 0
+    assert "at the left edge: ratio 0 or less" in [t.get_text() for t in figure.legends[0].texts]
+    figure.draw_without_rendering()
+    shown = dict(zip(axis.get_xticks(), axis.get_xticklabels(), strict=True))
+    assert shown[edge].get_text() == "0 or less"
+    assert axis.get_xlim()[0] <= min(axis.get_xticks())
+
+
+def test_without_such_a_ratio_nothing_speaks_of_the_edge():
+    figure = draw_regimes([point(0.3), point(0.9)])
+    assert not arrows_of(figure.axes[0])
+    assert "at the left edge: ratio 0 or less" not in [
+        t.get_text() for t in figure.legends[0].texts
+    ]
+
+
+def test_no_point_is_dropped():
+    points = [*read_regimes().points, point(-0.4, here=True)]
+    assert any(p.ratio <= 0 for p in points[:-1])
+    assert len(markers_of(draw_regimes(points).axes[0])) == len(points)
+
+
+def test_the_title_counts_the_models_with_and_without_the_conditions():
+    points = read_regimes().points
+    counts = count_regimes(points)
+    title = draw_regimes([*points, point(here=True)]).axes[0].get_title(loc="left")
+    assert f"{counts.n_regained} of {counts.n_models} models" in title
+    assert f"{counts.n_inside_regained} of {counts.n_inside}," in title
+    assert title.endswith(f"{counts.n_outside_regained} of {counts.n_outside}")
+
+
+@pytest.mark.parametrize("ratio", [float("nan"), float("inf")])
+def test_a_ratio_that_is_no_number_is_an_error(ratio):
+    with pytest.raises(InvalidInput, match="ratios must be finite"):
         draw_regimes([point(ratio)])
 
 

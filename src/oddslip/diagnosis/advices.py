@@ -1,13 +1,41 @@
-"""The recommendation a plan ends in: the recipe's first two steps, with this plan's numbers."""
+"""What to do: which repair a diagnosis recommends, and the recommendation a plan ends in.
+
+A diagnosis has measured every repair and goes by that. A plan has measured nothing: it predicts by
+the paper's association, and says so.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from oddslip.diagnosis.comparisons import is_gain
+from oddslip.diagnosis.comparisons import chosen_repair, is_gain, try_inversion
+from oddslip.diagnosis.diagnoses import Diagnosis
 from oddslip.diagnosis.findings import count_of
 from oddslip.diagnosis.plans import Plan
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
+
+INVERSION_DOUBTED = (
+    "by the paper's association, which is no law, inverting by ln w pays less there, so measure it "
+    "before you rely on it"
+)
+
+
+def advise_repair(d: Diagnosis) -> str:
+    """Which repair to take, by the ladder: the same words wherever a finding recommends one."""
+    trial, repair = try_inversion(d), chosen_repair(d)
+    if repair is None:
+        return "Keep the raw scores, for no repair surely beats them on these rows."
+    if trial is not None and trial.outcome == "undecided" and trial.to_raw == "above":
+        return (
+            f"Compare inversion and {trial.other} on more rows; on these {repair} is the higher, "
+            "but not by a sure and material difference."
+        )
+    if repair == "inversion":
+        return "Subtract ln w from the log-odds (calibrator inversion); no rows are needed to fit."
+    return (
+        f"Calibrate on held-out rows like those you serve; {repair} is the best repair of the "
+        "ladder."
+    )
 
 
 def recommend(plan: Plan) -> Plan:
@@ -51,9 +79,9 @@ def _cap_advice(plan: Plan) -> str:
         labels = count_of(int(plan.unrealizable.sum()), "label")
         return (
             f"your cap of {plan.max_delta_step:g} rules out saturated cells but leaves {labels} "
-            f"short of the shift: do not invert by ln w, {calibrate}"
+            f"short of the shift: {calibrate}; {INVERSION_DOUBTED}"
         )
     return (
         f"no cap admits every shift (from {low:.3g}) and rules out saturation (up to {high:.3g}): "
-        f"cap at {high:.3g} or below, do not invert by ln w, {calibrate}"
+        f"cap at {high:.3g} or below, then {calibrate}; {INVERSION_DOUBTED}"
     )

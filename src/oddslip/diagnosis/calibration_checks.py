@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from oddslip.diagnosis.comparisons import best_fitted, loses
+from oddslip.diagnosis.comparisons import best_fitted, best_repair, loses
 from oddslip.diagnosis.diagnoses import Diagnosis
 from oddslip.diagnosis.findings import Finding, count_of
 from oddslip.diagnosis.thresholds import (
@@ -82,7 +82,8 @@ def check_harm(d: Diagnosis) -> Finding | None:
         f"Calibration hurts here: per-label isotonic moves MAP@{d.k} by {cost.value:+.4f}, and no "
         "calibrator fitted on these rows surely beats raw.",
         {"gain": cost.value, "gain_low": cost.low, "gain_high": cost.high},
-        "Keep the raw scores, or fit on more and more similar rows.",
+        "Fit on more and more similar rows before you calibrate. Until then: "
+        + ("keep the raw scores." if best_repair(d) is None else "subtract ln w, which gains."),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from oddslip.metrics.evaluations import Estimate
 from oddslip.results import plain
 
 Severity = Literal["critical", "warning", "info"]
@@ -21,6 +22,7 @@ CODES = {
     "OS302": "shift not identifiable",
     "OS303": "inversion will pay",
     "OS304": "inversion will not pay",
+    "OS305": "inversion not decided",
     "OS401": "dead labels take slots",
     "OS402": "calibration positives scarce",
     "OS403": "calibration hurts here",
@@ -87,6 +89,19 @@ class Finding:
 def count_of(n: int, noun: str) -> str:
     """A number with its noun: "1 label", "1,200 labels"."""
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def signed(difference: Estimate) -> str:
+    """A difference with its interval, where it has one.
+
+    Examples
+    --------
+    >>> signed(Estimate(0.0123, 0.01, 0.02)), signed(Estimate(-0.2, float("nan"), float("nan")))
+    ('+0.0123 [+0.0100, +0.0200]', '-0.2000')
+    """
+    if difference.low != difference.low:
+        return f"{difference.value:+.4f}"
+    return f"{difference.value:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}]"
 
 
 def order_findings(findings: list[Finding]) -> tuple[Finding, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,10 @@ class Rung:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ladder:
-    """Rungs by name, in the order of the ladder. ``ladder["raw"]["map"]`` is an `Estimate`."""
+    """Rungs by name, in the order of the ladder. ``ladder["raw"]["map"]`` is an `Estimate`.
+
+    ``map_draws`` holds the resampled MAP of every rung, so that any two can be compared in pairs.
+    """
 
     rungs: dict[str, Rung]
     k: int
@@ -68,6 +71,7 @@ class Ladder:
     n_replicates: int
     seed: int
     level: float = LEVEL
+    map_draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> Rung:
         return self.rungs[name]
@@ -85,6 +89,14 @@ class Ladder:
     def gain(self, name: str, metric: str = "map") -> Estimate:
         """What a rung gains over raw."""
         return self.rungs[name].differences[metric]
+
+    def lead(self, name: str, other: str) -> Estimate:
+        """What a rung has over another in MAP, with its paired interval; NaN without draws."""
+        low = high = float("nan")
+        if name in self.map_draws and other in self.map_draws:
+            drawn = self.map_draws[name] - self.map_draws[other]
+            low, high = percentile_interval(drawn, self.level)
+        return Estimate(self.value(name) - self.value(other), low, high)
 
     def best(self, names: tuple[str, ...] = REPAIRS, metric: str = "map") -> str | None:
         """The highest of these rungs; the earlier of equals; None if none is there."""
@@ -150,8 +162,9 @@ def estimate_ladder(
     """
     n = len(values["raw"])
     draws = _resample(values, n_replicates, seed, threads)
-    rungs = {}
+    rungs, map_draws = {}, {}
     for name in (name for name in RUNGS if name in values):
+        map_draws[name] = metric_of_sums(draws[name], "map", n)
         metrics, differences = {}, {}
         for metric in NAMES:
             mean, raw_mean = (
@@ -163,7 +176,7 @@ def estimate_ladder(
                 float(mean) - float(raw_mean), *percentile_interval(drawn - raw_drawn, LEVEL)
             )
         rungs[name] = Rung(name, metrics, differences)
-    return Ladder(rungs, k, n_rows, n, n_replicates, seed)
+    return Ladder(rungs, k, n_rows, n, n_replicates, seed, map_draws=map_draws)
 
 
 def _resample(

@@ -20,8 +20,8 @@ SHORT_LABELS = 0.1  # share of labels that fell short, from which on we say so
 NEAR = (0.8, 1.25)  # a median ratio inside counts as near the intended shift
 UNKNOWN_LABELS = 0.05  # share of weighted labels whose shift can not be read
 
-# The inversion pays if it returns this share of what the best repair gains.
-INVERSION_PAYS = 0.8
+# Share of the loss from which on a model of the regime picture counts as regained by inversion.
+REGAINED = 0.5
 
 # Dead labels and scarce positives.
 TAKEN_ROWS = 0.01  # share of rows in which dead labels take slots

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from oddslip.diagnosis.comparisons import (
+    InversionTrial,
     best_fitted,
-    best_repair,
-    inversion_pays,
+    chosen_repair,
     is_gain,
     is_saturated,
     loses,
+    try_inversion,
 )
 from oddslip.diagnosis.diagnoses import Diagnosis, Verdict
-from oddslip.diagnosis.findings import count_of
+from oddslip.diagnosis.findings import count_of, signed
 from oddslip.diagnosis.thresholds import (
     DRIFT_RULES,
     IDENTITY_KEEPS,
@@ -24,7 +25,7 @@ from oddslip.metrics.evaluations import Estimate
 
 def judge(d: Diagnosis) -> Verdict:
     """The verdict on a diagnosis whose numbers are known."""
-    repair, hurt = best_repair(d), _loses_to_twin(d)
+    repair, hurt = chosen_repair(d), _loses_to_twin(d)
     if d.drift.share >= DRIFT_RULES:
         return Verdict("drift", _drifted(d, hurt))
     if d.weighting in ("none", "common") and repair is None and not hurt:
@@ -50,37 +51,68 @@ def judge(d: Diagnosis) -> Verdict:
             "raw scores; keep them, use more calibration rows, or retrain without weights.",
         )
     takeover = _takeover(d)
-    after = f"; {takeover}." if takeover else "."
+    does, after = _does(d, repair), f"; {takeover}." if takeover else "."
     if _lost_in_ties(d):
         surely = "is" if d.decomposition else "may be"
         return Verdict(
             "keep_margins",
-            f"{_cause(d, hurt)}, and part of it {surely} lost in ties: {repair} "
-            f"{_moves(d, repair)}, the rest needs the margins or a cap on the leaf step{after}",
+            f"{_cause(d, hurt)}, and part of it {surely} lost in ties: {does}; "
+            f"the rest needs the margins or a cap on the leaf step{after}",
         )
-    if inversion_pays(d):
+    if repair == "inversion":
         return Verdict(
             "repairable_by_inversion",
-            f"{_cause(d, hurt)}, repairable: the shift was realized, and subtracting ln w "
-            f"{_moves(d, 'inversion')}{after}",
-        )
-    fitted = best_fitted(d)
-    if fitted is None:
-        return Verdict(
-            "repairable_by_inversion",
-            f"{_cause(d, hurt)}, repairable in part: subtracting ln w {_moves(d, 'inversion')}, "
-            f"and no calibrator fitted on these rows surely beats raw{after}",
+            f"{_cause(d, hurt)}, repairable by inversion: {does}{after}",
         )
     if takeover:
         return Verdict(
             "dead_labels",
-            f"{_cause(d, hurt)}, repairable only if dead labels go to their prior: {fitted} "
-            f"{_moves(d, fitted)}{after}",
+            f"{_cause(d, hurt)}, repairable only if dead labels go to their prior: {does}{after}",
         )
     return Verdict(
-        "repairable_by_calibration",
-        f"{_cause(d, hurt)}, repairable by calibration: {fitted} {_moves(d, fitted)}.",
+        "repairable_by_calibration", f"{_cause(d, hurt)}, repairable by calibration: {does}."
     )
+
+
+def _does(d: Diagnosis, repair: str) -> str:
+    """What the repair does, and whether the rows tell it from the inversion or from the best."""
+    trial = try_inversion(d)
+    if repair == "inversion":
+        beside = "" if trial is None else _beside(d, trial)
+        return f"subtracting ln w {_moves(d, repair)}{beside}"
+    beside = "" if trial is None else _inversion_beside(d, trial)
+    return f"{repair} {_moves(d, repair)}{beside}"
+
+
+def _beside(d: Diagnosis, trial: InversionTrial) -> str:
+    """How the best fitted repair compares, after what the inversion does."""
+    if trial.other is None or trial.lead is None:
+        return ""
+    if not trial.other_gains:
+        return ", and no calibrator fitted on these rows surely beats raw"
+    value = d.ladder.value(trial.other)
+    if trial.to_other == "above":
+        return f", surely more than {trial.other} ({value:.4f})"
+    if trial.to_other == "level":
+        return f", level with {trial.other} ({value:.4f}), which has to be fitted"
+    return (
+        f", though these rows do not decide between it and {trial.other} ({value:.4f}; "
+        f"difference {signed(trial.lead)})"
+    )
+
+
+def _inversion_beside(d: Diagnosis, trial: InversionTrial) -> str:
+    """How the inversion compares, where these rows do not decide against it."""
+    if trial.outcome != "undecided" or trial.lead is None:
+        return ""
+    return (
+        ", though these rows do not decide between it and subtracting ln w "
+        f"({d.ladder.value('inversion'):.4f}; difference {signed(_turned(trial.lead))})"
+    )
+
+
+def _turned(difference: Estimate) -> Estimate:
+    return Estimate(-difference.value, -difference.high, -difference.low)
 
 
 def _lost_in_ties(d: Diagnosis) -> bool:
@@ -133,13 +165,15 @@ def _no_repair(d: Diagnosis) -> str:
 
 
 def _drifted(d: Diagnosis, hurt: bool) -> str:
-    start = f"{_cause(d, hurt)}, and" if hurt or best_repair(d) else "Undecided:"
-    fitted = best_fitted(d)
+    repair, fitted = chosen_repair(d), best_fitted(d)
+    start = f"{_cause(d, hurt)}, and" if hurt or repair else "Undecided:"
     end = (
         f"{fitted} still {_moves(d, fitted)}, but refit it on rows like those you serve"
         if fitted
         else "no map fitted on them surely helps; calibrate on rows like those you serve"
     )
+    if repair == "inversion":
+        end += f"; subtracting ln w, which needs none of them, {_moves(d, repair)}"
     return (
         f"{start} the calibration rows are not like the evaluated ones (prevalence differs for "
         f"labels with {d.drift.share:.0%} of the positives): {end}."

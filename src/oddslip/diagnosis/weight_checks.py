@@ -6,9 +6,17 @@ from collections.abc import Callable
 
 import numpy as np
 
-from oddslip.diagnosis.comparisons import inversion_pays, is_near, is_saturated
+from oddslip.diagnosis.advices import advise_repair
+from oddslip.diagnosis.comparisons import (
+    InversionTrial,
+    Outcome,
+    conditions_hold,
+    inversion_pays,
+    is_saturated,
+    try_inversion,
+)
 from oddslip.diagnosis.diagnoses import Diagnosis
-from oddslip.diagnosis.findings import Finding, count_of
+from oddslip.diagnosis.findings import Finding, Severity, count_of, signed
 from oddslip.diagnosis.thresholds import FELL_SHORT, SHORT_LABELS, UNKNOWN_LABELS
 
 
@@ -25,7 +33,7 @@ def check_different_weights(d: Diagnosis) -> Finding | None:
         f"labels whose log-odds lie closer than up to {spread:.1f} nat.",
         {"smallest": low, "largest": high, "spread_nat": spread},
         "Train without weights, or with one weight common to all labels, which changes no order. "
-        "If label-specific weights stay, calibrate per label before the top K is taken.",
+        f"If label-specific weights stay: {_within(advise_repair(d))}",
     )
 
 
@@ -71,8 +79,9 @@ def check_short_shift(d: Diagnosis) -> Finding | None:
             "budget": d.shifts.budget,
             "n_unrealizable": beyond if d.shifts.unrealizable is not None else None,
         },
-        "Do not invert by ln w, which over-corrects by the shortfall. Calibrate per label; or "
-        "raise the cap (max_delta_step) or the rounds if the full shift is wanted.",
+        f"Inverting by ln w over-corrects these labels by the shortfall{_yet(d)}. "
+        f"{advise_repair(d)} Raise the cap (max_delta_step) or the rounds if the full shift is "
+        "wanted.",
     )
 
 
@@ -92,52 +101,89 @@ def check_unknown_shift(d: Diagnosis) -> Finding | None:
         "between 0 and 1.",
         {"n_unknown": n_unknown, "n_weighted": n_weighted, "n_saturated_labels": saturated},
         "Pass margins instead of probabilities, or the unweighted twin for the direct shift. "
-        "Do not rely on the inversion for these labels.",
+        "What the inversion does to the ranking is measured in the ladder all the same.",
     )
 
 
 def check_inversion(d: Diagnosis) -> Finding | None:
-    """OS303 or OS304."""
-    if d.weighting != "label-specific" or "inversion" not in d.ladder:
+    """OS303, OS304 or OS305, by what was measured; the paper's association explains it."""
+    trial = try_inversion(d)
+    if trial is None:
         return None
-    gain, ratio = d.ladder.gain("inversion"), d.shifts.median_ratio
-    evidence = {
-        "gain": gain.value,
-        "gain_low": gain.low,
-        "gain_high": gain.high,
-        "median_ratio": ratio,
-        "saturated_share": d.saturation.share,
-    }
-    measured = f"it moves MAP@{d.k} by {gain.value:+.4f}"
-    if inversion_pays(d):
-        return Finding(
-            "OS303",
-            "info",
-            f"Inverting by ln w pays: the median label realized {ratio:.0%} of its shift, "
-            f"essentially no cell is saturated, and {measured}.",
-            evidence,
-            "Subtract ln w from the log-odds (calibrator inversion). It needs no calibration "
-            "rows. Compare it with per-label isotonic on held-out rows.",
-        )
+    code, severity, start = INVERSION_FINDINGS[trial.outcome]
+    ratio, lead = d.shifts.median_ratio, trial.lead
     return Finding(
-        "OS304",
-        "warning",
-        f"Inverting by ln w will not do: {_why_not(d)}; {measured}.",
-        evidence,
-        "Calibrate per label on held-out rows instead of inverting.",
+        code,
+        severity,
+        f"{start}: {_measured(d, trial)}. {_explain(d, trial)}",
+        {
+            "gain": trial.gain.value,
+            "gain_low": trial.gain.low,
+            "gain_high": trial.gain.high,
+            "other": trial.other,
+            "lead": None if lead is None else lead.value,
+            "lead_low": None if lead is None else lead.low,
+            "lead_high": None if lead is None else lead.high,
+            "median_ratio": ratio,
+            "saturated_share": d.saturation.share,
+            "conditions_hold": conditions_hold(ratio, d.saturation.share),
+        },
+        advise_repair(d),
     )
 
 
-def _why_not(d: Diagnosis) -> str:
-    ratio = d.shifts.median_ratio
-    reasons = []
-    if is_saturated(d):
-        reasons.append(f"{d.saturation.share:.2%} of all cells are saturated")
-    if ratio is None:
-        reasons.append("no realized shift can be read")
-    elif not is_near(d):
-        reasons.append(f"the median label realized {ratio:.0%} of its shift")
-    return " and ".join(reasons) or "it gains little or nothing over raw or over calibration"
+INVERSION_FINDINGS: dict[Outcome, tuple[str, Severity, str]] = {
+    "pays": ("OS303", "info", "Inverting by ln w pays"),
+    "behind": ("OS304", "warning", "Inverting by ln w is not the repair to take"),
+    "fails": ("OS304", "warning", "Inverting by ln w does not help"),
+    "undecided": ("OS305", "info", "These rows do not decide about inverting by ln w"),
+}
+
+
+def _measured(d: Diagnosis, trial: InversionTrial) -> str:
+    """The paired differences, in words."""
+    told = f"it moves MAP@{d.k} by {signed(trial.gain)}"
+    if trial.lead is None or trial.to_other is None:
+        return told
+    place = {
+        "above": "above",
+        "below": "below",
+        "level": "level with",
+        "undecided": "neither surely level with nor surely apart from",
+    }[trial.to_other]
+    which = "the best fitted repair" if trial.other_gains else "the highest fitted rung"
+    return f"{told} and is {place} {trial.other}, {which} ({signed(trial.lead)})"
+
+
+def _explain(d: Diagnosis, trial: InversionTrial) -> str:
+    """What the paper's association would have expected, and why."""
+    ratio, share = d.shifts.median_ratio, d.saturation.share
+    realized = "no realized shift can be read"
+    if ratio is not None:
+        realized = f"the median label realized {ratio:.0%} of its shift"
+    cells = f"{share:.2%} of all cells are" if is_saturated(d) else "essentially no cell is"
+    expected = conditions_hold(ratio, share)
+    reasons = [
+        reason
+        for reason, held in (
+            (realized, conditions_hold(ratio, 0.0)),
+            (f"{cells} saturated", not is_saturated(d)),
+        )
+        if held == expected
+    ]
+    why = " and ".join(reasons)
+    if trial.outcome != "undecided" and expected == (trial.outcome == "pays"):
+        return f"As the paper's association has it: {why}."
+    return f"The paper's association would{'' if expected else ' not'} expect it to pay: {why}."
+
+
+def _yet(d: Diagnosis) -> str:
+    return ", yet it is measured to pay" if inversion_pays(d) else ""
+
+
+def _within(sentence: str) -> str:
+    """A sentence to follow a colon."""
+    return sentence[0].lower() + sentence[1:]
 
 
 CHECKS: tuple[Callable[[Diagnosis], Finding | None], ...] = (

@@ -22,6 +22,7 @@ from oddslip.reports.numbers import (
     times,
     value_text,
 )
+from oddslip.reports.regimes import count_regimes, read_regimes, tell_association
 from oddslip.reports.texts import new_table, printable
 
 if TYPE_CHECKING:
@@ -164,6 +165,8 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
     for name, value in rows.items():
         table.add_row(name, value)
     yield table
+    if low < high:  # nothing is measured yet, so what the inversion will do is a prediction
+        yield " ".join(tell_association(count_regimes(read_regimes().points)))
     if verbose:
         yield ""
         yield from label_lines(plan.label_columns(), plan.n_labels)

@@ -193,9 +193,6 @@ def lacks_regime(found: Diagnosis) -> str:
         return "It lost nothing against its unweighted twin, so there is no loss to return."
     if ratio is None:
         return "No weighted label has a shift that can be read: weights of 1, or saturated cells."
-    if ratio <= 0:
-        told = times(ratio)
-        return f"Its median realized shift is {told} of ln w; a log axis has no place for it."
     return ""
 
 
@@ -222,12 +219,6 @@ def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
 def hurts(ladder: Ladder, rung: str, metric: str = "map") -> bool:
     """Whether a repair stands below raw."""
     return kind_of(rung) == "repair" and ladder.value(rung, metric) < ladder.value("raw", metric)
-
-
-def best_rung(ladder: Ladder) -> str | None:
-    """The highest of the repairs if it stands above raw: the page marks it."""
-    best = ladder.best()
-    return best if best is not None and ladder.gain(best).value > 0 else None
 
 
 def finite_budget(shifts: LabelShifts) -> float | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from oddslip.diagnosis.comparisons import best_repair
 from oddslip.diagnosis.ladders import RUNGS
 from oddslip.metrics.evaluations import NAMES
 from oddslip.reports.numbers import (
-    best_rung,
     interval,
     is_open,
     lacks_regime,
@@ -26,7 +26,7 @@ from oddslip.reports.numbers import (
     waterfall_of,
 )
 from oddslip.reports.pictures import RegimePoint
-from oddslip.reports.regimes import Regimes
+from oddslip.reports.regimes import Regimes, count_regimes, tell_association
 from oddslip.reports.svg_ladders import draw_ladder_scale, draw_rung, ladder_axis
 from oddslip.reports.svg_regimes import draw_key, draw_regimes, shape_by_series
 from oddslip.reports.svg_shifts import draw_shifts
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.diagnoses import Diagnosis
     from oddslip.diagnosis.findings import Finding
 
+INVERSION_CODES = ("OS303", "OS304", "OS305")
 MARKS = {"critical": "alert", "warning": "alert", "info": "note"}
 
 
@@ -50,7 +51,7 @@ def ladder_part(found: Diagnosis) -> dict[str, Any]:
     """Every rung with its picture, and all other metrics."""
     ladder = found.ladder
     axis = ladder_axis(ladder)
-    best = best_rung(ladder)
+    best = best_repair(found)
     rows = [
         {
             "name": name,
@@ -99,12 +100,20 @@ def regime_part(found: Diagnosis, regimes: Regimes) -> dict[str, Any]:
     shapes = shape_by_series(regimes.points)
     return {
         "svg": draw_regimes(points) if points else None,
+        "measured": measured_inversion(found),
+        "association": tell_association(count_regimes(regimes.points)),
         "lacks": lacks_regime(found),
         "source": printable(regimes.source),
         "has_references": bool(regimes.points),
         "series": [(printable(name), draw_key(shape)) for name, shape in shapes.items()],
         "rows": [_regime_row(point) for point in points],
     }
+
+
+def measured_inversion(found: Diagnosis) -> str:
+    """What the ladder says of the inversion; empty without label-specific weights."""
+    made = [finding for code in INVERSION_CODES if (finding := found.finding(code)) is not None]
+    return printable(made[0].sentence) if made else ""
 
 
 def _regime_row(point: RegimePoint) -> dict[str, Any]:

@@ -4,32 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oddslip.diagnosis.thresholds import SATURATED_SHARE
+from oddslip.reports.numbers import is_open, percent, small_percent, times
 from oddslip.reports.pictures import RegimePoint
 from oddslip.reports.svgs import Axis, picture, short, tag, text
 
 HEIGHT, TOP, BOTTOM = 380, 34, 330
 LOWEST = -1.0  # shares below are drawn at the edge with an arrow: they would squeeze the rest
 HIGHEST = 1.5
+AT_EDGE = 1.8  # factor from the lowest place of the axis to the marks at or below 0, and beyond
 SHAPES = ("circle", "square", "diamond", "triangle", "hexagon", "wedge")
 
 
 def draw_regimes(points: Sequence[RegimePoint]) -> str:
-    """The picture as SVG markup; needs at least one point with a positive ratio."""
-    shown = [point for point in points if point.ratio > 0]
-    ratios = [1.0, *(point.ratio for point in shown)]
-    x_axis = Axis(min(0.5, *ratios) / 1.25, max(2.0, *ratios) * 1.25, 0.0, 100.0, log=True)
+    """The picture as SVG markup; needs at least one point.
+
+    A ratio at or below 0 has no place on a log axis: its mark stands at the left edge, over a tick
+    of its own, with an arrow.
+    """
+    ratios = [1.0, *(point.ratio for point in points if point.ratio > 0)]
+    low, edge = min(0.5, *ratios) / 1.25, None
+    if any(point.ratio <= 0 for point in points):
+        edge = low / AT_EDGE
+        low = edge / AT_EDGE
+    x_axis = Axis(low, max(2.0, *ratios) * 1.25, 0.0, 100.0, log=True)
     y_axis = Axis(LOWEST - 0.1, HIGHEST, BOTTOM, TOP)
-    pieces = _draw_grid(x_axis, y_axis)
+    pieces = _draw_grid(x_axis, y_axis, edge)
     shapes = shape_by_series(points)
-    for point in sorted(shown, key=lambda point: point.here):  # this model last, on top
-        pieces += _draw_point(point, shapes[point.series], x_axis, y_axis)
+    for point in sorted(points, key=lambda point: point.here):  # this model last, on top
+        at = point.ratio if edge is None or point.ratio > 0 else edge
+        pieces += _draw_point(point, shapes[point.series], at, x_axis, y_axis)
     return picture(
         pieces,
         height=HEIGHT,
         id_="regimes",
         title="When subtracting ln w pays",
-        description="; ".join(describe_point(point) for point in shown) + ".",
+        description="; ".join(describe_point(point) for point in points) + ".",
     )
 
 
@@ -42,31 +51,29 @@ def shape_by_series(points: Sequence[RegimePoint]) -> dict[str, str]:
 
 def describe_point(point: RegimePoint) -> str:
     """A point in words."""
-    saturated = f"{point.saturated_share:.1%} of the cells saturated"
+    share = small_percent(point.saturated_share)
+    saturated = f"{share} of the cells saturated" if is_open(point) else "nothing saturated"
     return (
-        f"{point.name}: realized {point.ratio:.2f} of ln w, the inversion returns "
-        f"{point.returned:.0%} of the loss, {saturated if is_open(point) else 'nothing saturated'}"
+        f"{point.name}: realized {times(point.ratio)} of ln w, the inversion returns "
+        f"{percent(point.returned)} of the loss, {saturated}"
     )
 
 
-def is_open(point: RegimePoint) -> bool:
-    """Whether the mark is drawn open: more than essentially no cell is saturated."""
-    return point.saturated_share > SATURATED_SHARE
-
-
-def _draw_grid(x_axis: Axis, y_axis: Axis) -> list[str]:
+def _draw_grid(x_axis: Axis, y_axis: Axis, edge: float | None) -> list[str]:
     pieces = []
     for mark in (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5):
         y = y_axis(mark)
         look = "grid strong" if mark in (0.0, 1.0) else "grid"
         pieces += [
             tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_=look),
-            text(f"{mark:.0%}", x=-8, y=short(y + 4), class_="tick-text end"),
+            text(percent(mark), x=-8, y=short(y + 4), class_="tick-text end"),
         ]
-    for mark in x_axis.ticks():
-        pieces.append(
-            text(f"{mark:g}", x=x_axis.percent(mark), y=BOTTOM + 18, class_="tick-text middle")
-        )
+    ticks = {mark: f"{mark:g}" for mark in x_axis.ticks()}
+    if edge is not None:
+        ticks = {mark: told for mark, told in ticks.items() if mark > edge * AT_EDGE}
+        ticks[edge] = "0 or less"
+    for mark, told in ticks.items():
+        pieces.append(text(told, x=x_axis.percent(mark), y=BOTTOM + 18, class_="tick-text middle"))
     one = x_axis.percent(1.0)
     return [
         *pieces,
@@ -76,9 +83,11 @@ def _draw_grid(x_axis: Axis, y_axis: Axis) -> list[str]:
     ]
 
 
-def _draw_point(point: RegimePoint, shape: str, x_axis: Axis, y_axis: Axis) -> list[str]:
+def _draw_point(
+    point: RegimePoint, shape: str, ratio: float, x_axis: Axis, y_axis: Axis
+) -> list[str]:
     clipped = min(max(point.returned, LOWEST), HIGHEST)
-    x, y = x_axis.percent(point.ratio), y_axis(clipped)
+    x, y = x_axis.percent(ratio), y_axis(clipped)
     look = f"mark{' open' if is_open(point) else ''}{' here' if point.here else ''}"
     size = 8.0 if point.here else 5.5
     # A nested svg takes the percentage, so that paths inside can count in pixels.
@@ -86,8 +95,10 @@ def _draw_point(point: RegimePoint, shape: str, x_axis: Axis, y_axis: Axis) -> l
     if clipped != point.returned:
         down = 1 if point.returned < clipped else -1
         inner.append(tag("path", d=f"M-4 {down * 11}L4 {down * 11}L0 {down * 17}Z", class_="arrow"))
+    if ratio != point.ratio:
+        inner.append(tag("path", d="M-11 -4L-11 4L-17 0Z", class_="arrow"))
     if point.here:
-        on_right = x_axis(point.ratio) > 70
+        on_right = x_axis(ratio) > 70
         inner.append(
             text(
                 point.name, x=-13 if on_right else 13, y=5,
@@ -95,9 +106,10 @@ def _draw_point(point: RegimePoint, shape: str, x_axis: Axis, y_axis: Axis) -> l
             )
         )  # fmt: skip
     elif is_open(point):
-        share = point.saturated_share
-        told = "<1%" if share < 0.005 else f"{share:.0%}"
-        inner.append(text(told, x=0, y=-10, class_="tick-text middle"))
+        told = small_percent(point.saturated_share)
+        beside = ratio != point.ratio  # marks at the edge stand above one another
+        place = {"x": 10, "y": 4, "class_": "tick-text"} if beside else {"x": 0, "y": -10}
+        inner.append(text(told, **{"class_": "tick-text middle"} | place))
     return [tag("svg", *inner, x=x, y=short(y), class_="place")]
 
 

@@ -60,7 +60,7 @@ def regime_points(cells: Cells) -> list[RegimePoint]:
             continue
         parts = cell["test-split"]["decomposition"]
         ratio = cell["deployment"]["shifts"]["median_ratio"]
-        if ratio is None or ratio <= 0:  # a log axis has no place for it
+        if ratio is None:
             continue
         learner = key.split("-")[0]
         points.append(

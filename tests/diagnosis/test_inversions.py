@@ -1,0 +1,201 @@
+"""The inversion is judged by what the ladder measured; the paper's association only explains."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from oddslip.diagnosis import diagnose
+from oddslip.diagnosis.comparisons import (
+    best_repair,
+    chosen_repair,
+    conditions_hold,
+    standing_of,
+    try_inversion,
+)
+from oddslip.diagnosis.ladders import Ladder, Rung
+from oddslip.diagnosis.verdicts import judge
+from oddslip.diagnosis.weight_checks import check_inversion
+from oddslip.metrics.evaluations import Estimate
+from oddslip.reports.diagnoses import show_diagnosis
+from oddslip.reports.pages import render_page
+
+# Scene: whether the paper's conditions hold, and the finding that the measured ladder asks for.
+INVERSIONS = {
+    "realized": (True, "OS303"),
+    "capped": (False, "OS303"),  # level with the best fitted repair
+    "capped, few to calibrate": (False, "OS303"),  # surely the best
+    "short, with dead labels": (False, "OS303"),
+    "drift": (False, "OS303"),
+    "uneven": (True, "OS304"),
+    "starved": (True, "OS304"),
+    "dead labels": (True, "OS304"),
+    "uneven and short": (False, "OS304"),
+    "saturated": (False, "OS304"),
+    "scarce": (False, "OS304"),
+    "capped, some to calibrate": (False, "OS305"),  # the inversion is the higher
+    "capped lower": (False, "OS305"),  # the fitted repair is the higher
+    "capped, few to evaluate": (False, "OS305"),
+}
+ADVISING = ("OS101", "OS301", "OS303", "OS304", "OS305", "OS403")
+
+
+def told_in(found, *codes):
+    return [f"{each.sentence} {each.advice}" for each in found.findings if each.code in codes]
+
+
+def on_terminal(found):
+    console = Console(file=io.StringIO(), width=4000)
+    for piece in show_diagnosis(found, verbose=True):
+        console.print(piece, markup=False, highlight=False)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(("name", "expected"), INVERSIONS.items())
+def test_the_finding_is_the_measured_one_whatever_the_conditions_say(scene, name, expected):
+    found = scene(name)
+    holds, code = expected
+    assert conditions_hold(found.shifts.median_ratio, found.saturation.share) == holds
+    made = [each.code for each in found.findings if each.code in ("OS303", "OS304", "OS305")]
+    assert made == [code]
+    assert found.finding(code).evidence["conditions_hold"] == holds
+
+
+def test_an_inversion_measured_to_be_best_is_advised_though_the_cap_binds(scene):
+    found = scene("capped, few to calibrate")
+    ladder = found.ladder
+    assert ladder.best() == "inversion"
+    assert ladder.lead("inversion", ladder.best(("offset", "platt", "isotonic", "beta"))).low > 0
+    assert found.verdict.code == "repairable_by_inversion"
+    assert "surely more than" in found.verdict.sentence
+    (short,) = told_in(found, "OS301")
+    assert "yet it is measured to pay" in short
+    assert "Subtract ln w" in short
+    (pays,) = told_in(found, "OS303")
+    assert "would not expect it to pay" in pays
+
+
+def test_an_inversion_measured_to_lose_is_not_advised_though_the_conditions_hold(scene):
+    found = scene("starved")
+    assert found.ladder.gain("inversion").high < 0
+    (loses,) = told_in(found, "OS304")
+    assert "would expect it to pay" in loses
+    assert "Subtract ln w" not in " ".join(told_in(found, *ADVISING))
+    assert "offset" in loses
+
+
+@pytest.mark.parametrize("name", ["capped, some to calibrate", "capped lower"])
+def test_a_difference_that_the_rows_do_not_decide_is_told_as_such(scene, name):
+    found = scene(name)
+    trial = try_inversion(found)
+    assert "these rows do not decide between" in found.verdict.sentence
+    (told,) = told_in(found, "OS305")
+    assert f"Compare inversion and {trial.other} on more rows" in told
+    assert f"{trial.lead.value:+.4f}" in told
+
+
+def test_an_inversion_level_with_the_best_is_preferred_and_the_best_is_named(scene):
+    found = scene("capped")
+    best = found.ladder.best()
+    assert best != "inversion"
+    assert chosen_repair(found) == "inversion"
+    assert f"level with {best} ({found.ladder.value(best):.4f})" in found.verdict.sentence
+
+
+@pytest.mark.parametrize("name", INVERSIONS)
+def test_the_verdict_names_the_repair_that_is_taken_and_the_best_of_the_ladder(scene, name):
+    found = scene(name)
+    sentence = found.verdict.sentence
+    for repair in {chosen_repair(found), best_repair(found)} - {None}:
+        assert f"{found.ladder.value(repair):.4f}" in sentence
+        assert ("subtracting ln w" if repair == "inversion" else repair) in sentence
+    if best_repair(found) is None:
+        assert found.verdict.code in ("healthy", "keep_raw", "common_weight", "drift")
+
+
+@pytest.mark.parametrize("name", INVERSIONS)
+def test_every_advice_is_that_of_the_verdict(scene, name):
+    found = scene(name)
+    repair, undecided = chosen_repair(found), try_inversion(found).outcome == "undecided"
+    for told in told_in(found, *ADVISING):
+        lowered = told.lower()
+        assert "do not invert" not in lowered
+        assert ("subtract ln w" in lowered) == (repair == "inversion" and not undecided)
+        assert ("keep the raw scores" in lowered) == (repair is None)
+    assert (found.verdict.code == "repairable_by_inversion") <= (repair == "inversion")
+    assert (found.verdict.code == "repairable_by_calibration") <= (repair != "inversion")
+
+
+@pytest.mark.parametrize("name", INVERSIONS)
+def test_terminal_and_page_say_what_the_verdict_and_the_findings_say(scene, name):
+    from html import unescape
+
+    found = scene(name)
+    terminal, page = on_terminal(found), unescape(render_page(found))
+    finding = next(each for each in found.findings if each.code in ("OS303", "OS304", "OS305"))
+    for told in (found.verdict.sentence, finding.sentence, finding.advice):
+        assert told in terminal
+        assert told in page
+    assert f"Measured: {finding.sentence}" in page
+    badges = page.split('<em class="badge">best repair</em>')
+    best = best_repair(found)
+    assert len(badges) - 1 == (best is not None)
+    if best is not None:
+        assert badges[0].rstrip().endswith(f'<span class="rung-name">{best}</span>')
+
+
+def test_the_lead_is_the_paired_difference_of_two_rungs(scene):
+    ladder = scene("capped").ladder
+    lead, gain = ladder.lead("inversion", "offset"), ladder.gain("inversion")
+    assert lead.value == ladder.value("inversion") - ladder.value("offset")
+    assert lead.low < lead.value < lead.high
+    assert lead.high - lead.low < gain.high - gain.low  # the rows both rank alike cancel
+    against_raw = ladder.lead("inversion", "raw")
+    assert (against_raw.low, against_raw.high) == pytest.approx((gain.low, gain.high))
+
+
+def test_without_a_bootstrap_sizes_decide_about_the_inversion(arguments):
+    for name, code in (("capped, few to calibrate", "OS303"), ("starved", "OS304")):
+        found = diagnose(**arguments(name) | {"n_replicates": 0})
+        assert np.isnan(try_inversion(found).lead.low)
+        assert found.finding(code) is not None
+        assert "nan" not in found.finding(code).sentence
+
+
+@pytest.mark.parametrize(
+    ("difference", "standing"),
+    [
+        ((0.02, 0.01, 0.03), "above"),
+        ((-0.02, -0.03, -0.01), "below"),
+        ((0.001, -0.002, 0.004), "level"),
+        ((0.0, 0.0, 0.0), "level"),
+        ((0.001, -0.02, 0.02), "undecided"),
+        ((0.02, -0.01, 0.05), "undecided"),
+        ((0.004, 0.001, 0.007), "undecided"),  # surely there, and perhaps too small to matter
+        ((0.004, np.nan, np.nan), "level"),
+        ((0.02, np.nan, np.nan), "above"),
+    ],
+)
+def test_a_difference_stands_by_its_interval_and_its_size(difference, standing):
+    assert standing_of(Estimate(*difference), 0.5) == standing
+
+
+def made_ladder(**gains):
+    """A ladder with these gains over a raw of 0.5, each with its interval."""
+    rungs = {
+        name.replace("_", "-"): Rung(
+            name, {"map": Estimate(0.5 + gain[0], 0.0, 1.0)}, {"map": Estimate(*gain)}
+        )
+        for name, gain in ({"raw": (0.0, 0.0, 0.0)} | gains).items()
+    }
+    return Ladder(rungs, k=7, n_rows=10, n_evaluated=10, n_replicates=9, seed=0)
+
+
+def test_a_higher_but_unsure_repair_does_not_hide_a_sure_one(scene):
+    ladder = made_ladder(inversion=(0.03, 0.02, 0.04), platt=(0.04, -0.01, 0.09))
+    found = replace(scene("capped"), ladder=ladder, decomposition=None, takeover=None)
+    assert best_repair(found) == "inversion"
+    assert judge(found).code == "repairable_by_inversion"
+    assert check_inversion(found).code == "OS303"

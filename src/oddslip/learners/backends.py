@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, MissingDependency
 
-# Name of a learner: module, what to install, what that install is called here.
+# Name of a learner: module, and what to install.
 _HOMES = {
-    "lightgbm": ("oddslip.learners.lightgbms", "lightgbm"),
-    "xgboost": ("oddslip.learners.xgboosts", "xgboost"),
-    "logistic": ("oddslip.learners.logistics", "logistic"),
-    "mlp": ("oddslip.learners.mlps", "mlp"),
+    "lightgbm": ("oddslip.learners.lightgbms", "oddslip[lightgbm]"),
+    "xgboost": ("oddslip.learners.xgboosts", "oddslip[xgboost]"),
+    "logistic": ("oddslip.learners.logistics", "oddslip"),
+    "mlp": ("oddslip.learners.mlps", "oddslip[mlp]"),
 }
 LEARNERS = tuple(_HOMES)
 
@@ -77,14 +77,14 @@ def get_backend(name: str) -> Backend:
     """
     if name not in _HOMES:
         raise InvalidInput(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}.")
-    home, extra = _HOMES[name]
+    home, package = _HOMES[name]
     try:
         return cast("Backend", import_module(home).BACKEND)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("oddslip"):
             raise
         raise MissingDependency(
-            f'OneVsRest(learner="{name}") needs {error.name}. Run: pip install "oddslip[{extra}]"'
+            f'OneVsRest(learner="{name}") needs {error.name}. Run: pip install "{package}"'
         ) from error
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.gradients import weigh_gradients
+from oddslip.learners.backends import Backend
 from oddslip.learners.forests import LAY_AFTER, Forest, lay_forest
 
 _DEFAULTS: dict[str, Any] = {
@@ -99,7 +100,7 @@ class GroupModel:
         return np.column_stack(sums)
 
 
-class LightGBM:
+class LightGBM(Backend):
     """The backend. See `oddslip.learners.backends.Backend`."""
 
     name = "lightgbm"
@@ -108,6 +109,10 @@ class LightGBM:
     def defaults(self) -> dict[str, Any]:
         """The paper's default LightGBM (its section 4)."""
         return dict(_DEFAULTS)
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"lightgbm": lgb.__version__, "numpy": np.__version__}
 
     def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Parameters under LightGBM's main names; refuses what `OneVsRest` says itself."""

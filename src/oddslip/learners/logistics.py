@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from oddslip.errors import InvalidInput
+from oddslip.learners.backends import Backend
 
 Array = NDArray[np.float64]
 _BYTES_PER_CELL = 96  # a dozen float64 arrays of shape (rows, labels) at the worst moment
@@ -60,7 +61,7 @@ class Coefficients(NamedTuple):
     intercepts: Array
 
 
-class LogisticBackend:
+class LogisticBackend(Backend):
     """One-vs-rest logistic regression.
 
     Parameters are ``C`` (1.0, the inverse of the penalty), ``standardise`` (False; True gives
@@ -74,6 +75,14 @@ class LogisticBackend:
     def defaults(self) -> dict[str, Any]:
         """Parameters and their default values."""
         return {"C": 1.0, "standardise": False, "tol": 1e-8, "max_iter": 200}
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"numpy": np.__version__}
+
+    def presets(self) -> dict[str, dict[str, Any]]:
+        """Configurations of the paper by name."""
+        return PRESETS
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Design:
         """X in float64, with the means and scales of its columns."""

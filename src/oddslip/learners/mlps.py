@@ -19,6 +19,7 @@ from scipy import sparse
 from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
 
 from oddslip.errors import InvalidInput
+from oddslip.learners.backends import Backend
 from oddslip.learners.logistics import column_moments
 
 _PREDICT_BYTES = 16 * 1024 * 1024
@@ -54,7 +55,7 @@ class Network(NamedTuple):
     biases: list[NDArray[np.float32]]
 
 
-class MLPBackend:
+class MLPBackend(Backend):
     """All labels in one network: hidden layers with ReLU, one output per label.
 
     Parameters are ``hidden`` ([256, 256]), ``epochs`` (20, no early stopping), ``batch_rows``
@@ -70,6 +71,14 @@ class MLPBackend:
     def defaults(self) -> dict[str, Any]:
         """Parameters and their default values."""
         return {"hidden": [256, 256], "epochs": 20, "batch_rows": 256, "learning_rate": 1e-3}
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"numpy": np.__version__, "torch": str(torch.__version__)}
+
+    def presets(self) -> dict[str, dict[str, Any]]:
+        """Configurations of the paper by name."""
+        return PRESETS
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Standardised:
         """The rows, and the means and deviations of their features."""

@@ -17,7 +17,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from oddslip.errors import InvalidInput
@@ -79,7 +78,4 @@ def preset_parameters(name: str) -> dict[str, Any]:
     learner = preset_learner(name)
     if name in _LIGHTGBM:
         return dict(_LIGHTGBM[name])
-    home = type(get_backend(learner)).__module__
-    told = dict(import_module(home).PRESETS[name])
-    told.pop("learner", None)
-    return told
+    return dict(get_backend(learner).presets()[name])

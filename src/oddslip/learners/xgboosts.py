@@ -24,6 +24,7 @@ from scipy import sparse
 
 from oddslip.errors import InvalidInput
 from oddslip.kernels.compiling import kernel
+from oddslip.learners.backends import Backend
 
 _BYTES_PER_CELL = 32  # margins twice, gradients twice, XGBoost's own copies, the label
 _LABELS_PER_GROUP = 8  # larger groups save nothing and leave cores idle
@@ -74,7 +75,7 @@ class BoosterGroup(NamedTuple):
     zeros_missing: bool
 
 
-class XGBoostBackend:
+class XGBoostBackend(Backend):
     """One-vs-rest boosting with XGBoost. Further parameters go to XGBoost as they are.
 
     In a sparse X the cells that are not stored are missing values, as everywhere in XGBoost; rows
@@ -96,6 +97,14 @@ class XGBoostBackend:
             "max_bin": 256,
             "max_delta_step": 0.0,
         }
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"numpy": np.__version__, "xgboost": xgb.__version__}
+
+    def presets(self) -> dict[str, dict[str, Any]]:
+        """Configurations of the paper by name."""
+        return PRESETS
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
         """The quantised matrix. It carries no labels and never changes: threads may share it."""

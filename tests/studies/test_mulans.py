@@ -1,11 +1,9 @@
 """The MULAN study: published digits on the real data, kill and continue on made-up data."""
 
-import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from oddslip.studies.mulan_paper import COLUMNS, TABLE_2
 from oddslip.studies.mulan_tables import compare_table_2, format_table_2
 from oddslip.studies.mulans import reproduce_mulan
 
-DATA = Path(os.environ.get("ODDSLIP_DATA", Path(__file__).parents[3] / "shared/data")) / "mulan"
 SMALL = ("flags", "emotions", "genbase", "medical", "birds")
 
 
@@ -57,14 +54,13 @@ def run_tiny(tiny, folder, **options):
     )
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the MULAN files")
 @pytest.mark.parametrize("name", SMALL)
-def test_the_published_digits_of_table_2(name, tmp_path):
+def test_the_published_digits_of_table_2(name, tmp_path, genuine):
     cells = reproduce_mulan(
         datasets=[name],
         learners=["lightgbm"],
         weights=["1", "r"],
-        data=DATA,
+        data=genuine("mulan"),
         results=tmp_path / "results",
         work=tmp_path / "work",
         choices=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,6 @@ class Backend(ABC):
     @abstractmethod
     def versions(self) -> dict[str, str]:
         """Versions of the packages on which the trained bits depend."""
-
-    def presets(self) -> Mapping[str, dict[str, Any]]:
-        """Configurations of the paper by name; none unless a learner has some."""
-        return {}
 
     def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Parameters under one name each; as they came unless a learner has several names."""

@@ -29,10 +29,6 @@ _CG_STEPS = 500
 _ROWS = 2048  # of X scaled at a time
 _FEW_FEATURES = 1000  # up to which Newton's equations of a dense X are solved outright
 
-# The paper (section 4) says "l2-regularized logistic regression with sample weights" and no more.
-# Chosen: C = 1, scikit-learn's default; its protocol standardises the features beforehand.
-PRESETS: dict[str, dict[str, Any]] = {"paper-logistic": {"C": 1.0, "standardise": False}}
-
 
 class Design(NamedTuple):
     """X with a column of ones, seen through a standardisation that is never carried out."""
@@ -79,10 +75,6 @@ class LogisticBackend(Backend):
     def versions(self) -> dict[str, str]:
         """Versions of the packages on which the trained bits depend."""
         return {"numpy": np.__version__}
-
-    def presets(self) -> dict[str, dict[str, Any]]:
-        """Configurations of the paper by name."""
-        return PRESETS
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Design:
         """X in float64, with the means and scales of its columns."""

@@ -24,13 +24,6 @@ from oddslip.learners.logistics import column_moments
 
 _PREDICT_BYTES = 16 * 1024 * 1024
 
-# The paper's section 4 MLP: two hidden layers and a pos_weight per label. The widths, 20 epochs
-# without early stopping and a fixed seed are its section 3 MLP's. It names neither the optimiser
-# nor the batch; chosen: Adam at 1e-3, torch's default, and 256 rows.
-PRESETS: dict[str, dict[str, Any]] = {
-    "paper-mlp": {"hidden": [256, 256], "epochs": 20, "learning_rate": 1e-3, "batch_rows": 256}
-}
-
 
 class Standardised(NamedTuple):
     """Rows as they came, and what brings each feature to mean 0 and deviation 1."""
@@ -75,10 +68,6 @@ class MLPBackend(Backend):
     def versions(self) -> dict[str, str]:
         """Versions of the packages on which the trained bits depend."""
         return {"numpy": np.__version__, "torch": str(torch.__version__)}
-
-    def presets(self) -> dict[str, dict[str, Any]]:
-        """Configurations of the paper by name."""
-        return PRESETS
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Standardised:
         """The rows, and the means and deviations of their features."""

@@ -38,12 +38,6 @@ _OURS = {
 _MANY = b"oddslip-boosters\n"
 _ZEROS = "oddslip_zeros"
 
-# The paper names XGBoost (section 4) and gives no parameters. Chosen: its LightGBM's 200 trees and
-# learning rate 0.05, so that both have the same step budget, and XGBoost's own defaults besides.
-PRESETS: dict[str, dict[str, Any]] = {
-    "paper-xgboost": {"n_estimators": 200, "learning_rate": 0.05, "max_depth": 6}
-}
-
 
 @kernel(
     "void(const float32[:,::1], const uint8[:,::1], const float32[::1], "
@@ -101,10 +95,6 @@ class XGBoostBackend(Backend):
     def versions(self) -> dict[str, str]:
         """Versions of the packages on which the trained bits depend."""
         return {"numpy": np.__version__, "xgboost": xgb.__version__}
-
-    def presets(self) -> dict[str, dict[str, Any]]:
-        """Configurations of the paper by name."""
-        return PRESETS
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
         """The quantised matrix. It carries no labels and never changes: threads may share it."""

@@ -97,6 +97,17 @@ def test_choices_are_counted_apart_for_the_other_sets():
     assert lines["the other six", "auto"][-1] == "2 of 60"
 
 
+def test_a_set_whose_name_begins_like_one_of_the_eleven_is_not_taken_for_it():
+    cells = {
+        "birds-mlp-1-choices": choice(0.01, 0.02),
+        "birds-2-mlp-1-choices": choice(-0.05, -0.01),
+        "my-choices": {"n_labels": 9},
+    }
+    lines = {line[:2]: line[2:] for line in compare_rules_told(cells)}
+    assert lines["all eleven", "paper"][-1] == "1 of 110"
+    assert "the selection rules choose in 1 of 110" in write_page(cells, "paper")
+
+
 def test_choices_of_the_grid_are_counted():
     cells = {
         "birds-mlp-1-choices": choice(0.0, 0.0, "isotonic-10"),

@@ -14,9 +14,11 @@ from typer.testing import CliRunner
 import oddslip
 from oddslip.cli.app import app
 from oddslip.datasets import read_mulan
+from oddslip.studies.mulan_arms import Identity, arm_configuration
 from oddslip.studies.mulan_paper import COLUMNS, TABLE_2
 from oddslip.studies.mulan_tables import compare_table_2, format_table_2
-from oddslip.studies.mulans import reproduce_mulan
+from oddslip.studies.mulans import MEASURES, reproduce_mulan
+from oddslip.studies.stores import CellStore
 
 ROOT = Path(__file__).parents[2]
 SMALL = ("flags", "emotions", "genbase", "medical", "birds")
@@ -170,6 +172,26 @@ def test_finished_cells_of_other_settings_or_files_are_left_out(tiny, tmp_path, 
 
 def test_a_set_without_a_finished_cell_of_its_own_is_left_out(tmp_path, no_data):
     assert reproduce_mulan(datasets=["flags"], results=tmp_path, finished=True) == {}
+
+
+@pytest.mark.parametrize("name", ["tmc2007-500", "lightgbm-1", "a-b-choices"])
+def test_a_data_set_is_shown_under_its_whole_name(name, tmp_path, no_data):
+    store = CellStore(tmp_path / "paper", "mulan")
+    about = Identity(name, "paper", {"a.arff": "0" * 64})
+    told = {"seconds": 1.0, "command": "oddslip reproduce mulan"}
+    store.write(name, {"inputs": about.sha256, "measures": MEASURES}, {"n_labels": 9}, **told)
+    rungs = dict.fromkeys(("raw", "isotonic", "pooled", "ceiling"), 0.25)
+    for learner in ("lightgbm", "lightgbm-regularised"):
+        configuration = arm_configuration(about, learner, "10r") | {"measures": MEASURES}
+        cell = {"map": rungs, "auc": 0.75}
+        store.write(f"{name}-{learner}-10r", configuration, cell, **told)
+    words = ["reproduce", "mulan", "--finished", "--dataset", name, "--results", str(tmp_path)]
+    shown = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).stdout
+    rows = [line.split() for line in shown.splitlines() if "0.750" in line]
+    assert [row[:3] for row in rows] == [
+        [name, "lightgbm", "10r"],
+        [name, "lightgbm-regularised", "10r"],
+    ]
 
 
 def test_unknown_names_are_refused(tmp_path):

@@ -93,15 +93,13 @@ def mulan(
     if json:
         return print_json(cells)
     from oddslip.reports.texts import new_table
+    from oddslip.studies.mulan_grids import arms, described
 
     out = console()
     table = new_table("data set", "learner", "w", "raw", "isotonic", "pooled", "ceiling", "AUC")
-    for key, cell in cells.items():
-        if "map" in cell:
-            name, rest = key.split("-", 1)
-            about, _, w = rest.rpartition("-")
-            shown = [cell["map"][rung] for rung in ("raw", "isotonic", "pooled", "ceiling")]
-            table.add_row(name, about, w, *(f"{v:.3f}" for v in shown), f"{cell['auc']:.3f}")
+    for name, learned_by, w, cell in arms(cells, described(cells)):
+        shown = [cell["map"][rung] for rung in ("raw", "isotonic", "pooled", "ceiling")]
+        table.add_row(name, learned_by, w, *(f"{v:.3f}" for v in shown), f"{cell['auc']:.3f}")
     out.print(table)
     entries = compare_table_2(cells)
     if entries:

@@ -1,5 +1,7 @@
 """Regularities, doses and the pages are computed from cells, not asserted."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -227,6 +229,13 @@ def test_the_careful_protocol_is_told_beside_the_papers():
     assert "| birds | 15 → 19 | 0.593 → 0.593 | 0.601 → 0.550 |" in text
     assert "-0.051 (birds, w=r raw)" in text
     assert "changes its sign on birds." in text
+
+
+def test_the_page_names_the_folder_of_the_cells(tmp_path):
+    publish(printed_cells(), "paper", results=Path("kept/here"), page=tmp_path / "m.md")
+    text = (tmp_path / "m.md").read_text()
+    assert "from the cells under `kept/here`." in text
+    assert "results/mulan" not in text
 
 
 def test_publishing_writes_both_pages_and_both_figures(tmp_path):

@@ -85,7 +85,8 @@ def mulan(
         from oddslip.studies.mulan_pages import publish
         from oddslip.studies.mulan_tables import read_cells
 
-        publish(cells, protocol, read_cells(results / "clean"), page=page, figure=figure)
+        careful = read_cells(results / "clean")
+        publish(cells, protocol, careful, results=results, page=page, figure=figure)
     if regimes is not None:
         from oddslip.studies.mulan_regimes import write_regimes
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from oddslip.datasets.origins import were_generated
 from oddslip.datasets.recommendations import Recommendation
 from oddslip.errors import InvalidInput
 from oddslip.progress import progress_bar
@@ -39,13 +40,24 @@ class Variant:
         key = f"data{self.suffix}"
         if self.read is None:
             self.configuration = self.store.read_configuration(key, "data")
-            return {} if self.configuration is None else self._cell(key, {}, None, "")
+            found = {} if self.configuration is None else self._cell(key, {}, None, "")
+            return self._with_origin(found)
         stages: Stages = {}
         with stage(stages, "read"):
             data = self.read()
         self.bench = Bench(data, self.work)
         self.configuration = self.bench.configuration
-        return self._cell(key, {}, lambda: describe_data(data) | {"stages": stages}, "")
+        found = self._cell(key, {}, lambda: describe_data(data) | {"stages": stages}, "")
+        return self._with_origin(found, data.generated)
+
+    def _with_origin(self, found: Cells, generated: bool | None = None) -> Cells:
+        """Cells kept before they said whether their data were generated say what can be known."""
+        assert self.configuration is not None or not found
+        for cell in found.values():
+            if cell.get("generated") is None:
+                earlier = were_generated((self.configuration or {}).get("inputs", {}))
+                cell["generated"] = True if earlier else generated
+        return found
 
     def arm_cell(self, part: str, arm: Arm) -> Cells:
         """The cell of an arm, or of what a part finds in its scores."""

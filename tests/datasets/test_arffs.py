@@ -1,8 +1,6 @@
 """ARFF files are read whole and right, or refused in one line that names the place."""
 
 import hashlib
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +13,6 @@ from scipy.sparse import issparse
 from oddslip.datasets import arff_rows, arffs, read_arff
 from oddslip.errors import InvalidInput, UnreadableFile
 
-DATA = Path(os.environ.get("ODDSLIP_DATA") or Path(__file__).parents[3] / "shared" / "data")
-needs_data = pytest.mark.skipif(not (DATA / "mulan").is_dir(), reason="no data beside the project")
 few = settings(max_examples=60, deadline=None)
 HEAD = "@relation r\n@attribute a numeric\n@attribute b {x,y}\n@attribute c real\n@data\n"
 
@@ -116,10 +112,9 @@ def test_missing_must_be_error_or_nan(folder):
 # Against others
 
 
-@needs_data
 @pytest.mark.parametrize("name", ["emotions", "flags", "birds", "genbase", "yeast"])
-def test_dense_real_files_agree_with_scipy(name):
-    path = DATA / "mulan" / name / f"{name}-test.arff"
+def test_dense_real_files_agree_with_scipy(name, genuine):
+    path = genuine("mulan") / name / f"{name}-test.arff"
     rows, declared = scipy_arff.loadarff(path)
     arff = read_arff(path)
     theirs = np.empty((len(rows), len(declared.names())))
@@ -132,10 +127,9 @@ def test_dense_real_files_agree_with_scipy(name):
     assert_array_equal(arff.cells, theirs)
 
 
-@needs_data
 @pytest.mark.parametrize("name", ["corel5k/Corel5k-test-sparse", "medical/medical-test"])
-def test_sparse_real_files_agree_with_a_reading_by_hand(name):
-    path = DATA / "mulan" / f"{name}.arff"
+def test_sparse_real_files_agree_with_a_reading_by_hand(name, genuine):
+    path = genuine("mulan") / f"{name}.arff"
     lines = path.read_text().splitlines()
     at = lines.index("@data")
     columns = sum(line.startswith("@attribute") for line in lines[:at])

@@ -1,12 +1,9 @@
 """What is known of a user before the reference order: right, and never later."""
 
 import csv
-import os
-from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +12,6 @@ from oddslip.datasets.basket_rows import build_recommendation
 from oddslip.datasets.basket_splits import Split, choose_labels, split_orders
 from oddslip.datasets.basket_tables import gather_baskets
 
-DATA = Path(os.environ.get("ODDSLIP_DATA") or Path(__file__).parents[3] / "shared" / "data")
 N_ITEMS = 8
 AISLE_OF = [0, 0, 1, 1, 2, 2, 2, 1]
 DEPARTMENT_OF = [0, 0, 0, 0, 1, 1, 1, 0]
@@ -199,11 +195,10 @@ def test_only_labels_are_true_cells():
     np.testing.assert_array_equal(Y.toarray(), [[False, True, True]])
 
 
-@pytest.mark.skipif(not (DATA / "instacart").is_dir(), reason="no data beside the project")
-def test_the_ten_genuine_users_have_the_features_computed_one_by_one(tmp_path):
+def test_the_ten_genuine_users_have_the_features_computed_one_by_one(tmp_path, genuine):
     from oddslip.datasets import read_instacart
 
-    folder = DATA / "instacart"
+    folder = genuine("instacart")
     rows = read_instacart(folder, cache=tmp_path, files={"joined": "ten_users_full_history.csv"})
     with (folder / "products.csv").open(newline="", encoding="utf-8") as file:
         products = {int(line["product_id"]): line for line in csv.DictReader(file)}

@@ -2,17 +2,21 @@
 
 import hashlib
 import os
-from pathlib import Path
+import subprocess
+import sys
 
 import pytest
 
-from oddslip.datasets import files, find_data
+from oddslip.datasets import (
+    files,
+    find_data,
+    read_instacart,
+    read_santander_sample,
+    read_tafeng,
+)
 from oddslip.datasets.files import list_files, name_pinned
 from oddslip.datasets.pins import PINS
 from oddslip.errors import InvalidInput, UnreadableFile
-
-DATA = Path(os.environ.get("ODDSLIP_DATA") or Path(__file__).parents[3] / "shared" / "data")
-needs_data = pytest.mark.skipif(not (DATA / "mulan").is_dir(), reason="no data beside the project")
 
 
 def make_set(folder, name="some", ending=".arff"):
@@ -24,18 +28,16 @@ def make_set(folder, name="some", ending=".arff"):
 
 @pytest.fixture
 def places(tmp_path, monkeypatch):
-    """An empty world: a data folder and a cache, and nothing beside the checkout."""
+    """An empty world: a data folder and a cache."""
     monkeypatch.setenv("ODDSLIP_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(files.sys, "platform", "linux")
-    monkeypatch.setattr(files, "__file__", str(tmp_path / "a" / "b" / "c" / "files.py"))
     return tmp_path
 
 
-@needs_data
 @pytest.mark.parametrize("name", PINS)
-def test_the_pins_are_those_of_the_files_beside_the_project(name):
-    found = find_data(name, DATA)
+def test_the_pins_are_those_of_the_genuine_files(name, genuine):
+    found = find_data(name, genuine("mulan"))
     for path, pin in zip((found.labels, found.train, found.test), PINS[name].files, strict=True):
         raw = path.read_bytes()
         assert (path.name, len(raw), hashlib.sha256(raw).hexdigest()) == pin
@@ -55,17 +57,56 @@ def test_a_set_is_pinned_only_if_all_of_its_files_are():
     assert name_pinned(hashes[:2]) is None
 
 
-def test_the_variable_comes_before_the_checkout_and_the_checkout_before_the_cache(
-    places, monkeypatch
-):
-    monkeypatch.setattr(
-        files, "__file__", str(places / "project" / "src" / "oddslip" / "x" / "files.py")
-    )
-    told, beside = places / "data" / "some", places / "shared" / "data" / "mulan" / "some"
-    cached = places / "cache" / "oddslip" / "mulan" / "some"
-    for folder in (cached, beside, told):
+def test_the_variable_comes_before_the_cache(places):
+    told, cached = places / "data" / "some", places / "cache" / "oddslip" / "mulan" / "some"
+    for folder in (cached, told):
         make_set(folder)
         assert find_data("some").labels.parent == folder
+
+
+def test_without_an_argument_data_is_looked_for_in_the_variables_folder_and_the_cache_alone(
+    places, monkeypatch
+):
+    # As if this were a checkout with a data folder beside it, and run from there.
+    home = places / "project" / "src" / "oddslip" / "datasets"
+    monkeypatch.setattr(files, "__file__", str(home / "files.py"))
+    for folder in (places / "shared" / "data", places / "project"):
+        make_set(folder / "mulan" / "some")
+    monkeypatch.chdir(places / "project")
+    assert files.search_path() == [places / "data", places / "cache" / "oddslip"]
+    with pytest.raises(UnreadableFile, match="'some' must be a folder of"):
+        find_data("some")
+    monkeypatch.delenv("ODDSLIP_DATA")
+    assert files.search_path() == [places / "cache" / "oddslip"]
+
+
+READERS = {
+    "mulan": lambda: find_data("some"),
+    "tafeng": read_tafeng,
+    "instacart": read_instacart,
+    "santander sample": read_santander_sample,
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_says_where_it_looked_and_how_to_point_at_data(name, places):
+    with pytest.raises(UnreadableFile) as caught:
+        READERS[name]()
+    for said in (str(places / "data"), str(places / "cache" / "oddslip"), "ODDSLIP_DATA", "Pass "):
+        assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(("variables", "code"), [({}, 0), ({"CI": "true"}, 1)])
+def test_where_tests_are_required_missing_data_is_a_failure_and_else_a_skip(
+    variables, code, tmp_path
+):
+    told = {name: value for name, value in os.environ.items() if name != "CI"}
+    told |= {"ODDSLIP_DATA": str(tmp_path), **variables}
+    wanted = f"{__file__}::test_the_pins_are_those_of_the_genuine_files"
+    command = [sys.executable, "-m", "pytest", wanted, "-p", "no:cacheprovider", "-p", "no:xdist"]
+    ran = subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+    assert ran.returncode == code
+    assert ("11 skipped" if code == 0 else "needs genuine data in") in ran.stdout
 
 
 def test_a_folder_that_is_given_is_the_only_one_looked_into(places):

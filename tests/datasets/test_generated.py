@@ -1,6 +1,7 @@
 """Generated files: the readers read them, their shares are as promised, same seed same bytes."""
 
 import hashlib
+import json
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 from oddslip.cli.generations import generate
 from oddslip.datasets.generated import generate_baskets, generate_instacart, generate_santander
 from oddslip.datasets.generated.santander_holdings import HABITS
+from oddslip.datasets.instacarts import read_instacart
+from oddslip.datasets.origins import NOTE, is_generated, note_generated
 from oddslip.datasets.santander_columns import COLUMNS, PRODUCTS
 from oddslip.datasets.santanders import read_santander
 from oddslip.errors import InvalidInput
@@ -27,6 +30,31 @@ def hash_folder(folder):
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.iterdir())
     }
+
+
+def test_rows_of_generated_files_say_so_as_long_as_the_files_are_theirs(tmp_path):
+    folder = generate_instacart(tmp_path / "data", n_users=60, n_products=200, seed=1)
+    generate_santander(folder, n_rows=2000)  # notes of both stand in one file
+    notes = json.loads((folder / NOTE).read_text())
+    assert notes["orders.csv"]["seed"] == 1
+    assert notes["train_ver2.csv"]["form"] == "santander"
+    assert read_instacart(folder, 50, tmp_path / "cache").generated is True
+    assert read_santander(folder, tmp_path / "cache").generated is True
+    # The kept rows are the same; what is known of their files is not.
+    (folder / NOTE).unlink()
+    assert read_instacart(folder, 50, tmp_path / "cache").generated is False
+    assert read_santander(folder, tmp_path / "cache").generated is False
+
+
+def test_a_file_that_took_the_place_of_a_generated_one_is_not_generated(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("made up")
+    note_generated([path], seed=0)
+    assert is_generated([path], {})
+    path.write_text("genuine, and longer")
+    assert not is_generated([path], {})
+    (tmp_path / NOTE).write_text("[1]")
+    assert not is_generated([path], {})
 
 
 @pytest.fixture(scope="module")
@@ -135,7 +163,7 @@ def test_santander_has_the_customers_asked_for(tmp_path):
 
 def test_instacart_has_the_six_files_with_their_columns(instacart):
     tables = {name: pl.read_csv(instacart / name, infer_schema=False) for name in FILES}
-    assert sorted(path.name for path in instacart.iterdir()) == list(FILES)
+    assert sorted(path.name for path in instacart.iterdir()) == sorted([*FILES, NOTE])
     assert tables["orders.csv"].columns == [
         "order_id", "user_id", "eval_set", "order_number", "order_dow", "order_hour_of_day",
         "days_since_prior_order",

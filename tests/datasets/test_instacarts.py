@@ -1,8 +1,6 @@
 """Instacart from Kaggle's six files, or from one joined file; wrong files are recognised."""
 
 import csv
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +8,6 @@ import pytest
 from oddslip.datasets import files, read_instacart
 from oddslip.errors import InvalidInput, UnreadableFile
 
-DATA = Path(os.environ.get("ODDSLIP_DATA") or Path(__file__).parents[3] / "shared" / "data")
-GENUINE = DATA / "instacart"
-needs_data = pytest.mark.skipif(not GENUINE.is_dir(), reason="no data beside the project")
 ORDERS = "order_id,user_id,eval_set,order_number,order_dow,order_hour_of_day,days_since_prior_order"
 LINES = "order_id,product_id,add_to_cart_order,reordered"
 SMALL = {
@@ -237,12 +232,11 @@ def test_a_changed_file_is_noticed(read):
     assert after.test.Y.nnz == 2
 
 
-@needs_data
-def test_six_files_and_one_joined_file_of_the_same_users_give_the_same_rows(tmp_path):
+def test_six_files_and_one_joined_file_of_the_same_users_give_the_same_rows(tmp_path, genuine):
     """The genuine ten users, taken apart into Kaggle's form: the last order is the train one."""
     joined = {"joined": "ten_users_full_history.csv"}
-    expected = read_instacart(GENUINE, 200, tmp_path / "cache", files=joined)
-    with (GENUINE / joined["joined"]).open(newline="") as file:
+    expected = read_instacart(genuine("instacart"), 200, tmp_path / "cache", files=joined)
+    with (genuine("instacart") / joined["joined"]).open(newline="") as file:
         lines = list(csv.DictReader(file))
     last = {}
     for line in lines:
@@ -264,7 +258,7 @@ def test_six_files_and_one_joined_file_of_the_same_users_give_the_same_rows(tmp_
     for name, text in made.items():
         (tmp_path / name).write_text("\n".join(text) + "\n")
     for name in ("products.csv", "aisles.csv", "departments.csv"):
-        (tmp_path / name).write_bytes((GENUINE / name).read_bytes())
+        (tmp_path / name).write_bytes((genuine("instacart") / name).read_bytes())
     rows = read_instacart(tmp_path, 200, tmp_path / "cache")
     assert rows.label_names == expected.label_names
     for period in ("train", "validation", "test"):
@@ -274,12 +268,11 @@ def test_six_files_and_one_joined_file_of_the_same_users_give_the_same_rows(tmp_
         assert one.row_ids.tolist() == two.row_ids.tolist()
 
 
-@needs_data
-def test_samples_that_do_not_belong_together_are_recognised(tmp_path):
+def test_samples_that_do_not_belong_together_are_recognised(tmp_path, genuine):
     names = {
         "orders": "sample_orders.csv",
         "prior": "sample_order_products__prior.csv",
         "train": None,
     }
     with pytest.raises(UnreadableFile, match=r"must hold prior orders of sample_orders.csv only"):
-        read_instacart(GENUINE, cache=tmp_path, files=names)
+        read_instacart(genuine("instacart"), cache=tmp_path, files=names)

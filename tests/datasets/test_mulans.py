@@ -1,8 +1,6 @@
 """MULAN data sets: the paper's numbers on the real files, the protocols' laws on made ones."""
 
 import hashlib
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,9 +11,6 @@ from oddslip.datasets import read_mulan
 from oddslip.datasets.pins import PINS
 from oddslip.datasets.standardisations import apply_scale, measure_scale
 from oddslip.errors import InvalidInput, UnreadableFile
-
-DATA = Path(os.environ.get("ODDSLIP_DATA") or Path(__file__).parents[3] / "shared" / "data")
-needs_data = pytest.mark.skipif(not (DATA / "mulan").is_dir(), reason="no data beside the project")
 
 # Table 2 of the paper, the columns that need no model:
 # L, K, n_fit, n_test, cal. pos., min r, max r, pop.
@@ -47,10 +42,9 @@ def popularity_map(data):
     return np.mean(sums)
 
 
-@needs_data
 @pytest.mark.parametrize("name", TABLE_2)
-def test_the_columns_of_table_2_that_need_no_model_have_the_printed_digits(name):
-    data = read_mulan(name, data=DATA, standardise=False)
+def test_the_columns_of_table_2_that_need_no_model_have_the_printed_digits(name, genuine):
+    data = read_mulan(name, data=genuine("mulan"), standardise=False)
     ours = [
         f"{data.n_labels}", f"{data.k}", f"{data.fitted.size}", f"{len(data.Y_test)}",
         f"{round(float(np.median(data.calibration_positives)))}", f"{data.r.min():.1f}",
@@ -62,9 +56,10 @@ def test_the_columns_of_table_2_that_need_no_model_have_the_printed_digits(name)
     assert data.sha256 == {file.name: file.sha256 for file in PINS[name].files}
 
 
-@needs_data
-def test_birds_has_15_labels_in_the_paper_and_19_when_read_with_care():
-    paper, clean = (read_mulan("birds", data=DATA, protocol=each) for each in ("paper", "clean"))
+def test_birds_has_15_labels_in_the_paper_and_19_when_read_with_care(genuine):
+    paper, clean = (
+        read_mulan("birds", data=genuine("mulan"), protocol=each) for each in ("paper", "clean")
+    )
     lost = {"Swainson's Thrush", "Hammond's Flycatcher", "MacGillivray's Warbler", "Stellar's Jay"}
     assert (paper.n_labels, clean.n_labels) == (15, 19)
     assert set(paper.unmatched) == lost
@@ -74,10 +69,9 @@ def test_birds_has_15_labels_in_the_paper_and_19_when_read_with_care():
     assert_array_equal(paper.fitted, clean.fitted)
 
 
-@needs_data
-def test_delicious_has_all_its_labels_in_both_protocols():
+def test_delicious_has_all_its_labels_in_both_protocols(genuine):
     for protocol in ("paper", "clean"):
-        assert read_mulan("delicious", data=DATA, protocol=protocol).n_labels == 983
+        assert read_mulan("delicious", data=genuine("mulan"), protocol=protocol).n_labels == 983
 
 
 # Made sets

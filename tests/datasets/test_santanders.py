@@ -1,8 +1,6 @@
 """Santander: quirks of the file, periods, cache, refusals, and the public samples."""
 
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -29,10 +27,6 @@ from oddslip.datasets.santander_samples import read_santander_sample
 from oddslip.datasets.santanders import read_santander
 from oddslip.errors import InvalidInput, UnreadableFile
 
-DATA = Path(os.environ.get("ODDSLIP_DATA") or Path(__file__).parents[3] / "shared" / "data")
-needs_data = pytest.mark.skipif(
-    not (DATA / "santander").is_dir(), reason="no data beside the project"
-)
 NAMES = name_features(demographics=True)
 
 # One row of Kaggle's file, with its padding.
@@ -279,9 +273,8 @@ def test_an_unknown_following_is_refused(tmp_path):
 # --- the genuine samples ----------------------------------------------------------------------
 
 
-@needs_data
-def test_the_sample_has_549_additions_in_449_of_12373_rows():
-    rows = read_santander_sample(DATA)
+def test_the_sample_has_549_additions_in_449_of_12373_rows(genuine):
+    rows = read_santander_sample(genuine("santander").parent)
     told = rows.describe()
     assert told["rows"] == {"train": 8044, "validation": 1855, "test": 2474}
     assert sum(told["true_cells"].values()) == 549
@@ -291,26 +284,24 @@ def test_the_sample_has_549_additions_in_449_of_12373_rows():
     assert (np.diff(np.concatenate(months)) >= 0).all()
 
 
-@needs_data
-def test_the_sample_keeps_rows_labels_and_customers_together():
-    rows = read_santander_sample(DATA / "santander")
+def test_the_sample_keeps_rows_labels_and_customers_together(genuine):
+    rows = read_santander_sample(genuine("santander"))
     parts = (rows.train, rows.validation, rows.test)
     Y = vstack([part.Y for part in parts]).toarray()
     X = np.vstack([part.X for part in parts])
     held = X[:, [rows.feature_names.index(name) for name in PRODUCTS]]
     assert not (held * Y).any()  # nothing is added that was held the month before
-    raw = pl.read_csv(DATA / "santander" / "sample_Y_12373.csv")
+    raw = pl.read_csv(genuine("santander") / "sample_Y_12373.csv")
     pairs = raw.sort("fecha_dato", "row")
     assert_array_equal(np.concatenate([part.row_ids for part in parts]), pairs["D.ncodpers"])
     assert_array_equal(Y, pairs.select([f"{name}D" for name in PRODUCTS]).to_numpy())
-    ages = pl.read_csv(DATA / "santander" / "sample_X_12373.csv").sort("fecha_dato", "row")["age"]
+    ages = pl.read_csv(genuine("santander") / "sample_X_12373.csv").sort("fecha_dato", "row")["age"]
     assert_array_equal(X[:, rows.feature_names.index("age")], ages)
     assert np.isfinite(X).all()
 
 
-@needs_data
-def test_the_raw_sample_without_demographics_is_read(tmp_path):
-    source = DATA / "santander" / "train_ver2_sample_50k_labels_only.csv"
+def test_the_raw_sample_without_demographics_is_read(tmp_path, genuine):
+    source = genuine("santander") / "train_ver2_sample_50k_labels_only.csv"
     rows = read_santander(source, tmp_path)
     assert rows.settings["n_rows_read"] == 50_000
     # A row is kept for each customer's row but the last.

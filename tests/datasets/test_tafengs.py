@@ -1,8 +1,6 @@
 """Ta-Feng: one JSON object of users, each with baskets in order of time."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +9,6 @@ from oddslip.datasets import files, read_tafeng
 from oddslip.datasets.tafengs import find_tafeng
 from oddslip.errors import UnreadableFile
 
-DATA = Path(os.environ.get("ODDSLIP_DATA") or Path(__file__).parents[3] / "shared" / "data")
-needs_data = pytest.mark.skipif(not (DATA / "tafeng").is_dir(), reason="no data beside the project")
 HISTORIES = {
     "10": [[3, 1], [1], [2], [1, 3], [2]],
     "9": [[5], [1, 2], [2], [3]],
@@ -120,10 +116,9 @@ def test_a_missing_file_is_one_line_that_says_where_it_is_from(tmp_path, monkeyp
         find_tafeng()
 
 
-@needs_data
-def test_the_genuine_file_has_the_counts_of_its_users(tmp_path):
-    rows = read_tafeng(DATA, cache=tmp_path)
-    raw = json.loads((DATA / "tafeng" / "tafeng_merged.json").read_text())
+def test_the_genuine_file_has_the_counts_of_its_users(tmp_path, genuine):
+    rows = read_tafeng(genuine("tafeng").parent, cache=tmp_path)
+    raw = json.loads((genuine("tafeng") / "tafeng_merged.json").read_text())
     users = sorted(int(user) for user, baskets in raw.items() if len(baskets) >= 4)
     assert rows.train.row_ids.tolist() == users
     assert rows.train.X.shape == rows.test.X.shape == (10061, 2006)

@@ -158,3 +158,16 @@ def test_a_checkpoint_must_be_a_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UnreadableFile, match="must be a folder"):
         arm(checkpoint=tmp_path / "file").fit(*make_rows())
+
+
+def test_a_checkpoint_that_names_pythons_json_among_its_versions_is_continued(
+    tmp_path, monkeypatch
+):
+    X, Y = make_rows()
+    margins = arm(checkpoint=tmp_path).fit(X, Y).predict_margin(X)
+    manifest = json.loads((tmp_path / "training.json").read_text())
+    manifest["configuration"]["versions"]["json"] = "2.0.9"
+    (tmp_path / "training.json").write_text(json.dumps(manifest))
+    trained = count_trained(monkeypatch)
+    assert np.array_equal(arm(checkpoint=tmp_path).fit(X, Y).predict_margin(X), margins)
+    assert not trained

@@ -10,7 +10,8 @@ lgb = pytest.importorskip("lightgbm")
 from scipy import sparse  # noqa: E402
 
 from oddslip.errors import InvalidInput, UnreadableFile  # noqa: E402
-from oddslip.learners import OneVsRest  # noqa: E402
+from oddslip.learners import MatchedPair, OneVsRest, score_to_file  # noqa: E402
+from oddslip.learners.forests import LAY_AFTER  # noqa: E402
 from oddslip.learners.lightgbms import BACKEND  # noqa: E402
 
 N_ROWS, ROUNDS = 1200, 15
@@ -133,6 +134,59 @@ def test_a_label_that_stops_splitting_leaves_the_others_of_its_group_alone():
     exact = OneVsRest(parameters=told, mode="exact").fit(X, Y)
     assert np.ptp(exact.predict_margin(X)[:, 1]) == 0
     assert np.abs(grouped.predict_margin(X) - exact.predict_margin(X)).max() <= 1e-12
+
+
+def make_few_rows():
+    """So few rows that no feature can be split into two leaves of 50."""
+    X, Y = make_rows("dense")
+    return X[:79], Y[:79, :4]
+
+
+UNSPLITTABLE = {"num_iterations": 5, "min_data_in_leaf": 50}
+
+
+@pytest.mark.parametrize("mode", ["grouped", "exact"])
+@pytest.mark.parametrize("told", [{}, {"boost_from_average": False}])
+@pytest.mark.parametrize("weights", ["none", "balanced"])
+def test_where_no_feature_can_be_split_every_label_predicts_its_mean(mode, told, weights):
+    X, Y = make_few_rows()
+    model = OneVsRest(weights=weights, mode=mode, parameters=UNSPLITTABLE | told).fit(X, Y)
+    means = [math.log(y.mean() / (1 - y.mean())) for y in Y.T]
+    np.testing.assert_allclose(model.predict_margin(X), np.tile(means, (79, 1)), rtol=1e-14)
+
+
+def test_a_model_without_a_split_is_scored_saved_and_continued_like_any_other(tmp_path):
+    X, Y = make_few_rows()
+    told = {"parameters": UNSPLITTABLE, "checkpoint": tmp_path / "kept"}
+    model = OneVsRest(**told).fit(X, Y)
+    margins = model.predict_margin(X)
+    model.save(tmp_path / "m.oddslip")
+    assert np.array_equal(OneVsRest.load(tmp_path / "m.oddslip").predict_margin(X), margins)
+    assert np.array_equal(OneVsRest(**told).fit(X, Y).predict_margin(X), margins)
+    score_to_file(model, X, tmp_path / "s.npy", kind="margin")
+    assert np.array_equal(np.load(tmp_path / "s.npy"), margins)
+    many = np.tile(X, (LAY_AFTER // 79 + 1, 1))  # as many rows as get trees laid out anew
+    assert np.array_equal(model.predict_margin(many)[-79:], margins)
+
+
+def test_a_pair_without_a_split_has_two_equal_arms():
+    X, Y = make_few_rows()
+    pair = MatchedPair(OneVsRest(parameters=UNSPLITTABLE)).fit(X, Y)
+    panels = pair.panels(X, Y)
+    assert pair.weights_.max() > 1
+    assert np.array_equal(panels.weighted.scores, panels.unweighted.scores)
+
+
+@pytest.mark.parametrize("rounds", [1, 5])
+def test_a_start_from_zero_without_a_split_goes_to_the_mean_in_groups_as_alone(rounds):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    Y = X + rng.normal(size=X.shape) * [0.1, 3, 50] > 1
+    told = {"num_iterations": rounds, "boost_from_average": False, "min_gain_to_split": 20}
+    grouped = OneVsRest(parameters=told).fit(X, Y).predict_margin(X)
+    exact = OneVsRest(parameters=told, mode="exact").fit(X, Y).predict_margin(X)
+    assert (np.ptp(exact, axis=0) == 0).tolist() == [False, False, True]
+    assert np.abs(grouped - exact).max() <= 1e-12
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from oddslip.errors import InvalidInput
-from oddslip.learners.logistics import BACKEND, PRESETS
+from oddslip.learners.logistics import BACKEND
+from oddslip.learners.presets import preset_parameters
 
 
 def make_rows(seed=0, n_rows=300, n_features=15, n_labels=4):
@@ -182,7 +183,7 @@ def test_a_group_stays_in_its_memory():
 
 
 def test_the_paper_preset_names_only_known_parameters():
-    assert set(PRESETS["paper-logistic"]) <= set(BACKEND.defaults())
+    assert set(preset_parameters("paper-logistic")) <= set(BACKEND.defaults())
 
 
 def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):

@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch")
 
 from oddslip.errors import InvalidInput  # noqa: E402
 from oddslip.learners import mlps  # noqa: E402
-from oddslip.learners.mlps import BACKEND, PRESETS  # noqa: E402
+from oddslip.learners.mlps import BACKEND  # noqa: E402
+from oddslip.learners.presets import preset_parameters  # noqa: E402
 
 N_ROWS, N_FEATURES, N_LABELS = 150, 6, 3
 
@@ -206,7 +207,7 @@ def test_cells_that_are_not_finite_are_refused():
 def test_all_labels_share_one_trunk():
     assert BACKEND.group_size(4000, 10**6, 100, 1) == 4000
     assert BACKEND.defaults()["hidden"] == [256, 256]
-    assert set(PRESETS["paper-mlp"]) <= set(BACKEND.defaults())
+    assert set(preset_parameters("paper-mlp")) <= set(BACKEND.defaults())
 
 
 def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):

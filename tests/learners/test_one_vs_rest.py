@@ -1,5 +1,6 @@
 """The estimator: its conventions, constant labels, forms of input, files."""
 
+import json
 import zipfile
 
 import numpy as np
@@ -157,15 +158,71 @@ def test_a_file_with_another_groups_bytes_is_refused(tmp_path):
 
 
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
-    def no_module(name):
+    def no_module():
         raise ModuleNotFoundError("No module named 'lightgbm'", name="lightgbm")
 
-    monkeypatch.setattr(backends_module, "import_module", no_module)
+    _, package = backends_module._HOMES["lightgbm"]
+    monkeypatch.setitem(backends_module._HOMES, "lightgbm", (no_module, package))
     with pytest.raises(MissingDependency) as caught:
         OneVsRest().fit(*make_rows())
     assert str(caught.value) == (
         'OneVsRest(learner="lightgbm") needs lightgbm. Run: pip install "oddslip[lightgbm]"'
     )
+
+
+class MeanBackend(backends_module.Backend):
+    """Offers what a learner must, and nothing that it may."""
+
+    name, extension = "means", ".json"
+
+    def defaults(self):
+        return {"shrink": 1.0}
+
+    def versions(self):
+        return {"means": "1"}
+
+    def prepare(self, X, parameters):
+        return X
+
+    def group_size(self, n_labels, n_rows, n_features, memory_bytes):
+        return 2
+
+    def train(self, prepared, Y, weights, parameters, seed):
+        means = np.average(Y, axis=0)
+        return parameters["shrink"] * np.log(means / (1 - means))
+
+    def predict_margin(self, model, X):
+        return np.tile(model, (X.shape[0], 1))
+
+    def dump(self, model):
+        return json.dumps(model.tolist()).encode()
+
+    def load(self, data):
+        return np.array(json.loads(data))
+
+
+def test_a_learner_that_offers_only_what_it_must_is_trained_kept_and_saved(tmp_path, monkeypatch):
+    home = (MeanBackend, "oddslip")
+    monkeypatch.setitem(backends_module._HOMES, "means", home)
+    X, Y = make_rows()
+    told = {"checkpoint": tmp_path / "kept", "parameters": {"shrink": 0.5}, "threads": 2}
+    model = OneVsRest("means", **told).fit(X, Y)
+    assert [group.size for group in model._groups] == [2, 2]
+    margins = model.predict_margin(X)
+    means = Y.mean(axis=0)
+    np.testing.assert_allclose(margins[0], 0.5 * np.log(means / (1 - means)))
+    kept = json.loads((tmp_path / "kept" / "training.json").read_text())
+    assert kept["configuration"]["versions"] == {"means": "1"}
+    model.save(tmp_path / "m.oddslip")
+    assert np.array_equal(OneVsRest.load(tmp_path / "m.oddslip").predict_margin(X), margins)
+
+
+@pytest.mark.parametrize("learner", backends_module.LEARNERS)
+def test_every_learner_is_a_backend_and_says_its_versions(learner):
+    backend = backends_module.get_backend(learner)
+    assert isinstance(backend, backends_module.Backend)
+    assert "numpy" in backend.versions()
+    assert "json" not in backend.versions()
 
 
 @pytest.mark.parametrize(
@@ -206,3 +263,8 @@ def test_presets_hold_what_the_paper_says():
     for told in (default, booster):
         assert (told["learning_rate"], told["num_leaves"]) == (0.05, 31)
     assert len(PRESETS) == 6
+
+
+def test_a_preset_that_is_changed_stays_what_it_was():
+    preset_parameters("paper-mlp")["hidden"].append(7)
+    assert preset_parameters("paper-mlp")["hidden"] == [256, 256]

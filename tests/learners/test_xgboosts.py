@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 xgb = pytest.importorskip("xgboost")
 
 from oddslip.errors import InvalidInput  # noqa: E402
-from oddslip.learners.xgboosts import BACKEND, PRESETS, XGBoostBackend  # noqa: E402
+from oddslip.learners.presets import preset_parameters  # noqa: E402
+from oddslip.learners.xgboosts import BACKEND, XGBoostBackend  # noqa: E402
 
 N_ROWS, N_FEATURES, N_LABELS = 400, 12, 5
 
@@ -230,7 +231,7 @@ def test_an_alias_goes_before_the_default_of_its_name():
 
 
 def test_the_paper_preset_names_only_known_parameters():
-    assert set(PRESETS["paper-xgboost"]) <= set(XGBoostBackend().defaults())
+    assert set(preset_parameters("paper-xgboost")) <= set(XGBoostBackend().defaults())
 
 
 def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):

@@ -1,5 +1,7 @@
 """Regularities, doses and the pages are computed from cells, not asserted."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -95,6 +97,17 @@ def test_choices_are_counted_apart_for_the_other_sets():
     assert lines["all eleven", "paper"][:3] == ("2", "1", "-0.050 (birds-mlp-1)")
     assert lines["the other six", "auto"][:2] == ("1", "0")
     assert lines["the other six", "auto"][-1] == "2 of 60"
+
+
+def test_a_set_whose_name_begins_like_one_of_the_eleven_is_not_taken_for_it():
+    cells = {
+        "birds-mlp-1-choices": choice(0.01, 0.02),
+        "birds-2-mlp-1-choices": choice(-0.05, -0.01),
+        "my-choices": {"n_labels": 9},
+    }
+    lines = {line[:2]: line[2:] for line in compare_rules_told(cells)}
+    assert lines["all eleven", "paper"][-1] == "1 of 110"
+    assert "the selection rules choose in 1 of 110" in write_page(cells, "paper")
 
 
 def test_choices_of_the_grid_are_counted():
@@ -216,6 +229,13 @@ def test_the_careful_protocol_is_told_beside_the_papers():
     assert "| birds | 15 → 19 | 0.593 → 0.593 | 0.601 → 0.550 |" in text
     assert "-0.051 (birds, w=r raw)" in text
     assert "changes its sign on birds." in text
+
+
+def test_the_page_names_the_folder_of_the_cells(tmp_path):
+    publish(printed_cells(), "paper", results=Path("kept/here"), page=tmp_path / "m.md")
+    text = (tmp_path / "m.md").read_text()
+    assert "from the cells under `kept/here`." in text
+    assert "results/mulan" not in text
 
 
 def test_publishing_writes_both_pages_and_both_figures(tmp_path):

@@ -1,7 +1,6 @@
 """The study and `diagnose` tell the same ladder, and committed points are those of the cells."""
 
 import json
-import os
 from importlib import resources
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from oddslip.studies.mulan_regimes import (
 from oddslip.studies.mulan_tables import read_cells
 
 ROOT = Path(__file__).parents[2]
-DATA = Path(os.environ.get("ODDSLIP_DATA", ROOT.parent / "shared/data")) / "mulan"
 KEPT = ROOT / ".work/mulan/paper"  # scores of a run of the study, where one was made
 CELLS = ROOT / "results/mulan/paper"
 RUNGS = {
@@ -31,13 +29,12 @@ RUNGS = {
     "pooled", "platt", "beta", "ceiling",
 }  # fmt: skip
 
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="needs the MULAN files")
 needs_cells = pytest.mark.skipif(not CELLS.is_dir(), reason="needs the cells of the study")
 
 
-def agree(name, learner, folder):
+def agree(name, learner, folder, mulan):
     """Assert that diagnose and the study agree on a pair; gives the cell of the study."""
-    data = read_mulan(name, data=DATA)
+    data = read_mulan(name, data=mulan)
     arm, twin = (train_arm(data, learner, weight, folder) for weight in ("r", "1"))
     cell = measure_cell(data, arm, twin, weighted=True)
     found = oddslip.diagnose(
@@ -59,10 +56,9 @@ def agree(name, learner, folder):
     return cell
 
 
-@needs_data
 @pytest.mark.parametrize("name", ["flags", "genbase"])
-def test_diagnose_and_the_study_agree_on_every_rung(name, tmp_path):
-    agree(name, "lightgbm", tmp_path)
+def test_diagnose_and_the_study_agree_on_every_rung(name, tmp_path, genuine):
+    agree(name, "lightgbm", tmp_path, genuine("mulan"))
 
 
 def is_kept(name, learner):
@@ -70,23 +66,21 @@ def is_kept(name, learner):
     return all(any(KEPT.glob(f"{name}-{learner}-{weight}-*.npz")) for weight in ("1", "r"))
 
 
-@needs_data
 @pytest.mark.parametrize("name", ["corel5k", "delicious"])
-def test_diagnose_and_the_study_agree_on_kept_scores_of_many_labels(name, monkeypatch):
+def test_diagnose_and_the_study_agree_on_kept_scores_of_many_labels(name, monkeypatch, genuine):
     if not is_kept(name, "lightgbm"):
         pytest.skip("needs the kept scores of a run of the study")
     monkeypatch.setattr(
         "oddslip.studies.mulan_arms.OneVsRest",
         lambda *_, **__: pytest.skip("needs kept scores of this configuration"),
     )
-    cell = agree(name, "lightgbm", KEPT)
+    cell = agree(name, "lightgbm", KEPT, genuine("mulan"))
     assert cell["map"]["raw"] < 0.01  # the collapse, so that agreement is no matter of course
 
 
-@needs_data
 @needs_cells
-def test_the_committed_cell_is_the_one_that_is_measured(tmp_path):
-    data = read_mulan("flags", data=DATA)
+def test_the_committed_cell_is_the_one_that_is_measured(tmp_path, genuine):
+    data = read_mulan("flags", data=genuine("mulan"))
     arm, twin = (train_arm(data, "lightgbm", weight, tmp_path) for weight in ("r", "1"))
     kept = json.loads((CELLS / "flags-lightgbm-r.json").read_text())
     configuration = arm_configuration(data, "lightgbm", "r")

@@ -1,6 +1,6 @@
 """The MULAN study: published digits on the real data, kill and continue on made-up data."""
 
-import os
+import json
 import signal
 import subprocess
 import sys
@@ -9,13 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import oddslip
+from oddslip.cli.app import app
+from oddslip.datasets import read_mulan
+from oddslip.studies.mulan_arms import Identity, arm_configuration
 from oddslip.studies.mulan_paper import COLUMNS, TABLE_2
 from oddslip.studies.mulan_tables import compare_table_2, format_table_2
-from oddslip.studies.mulans import reproduce_mulan
+from oddslip.studies.mulans import MEASURES, reproduce_mulan
+from oddslip.studies.stores import CellStore
 
-DATA = Path(os.environ.get("ODDSLIP_DATA", Path(__file__).parents[3] / "shared/data")) / "mulan"
+ROOT = Path(__file__).parents[2]
 SMALL = ("flags", "emotions", "genbase", "medical", "birds")
 
 
@@ -57,14 +62,13 @@ def run_tiny(tiny, folder, **options):
     )
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="needs the MULAN files")
 @pytest.mark.parametrize("name", SMALL)
-def test_the_published_digits_of_table_2(name, tmp_path):
+def test_the_published_digits_of_table_2(name, tmp_path, genuine):
     cells = reproduce_mulan(
         datasets=[name],
         learners=["lightgbm"],
         weights=["1", "r"],
-        data=DATA,
+        data=genuine("mulan"),
         results=tmp_path / "results",
         work=tmp_path / "work",
         choices=False,
@@ -93,7 +97,6 @@ def test_a_lost_cell_is_measured_again_from_the_kept_scores(tiny, tmp_path, monk
 
 def test_rungs_are_those_of_the_public_verbs(tiny, tmp_path):
     from oddslip.calibrators import Isotonic
-    from oddslip.datasets import read_mulan
     from oddslip.studies.mulan_arms import train_arm
 
     cells = run_tiny(tiny, tmp_path, choices=False)
@@ -125,6 +128,70 @@ def test_killed_in_the_middle_it_continues_and_ends_the_same(tiny, tmp_path):
     kept = first.stat().st_mtime_ns
     assert run_tiny(tiny, tmp_path / "killed") == wanted
     assert first.stat().st_mtime_ns == kept
+
+
+@pytest.fixture
+def no_data(tmp_path, monkeypatch):
+    """A world without data sets and without a network."""
+
+    def refuse(*_, **__):
+        raise AssertionError("a finished study must need neither data nor a network")
+
+    monkeypatch.setenv("ODDSLIP_DATA", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no cache"))
+    monkeypatch.setattr("socket.socket.connect", refuse)
+    monkeypatch.setattr("oddslip.datasets.downloads._open_url", refuse)
+    monkeypatch.setattr("oddslip.studies.mulans.read_mulan", refuse)
+
+
+@pytest.mark.parametrize("data", [[], ["--data", "nowhere"]])
+def test_finished_cells_alone_give_the_committed_pages(data, no_data, tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    words = ["reproduce", "mulan", "--finished", "--page", str(tmp_path / "mulan.md"), *data]
+    told = CliRunner().invoke(app, words)
+    assert told.exit_code == 0, told.output
+    for name in ("mulan.md", "mulan-cells.md"):
+        assert (tmp_path / name).read_text() == (ROOT / "docs" / name).read_text()
+
+
+def test_finished_cells_of_other_settings_or_files_are_left_out(tiny, tmp_path, no_data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("oddslip.studies.mulans.read_mulan", read_mulan)
+        whole = run_tiny(tiny, tmp_path, choices=False)
+    assert run_tiny(tiny, tmp_path, choices=False, finished=True) == whole
+    paths = {
+        name: tmp_path / f"results/paper/tiny-{name}.json" for name in ("lightgbm-1", "logistic-r")
+    }
+    for path, change in zip(paths.values(), ({"measures": 0}, {"inputs": {"a": "b"}}), strict=True):
+        cell = json.loads(path.read_text())
+        cell["configuration"] |= change
+        path.write_text(json.dumps(cell))
+    left = run_tiny(tiny, tmp_path, choices=False, finished=True)
+    assert left.keys() == whole.keys() - {"tiny-lightgbm-1", "tiny-logistic-r"}
+
+
+def test_a_set_without_a_finished_cell_of_its_own_is_left_out(tmp_path, no_data):
+    assert reproduce_mulan(datasets=["flags"], results=tmp_path, finished=True) == {}
+
+
+@pytest.mark.parametrize("name", ["tmc2007-500", "lightgbm-1", "a-b-choices"])
+def test_a_data_set_is_shown_under_its_whole_name(name, tmp_path, no_data):
+    store = CellStore(tmp_path / "paper", "mulan")
+    about = Identity(name, "paper", {"a.arff": "0" * 64})
+    told = {"seconds": 1.0, "command": "oddslip reproduce mulan"}
+    store.write(name, {"inputs": about.sha256, "measures": MEASURES}, {"n_labels": 9}, **told)
+    rungs = dict.fromkeys(("raw", "isotonic", "pooled", "ceiling"), 0.25)
+    for learner in ("lightgbm", "lightgbm-regularised"):
+        configuration = arm_configuration(about, learner, "10r") | {"measures": MEASURES}
+        cell = {"map": rungs, "auc": 0.75}
+        store.write(f"{name}-{learner}-10r", configuration, cell, **told)
+    words = ["reproduce", "mulan", "--finished", "--dataset", name, "--results", str(tmp_path)]
+    shown = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).stdout
+    rows = [line.split() for line in shown.splitlines() if "0.750" in line]
+    assert [row[:3] for row in rows] == [
+        [name, "lightgbm", "10r"],
+        [name, "lightgbm-regularised", "10r"],
+    ]
 
 
 def test_unknown_names_are_refused(tmp_path):

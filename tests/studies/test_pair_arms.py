@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from oddslip.errors import InvalidInput
-from oddslip.studies.pair_arms import ON_SCORES, PARTS, Arm, plan_arms
+from oddslip.studies.pair_arms import ON_SCORES, PARTS, Arm, distinct_arms, plan_arms
 
 
 def test_a_twin_is_planned_before_its_weighted_arm():
@@ -24,6 +24,11 @@ def test_the_paper_has_these_arms():
     keys = {arm.key for part, arm in plan_arms() if part not in ON_SCORES}
     assert len(keys) == 4 + 2 * 5 + 2 * 2 + 2 * 3 + 2
     assert {"lightgbm-r", "lightgbm-1-cap-0.3", "mlp-10r", "lightgbm-r-draw-3"} <= keys
+
+
+def test_every_arm_stands_once_among_the_distinct_ones():
+    assert len(set(distinct_arms())) == len(distinct_arms())
+    assert set(distinct_arms()) == {arm for _, arm in plan_arms()}
 
 
 def test_no_two_arms_share_a_key():

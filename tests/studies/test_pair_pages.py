@@ -2,9 +2,13 @@
 
 import re
 from itertools import groupby
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from oddslip.cli.app import app
+from oddslip.studies.pair_arms import PARTS
 from oddslip.studies.pair_pages import write_page
 from oddslip.studies.pair_paper import is_papers_data
 from oddslip.studies.pair_pictures import (
@@ -13,9 +17,11 @@ from oddslip.studies.pair_pictures import (
     waterfalls,
     write_pictures,
 )
+from oddslip.studies.pair_studies import reproduce_pairs
 from oddslip.studies.pair_supplements import supplements
 from oddslip.studies.pair_tables import table_one
 
+ROOT = Path(__file__).parents[2]
 ROWS = {"train": 8_248_933, "validation": 1_903_599, "test": 2_538_132}
 SANTANDER = {"n_labels": 24, "rows": ROWS, "smallest_weight": 78.4, "largest_weight": 8_248_932.0}
 
@@ -62,6 +68,64 @@ def test_only_the_papers_rows_stand_beside_the_papers_digits(cells):
 
 
 @pytest.mark.parametrize(
+    ("name", "results"),
+    [
+        ("instacart", "instacart-tenth"),
+        ("santander", "santander-tenth"),
+        ("santander", "santander-full"),
+    ],
+)
+def test_pages_of_committed_generated_studies_say_so_and_where_their_cells_are(
+    name, results, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(ROOT)
+    page = tmp_path / "page.md"
+    words = ["reproduce", name, "--finished", "--results", f"results/{results}"]
+    told = CliRunner().invoke(app, [*words, "--page", str(page)])
+    assert told.exit_code == 0, told.output
+    assert "Generated data" in told.stdout
+    assert "\nGenerated data: made by `oddslip generate`" in page.read_text()
+    assert f"from the cells under `results/{results}`." in page.read_text()
+    assert f"`results/{name}`" not in page.read_text()
+
+
+@pytest.mark.parametrize("name", ["tafeng", "santander-sample"])
+def test_the_committed_pages_are_those_of_the_committed_cells(name, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found = reproduce_pairs(
+        name, None, n_labels=1000 if name == "tafeng" else None, finished=True,
+        parts=PARTS if name == "tafeng" else PARTS[:-1],
+    )  # fmt: skip
+    page = write_page(found, name, tables=ROOT.joinpath(f"results/{name}/tables").relative_to(ROOT))
+    assert page == (ROOT / f"docs/{name}.md").read_text()
+
+
+def test_a_page_names_the_folders_that_were_used_and_no_other(cells):
+    page = write_page(cells, "instacart", results=Path("kept/here"), tables=Path("kept/numbers"))
+    assert "from the cells under `kept/here`; all" in page
+    assert "numbers lie in `kept/numbers`." in page
+    assert "results/" not in page
+    assert "numbers lie in" not in write_page(cells, "instacart")
+
+
+@pytest.mark.parametrize(
+    ("study", "generated", "said"),
+    [
+        ("instacart", True, "Generated data: made by"),
+        ("instacart", False, "These are not the paper's data"),
+        ("instacart", None, "Whether these data were generated is not known"),
+        ("tafeng", None, "These are not the paper's data"),
+    ],
+)
+def test_a_page_says_whether_data_were_generated(cells, study, generated, said):
+    sentences = ("Generated data: made by", "Whether these data were generated is not known")
+    cells["data"]["generated"] = generated
+    page = write_page(cells, study)
+    assert said in page
+    assert [sentence in page for sentence in sentences] == [each == said for each in sentences]
+
+
+@pytest.mark.parametrize(
     ("study", "change"),
     [
         ("tafeng", {}),
@@ -71,6 +135,7 @@ def test_only_the_papers_rows_stand_beside_the_papers_digits(cells):
         ("santander", {"smallest_weight": 60.0}),
         ("santander", {"largest_weight": 5e6}),
         ("santander", {"settings": {"generated": True}}),
+        ("santander", {"generated": True}),
         ("santander", {"rows": ROWS | {"test": 1}}),
     ],
 )

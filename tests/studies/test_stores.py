@@ -32,6 +32,14 @@ def test_a_cell_says_where_it_comes_from(store):
     assert told["command"] == "oddslip trial"
 
 
+def test_a_cell_tells_a_part_of_its_configuration(store):
+    store.write("a", {"inputs": {"x": "1"}}, {"map": 0.5}, seconds=2.0, command="oddslip trial")
+    assert store.read_configuration("a", "inputs") == {"x": "1"}
+    assert store.read_configuration("b", "inputs") is None
+    with pytest.raises(UnreadableFile, match="not a finished cell"):
+        store.read_configuration("a", "data")
+
+
 def test_a_cell_that_is_no_cell_is_refused(store):
     store.write("a", {"seed": 1}, {"map": 0.5}, seconds=2.0, command="oddslip trial")
     store.path("a").write_text("{half")

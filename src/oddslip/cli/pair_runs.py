@@ -94,7 +94,9 @@ def run_study(
         from oddslip.studies.pair_pages import write_page
 
         with whole_file(wanted.page) as unfinished:
-            unfinished.write_text(write_page(cells, name), encoding="utf-8")
+            folder = wanted.results or Path(f"results/{study}")
+            text = write_page(cells, name, results=folder, tables=wanted.tables)
+            unfinished.write_text(text, encoding="utf-8")
     if wanted.json:
         return print_json(cells)
     from oddslip.reports.texts import new_table
@@ -105,4 +107,6 @@ def run_study(
     for row in next(iter(columns.values()), {}):
         table.add_row(row, *(format_entry(row, column[row]) for column in columns.values()))
     console().print(table)
+    if cells.get("data", {}).get("generated"):
+        console().print("Generated data: the scores say nothing about people.")
     return None

@@ -85,7 +85,8 @@ def mulan(
         from oddslip.studies.mulan_pages import publish
         from oddslip.studies.mulan_tables import read_cells
 
-        publish(cells, protocol, read_cells(results / "clean"), page=page, figure=figure)
+        careful = read_cells(results / "clean")
+        publish(cells, protocol, careful, results=results, page=page, figure=figure)
     if regimes is not None:
         from oddslip.studies.mulan_regimes import write_regimes
 
@@ -93,15 +94,13 @@ def mulan(
     if json:
         return print_json(cells)
     from oddslip.reports.texts import new_table
+    from oddslip.studies.mulan_grids import arms, described
 
     out = console()
     table = new_table("data set", "learner", "w", "raw", "isotonic", "pooled", "ceiling", "AUC")
-    for key, cell in cells.items():
-        if "map" in cell:
-            name, rest = key.split("-", 1)
-            about, _, w = rest.rpartition("-")
-            shown = [cell["map"][rung] for rung in ("raw", "isotonic", "pooled", "ceiling")]
-            table.add_row(name, about, w, *(f"{v:.3f}" for v in shown), f"{cell['auc']:.3f}")
+    for name, learned_by, w, cell in arms(cells, described(cells)):
+        shown = [cell["map"][rung] for rung in ("raw", "isotonic", "pooled", "ceiling")]
+        table.add_row(name, learned_by, w, *(f"{v:.3f}" for v in shown), f"{cell['auc']:.3f}")
     out.print(table)
     entries = compare_table_2(cells)
     if entries:

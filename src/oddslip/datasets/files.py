@@ -29,8 +29,8 @@ def find_data(name: str, data: str | os.PathLike[str] | None = None) -> MulanFil
     name : str
         Such as ``"emotions"``. Upper and lower case are the same.
     data : path, optional
-        Look here only. Otherwise: where the variable ODDSLIP_DATA points, ``../shared/data``
-        beside a checkout of the project, the folder that `fetch_mulan` fills.
+        Look here only. Otherwise: where the variable ODDSLIP_DATA points, then this user's cache,
+        which `fetch_mulan` fills.
 
     Examples
     --------
@@ -107,13 +107,8 @@ def name_pinned(hashes: Collection[str]) -> str | None:
 
 def search_path() -> list[Path]:
     """Folders in which data is looked for, the first wins."""
-    roots = [default_cache()]
-    source = Path(__file__).resolve().parents[2]
-    if source.name == "src":  # a checkout, not an installation
-        roots.insert(0, source.parent.parent / "shared" / "data")
-    if told := os.environ.get("ODDSLIP_DATA"):
-        roots.insert(0, Path(told))
-    return roots
+    told = os.environ.get("ODDSLIP_DATA")
+    return [*([Path(told)] if told else []), default_cache()]
 
 
 def _find(folder: Path, name: str, *, folders: bool = False) -> Path | None:

@@ -47,7 +47,10 @@ def find_instacart(
             if len(absent) < len(paths) and not lacking:
                 lacking = [f"{folder} must hold {', '.join(absent)}, got no such file."]
     tried = ", ".join(str(root) for root in roots)
-    complaint = lacking or [f"the files of Instacart must be in a folder of {tried}, got none."]
+    complaint = lacking or [
+        f"the files of Instacart must be in a folder of {tried}, got none. "
+        "Pass the folder itself, or point ODDSLIP_DATA at the one that holds it."
+    ]
     raise UnreadableFile(f"{complaint[0]} {_SOURCE}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from oddslip.datasets.caches import (
 )
 from oddslip.datasets.instacart_files import find_instacart
 from oddslip.datasets.instacart_orders import read_products, sink_lines
+from oddslip.datasets.origins import is_generated
 from oddslip.datasets.recommendations import Recommendation
 
 
@@ -82,6 +84,7 @@ def read_instacart(
                 baskets, n_labels, name="instacart", sha256=name_inputs(paths, hashes)
             )
 
-        return recall_rows(
+        rows = recall_rows(
             folder, {**what, "features": FEATURES_VERSION, "n_labels": n_labels}, build
         )
+        return replace(rows, generated=is_generated(paths.values(), rows.sha256))

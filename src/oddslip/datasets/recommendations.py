@@ -43,6 +43,7 @@ class Recommendation:
     """Rows to train on, rows to calibrate on, rows to evaluate on, each later than the last.
 
     ``settings`` are the choices the rows depend on, ``sha256`` the files they were read from.
+    ``generated`` says whether `oddslip generate` made those files; None where nobody can know.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Recommendation:
     feature_names: tuple[str, ...]
     settings: dict[str, Any] = field(default_factory=dict)
     sha256: dict[str, str] = field(default_factory=dict)
+    generated: bool | None = None
 
     @property
     def n_labels(self) -> int:

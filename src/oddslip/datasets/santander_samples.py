@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def read_santander_sample(data: str | os.PathLike[str] | None = None) -> Recomme
     # The date itself is text; the customer and the row number say nothing of another customer.
     cells = np.column_stack([*(_to_numbers(X[name]) for name in features), dates - dates.min()])
     truth = np.column_stack([_to_numbers(Y[name]) for name in labels])
-    return cut_periods(
+    rows = cut_periods(
         "santander-sample",
         cells[order].astype(np.float32),
         csr_matrix(truth[order].astype(np.int8)),
@@ -66,6 +67,7 @@ def read_santander_sample(data: str | os.PathLike[str] | None = None) -> Recomme
         settings={"percent_of_rows": [65, 15, 20], "n_rows_read": len(order)},
         sha256=hash_inputs([folder / X_NAME, folder / Y_NAME]),
     )
+    return replace(rows, generated=False)  # nothing generates this form
 
 
 def _find_folder(data: str | os.PathLike[str] | None) -> Path:

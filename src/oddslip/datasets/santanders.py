@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from oddslip.datasets.caches import default_folder, hash_inputs, recall_entry, unchanged
+from oddslip.datasets.origins import is_generated
 from oddslip.datasets.recommendations import Recommendation
 from oddslip.datasets.santander_columns import PRODUCTS, name_features
 from oddslip.datasets.santander_features import iterate_features
@@ -90,9 +92,10 @@ def read_santander(
             table = recall_entry(folder, {"reader": "santander-table", **what}, fill_table)
             _keep_rows(entry, read_histories(table / _TABLE), following, sha256)
 
-        return open_rows(
+        rows = open_rows(
             recall_entry(folder, {"reader": "santander", "following": following, **what}, fill)
         )
+        return replace(rows, generated=is_generated([path], sha256))
 
 
 def find_csv(data: str | os.PathLike[str]) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,8 @@ def read_tafeng(
         baskets = parse_tafeng(raw, str(path))
         return build_recommendation(baskets, n_labels, name="tafeng", sha256=sha256)
 
-    return recall_rows(default_folder("tafeng") if cache is None else cache, what, build)
+    rows = recall_rows(default_folder("tafeng") if cache is None else cache, what, build)
+    return replace(rows, generated=False)  # nothing generates this form
 
 
 def find_tafeng(data: str | os.PathLike[str] | None = None) -> Path:

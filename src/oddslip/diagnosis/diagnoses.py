@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -217,9 +216,11 @@ class Diagnosis:
         >>> found.plot("ladder").axes[0].get_xlabel()
         'MAP@3'
         """
-        # Reports read results and so import this file. Looked up by name when a picture is asked
-        # for, they are not imported by it: imports stay one-way, and matplotlib stays out.
-        return import_module("oddslip.reports.diagnosis_figures").draw_diagnosis(self, what)
+        # Reports read results and so import this file. Here alone it goes the other way, when a
+        # picture is asked for: matplotlib stays out until then.
+        from oddslip.reports.diagnosis_figures import draw_diagnosis
+
+        return draw_diagnosis(self, what)
 
     def _repr_html_(self) -> str:
         """Verdict, five rungs and three findings, without colours of its own."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -157,8 +156,10 @@ class Plan:
         >>> early.plot().axes[0].get_xlabel()
         'intended shift ln w, nat'
         """
-        # By name, as in `Diagnosis.plot`: reports import results, never the other way round.
-        return import_module("oddslip.reports.plan_figures").draw_plan(self)
+        # When asked for, as in `Diagnosis.plot`: else reports import results, never the reverse.
+        from oddslip.reports.plan_figures import draw_plan
+
+        return draw_plan(self)
 
     def _repr_html_(self) -> str:
         rows = [

@@ -2,47 +2,53 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any, Protocol, cast
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, MissingDependency
 
-# Name of a learner: module, what to install, what that install is called here.
-_HOMES = {
-    "lightgbm": ("oddslip.learners.lightgbms", "lightgbm"),
-    "xgboost": ("oddslip.learners.xgboosts", "xgboost"),
-    "logistic": ("oddslip.learners.logistics", "logistic"),
-    "mlp": ("oddslip.learners.mlps", "mlp"),
-}
-LEARNERS = tuple(_HOMES)
 
-
-class Backend(Protocol):
+class Backend(ABC):
     """A learner. Labels are trained in groups; a group has one model.
 
     ``parameters`` is `defaults` with what the user said on top. Three keys come from `OneVsRest`
     itself, each only if `defaults` has it: ``max_delta_step``, ``mode`` and ``threads``, the
-    threads this very call may use. A learner with ``batches_rows`` gets Y as sparse rows.
+    threads this very call may use.
     """
 
     name: str
     extension: str  # of a saved group, such as ".lgb.txt"
+    batches_rows: bool = False  # whether `train` wants Y as sparse rows
 
+    @abstractmethod
     def defaults(self) -> dict[str, Any]:
         """Parameters and their default values."""
-        ...
 
+    @abstractmethod
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+
+    def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Parameters under one name each; as they came unless a learner has several names."""
+        return dict(parameters)
+
+    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+        """Groups that may be trained side by side; one unless a learner says more."""
+        return 1
+
+    @abstractmethod
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Any:
         """What all labels and arms share: a binned, quantised or standardised X."""
-        ...
 
+    @abstractmethod
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
         """Labels to train together so that a group's working memory stays in the budget."""
-        ...
 
+    @abstractmethod
     def train(
         self,
         prepared: Any,
@@ -52,19 +58,52 @@ class Backend(Protocol):
         seed: int,
     ) -> Any:
         """Model of a group: ``Y`` is (n_rows, g), each label has a positive and a negative."""
-        ...
 
+    @abstractmethod
     def predict_margin(self, model: Any, X: Any) -> NDArray[np.float64]:
         """Raw log-odds of a block of rows, shape (rows, g)."""
-        ...
 
+    @abstractmethod
     def dump(self, model: Any) -> bytes:
         """The model as bytes, without pickle."""
-        ...
 
+    @abstractmethod
     def load(self, data: bytes) -> Any:
         """The model that was dumped."""
-        ...
+
+
+def _open_lightgbm() -> Backend:
+    from oddslip.learners.lightgbms import BACKEND
+
+    return BACKEND
+
+
+def _open_xgboost() -> Backend:
+    from oddslip.learners.xgboosts import BACKEND
+
+    return BACKEND
+
+
+def _open_logistic() -> Backend:
+    from oddslip.learners.logistics import BACKEND
+
+    return BACKEND
+
+
+def _open_mlp() -> Backend:
+    from oddslip.learners.mlps import BACKEND
+
+    return BACKEND
+
+
+# Name of a learner: what loads it, and what to install.
+_HOMES: dict[str, tuple[Callable[[], Backend], str]] = {
+    "lightgbm": (_open_lightgbm, "oddslip[lightgbm]"),
+    "xgboost": (_open_xgboost, "oddslip[xgboost]"),
+    "logistic": (_open_logistic, "oddslip"),
+    "mlp": (_open_mlp, "oddslip[mlp]"),
+}
+LEARNERS = tuple(_HOMES)
 
 
 def get_backend(name: str) -> Backend:
@@ -77,18 +116,12 @@ def get_backend(name: str) -> Backend:
     """
     if name not in _HOMES:
         raise InvalidInput(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}.")
-    home, extra = _HOMES[name]
+    open_backend, package = _HOMES[name]
     try:
-        return cast("Backend", import_module(home).BACKEND)
+        return open_backend()
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("oddslip"):
             raise
         raise MissingDependency(
-            f'OneVsRest(learner="{name}") needs {error.name}. Run: pip install "oddslip[{extra}]"'
+            f'OneVsRest(learner="{name}") needs {error.name}. Run: pip install "{package}"'
         ) from error
-
-
-def count_workers(backend: Backend, parameters: dict[str, Any], threads: int) -> int:
-    """Groups that may be trained side by side: what the backend says, else one."""
-    said = getattr(backend, "workers", None)
-    return 1 if said is None else int(said(parameters, threads))

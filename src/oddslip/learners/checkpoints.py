@@ -73,6 +73,8 @@ class Checkpoint:
             if stored["format"] != FORMAT:
                 raise ValueError(f"format {stored['format']}, not {FORMAT}")
             _ = stored["groups"], stored["configuration"].items()
+            # Earlier checkpoints name Python's json too, on which no trained bit depends.
+            stored["configuration"].get("versions", {}).pop("json", None)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise UnreadableFile(
                 f"{path} is not a checkpoint of this version ({error}). "

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.gradients import weigh_gradients
+from oddslip.learners.backends import Backend
 from oddslip.learners.forests import LAY_AFTER, Forest, lay_forest
 
 _DEFAULTS: dict[str, Any] = {
@@ -70,7 +71,9 @@ _LAYING = Lock()  # one for all groups: a model with a lock of its own could not
 
 @dataclass
 class GroupModel:
-    """Trees of a group of labels: one Booster for all, or one for each; and where they start."""
+    """Trees of a group of labels: one Booster for all, one for each, or none where no feature can
+    be split; and where they start.
+    """
 
     boosters: tuple[lgb.Booster, ...]
     starts: NDArray[np.float64]  # added to the Booster's sums; zero where its trees hold it
@@ -80,6 +83,8 @@ class GroupModel:
 
     def sum_rows(self, rows: Any) -> NDArray[np.float64]:
         """Sums of the trees, by LightGBM or by the forest: the bits are the same."""
+        if not self.boosters:
+            return np.zeros((rows.shape[0], self.starts.size))
         self.scored += rows.shape[0]
         if self.scored >= LAY_AFTER and not (self.forest or self.refused):
             with _LAYING:
@@ -95,7 +100,7 @@ class GroupModel:
         return np.column_stack(sums)
 
 
-class LightGBM:
+class LightGBM(Backend):
     """The backend. See `oddslip.learners.backends.Backend`."""
 
     name = "lightgbm"
@@ -104,6 +109,10 @@ class LightGBM:
     def defaults(self) -> dict[str, Any]:
         """The paper's default LightGBM (its section 4)."""
         return dict(_DEFAULTS)
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"lightgbm": lgb.__version__, "numpy": np.__version__}
 
     def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Parameters under LightGBM's main names; refuses what `OneVsRest` says itself."""
@@ -151,9 +160,14 @@ class LightGBM:
                 for j in range(Y.shape[1])
             ]
             return GroupModel(tuple(grown), np.zeros(Y.shape[1]))
-        means = bool(parameters.get("boost_from_average", True))
-        starts = np.array([start_margin(Y[:, j]) if means else 0.0 for j in range(Y.shape[1])])
-        return GroupModel((_grow_together(prepared, Y, starts, weights, told, rounds),), starts)
+        means = np.array([start_margin(Y[:, j]) for j in range(Y.shape[1])])
+        if not _can_split(prepared):
+            return GroupModel((), means)
+        starts = (
+            means.copy() if parameters.get("boost_from_average", True) else np.zeros(means.size)
+        )
+        booster = _grow_together(prepared, Y, starts, weights, told, rounds, unsplit=means)
+        return GroupModel((booster,), starts)
 
     def predict_margin(self, model: GroupModel, X: Any) -> NDArray[np.float64]:
         """Log-odds of every label of the group, on one thread."""
@@ -220,6 +234,11 @@ def _check_mode(parameters: dict[str, Any]) -> None:
             )
 
 
+def _can_split(prepared: lgb.Dataset) -> bool:
+    """Whether a feature has bins: with none LightGBM's loop gives means, and its groups fail."""
+    return any(prepared.feature_num_bin(j) > 0 for j in range(prepared.num_feature()))
+
+
 def _grow_alone(
     prepared: lgb.Dataset,
     truth: NDArray[np.uint8],
@@ -242,7 +261,10 @@ def _grow_together(
     weights: NDArray[np.float64],
     told: dict[str, Any],
     rounds: int,
+    *,
+    unsplit: NDArray[np.float64],
 ) -> lgb.Booster:
+    """One Booster for all. A label whose first tree has no split starts from ``unsplit``."""
     n_rows, n_labels = Y.shape
     truths = np.ascontiguousarray(Y.T)
     weights = np.ascontiguousarray(weights, np.float64)
@@ -258,8 +280,13 @@ def _grow_together(
     # The start is added to the sums rather than kept in the Dataset: Boosters on other threads
     # share that Dataset.
     booster = lgb.Booster({**told, "objective": "none", "num_class": n_labels}, prepared)
-    for _ in range(rounds):
+    for number in range(rounds):
         booster.update(fobj=derive)
+        if number == 0 and not np.array_equal(starts, unsplit):
+            # As alone: LightGBM goes to the mean where a start from zero finds no split.
+            trees = booster.dump_model(num_iteration=1)["tree_info"]
+            lone = np.array([tree["num_leaves"] == 1 for tree in trees])
+            starts[lone] = unsplit[lone]
     return _without_training(booster)
 
 

@@ -20,6 +20,7 @@ from scipy import sparse
 from scipy.special import expit
 
 from oddslip.errors import InvalidInput
+from oddslip.learners.backends import Backend
 
 Array = NDArray[np.float64]
 _BYTES_PER_CELL = 96  # a dozen float64 arrays of shape (rows, labels) at the worst moment
@@ -27,10 +28,6 @@ _ROUNDING = 1e-14
 _CG_STEPS = 500
 _ROWS = 2048  # of X scaled at a time
 _FEW_FEATURES = 1000  # up to which Newton's equations of a dense X are solved outright
-
-# The paper (section 4) says "l2-regularized logistic regression with sample weights" and no more.
-# Chosen: C = 1, scikit-learn's default; its protocol standardises the features beforehand.
-PRESETS: dict[str, dict[str, Any]] = {"paper-logistic": {"C": 1.0, "standardise": False}}
 
 
 class Design(NamedTuple):
@@ -60,7 +57,7 @@ class Coefficients(NamedTuple):
     intercepts: Array
 
 
-class LogisticBackend:
+class LogisticBackend(Backend):
     """One-vs-rest logistic regression.
 
     Parameters are ``C`` (1.0, the inverse of the penalty), ``standardise`` (False; True gives
@@ -74,6 +71,10 @@ class LogisticBackend:
     def defaults(self) -> dict[str, Any]:
         """Parameters and their default values."""
         return {"C": 1.0, "standardise": False, "tol": 1e-8, "max_iter": 200}
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"numpy": np.__version__}
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Design:
         """X in float64, with the means and scales of its columns."""

@@ -19,16 +19,10 @@ from scipy import sparse
 from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
 
 from oddslip.errors import InvalidInput
+from oddslip.learners.backends import Backend
 from oddslip.learners.logistics import column_moments
 
 _PREDICT_BYTES = 16 * 1024 * 1024
-
-# The paper's section 4 MLP: two hidden layers and a pos_weight per label. The widths, 20 epochs
-# without early stopping and a fixed seed are its section 3 MLP's. It names neither the optimiser
-# nor the batch; chosen: Adam at 1e-3, torch's default, and 256 rows.
-PRESETS: dict[str, dict[str, Any]] = {
-    "paper-mlp": {"hidden": [256, 256], "epochs": 20, "learning_rate": 1e-3, "batch_rows": 256}
-}
 
 
 class Standardised(NamedTuple):
@@ -54,7 +48,7 @@ class Network(NamedTuple):
     biases: list[NDArray[np.float32]]
 
 
-class MLPBackend:
+class MLPBackend(Backend):
     """All labels in one network: hidden layers with ReLU, one output per label.
 
     Parameters are ``hidden`` ([256, 256]), ``epochs`` (20, no early stopping), ``batch_rows``
@@ -70,6 +64,10 @@ class MLPBackend:
     def defaults(self) -> dict[str, Any]:
         """Parameters and their default values."""
         return {"hidden": [256, 256], "epochs": 20, "batch_rows": 256, "learning_rate": 1e-3}
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"numpy": np.__version__, "torch": str(torch.__version__)}
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Standardised:
         """The rows, and the means and deviations of their features."""

@@ -6,8 +6,6 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +15,7 @@ from sklearn.base import BaseEstimator
 from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.learners.archives import read_archive, write_archive
-from oddslip.learners.backends import Backend, count_workers, get_backend
+from oddslip.learners.backends import Backend, get_backend
 from oddslip.learners.checkpoints import Checkpoint
 from oddslip.learners.features import as_features, check_features, hash_features, sliceable
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
@@ -172,7 +170,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         parameters = self.parameters_
         threads = available_threads(self.threads)
-        workers = count_workers(backend, parameters, threads)
+        workers = backend.workers(parameters, threads)
         live = np.flatnonzero(~self.constant_)
         most = backend.group_size(
             live.size, columns.n_rows, self.n_features_in_, self.memory_bytes // workers
@@ -192,7 +190,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
         def train(number: int) -> Any:
             group = groups[number]
-            take = columns.take_rows if hasattr(backend, "batches_rows") else columns.take
+            take = columns.take_rows if backend.batches_rows else columns.take
             return backend.train(ready, take(group), self.weights_[group], told, self.seed)
 
         def keep(number: int, model: Any) -> None:
@@ -298,9 +296,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def _parameters(self, backend: Backend) -> dict[str, Any]:
         defaults = backend.defaults()
-        told = dict(self.parameters or {})
-        if hasattr(backend, "canonical"):
-            told = backend.canonical(told)
+        told = backend.canonical(dict(self.parameters or {}))
         for key in _SAID_HERE:
             if key in told:
                 raise InvalidInput(
@@ -339,18 +335,12 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def _configuration(self, rows: Any, columns: LabelColumns) -> dict[str, Any]:
         """All that the trained bits depend on."""
-        home = import_module(type(get_backend(self.learner)).__module__)
-        versions = {
-            module.__name__: module.__version__
-            for module in vars(home).values()
-            if isinstance(module, ModuleType) and hasattr(module, "__version__")
-        }
         parameters = {key: value for key, value in self.parameters_.items() if key != "threads"}
         return {
             "learner": self.learner,
             "parameters": plain(parameters),
             "seed": int(self.seed),
-            "versions": versions,
+            "versions": get_backend(self.learner).versions(),
             "features": hash_features(rows),
             "labels": columns.hash(),
             "weights": hashlib.sha256(self.weights_.tobytes()).hexdigest(),

@@ -24,6 +24,7 @@ from scipy import sparse
 
 from oddslip.errors import InvalidInput
 from oddslip.kernels.compiling import kernel
+from oddslip.learners.backends import Backend
 
 _BYTES_PER_CELL = 32  # margins twice, gradients twice, XGBoost's own copies, the label
 _LABELS_PER_GROUP = 8  # larger groups save nothing and leave cores idle
@@ -36,12 +37,6 @@ _OURS = {
 }  # fmt: skip
 _MANY = b"oddslip-boosters\n"
 _ZEROS = "oddslip_zeros"
-
-# The paper names XGBoost (section 4) and gives no parameters. Chosen: its LightGBM's 200 trees and
-# learning rate 0.05, so that both have the same step budget, and XGBoost's own defaults besides.
-PRESETS: dict[str, dict[str, Any]] = {
-    "paper-xgboost": {"n_estimators": 200, "learning_rate": 0.05, "max_depth": 6}
-}
 
 
 @kernel(
@@ -74,7 +69,7 @@ class BoosterGroup(NamedTuple):
     zeros_missing: bool
 
 
-class XGBoostBackend:
+class XGBoostBackend(Backend):
     """One-vs-rest boosting with XGBoost. Further parameters go to XGBoost as they are.
 
     In a sparse X the cells that are not stored are missing values, as everywhere in XGBoost; rows
@@ -96,6 +91,10 @@ class XGBoostBackend:
             "max_bin": 256,
             "max_delta_step": 0.0,
         }
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"numpy": np.__version__, "xgboost": xgb.__version__}
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
         """The quantised matrix. It carries no labels and never changes: threads may share it."""

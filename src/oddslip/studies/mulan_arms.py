@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,9 +38,16 @@ class Arm:
     test_margin: NDArray[np.float64]
 
 
-def arm_configuration(data: MulanData, learner: str, weight: str) -> dict[str, Any]:
-    """All that an arm's scores depend on."""
+class Identity(NamedTuple):
+    """What cells name of a data set: enough to know them again without its files."""
 
+    name: str
+    protocol: str
+    sha256: dict[str, str]
+
+
+def arm_configuration(data: MulanData | Identity, learner: str, weight: str) -> dict[str, Any]:
+    """All that an arm's scores depend on."""
     return {
         "data": data.name,
         "protocol": data.protocol,

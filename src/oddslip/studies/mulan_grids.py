@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from oddslip.studies.mulan_arms import LEARNERS, WEIGHTS
 from oddslip.studies.mulan_doses import SHOWN
 from oddslip.studies.mulan_paper import TABLE_2
 from oddslip.studies.mulan_regularities import COLLAPSE, Cells, pairs
+from oddslip.studies.mulan_selections import finished_choices
 
 RUNGS = (
     "raw", "inversion", "what-if", "offset", "isotonic", "isotonic, identity",
@@ -27,9 +28,11 @@ HEADS = {
 }
 
 
-def arms(cells: Cells) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
-    """Data set, learner, weight and cell, of every finished one of the 220."""
-    for data in TABLE_2:
+def arms(
+    cells: Cells, datasets: Iterable[str] = tuple(TABLE_2)
+) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """Data set, learner, weight and cell, of every finished one; of the 220 unless told."""
+    for data in datasets:
         for learner in LEARNERS:
             for weight in WEIGHTS:
                 cell = cells.get(f"{data}-{learner}-{weight}")
@@ -37,10 +40,21 @@ def arms(cells: Cells) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
                     yield data, learner, weight, cell
 
 
+def described(cells: Cells) -> list[str]:
+    """Data sets that have a cell of their own, whatever their names are made of.
+
+    Examples
+    --------
+    >>> described({"a-mlp": {"n_labels": 9}, "a-mlp-mlp-1": {"map": {}, "auc": 0.8}})
+    ['a-mlp']
+    """
+    return [key for key, cell in cells.items() if "n_labels" in cell]
+
+
 def tell_finished(cells: Cells) -> list[str]:
     """How many cells are finished, and which are not."""
     there = {(data, learner, weight) for data, learner, weight, _ in arms(cells)}
-    chosen = sum(key.endswith("-choices") for key in cells)
+    chosen = len(finished_choices(cells))
     lines = [
         f"Finished: {len(there)} of 220 cells (11 data sets, 5 learners, weights 1, √r, r, 10r), "
         f"and what the selection rules choose in {chosen} of 110 (weights 1 and r)."

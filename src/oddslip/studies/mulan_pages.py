@@ -18,6 +18,7 @@ from oddslip.studies.mulan_regularities import Finding, find_regularities, pairs
 from oddslip.studies.mulan_selections import compare_rules_told, find_selections
 from oddslip.studies.mulan_tables import compare_table_2, format_table_2
 
+RESULTS = Path("results/mulan")
 Cells = Mapping[str, Mapping[str, Any]]
 
 
@@ -26,17 +27,18 @@ def publish(
     protocol: str,
     careful: Cells | None = None,
     *,
+    results: Path = RESULTS,
     page: Path | None = None,
     figure: Path | None = None,
 ) -> None:
     """Write the page and, beside it, the page of all cells; draw both figures.
 
-    ``careful`` are cells of the `clean` protocol. Beside ``figure`` stands one whose name ends in
-    ``-doses``, beside ``page`` one whose name ends in ``-cells``.
+    ``careful`` are cells of the `clean` protocol, ``results`` the folder of both. Beside
+    ``figure`` stands one whose name ends in ``-doses``, beside ``page`` one in ``-cells``.
     """
     if page is not None:
         texts = {
-            page: write_page(cells, protocol, careful),
+            page: write_page(cells, protocol, careful, results=results),
             _beside(page, "cells"): write_grid(cells, protocol),
         }
         for path, text in texts.items():
@@ -69,14 +71,17 @@ def dose_rows(cells: Cells) -> list[DoseRow]:
     return sorted(rows, key=lambda row: list(LEARNERS).index(row.learner))
 
 
-def write_page(cells: Cells, protocol: str, careful: Cells | None = None) -> str:
+def write_page(
+    cells: Cells, protocol: str, careful: Cells | None = None, *, results: Path = RESULTS
+) -> str:
     """The page as Markdown; with cells of the `clean` protocol, also what that changes."""
+    folder = results.as_posix()
     lines = [
         "# MULAN beside the paper",
         "",
         "Made by `oddslip reproduce mulan --finished --page docs/mulan.md`, "
         f"protocol `{protocol}`,",
-        "from the cells under `results/mulan`. Each cell is a file with its configuration, seed,",
+        f"from the cells under `{folder}`. Each cell is a file with its configuration, seed,",
         "versions and the hashes of its inputs. [Every cell](mulan-cells.md) is on its own page.",
         "",
         *tell_finished(cells),

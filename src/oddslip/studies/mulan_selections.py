@@ -15,19 +15,20 @@ RULES_TOLD = ("tau 0", "paper", "auto")
 LARGEST_TAU = "isotonic-10"
 BELOW = -0.01  # a cell this far below raw is counted
 
-Chosen = dict[str, Mapping[str, Any]]
+# Data set, learner and weight of a cell: what the rules chose in it.
+Chosen = dict[tuple[str, str, str], Mapping[str, Any]]
 
 
 def find_selections(cells: Cells) -> list[Finding]:
     """Every number of the selection rule that the finished cells allow."""
-    chosen = _chosen(cells)
+    chosen = finished_choices(cells)
     return [*_hurt(cells, chosen), *_kept(chosen), *_grid(chosen), *_pooled(cells)]
 
 
 def compare_rules_told(cells: Cells) -> list[tuple[str, str, str, str, str, str, str]]:
     """Per group of data sets and rule: below raw, surely below, worst, mean gain, cells."""
-    chosen = _chosen(cells)
-    tuned = {key: cell for key, cell in chosen.items() if key.split("-")[0] in CHOSEN_ON}
+    chosen = finished_choices(cells)
+    tuned = {key: cell for key, cell in chosen.items() if key[0] in CHOSEN_ON}
     apart = {key: cell for key, cell in chosen.items() if key not in tuned}
     lines = []
     for group, some, all_of in (
@@ -44,7 +45,7 @@ def compare_rules_told(cells: Cells) -> list[tuple[str, str, str, str, str, str,
                     rule,
                     str(sum(gain < BELOW for gain in gains.values())),
                     str(sum(cell[rule]["high"] < 0 for cell in some.values())),
-                    f"{gains[worst]:+.3f} ({worst})",
+                    f"{gains[worst]:+.3f} ({'-'.join(worst)})",
                     f"{sum(gains.values()) / len(gains):+.4f}",
                     f"{len(some)} of {all_of}",
                 )
@@ -67,9 +68,7 @@ def _hurt(cells: Cells, chosen: Chosen) -> Iterator[Finding]:
             f"sets where isotonic loses more than 0.005, {who}", len(hurt), "d",
             paper.HURT_DEFAULT, f"{len(losses)} of 11 data sets", ", ".join(hurt),
         )  # fmt: skip
-    told = {
-        data: chosen[f"{data}-{DEFAULT}-1"] for data in TABLE_2 if f"{data}-{DEFAULT}-1" in chosen
-    }
+    told = {data: chosen[data, DEFAULT, "1"] for data in TABLE_2 if (data, DEFAULT, "1") in chosen}
     of = f"{len(told)} of 11 data sets"
     for rule, what, printed in (
         ("tau 0", "isotonic", paper.HURT_SURELY),
@@ -100,9 +99,9 @@ def _kept(chosen: Chosen) -> Iterator[Finding]:
         (paper.KEPT_PER_LABEL, "keeps per-label isotonic on"),
     ):
         told = {
-            data: chosen[f"{data}-{DEFAULT}-1"]["paper"]["chosen"]
+            data: chosen[data, DEFAULT, "1"]["paper"]["chosen"]
             for data in wanted
-            if f"{data}-{DEFAULT}-1" in chosen
+            if (data, DEFAULT, "1") in chosen
         }
         if told:
             raw = wanted is paper.KEPT_RAW
@@ -129,7 +128,7 @@ def _grid(chosen: Chosen) -> Iterator[Finding]:
             worst = min(gains, key=lambda key: gains[key])
             yield Finding(
                 "the worst cell of the paper's rule, less raw", gains[worst], "+.3f",
-                paper.WORST_BELOW_RAW, of, worst,
+                paper.WORST_BELOW_RAW, of, "-".join(worst),
             )  # fmt: skip
     names = [cell["paper"]["chosen"] for cell in chosen.values()]
     own = [name for name in names if _per_label(name)]
@@ -159,10 +158,15 @@ def _pooled(cells: Cells) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _chosen(cells: Cells) -> Chosen:
-    """What the rules chose, by the key of the cell they chose for."""
-    end = "-choices"
-    return {key.removesuffix(end): cell for key, cell in cells.items() if key.endswith(end)}
+def finished_choices(cells: Cells) -> Chosen:
+    """What the rules chose in the cells of the paper's data sets, where that is finished."""
+    return {
+        (data, learner, weight): cells[f"{data}-{learner}-{weight}-choices"]
+        for data in TABLE_2
+        for learner in LEARNERS
+        for weight in ("1", "r")
+        if f"{data}-{learner}-{weight}-choices" in cells
+    }
 
 
 def _per_label(name: str) -> bool:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from oddslip.datasets.mulans import MulanData, Protocol, read_mulan
+from oddslip.datasets.pins import PINS
 from oddslip.progress import progress_bar
 from oddslip.studies.configurations import check_names
-from oddslip.studies.mulan_arms import LEARNERS, WEIGHTS, arm_configuration, train_arm
+from oddslip.studies.mulan_arms import LEARNERS, WEIGHTS, Identity, arm_configuration, train_arm
 from oddslip.studies.mulan_cells import describe_data, measure_cell
 from oddslip.studies.mulan_choices import compare_rules
 from oddslip.studies.stores import CellStore
@@ -51,7 +52,7 @@ def reproduce_mulan(
     choices : bool
         Also what the selection rules choose, for weights "1" and "r".
     finished : bool
-        Only read the cells that are finished; train and measure nothing.
+        Only read the cells that are finished, without the data; train and measure nothing.
 
     Examples
     --------
@@ -65,22 +66,33 @@ def reproduce_mulan(
     total = len(datasets) * (1 + len(learners) * len(weights))
     with progress_bar("MULAN cells", total) as advance:
         for name in datasets:
-            loaded = read_mulan(name, protocol=protocol, data=data)
-            configuration = {"inputs": loaded.sha256, "measures": MEASURES}
-            describe = None if finished else partial(describe_data, loaded)
-            command = _command(loaded)
-            _add_cell(found, store, loaded.name, configuration, describe, command)
+            loaded = None if finished else read_mulan(name, protocol=protocol, data=data)
+            about = _identify(name, protocol, store) if loaded is None else loaded
+            if about is None:
+                advance(1 + len(learners) * len(weights))
+                continue
+            configuration = {"inputs": about.sha256, "measures": MEASURES}
+            describe = None if loaded is None else partial(describe_data, loaded)
+            _add_cell(found, store, about.name, configuration, describe, _command(about))
             advance(1)
             for learner in learners:
                 for weight in weights:
-                    _add_arm(found, loaded, learner, weight, store, folder, choices)
+                    _add_arm(found, about, learner, weight, store, folder, choices)
                     advance(1)
     return found
 
 
+def _identify(where: str, protocol: str, store: CellStore) -> Identity | None:
+    """The data set whose cells are kept, as its own cell tells it; None without that cell."""
+    name = Path(where).name
+    name = name.lower() if name.lower() in PINS else name
+    inputs = store.read_configuration(name, "inputs")
+    return None if inputs is None else Identity(name, protocol, inputs)
+
+
 def _add_arm(
     found: Cells,
-    data: MulanData,
+    data: MulanData | Identity,
     learner: str,
     weight: str,
     store: CellStore,
@@ -91,11 +103,13 @@ def _add_arm(
     configuration = arm_configuration(data, learner, weight)
 
     def measure(folder: Path) -> dict[str, Any]:
+        assert isinstance(data, MulanData)
         arm = train_arm(data, learner, weight, folder)
         twin = train_arm(data, learner, "1", folder)
         return measure_cell(data, arm, twin, weight != "1")
 
     def choose(folder: Path) -> dict[str, Any]:
+        assert isinstance(data, MulanData)
         return compare_rules(data, train_arm(data, learner, weight, folder))
 
     def bound(compute: Callable[[Path], dict[str, Any]]) -> Any:
@@ -109,7 +123,7 @@ def _add_arm(
         _add_cell(found, store, f"{key}-choices", told, bound(choose), command)
 
 
-def _command(data: MulanData) -> str:
+def _command(data: MulanData | Identity) -> str:
     return f"oddslip reproduce mulan --dataset {data.name} --protocol {data.protocol}"
 
 

@@ -112,6 +112,11 @@ def _part_arms(part: str) -> Iterator[Arm]:
         yield from (Arm("mlp", weight, all_products=True) for weight in ("1", "r"))
 
 
+def distinct_arms() -> list[Arm]:
+    """Every arm a study can have, once, in the order they are computed."""
+    return list(dict.fromkeys(arm for part in PARTS for arm in _part_arms(part)))
+
+
 def plan_arms(
     parts: Sequence[str] = PARTS,
     *,

@@ -45,6 +45,7 @@ def describe_data(data: Recommendation) -> dict[str, Any]:
         "largest_weight": float(ratios.max()),
         "n_labels_without_training_positive": int((data.positives == 0).sum()),
         "settings": data.settings,
+        "generated": data.generated,
     }
     return about | {"papers_data": is_papers_data(data.name, about)}
 

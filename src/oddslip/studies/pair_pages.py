@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from oddslip.studies.pair_arms import LEARNERS, Arm
@@ -30,25 +31,43 @@ TITLES = {
 }
 
 
-def write_page(cells: Cells, study: str) -> str:
-    """The page as Markdown."""
+GENERATED = (
+    "Generated data: made by `oddslip generate`, so the scores say nothing about people. "
+    "The paper's numbers do not stand beside these; its claims do."
+)
+OTHERS = "These are not the paper's data. Its numbers do not stand beside these; its claims do."
+UNKNOWN = "Whether these data were generated is not known: their cells do not say it."
+FORMS = ("instacart", "santander")  # that `oddslip generate` can make
+
+
+def write_page(
+    cells: Cells, study: str, *, results: Path | None = None, tables: Path | None = None
+) -> str:
+    """The page as Markdown.
+
+    ``results`` is the folder the cells were read from, ``results/STUDY`` unless told; ``tables``
+    the one that tables and figures were written to as numbers, if they were.
+    """
+    folder = (results or Path("results") / study).as_posix()
     about = cells.get("data")
     papers = about is not None and is_papers_data(study, about)
     command = f"oddslip reproduce {study.replace('-sample', ' --sample')}"
-    said = (
-        "These are the paper's rows: its digits and the difference stand in brackets."
-        if papers
-        else "These are not the paper's data. Its numbers do not stand beside these; its claims do."
+    made = (
+        ["with `--page`, from the cells under " + f"`{folder}`. Each cell is a"]
+        if tables is None
+        else [
+            f"with `--page`, `--figures` and `--tables`, from the cells under `{folder}`; all",
+            f"tables and figures as numbers lie in `{tables.as_posix()}`. Each cell is a",
+        ]
     )
     lines = [
         f"# {TITLES.get(study, study)}",
         "",
         f"The paper's section 3. Made by `{command} --finished`",
-        f"with `--page`, `--figures` and `--tables`, from the cells under `results/{study}`; all",
-        f"tables and figures as numbers lie in `results/{study}/tables`. Each cell is a",
+        *made,
         "file with its configuration, seed, versions and the hashes of its inputs; the same",
         "command without `--finished` computes what is missing.",
-        said,
+        *_tell_origin(about, study, papers),
         "",
     ]
     if about is not None:
@@ -60,6 +79,16 @@ def write_page(cells: Cells, study: str) -> str:
     lines += ["## Which of the paper's claims hold here", "", *_claims(cells), ""]
     lines += [*cost_section(cells), ""]
     return "\n".join(lines)
+
+
+def _tell_origin(about: Any, study: str, papers: bool) -> list[str]:
+    """Whose rows these are, and whether they were generated."""
+    if papers:
+        return ["These are the paper's rows: its digits and the difference stand in brackets."]
+    generated = (about or {}).get("generated")
+    if generated:
+        return [GENERATED]
+    return [OTHERS, UNKNOWN] if about and generated is None and study in FORMS else [OTHERS]
 
 
 def _data_section(about: Any) -> list[str]:

@@ -114,7 +114,7 @@ def is_papers_data(study: str, about: Mapping[str, Any]) -> bool:
     False
     """
     wanted = _SIZES.get(study)
-    if wanted is None or about["settings"].get("generated"):
+    if wanted is None or about["settings"].get("generated") or about.get("generated"):
         return False
     rows = {period: about["rows"].get(period) for period in wanted["rows"]}
     weights = (about["smallest_weight"], about["largest_weight"])

@@ -8,7 +8,7 @@ from typing import Any
 
 from oddslip.reports.pictures import CapPoint, RegimePoint, Waterfall
 from oddslip.sources.sinks import whole_file
-from oddslip.studies.pair_arms import LEARNERS, Arm
+from oddslip.studies.pair_arms import LEARNERS, Arm, distinct_arms
 from oddslip.studies.pair_cells import rung_values
 from oddslip.studies.pair_supplements import TITLES, supplements
 from oddslip.studies.pair_tables import Cells, cap_rows, has_loss
@@ -55,18 +55,18 @@ def cap_points(cells: Cells, series: str) -> list[CapPoint]:
 def regime_points(cells: Cells) -> list[RegimePoint]:
     """Figure 2: every weighted model that lost something and whose shift can be read."""
     points = []
-    for key, cell in cells.items():
-        if not has_loss(cell) or "draw" in key:
+    for arm in distinct_arms():
+        cell = cells.get(arm.key, {})
+        if not has_loss(cell) or arm.draw:
             continue
         parts = cell["test-split"]["decomposition"]
         ratio = cell["deployment"]["shifts"]["median_ratio"]
         if ratio is None:
             continue
-        learner = key.split("-")[0]
         points.append(
             RegimePoint(
-                name=_short(key, learner),
-                series=TITLES[learner],
+                name=_short(arm),
+                series=TITLES[arm.learner],
                 ratio=ratio,
                 returned=parts["returned"]["inversion"],
                 saturated_share=cell["saturated_share"],
@@ -75,11 +75,10 @@ def regime_points(cells: Cells) -> list[RegimePoint]:
     return points
 
 
-def _short(key: str, learner: str) -> str:
+def _short(arm: Arm) -> str:
     """What tells this model from the others of its learner."""
-    said = key.removeprefix(f"{learner}-").replace("-all-products", ", all products")
-    weight, _, cap = said.partition("-cap-")
-    return f"c = {cap}" if cap else f"w = {weight}"
+    said = f"w = {arm.weight}" if arm.cap is None else f"c = {arm.cap:g}"
+    return f"{said}, all products" if arm.all_products else said
 
 
 def write_pictures(cells: Cells, study: str, folder: Path) -> list[Path]:

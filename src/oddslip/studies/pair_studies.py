@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from oddslip.datasets.origins import were_generated
 from oddslip.datasets.recommendations import Recommendation
-from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.errors import InvalidInput
 from oddslip.progress import progress_bar
 from oddslip.studies.pair_arms import ON_SCORES, PARTS, Arm, plan_arms
 from oddslip.studies.pair_benches import Bench
@@ -39,26 +39,25 @@ class Variant:
         """The cell that describes the data; without a reader, the one that is kept."""
         key = f"data{self.suffix}"
         if self.read is None:
-            self.configuration = self._kept_configuration(key)
-            return {} if self.configuration is None else self._cell(key, {}, None, "")
+            self.configuration = self.store.read_configuration(key, "data")
+            found = {} if self.configuration is None else self._cell(key, {}, None, "")
+            return self._with_origin(found)
         stages: Stages = {}
         with stage(stages, "read"):
             data = self.read()
         self.bench = Bench(data, self.work)
         self.configuration = self.bench.configuration
-        return self._cell(key, {}, lambda: describe_data(data) | {"stages": stages}, "")
+        found = self._cell(key, {}, lambda: describe_data(data) | {"stages": stages}, "")
+        return self._with_origin(found, data.generated)
 
-    def _kept_configuration(self, key: str) -> dict[str, Any] | None:
-        path = self.store.path(key)
-        try:
-            kept: dict[str, Any] = json.loads(path.read_text("utf-8"))["configuration"]["data"]
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UnreadableFile(
-                f"{path} is not a finished cell. Delete it to compute it again."
-            ) from error
-        return kept
+    def _with_origin(self, found: Cells, generated: bool | None = None) -> Cells:
+        """Cells kept before they said whether their data were generated say what can be known."""
+        assert self.configuration is not None or not found
+        for cell in found.values():
+            if cell.get("generated") is None:
+                earlier = were_generated((self.configuration or {}).get("inputs", {}))
+                cell["generated"] = True if earlier else generated
+        return found
 
     def arm_cell(self, part: str, arm: Arm) -> Cells:
         """The cell of an arm, or of what a part finds in its scores."""

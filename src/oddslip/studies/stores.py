@@ -45,17 +45,31 @@ class CellStore:
 
     def read(self, key: str, configuration: dict[str, Any]) -> dict[str, Any] | None:
         """Values of a finished cell with just this configuration, or None."""
+        kept = self._load(key)
+        if kept is None or kept["configuration"] != plain(configuration):
+            return None
+        return dict(kept["values"])
+
+    def read_configuration(self, key: str, part: str) -> dict[str, Any] | None:
+        """A part of what a finished cell was computed with, or None without the cell."""
+        kept = self._load(key)
+        if kept is None:
+            return None
+        if not isinstance(kept["configuration"].get(part), dict):
+            raise UnreadableFile(self._refusal(key))
+        return dict(kept["configuration"][part])
+
+    def _refusal(self, key: str) -> str:
+        return f"{self.path(key)} is not a finished cell. Delete it to compute it again."
+
+    def _load(self, key: str) -> dict[str, Any] | None:
         try:
             told = json.loads(self.path(key).read_text(encoding="utf-8"))
+            return {part: dict(told[part]) for part in ("configuration", "values")}
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            raise UnreadableFile(
-                f"{self.path(key)} is not a finished cell. Delete it to compute it again."
-            ) from error
-        if told.get("configuration") != plain(configuration):
-            return None
-        return dict(told["values"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UnreadableFile(self._refusal(key)) from error
 
     def find(
         self,

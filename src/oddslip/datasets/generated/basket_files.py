@@ -16,6 +16,7 @@ from oddslip.datasets.generated.catalogues import (
     name_products,
 )
 from oddslip.datasets.generated.checks import check_count, make_folder
+from oddslip.datasets.origins import note_generated
 from oddslip.progress import progress_bar
 from oddslip.sources.sinks import whole_file
 
@@ -97,4 +98,6 @@ def generate_baskets(
             arrays.append(pa.array(gap.astype(np.float32), mask=gap < 0))
             writer.write_batch(pa.record_batch(arrays, schema=schema))
             advance(int(block.is_last.sum()))
+    told = {"form": "baskets", "n_users": n_users, "n_products": n_products, "seed": seed}
+    note_generated([path, path.with_name(ITEMS_NAME)], **told)
     return path

@@ -20,6 +20,7 @@ from oddslip.datasets.generated.catalogues import (
     name_products,
 )
 from oddslip.datasets.generated.checks import check_count, import_polars, make_folder, stream
+from oddslip.datasets.origins import note_generated
 from oddslip.progress import progress_bar
 from oddslip.sources.sinks import whole_file
 
@@ -90,6 +91,8 @@ def generate_instacart(
                 _write_block(files, block, ids, is_test)
                 next_id += len(ids)
                 advance(int(block.is_last.sum()))
+    told = {"form": "instacart", "n_users": n_users, "n_products": n_products, "seed": seed}
+    note_generated([path / name for name in _HEADERS], **told)
     return path
 
 

@@ -20,6 +20,7 @@ from oddslip.datasets.generated.santander_customers import (
 )
 from oddslip.datasets.generated.santander_holdings import draw_first, draw_next, open_market
 from oddslip.datasets.generated.santander_texts import write_month
+from oddslip.datasets.origins import note_generated
 from oddslip.datasets.santander_columns import COLUMNS, PRODUCTS
 from oddslip.errors import InvalidInput
 from oddslip.progress import progress_bar
@@ -74,6 +75,8 @@ def generate_santander(
     with whole_file(path) as unfinished, unfinished.open("wb") as file:
         file.write((",".join(f'"{column}"' for column in COLUMNS) + "\n").encode())
         _write_months(file, customers, seed)
+    told = {"form": "santander", "n_customers": n_customers, "n_rows": n_rows, "seed": seed}
+    note_generated([path], **told)
     return path
 
 

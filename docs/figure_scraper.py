@@ -26,9 +26,7 @@ _ORDER = (
 _SAVED: dict[str, set[int]] = {}
 
 
-def scrape_figures(
-    block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]
-) -> str:
+def scrape_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
     """Save the figures that an example holds by name, each once; text that shows them.
 
     The library draws without pyplot, so the scraper that asks pyplot would find nothing.

@@ -43,7 +43,9 @@ for policy in ("prior", "identity", "exclude"):
     shown = fitted.rank(scores, k=7)
     slots[policy] = np.isin(shown, pair.dead).mean()
     found = oddslip.evaluate(fitted.transform(scores), labels, k=7, n_replicates=0)
-    print(f"{policy:9} {slots[policy]:6.1%} of slots to dead labels, MAP@7 {found['map'].value:.3f}")
+    print(
+        f"{policy:9} {slots[policy]:6.1%} of slots to dead labels, MAP@7 {found['map'].value:.3f}"
+    )
 
 assert not brought.optimistic
 assert slots["identity"] > slots["prior"] >= slots["exclude"]

@@ -43,7 +43,9 @@ def lowest(requirements: list[str]) -> dict[str, str]:
     for requirement in requirements:
         parts = re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*[>=]=\s*([0-9][^,;\s]*)", requirement)
         if parts is None:
-            raise SystemExit(f"{requirement!r} in pyproject.toml must state a floor: name>=version.")
+            raise SystemExit(
+                f"{requirement!r} in pyproject.toml must state a floor: name>=version."
+            )
         found[parts[1]] = parts[2]
     return found
 

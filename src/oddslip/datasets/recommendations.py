@@ -43,6 +43,15 @@ class Recommendation:
     """Rows to train on, rows to calibrate on, rows to evaluate on, each later than the last.
 
     ``settings`` are the choices the rows depend on, ``sha256`` the files they were read from.
+
+    Attributes
+    ----------
+    train, validation, test : Period
+        The rows.
+    label_names, feature_names : tuple of str
+        Names of the columns.
+    name, settings, sha256
+        Where the rows come from.
     """
 
     name: str

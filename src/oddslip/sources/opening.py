@@ -27,8 +27,22 @@ def open_source(
 ) -> Source:
     """Open scores and labels, whatever they are: arrays, frames, paths, a panel or a source.
 
-    Files are `.npy`, `.npz` or `.parquet` (a folder counts as Parquet). ``kind`` is
-    "probability" unless said otherwise.
+    Files are ``.npy``, ``.npz`` or ``.parquet`` (a folder counts as Parquet).
+
+    Parameters
+    ----------
+    scores, labels
+        Arrays, frames, paths; or a panel or source alone.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
+    label_names, row_ids : sequence, optional
+        Names of the columns and of the rows.
+
+    Examples
+    --------
+    >>> source = open_source([[0.9, 0.2, 0.6]], [[1, 0, 0]])
+    >>> source.n_rows, source.n_labels
+    (1, 3)
     """
     if isinstance(scores, Source | Panel):
         if any(given is not None for given in (labels, kind, label_names, row_ids)):

@@ -2,24 +2,37 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs minimum bench clean
 
 demo: .venv/.installed        ## train, plan, diagnose, repair and report, on embedded data
 	@$(BIN)/oddslip demo
 
-test: .venv/.developing       ## all tests
-	@$(BIN)/python -m pytest -n 2
+# The tracer of Python 3.12 and newer is the cheap one; older ones have the compiled one.
+CORE := $(shell $(PYTHON) -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")')
+
+test: .venv/.developing       ## all tests, and the share of lines they run
+	@COVERAGE_CORE=$(CORE) $(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered
 
 check: .venv/.developing      ## lint, format and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+docs: .venv/.documenting      ## the documentation site, in build/docs
+	@$(BIN)/python -m sphinx -W --keep-going -q docs build/docs
+
+minimum:                      ## the fast tests, on the lowest versions that pyproject.toml promises
+	@$(PYTHON) tools/minimum.py
+
 bench: .venv/.developing      ## speed against peers, in one run
 	@$(BIN)/python -m benchmarks
 
+.venv/.documenting: .venv/.developing
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@touch $@
+
 clean:
-	rm -rf .venv demo-report build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
+	rm -rf .venv .venv-minimum .coverage .coverage.* docs/reference docs/examples demo-report build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
 
 .venv/.installed: pyproject.toml
 	@echo "Setting up .venv (a minute or two, once) ..."

@@ -1,9 +1,17 @@
 """The public face: its names, and what importing it costs."""
 
+import importlib
+import inspect
+import re
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 import oddslip
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
 
 HEAVY = {
     "numba", "lightgbm", "xgboost", "torch", "pyspark", "matplotlib", "pandas", "polars",
@@ -67,3 +75,67 @@ def test_help_loads_neither_numpy_nor_kernels():
         "with contextlib.redirect_stdout(io.StringIO()): _run(['--help'])"
     )
     assert not loaded_by(code) & (HEAVY - {"typer", "rich"} | {"numpy"})
+
+
+ROOMS = ("oddslip", *(f"oddslip.{room}" for room in (
+    "calibrators", "datasets", "metrics", "selection", "shifts",
+)))  # fmt: skip
+PUBLIC = [(room, name) for room in ROOMS for name in importlib.import_module(room).__all__]
+
+
+def public(room, name):
+    return getattr(importlib.import_module(room), name)
+
+
+def sections_of(thing):
+    """Titles of the numpydoc sections of a docstring."""
+    lines = (inspect.getdoc(thing) or "").splitlines()
+    return {
+        title for title, rule in zip(lines, lines[1:], strict=False)
+        if title and rule == "-" * len(title)
+    }  # fmt: skip
+
+
+def reference_entries():
+    """The (room, name) of every entry of docs/reference.md."""
+    room, entries = None, []
+    for line in REFERENCE.read_text().splitlines():
+        if found := re.match(r"\.\. currentmodule:: (\S+)", line):
+            room = found[1]
+        elif found := re.match(r"   (\w+)$|\.\. autodata:: (\w+)$", line):
+            entries.append((room, found[1] or found[2]))
+    return entries
+
+
+@pytest.mark.parametrize(("room", "name"), PUBLIC)
+def test_a_public_name_is_explained(room, name):
+    thing = public(room, name)
+    if isinstance(thing, float):  # a constant has no docstring of its own
+        return
+    assert inspect.getdoc(thing), f"{room}.{name} has no docstring"
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        return
+    wanted = {"Attributes", "Parameters", "Examples"}
+    if not isinstance(thing, type):
+        # What a function takes, or a call that shows it.
+        wanted = {"Parameters", "Examples"}
+    assert sections_of(thing) & wanted, f"{room}.{name} needs one of the sections {sorted(wanted)}"
+
+
+def test_every_public_name_stands_in_the_reference_once():
+    entries = reference_entries()
+    assert len(entries) == len(set(entries))
+    told = [public(room, name) for room, name in entries]
+    for room, name in PUBLIC:
+        thing = public(room, name)
+        assert sum(entry is thing for entry in told) == 1, f"{room}.{name}"
+
+
+def test_the_reference_names_nothing_that_is_not_public():
+    assert set(reference_entries()) <= set(PUBLIC)
+
+
+def test_a_name_that_two_rooms_share_means_one_thing():
+    meanings = {}
+    for room, name in PUBLIC:
+        assert meanings.setdefault(name, public(room, name)) is public(room, name), name

@@ -8,7 +8,7 @@ array([[0, 2]], dtype=int32)
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 DEFAULT_SEED = 42  # of everything that is drawn, unless told; here, where nothing is loaded for it
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ panel's labels have the width of its scores, so those can not apply; tests/contr
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.utils import estimator_checks as checks
 
 from oddslip.calibrators import (
@@ -33,17 +34,26 @@ ESTIMATORS = [
     Raw(),
     Temperature(shared=True),
 ]
-CHECKS = [
-    checks.check_do_not_raise_errors_in_init_or_set_params,
-    checks.check_estimator_cloneable,
-    checks.check_estimator_repr,
-    checks.check_estimator_tags_renamed,
-    checks.check_get_params_invariance,
-    checks.check_mixin_order,
-    checks.check_no_attributes_set_in_init,
-    checks.check_set_params,
-    checks.check_valid_tag_types,
+# scikit-learn 1.6 named or added most of these; an older one brings those that it has.
+NAMES = [
+    "check_do_not_raise_errors_in_init_or_set_params",
+    "check_estimator_cloneable",
+    "check_estimator_repr",
+    "check_estimator_tags_renamed",
+    "check_get_params_invariance",
+    "check_mixin_order",
+    "check_no_attributes_set_in_init",
+    "check_set_params",
+    "check_valid_tag_types",
 ]
+CHECKS = [getattr(checks, name) for name in NAMES if hasattr(checks, name)]
+
+
+def test_every_check_is_there_from_scikit_learn_1_6_on():
+    missing = [name for name in NAMES if not hasattr(checks, name)]
+    release = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+    assert not missing or release < (1, 6)
+    assert len(CHECKS) >= 3
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)

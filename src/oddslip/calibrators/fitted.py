@@ -19,7 +19,21 @@ from oddslip.sources import Source, open_source
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedRepair:
-    """The maps of all labels, the labels' names, and what was done to each label."""
+    """The maps of all labels, the labels' names, and what was done to each label.
+
+    Attributes
+    ----------
+    maps : LabelMaps
+        What is applied.
+    label_names : tuple of str or None
+        By which labels are matched, where both sides have names.
+    record : LabelRecord
+        What was done to each label.
+    calibrator, parameters : str, dict
+        Which calibrator it was, and how it was set.
+    n_rows : int
+        Calibration rows.
+    """
 
     maps: LabelMaps
     label_names: tuple[str, ...] | None

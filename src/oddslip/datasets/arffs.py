@@ -23,7 +23,19 @@ Missing = Literal["error", "nan"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Arff:
-    """An ARFF file: what it declares and its cells."""
+    """An ARFF file: what it declares and its cells.
+
+    Attributes
+    ----------
+    relation : str
+        Name of the relation.
+    attributes : tuple
+        Name, and the declared values if it is nominal, of each column.
+    cells : numpy.ndarray or scipy.sparse.csr_matrix
+        Of shape (rows, attributes); sparse if the file is.
+    sha256 : str
+        Of the bytes that were read.
+    """
 
     relation: str
     attributes: tuple[Attribute, ...]

@@ -13,7 +13,15 @@ from oddslip.errors import InvalidInput, UnreadableFile
 
 
 class MulanFiles(NamedTuple):
-    """The three files of one data set."""
+    """The three files of one data set.
+
+    Attributes
+    ----------
+    name : str
+        Of the data set.
+    labels, train, test : pathlib.Path
+        The XML file of label names and the two ARFF files.
+    """
 
     name: str
     labels: Path

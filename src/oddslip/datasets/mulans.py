@@ -30,6 +30,23 @@ class MulanData:
     """A data set: features X and labels Y of its training and test file, and the split.
 
     ``fitted`` and ``calibration`` are indices of training rows, in the order of the permutation.
+
+    Attributes
+    ----------
+    name, protocol : str
+        Which data set, and by which protocol it was read.
+    X_train, X_test : numpy.ndarray or scipy.sparse.csr_matrix
+        Features.
+    Y_train, Y_test : numpy.ndarray of bool
+        Labels.
+    fitted, calibration : numpy.ndarray of int
+        The split of the training rows.
+    feature_names, label_names, unmatched : tuple of str
+        Names; ``unmatched`` are listed labels that the protocol finds no attribute for.
+    sha256 : dict
+        By file name.
+    pinned : bool
+        Whether the three files are, byte for byte, one of the paper's eleven sets.
     """
 
     name: str

@@ -44,6 +44,15 @@ class Recommendation:
 
     ``settings`` are the choices the rows depend on, ``sha256`` the files they were read from.
     ``generated`` says whether `oddslip generate` made those files; None where nobody can know.
+
+    Attributes
+    ----------
+    train, validation, test : Period
+        The rows.
+    label_names, feature_names : tuple of str
+        Names of the columns.
+    name, settings, sha256
+        Where the rows come from.
     """
 
     name: str

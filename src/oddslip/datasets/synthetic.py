@@ -19,7 +19,25 @@ _SATURATED_MARGIN = 20.0  # above 17.33, where a float64 sigmoid cast to float32
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SyntheticPair:
-    """Two arms over the same (n_rows, n_labels) cells, with the truth behind them."""
+    """Two arms over the same (n_rows, n_labels) cells, with the truth behind them.
+
+    Attributes
+    ----------
+    marginals : numpy.ndarray
+        The truth: Pr(label | row).
+    labels : numpy.ndarray of bool
+        Drawn from the marginals, but see ``dead``.
+    unweighted, weighted : numpy.ndarray
+        Probabilities of both arms, in the dtype asked for.
+    unweighted_margin, weighted_margin : numpy.ndarray
+        Their log-odds, in float64.
+    weights, shift, prior : numpy.ndarray
+        For each label: its weight, its shift in nat, its prevalence among the training rows.
+    dead : numpy.ndarray of int
+        Labels whose calibration positives were taken away.
+    calibration : numpy.ndarray of bool
+        Which rows are for calibration.
+    """
 
     marginals: NDArray[np.float64]  # the truth: Pr(label | row)
     labels: NDArray[np.bool_]  # drawn from the marginals, but see `dead`

@@ -40,7 +40,18 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number with its bootstrap interval."""
+    """A number with its bootstrap interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+        The number and the ends of its interval, which are NaN without replicates.
+
+    Examples
+    --------
+    >>> str(Estimate(0.5, 0.25, 0.75))
+    '0.5000 [0.2500, 0.7500]'
+    """
 
     value: float
     low: float
@@ -56,7 +67,15 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """Paired differences between two rankings of the same rows: first minus second."""
+    """Paired differences between two rankings of the same rows: first minus second.
+
+    Attributes
+    ----------
+    k : int
+        Slots per row.
+    differences : dict
+        An `Estimate` for each metric; ``comparison["map"]`` is one of them.
+    """
 
     k: int
     differences: dict[str, Estimate]
@@ -90,6 +109,19 @@ class Evaluation:
 
     ``n_evaluated`` rows have a true label. In ``n_tied`` of them ties decide which labels make
     the top K; ``map_worst`` and ``map_best`` say how far the order of tied cells can move MAP.
+
+    Attributes
+    ----------
+    metrics : dict
+        An `Estimate` for each of map, precision, recall, ndcg, psp and hit_rate.
+    k, n_rows, n_labels, n_evaluated, n_tied : int
+        Slots per row, and counts.
+    map_worst, map_best : float
+        MAP if every tie were decided against, or for, the true labels.
+    mean_auc : float or None
+        AUC within labels, where it was asked for.
+    ties, denominator, rows, n_replicates, level, seed
+        As `evaluate` was told.
     """
 
     k: int

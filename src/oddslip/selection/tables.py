@@ -37,6 +37,15 @@ class SelectionTable:
     ``n_evaluated`` of ``n_rows`` rows have a true label. ``fits`` says how many fits were made
     out of fold, by what was fitted: candidates share them. No choice rests on the intervals, and
     drawing them takes longer than choosing; so they are drawn when first looked at.
+
+    Attributes
+    ----------
+    rule, chosen, why : str
+        The rule, what it chose, and why.
+    candidates, means, standard_errors : tuple
+        Each candidate's name, out-of-fold mean, and standard error of its difference to raw.
+    metric, k, n_folds, n_repeats, seed, level
+        How candidates were compared.
     """
 
     rule: str

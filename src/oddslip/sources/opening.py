@@ -27,7 +27,7 @@ def open_source(
 ) -> Source:
     """Open scores and labels, whatever they are: arrays, frames, paths, a panel or a source.
 
-    Files are `.npy`, `.npz` or `.parquet` (a folder counts as Parquet).
+    Files are ``.npy``, ``.npz`` or ``.parquet`` (a folder counts as Parquet).
 
     Parameters
     ----------
@@ -39,6 +39,12 @@ def open_source(
         Names of the labels; a frame or a file brings its own.
     row_ids : sequence, optional
         Names of the rows.
+
+    Examples
+    --------
+    >>> source = open_source([[0.9, 0.2, 0.6]], [[1, 0, 0]])
+    >>> source.n_rows, source.n_labels
+    (1, 3)
     """
     if isinstance(scores, Source | Panel):
         if any(given is not None for given in (labels, kind, label_names, row_ids)):

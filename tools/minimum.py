@@ -1,0 +1,98 @@
+"""Install exactly the lowest versions that pyproject.toml promises, and run the fast tests there.
+
+    python tools/minimum.py               # fresh .venv-minimum, install, test
+    python tools/minimum.py --show        # print what would be installed
+
+A floor that nobody tries is a guess: newer releases hide what an old one lacks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ENVIRONMENT = ROOT / ".venv-minimum"
+
+# Extras whose floors are tried. torch alone is larger than all the others together.
+EXTRAS = ("lightgbm", "data")
+# Of the tools of development, these are packages that the library itself works with.
+# xgboost-cpu is xgboost without 300 MB of code for graphic cards; both have one floor.
+PARTNERS = ("pandas", "xgboost-cpu")
+# These only run the tests, so any version will do.
+RUNNERS = ("pytest", "pytest-xdist", "hypothesis")
+
+# Slow, or about something that is not installed here (torch, a browser, other rankers).
+LEFT_OUT = ("tests/browser", "tests/studies", "tests/test_examples.py")
+PEERS = "not trec_eval and not ranx and not napkinxc"
+
+
+def lowest(requirements: list[str]) -> dict[str, str]:
+    """Name and lowest version of each requirement of the form "name>=version".
+
+    >>> lowest(["numpy>=2.0", "pytest>=8,<10"])
+    {'numpy': '2.0', 'pytest': '8'}
+    """
+    found = {}
+    for requirement in requirements:
+        parts = re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*[>=]=\s*([0-9][^,;\s]*)", requirement)
+        if parts is None:
+            raise SystemExit(
+                f"{requirement!r} in pyproject.toml must state a floor: name>=version."
+            )
+        found[parts[1]] = parts[2]
+    return found
+
+
+def read_floors(project: dict[str, object]) -> dict[str, str]:
+    """The floors that are tried: dependencies, extras and partners, by name."""
+    extras = project["optional-dependencies"]
+    wanted = list(project["dependencies"])
+    for extra in EXTRAS:
+        wanted += extras[extra]
+    development = lowest([line for line in extras["dev"] if not line.startswith("oddslip")])
+    return lowest(wanted) | {name: development[name] for name in PARTNERS}
+
+
+def main() -> int:
+    """Install the floors in a new environment and run the fast tests there."""
+    arguments = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    arguments.add_argument("--show", action="store_true", help="print the floors and stop")
+    arguments.add_argument("--keep", action="store_true", help="use .venv-minimum as it stands")
+    arguments.add_argument("pytest", nargs="*", help="passed on to pytest, after --")
+    asked = arguments.parse_args()
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    floors = read_floors(project)
+    pins = [f"{name}=={version}" for name, version in floors.items()]
+    print("Lowest promised versions:", *pins, sep="\n  ", flush=True)
+    if asked.show:
+        return 0
+
+    python = ENVIRONMENT / "bin" / "python"
+    if not asked.keep:
+        shutil.rmtree(ENVIRONMENT, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*install, *pins, *RUNNERS], check=True)
+        # Not editable and without its dependencies: the wheel itself, upon these versions.
+        subprocess.run([*install, "--no-deps", ROOT], check=True)
+        subprocess.run([python, "-m", "pip", "check"], check=True)
+    ignored = [f"--ignore={ROOT / path}" for path in LEFT_OUT]
+    # An old package beside newer ones of its own needs warns; that is not our doing.
+    calm = ["-W", "ignore::DeprecationWarning", "-W", "ignore::PendingDeprecationWarning"]
+    # A test that needs torch is skipped here, whatever CI thinks of skipping.
+    surroundings = {name: value for name, value in os.environ.items() if name != "CI"}
+    command = [python, "-m", "pytest", "-n", "2", "-k", PEERS, *calm, *ignored, *asked.pytest]
+    ran = subprocess.run(command, cwd=ROOT, env=surroundings)
+    return ran.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

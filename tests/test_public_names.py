@@ -5,6 +5,7 @@ import inspect
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -90,10 +91,7 @@ def public(room, name):
 def sections_of(thing):
     """Titles of the numpydoc sections of a docstring."""
     lines = (inspect.getdoc(thing) or "").splitlines()
-    return {
-        title for title, rule in zip(lines, lines[1:], strict=False)
-        if title and rule == "-" * len(title)
-    }  # fmt: skip
+    return {title for title, rule in pairwise(lines) if title and rule == "-" * len(title)}
 
 
 def reference_entries():

@@ -61,7 +61,7 @@ class DenseLabels:
 
     def positives(self, start: int, stop: int, name_of: NameOf = str) -> Positives:
         """The positives of rows ``start`` to ``stop``; refuses cells that are not 0 or 1."""
-        from oddslip.kernels.positives import count_positives, fill_positives
+        from oddslip.kernels.hits import count_positives, fill_positives
 
         block = self.array[start:stop]
         if block.dtype != np.bool_:

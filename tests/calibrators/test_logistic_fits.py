@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from oddslip.calibrators.logistic_fits import fit_affine, fit_beta
 from oddslip.calibrators.logistic_models import Cells
 from oddslip.errors import InvalidInput
-from oddslip.kernels.logistic_sums import add_positives
+from oddslip.kernels.logistic import add_positives
 from oddslip.sources import open_source
 from oddslip.sources import source as source_module
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.logistic_moments import Moments, Ranges, SumsAt, beta_features, log_odds
-from oddslip.kernels.logistic_sums import N_AFFINE, N_BETA, add_affine_sums, add_beta_sums
+from oddslip.kernels.logistic import N_AFFINE, N_BETA, add_affine_sums, add_beta_sums
 from oddslip.sources import Source
 from oddslip.tallies import Tally
 

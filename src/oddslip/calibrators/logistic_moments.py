@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
-from oddslip.kernels.logistic_pieces import CLIP
-from oddslip.kernels.logistic_sums import N_MOMENTS, add_moments, add_positives, range_rows
+from oddslip.kernels.logistic import CLIP, N_MOMENTS, add_moments, add_positives, range_rows
 from oddslip.panels import Kind, Panel
 from oddslip.sources.source import BLOCK_BYTES
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from oddslip.counting.positives import Ints
 from oddslip.errors import InvalidInput
+from oddslip.kernels.isotonic import count_pairs, pool_labels
 from oddslip.kernels.keys import scores_of
-from oddslip.kernels.pooling import count_pairs, pool_labels
 from oddslip.panels import Kind
 
 

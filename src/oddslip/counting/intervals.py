@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from oddslip.counting.cells import CellCounts
 from oddslip.counting.positives import DistinctKeys, Ints, PositiveKeys
-from oddslip.kernels.buckets import GAPS, fill_buckets
+from oddslip.kernels.isotonic import COUNT, GAPS, LARGEST, fill_buckets, place_cells
 from oddslip.kernels.keys import LIMITS, largest_key
-from oddslip.kernels.placing import COUNT, LARGEST, place_cells
 from oddslip.panels import Kind, Panel
 from oddslip.sources.source import Source
 

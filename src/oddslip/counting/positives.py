@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
+from oddslip.kernels.isotonic import group_keys
 from oddslip.kernels.keys import UNSIGNED, keys_of, largest_key
-from oddslip.kernels.pooling import group_keys
 from oddslip.panels import Panel
 
 Ints = NDArray[np.int64]

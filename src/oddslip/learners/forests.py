@@ -1,7 +1,7 @@
 """Trees of LightGBM laid out for scoring many labels at once.
 
 LightGBM walks down tree after tree; thousands of labels have hundreds of thousands of them. The
-layout of `oddslip.kernels.forests` gives the same sums to the last bit, several times faster.
+layout of `oddslip.kernels.trees` gives the same sums to the last bit, several times faster.
 Trees it does not know (categories, linear leaves, values that can be missing, more than 64 leaves)
 are left to LightGBM.
 """
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.kernels.forests import MOST_LEAVES, lay_trees, sum_dense_rows, sum_sparse_rows
+from oddslip.kernels.trees import MOST_LEAVES, lay_trees, sum_dense_rows, sum_sparse_rows
 from oddslip.tallies import available_threads
 
 LAY_AFTER = 1000  # rows scored; laying trees out costs about what LightGBM takes for these

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.kernels.gradients import weigh_gradients
+from oddslip.kernels.trees import weigh_gradients
 from oddslip.learners.backends import Backend
 from oddslip.learners.forests import LAY_AFTER, Forest, lay_forest
 

@@ -14,7 +14,6 @@ would start higher than its twin. Here both arms start from the unweighted label
 from __future__ import annotations
 
 import json
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from oddslip.errors import InvalidInput
-from oddslip.kernels.compiling import kernel
+from oddslip.kernels.trees import fill_gradients
 from oddslip.learners.backends import Backend
 
 _BYTES_PER_CELL = 32  # margins twice, gradients twice, XGBoost's own copies, the label
@@ -37,22 +36,6 @@ _OURS = {
 }  # fmt: skip
 _MANY = b"oddslip-boosters\n"
 _ZEROS = "oddslip_zeros"
-
-
-@kernel(
-    "void(const float32[:,::1], const uint8[:,::1], const float32[::1], "
-    "float32[:,::1], float32[:,::1])"
-)
-def fill_gradients(margins, labels, weights, gradients, hessians):  # type: ignore[no-untyped-def]
-    """Weighted logistic gradients, rounded exactly where XGBoost rounds its own."""
-    one, floor, ceiling = np.float32(1), np.float32(1e-16), np.float32(88.7)
-    for row in range(margins.shape[0]):
-        for label in range(margins.shape[1]):
-            chance = one / (math.exp(min(-margins[row, label], ceiling)) + one)
-            true = labels[row, label]
-            weight = weights[label] if true else one
-            gradients[row, label] = (chance - np.float32(true)) * weight
-            hessians[row, label] = max(chance * (one - chance), floor) * weight
 
 
 class Prepared(NamedTuple):

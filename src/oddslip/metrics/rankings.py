@@ -72,8 +72,8 @@ class RankingTally:
 
     def add(self, panel: Panel) -> None:
         """Rank one block."""
+        from oddslip.kernels.hits import place_positives
         from oddslip.kernels.keys import largest_key
-        from oddslip.kernels.positives import place_positives
         from oddslip.kernels.topk import rank_keys
 
         positives = panel.positives()

@@ -1,0 +1,385 @@
+"""Calibrate and rank in one pass: the calibrated matrix never exists.
+
+Maps are non-decreasing, so "the value of this cell reaches tau" means "its key reaches some key of
+its label". With such keys for a ladder of levels tau_0 > tau_1 > ..., a row is ranked thus:
+
+1. one vectorised sweep compares the row with the keys of one low level and collects the cells that
+   reach them;
+2. these few cells are compared with all levels, and the highest level that k cells reach is taken;
+3. only the cells that reach it are evaluated. If the k-th best of them reaches tau, no other cell
+   of the row can beat or tie it.
+
+A row with too few cells at one level tries a lower one, and in the end evaluates every cell. The
+choice of levels decides the speed, never the result. Invalid cells have keys above every level, so
+they are always among those collected: the check of the input is free.
+"""
+
+from libc.math cimport INFINITY, log
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from oddslip.kernels.maps cimport (
+    AFFINE, BETA, IDENTITY, KNOTS, beta_of_margin, interpolate, place_of, sigmoid, value_of,
+)
+from oddslip.kernels.types cimport key_t, parts, score_t
+
+import numpy as np
+
+cdef enum:
+    LANES = 16
+    DEPTH = 8
+    SEGMENT = LANES * DEPTH
+    N_LEVELS = 16
+    FEW = 16  # up to this many places are kept sorted by insertion
+
+LEVELS = N_LEVELS
+
+
+cdef struct Maps:
+    # The maps of all labels, see `maps`; where values stand on the log-odds scale, ``odds``.
+    const int8_t* code
+    const double* a
+    const double* b
+    const double* c
+    const int64_t* start
+    const int64_t* stop
+    const double* x
+    const double* knots
+    bint margin
+    bint odds
+
+
+cdef struct Places:
+    # Cells of one row, evaluated and in order; the spare ones are there to sort by merging.
+    double* values
+    int32_t* columns
+    double* spare_values
+    int32_t* spare_columns
+
+
+cdef inline uint8_t _reach(const key_t* cells, const key_t* sieve, int lane) noexcept nogil:
+    """One bit for each cell of a lane that reaches the sieve. Written out, lanes are vectors."""
+    return (
+        (cells[lane] >= sieve[lane])
+        | (cells[16 + lane] >= sieve[16 + lane]) << 1
+        | (cells[32 + lane] >= sieve[32 + lane]) << 2
+        | (cells[48 + lane] >= sieve[48 + lane]) << 3
+        | (cells[64 + lane] >= sieve[64 + lane]) << 4
+        | (cells[80 + lane] >= sieve[80 + lane]) << 5
+        | (cells[96 + lane] >= sieve[96 + lane]) << 6
+        | (cells[112 + lane] >= sieve[112 + lane]) << 7
+    )
+
+
+cdef Py_ssize_t _collect(
+    const key_t* row, Py_ssize_t n_labels, const key_t* sieve, int64_t* hits, int32_t* cells
+) noexcept nogil:
+    """Columns of the cells that reach the sieve. A lane's bit tells which of its cells do."""
+    cdef Py_ssize_t n_segments = n_labels // SEGMENT
+    cdef Py_ssize_t segment, column, hit, n_hits = 0, n_cells = 0
+    cdef uint32_t lanes[LANES]
+    cdef int64_t first
+    cdef int lane, step
+    for segment in range(n_segments):
+        first = segment * SEGMENT
+        for lane in range(LANES):
+            lanes[lane] = _reach(row + first, sieve + first, lane)
+        for lane in range(LANES):
+            hits[n_hits] = (first + lane) << DEPTH | lanes[lane]
+            n_hits += lanes[lane] != 0
+    for hit in range(n_hits):
+        first = hits[hit] >> DEPTH
+        for step in range(DEPTH):
+            cells[n_cells] = <int32_t> (first + step * LANES)
+            n_cells += (hits[hit] >> step) & 1
+    for column in range(n_segments * SEGMENT, n_labels):
+        cells[n_cells] = <int32_t> column
+        n_cells += row[column] >= sieve[column]
+    return n_cells
+
+
+cdef inline double _evaluate(double score, Py_ssize_t label, const Maps* maps) noexcept nogil:
+    """Value of one cell."""
+    cdef int64_t place
+    if maps.code[label] == KNOTS:
+        place = place_of(score, maps.start[label], maps.stop[label], maps.x)
+        return interpolate(score, maps.knots + 4 * place)
+    return value_of(
+        maps.code[label], score, maps.a[label], maps.b[label], maps.c[label], maps.margin,
+        maps.odds,
+    )
+
+
+cdef inline bint _ahead(
+    double value, int32_t column, double other_value, int32_t other_column
+) noexcept nogil:
+    """Whether a cell ranks before another: higher value first, then lower column."""
+    return value > other_value or (value == other_value and column < other_column)
+
+
+cdef inline Py_ssize_t _insert(
+    double value, int32_t column, double* values, int32_t* columns, Py_ssize_t filled,
+    Py_ssize_t k,
+) noexcept nogil:
+    """Offer a cell to the k best so far; returns how many there are now."""
+    cdef Py_ssize_t place
+    if filled == k:
+        if not _ahead(value, column, values[k - 1], columns[k - 1]):
+            return filled
+        filled -= 1
+    place = filled
+    while place > 0 and _ahead(value, column, values[place - 1], columns[place - 1]):
+        values[place] = values[place - 1]
+        columns[place] = columns[place - 1]
+        place -= 1
+    values[place] = value
+    columns[place] = column
+    return filled + 1
+
+
+cdef void _sort(Places* ranked, Py_ssize_t n) noexcept nogil:
+    """Sort cells, best first, by merging runs of doubling length."""
+    cdef double* values = ranked.values
+    cdef int32_t* columns = ranked.columns
+    cdef Py_ssize_t pair, left, middle, right, i, j, place, run = 1
+    while run < n:
+        for pair in range(parts(n, 2 * run)):
+            left = 2 * run * pair
+            middle = min(left + run, n)
+            right = min(left + 2 * run, n)
+            i = left
+            j = middle
+            for place in range(left, right):
+                if i < middle and (
+                    j == right or not _ahead(values[j], columns[j], values[i], columns[i])
+                ):
+                    ranked.spare_values[place] = values[i]
+                    ranked.spare_columns[place] = columns[i]
+                    i += 1
+                else:
+                    ranked.spare_values[place] = values[j]
+                    ranked.spare_columns[place] = columns[j]
+                    j += 1
+        for place in range(n):
+            values[place] = ranked.spare_values[place]
+            columns[place] = ranked.spare_columns[place]
+        run *= 2
+
+
+cdef void _count_levels(
+    const key_t* row, const int32_t* cells, Py_ssize_t n_cells, const key_t* ladder,
+    uint32_t* counts,
+) noexcept nogil:
+    """How many of the cells reach each level."""
+    cdef uint32_t counted[N_LEVELS]
+    cdef const key_t* rungs
+    cdef key_t key
+    cdef Py_ssize_t cell
+    cdef int level
+    for level in range(N_LEVELS):
+        counted[level] = 0
+    for cell in range(n_cells):
+        key = row[cells[cell]]
+        rungs = ladder + <Py_ssize_t> cells[cell] * N_LEVELS
+        for level in range(N_LEVELS):
+            counted[level] += key >= rungs[level]
+    for level in range(N_LEVELS):
+        counts[level] = counted[level]
+
+
+cdef inline Py_ssize_t _narrow(
+    const key_t* row, const int32_t* cells, Py_ssize_t n_cells, const key_t* ladder,
+    Py_ssize_t level, int32_t* kept,
+) noexcept nogil:
+    """The cells that reach a level."""
+    cdef Py_ssize_t cell, n_kept = 0
+    for cell in range(n_cells):
+        kept[n_kept] = cells[cell]
+        n_kept += row[cells[cell]] >= ladder[<Py_ssize_t> cells[cell] * N_LEVELS + level]
+    return n_kept
+
+
+cdef inline bint _any_above(
+    const key_t* row, const int32_t* cells, Py_ssize_t n_cells, key_t limit
+) noexcept nogil:
+    """Whether one of the cells is invalid."""
+    cdef key_t largest = 0
+    cdef Py_ssize_t cell
+    for cell in range(n_cells):
+        largest = max(largest, row[cells[cell]])
+    return largest > limit
+
+
+cdef Py_ssize_t _rank(
+    const score_t* scores, const int32_t* cells, Py_ssize_t n_cells, Py_ssize_t k, double ceiling,
+    const Maps* maps, Places* ranked,
+) noexcept nogil:
+    """Evaluate some cells of a row and put the k best first; returns how many were evaluated.
+
+    Cells come segment by segment. Once k cells have the largest value there is, those of the
+    segments to the right are not looked at: saturated rows end early.
+    """
+    cdef double* values = ranked.values
+    cdef int32_t* columns = ranked.columns
+    cdef Py_ssize_t cell, filled = 0
+    cdef int32_t label
+    cdef double value
+    for cell in range(n_cells):
+        label = cells[cell]
+        if (
+            k <= FEW
+            and filled == k
+            and values[k - 1] >= ceiling
+            and label // SEGMENT * SEGMENT > columns[k - 1]
+        ):
+            return cell
+        value = _evaluate(scores[label], label, maps)
+        if k <= FEW:
+            filled = _insert(value, label, values, columns, filled, k)
+        else:
+            values[cell] = value
+            columns[cell] = label
+    if k > FEW:
+        _sort(ranked, n_cells)
+    return n_cells
+
+
+def rank_cells(
+    const score_t[:, ::1] scores, const key_t[:, ::1] keys, key_t limit, Py_ssize_t k,
+    const int8_t[::1] code, const double[::1] a, const double[::1] b, const double[::1] c,
+    const int64_t[::1] start, const int64_t[::1] stop, const double[::1] x,
+    const double[:, ::1] knots, bint margin, bint odds, const double[::1] taus,
+    const key_t[:, ::1] ladder, const int64_t[::1] sweeps, const key_t[:, ::1] sieves,
+    int32_t[:, ::1] columns,
+):
+    """Labels of each row's k highest values, best first; equal values rank the lower label first.
+
+    ``taus`` descend and begin with the largest value any label can have. Cells of label j whose
+    key is below ``ladder[j, l]`` have values below ``taus[l]``. ``sweeps`` are the levels swept
+    at, one after the other, and ``sieves`` their keys. Returns how many cells were evaluated, or
+    -1 if a key is above ``limit``.
+    """
+    if sizeof(key_t) != sizeof(score_t):
+        raise TypeError("keys must be as wide as scores")
+    cdef Py_ssize_t n_rows = keys.shape[0], n_labels = keys.shape[1]
+    cdef Py_ssize_t i, sweep, level, column, place, n_cells, n_kept, evaluated = 0
+    cdef Py_ssize_t n_sweeps = sweeps.shape[0]
+    cdef int64_t[::1] hits = np.empty(n_labels // DEPTH + 1, np.int64)
+    cdef int32_t[:, ::1] listed = np.empty((4, n_labels + 1), np.int32)
+    cdef double[:, ::1] valued = np.empty((2, n_labels))
+    cdef int32_t* cells = &listed[0, 0]
+    cdef int32_t* kept = &listed[1, 0]
+    cdef Places ranked = Places(&valued[0, 0], &listed[2, 0], &valued[1, 0], &listed[3, 0])
+    cdef Maps maps = Maps(
+        &code[0], &a[0], &b[0], &c[0], &start[0], &stop[0], NULL, NULL, margin, odds
+    )
+    if x.shape[0]:
+        maps.x, maps.knots = &x[0], &knots[0, 0]
+    cdef uint32_t counts[N_LEVELS]
+    cdef double ceiling = taus[0]
+    cdef const key_t* row
+    cdef const key_t* rungs = NULL
+    cdef bint done
+    if n_sweeps:
+        rungs = &ladder[0, 0]
+    with nogil:
+        for i in range(n_rows):
+            row = &keys[i, 0]
+            done = False
+            for sweep in range(n_sweeps):
+                n_cells = _collect(row, n_labels, &sieves[sweep, 0], &hits[0], cells)
+                if sweep == 0 and _any_above(row, cells, n_cells, limit):
+                    evaluated = -1
+                    break
+                _count_levels(row, cells, n_cells, rungs, counts)
+                for level in range(sweeps[sweep] + 1):
+                    if counts[level] < k:
+                        continue
+                    n_kept = _narrow(row, cells, n_cells, rungs, level, kept)
+                    evaluated += _rank(&scores[i, 0], kept, n_kept, k, ceiling, &maps, &ranked)
+                    done = ranked.values[k - 1] >= taus[level]
+                    if done:
+                        break
+                if done:
+                    break
+            if evaluated < 0:
+                break
+            if not done:
+                for column in range(n_labels):
+                    kept[column] = <int32_t> column
+                if _any_above(row, kept, n_labels, limit):
+                    evaluated = -1
+                    break
+                evaluated += _rank(&scores[i, 0], kept, n_labels, k, ceiling, &maps, &ranked)
+            for place in range(k):
+                columns[i, place] = ranked.columns[place]
+    return evaluated
+
+
+cdef inline double _invert_knots(
+    double target, int64_t start, int64_t stop, const double* knots
+) noexcept nogil:
+    """Where a label with knots reaches a value between its least and its most."""
+    cdef int64_t middle, at = start, upper = stop - 1
+    cdef double slope
+    while upper - at > 1:
+        middle = (at + upper) >> 1
+        if knots[4 * middle + 1] < target:
+            at = middle
+        else:
+            upper = middle
+    slope = knots[4 * at + 2]
+    if not (0.0 < slope < INFINITY):
+        return knots[4 * upper]
+    return min(knots[4 * at] + (target - knots[4 * at + 1]) / slope, knots[4 * upper])
+
+
+cdef inline double _invert_beta(double target, double a, double b, double c) noexcept nogil:
+    """Log-odds at which a beta map reaches a value, by Newton's method."""
+    cdef double value, chance, slope, z = 0.0
+    cdef int turn
+    for turn in range(12):
+        value = beta_of_margin(z, a, b, c)
+        chance = sigmoid(z)
+        slope = max(a * (1.0 - chance) + b * chance, 1e-12)
+        # A flat end may throw the step far out; what is far out is mended by whoever checks.
+        z = min(max(z - (value - target) / slope, z - 40.0), z + 40.0)
+    return z
+
+
+def invert_maps(
+    const double[:, ::1] targets, const int8_t[::1] code, const double[::1] a,
+    const double[::1] b, const double[::1] c, const int64_t[::1] start, const int64_t[::1] stop,
+    const double[::1] x, const double[:, ::1] knots, bint margin, bint odds, double low,
+    double high, double[:, ::1] guesses,
+):
+    """About the lowest score at which label j reaches ``targets[l, j]``; -inf: all, inf: none."""
+    cdef Py_ssize_t j, level
+    cdef double least, most, target, z
+    cdef Maps maps = Maps(
+        &code[0], &a[0], &b[0], &c[0], &start[0], &stop[0], NULL, NULL, margin, odds
+    )
+    if x.shape[0]:
+        maps.x, maps.knots = &x[0], &knots[0, 0]
+    with nogil:
+        for j in range(code.shape[0]):
+            least = _evaluate(low, j, &maps)
+            most = _evaluate(high, j, &maps)
+            for level in range(targets.shape[0]):
+                target = targets[level, j]
+                if target > most:
+                    guesses[level, j] = INFINITY
+                elif target <= least:
+                    guesses[level, j] = -INFINITY
+                elif code[j] == KNOTS:
+                    guesses[level, j] = _invert_knots(target, start[j], stop[j], maps.knots)
+                else:
+                    z = target
+                    if code[j] == AFFINE:
+                        z = (target - b[j]) / a[j]
+                    elif code[j] == BETA:
+                        z = _invert_beta(target, a[j], b[j], c[j])
+                    elif margin and not odds:
+                        z = log(target / (1.0 - target))
+                    if not (margin or (code[j] == IDENTITY and not odds)):
+                        z = sigmoid(z)
+                    guesses[level, j] = z

@@ -1,0 +1,89 @@
+"""Order-preserving unsigned keys of scores.
+
+The bits of a float in [0, 1] grow with the float, so probabilities *are* their keys: a view, no
+copy. Margins are mapped once. In both cases every invalid cell (NaN, infinite, outside [0, 1])
+has a key above ``LIMITS[...]``, so the largest key of a row also says whether the row is valid:
+ranking checks its input for free. The one exception is -0.0 among probabilities, which is valid
+and has a key above the limit; whoever meets such a key looks closer (`Panel.mended`).
+"""
+
+from libc.stdint cimport uint32_t
+
+from oddslip.kernels.types cimport key_t
+
+import numpy as np
+
+UNSIGNED = {
+    np.dtype(np.float32): np.dtype(np.uint32),
+    np.dtype(np.float64): np.dtype(np.uint64),
+}
+
+
+# A margin's bits: negative floats are flipped whole, the others get the sign bit, which makes
+# the unsigned order the float order. Subtracting the key of the most negative finite float wraps
+# -inf and the negative NaNs round to the top, beside +inf and the positive NaNs.
+def _map_margins(const key_t[:, ::1] bits, key_t[:, ::1] keys):
+    cdef Py_ssize_t i, j, n_labels = bits.shape[1]
+    cdef const key_t* row
+    cdef key_t* mapped
+    cdef key_t b, one = 1
+    cdef key_t sign = one << (31 if key_t is uint32_t else 63)
+    cdef key_t lowest = one << (23 if key_t is uint32_t else 52)
+    cdef key_t all_ones = ~<key_t> 0
+    with nogil:
+        for i in range(bits.shape[0]):
+            row = &bits[i, 0]
+            mapped = &keys[i, 0]
+            for j in range(n_labels):
+                b = row[j]
+                b = 0 if b == sign else b  # -0.0 ties with 0.0
+                mapped[j] = (b ^ (all_ones if b & sign else sign)) - lowest
+
+
+def keys_of(scores, kind):
+    """Keys of a C-contiguous block of scores: a view for probabilities, a new array for margins."""
+    bits = scores.view(UNSIGNED[scores.dtype])
+    if kind == "probability":
+        return bits
+    keys = np.empty_like(bits)
+    _map_margins(bits, keys)
+    return keys
+
+
+def scores_of(keys, kind):
+    """The scores these keys stand for: the inverse of `keys_of`."""
+    keys = np.ascontiguousarray(keys)
+    wide = keys.dtype == np.uint64
+    unsigned = np.uint64 if wide else np.uint32
+    dtype = np.float64 if wide else np.float32
+    if kind == "probability":
+        return keys.view(dtype)
+    sign = unsigned(0x8000000000000000 if wide else 0x80000000)
+    bits = keys + unsigned(0x0010000000000000 if wide else 0x00800000)
+    bits ^= np.where(bits & sign, sign, ~unsigned(0))
+    return bits.view(dtype)
+
+
+def _limit(dtype, kind):
+    top = dtype(1.0) if kind == "probability" else np.finfo(dtype).max
+    return int(keys_of(np.full((1, 1), top, dtype), kind)[0, 0])
+
+
+LIMITS = {
+    (UNSIGNED[np.dtype(dtype)], kind): _limit(dtype, kind)
+    for dtype in (np.float32, np.float64)
+    for kind in ("probability", "margin")
+}
+
+
+def largest_key(const key_t[:, ::1] keys):
+    """The largest key of a block; 0 if it is empty."""
+    cdef Py_ssize_t i, j, n_labels = keys.shape[1]
+    cdef const key_t* row
+    cdef key_t largest = 0
+    with nogil:
+        for i in range(keys.shape[0]):
+            row = &keys[i, 0]
+            for j in range(n_labels):
+                largest = max(largest, row[j])
+    return largest

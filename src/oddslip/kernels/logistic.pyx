@@ -1,0 +1,356 @@
+"""Sums over cells that logistic fits are made of, for all labels of a block at once.
+
+A row is taken in strips of labels that stay in the first cache level. Nothing here knows what was
+true, save `range_rows` and `add_positives`: the gradient of the likelihood is a sum over all cells
+minus a sum over the positives, and the latter does not change with the parameters.
+
+Exponential, logarithm and log-odds are plain arithmetic here, so that loops over cells vectorise:
+the library functions are called cell by cell, these are pasted into the loop. Each is within two
+units in the last place on the range its callers use.
+"""
+
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint64_t
+
+from oddslip.kernels.types cimport bits_of, float_of, parts, score_t
+
+import numpy as np
+
+cdef enum:
+    STRIP = 256
+    MOMENTS = 4
+    AFFINE = 6
+    BETA = 10
+
+CLIP = 1e-12  # probabilities are taken from [CLIP, 1 - CLIP]
+LOWEST = -708.0  # exp of anything lower is no normal number
+N_MOMENTS = MOMENTS  # per bin: count, and sums of the first three powers of the place in the bin
+N_AFFINE = AFFINE
+N_BETA = BETA
+
+
+cdef inline double exp_of(double x) noexcept nogil:
+    """e to the x, for -708 <= x <= 0."""
+    # Adding 1.5 * 2**52 rounds to a whole number in the low bits. The first part of ln 2 has few
+    # enough digits that whole multiples of it are exact.
+    cdef double turns = x * 1.4426950408889634 + 6755399441055744.0
+    cdef double whole = turns - 6755399441055744.0
+    cdef double r = (x - whole * 6.93147180369123816490e-01) - whole * 1.90821492927058770002e-10
+    cdef double p = 1.0 / 6227020800.0
+    p = p * r + 1.0 / 479001600.0
+    p = p * r + 1.0 / 39916800.0
+    p = p * r + 1.0 / 3628800.0
+    p = p * r + 1.0 / 362880.0
+    p = p * r + 1.0 / 40320.0
+    p = p * r + 1.0 / 5040.0
+    p = p * r + 1.0 / 720.0
+    p = p * r + 1.0 / 120.0
+    p = p * r + 1.0 / 24.0
+    p = p * r + 1.0 / 6.0
+    p = p * r + 0.5
+    p = p * r + 1.0
+    p = p * r + 1.0
+    return float_of(bits_of(p) + (bits_of(turns) << 52))
+
+
+cdef inline double log_of(double x) noexcept nogil:
+    """Natural logarithm, for normal x > 0."""
+    # The power of two is counted from 1023 below, to stay positive: unsigned numbers can be
+    # shifted, and turned into floats by writing their digits below those of 2**52, on vectors.
+    cdef uint64_t bias = <uint64_t> 1023 << 52
+    cdef uint64_t bits = bits_of(x)
+    cdef uint64_t power = (bits + bias - <uint64_t> 0x3FE6A09E667F3BCD) >> 52
+    cdef double whole = float_of(power | <uint64_t> 0x4330000000000000) - 4503599627371519.0
+    cdef double m = float_of(bits + bias - (power << 52))  # between the roots of 1/2 and 2
+    cdef double f = (m - 1.0) / (m + 1.0)
+    cdef double s = f * f
+    cdef double p = 1.0 / 23.0
+    p = p * s + 1.0 / 21.0
+    p = p * s + 1.0 / 19.0
+    p = p * s + 1.0 / 17.0
+    p = p * s + 1.0 / 15.0
+    p = p * s + 1.0 / 13.0
+    p = p * s + 1.0 / 11.0
+    p = p * s + 1.0 / 9.0
+    p = p * s + 1.0 / 7.0
+    p = p * s + 1.0 / 5.0
+    p = p * s + 1.0 / 3.0
+    return whole * 6.93147180369123816490e-01 + (
+        2.0 * f + (2.0 * f * s * p + whole * 1.90821492927058770002e-10)
+    )
+
+
+cdef inline double log1p_of(double x) noexcept nogil:
+    """Logarithm of 1 + x for -1 < x <= 1, exact for small x as well."""
+    cdef double y = 1.0 + x
+    return log_of(y) + (x - (y - 1.0)) / y
+
+
+cdef inline double clip_of(double s) noexcept nogil:
+    """A probability kept away from 0 and 1."""
+    return min(max(s, 1e-12), 1.0 - 1e-12)
+
+
+cdef inline double log_odds_of(double s) noexcept nogil:
+    """Log-odds of a clipped probability."""
+    return log_of(s / (1.0 - s))
+
+
+cdef inline double tail_of(double z) noexcept nogil:
+    """ln(1 + e^-|z|): what a margin's log-probabilities have in common."""
+    return log1p_of(exp_of(max(-fabs(z), -708.0)))
+
+
+def range_rows(
+    const score_t[:, ::1] scores, const int64_t[::1] indptr, const int32_t[::1] indices,
+    double[:, ::1] found,
+):
+    """Widen ``found``: lowest and highest score of the negatives, then of the positives.
+
+    Its last row turns NaN where a label has a cell that is not finite.
+    """
+    cdef Py_ssize_t i, j, at, n_labels = scores.shape[1]
+    cdef double[::1] scratch = np.empty(n_labels)
+    cdef double* row = &scratch[0]
+    cdef double* low = &found[0, 0]
+    cdef double* high = &found[1, 0]
+    cdef double* spoiled = &found[4, 0]
+    cdef const score_t* cells
+    with nogil:
+        for i in range(scores.shape[0]):
+            cells = &scores[i, 0]
+            for j in range(n_labels):
+                row[j] = cells[j]
+                spoiled[j] += <double> cells[j] * 0.0
+            for at in range(indptr[i], indptr[i + 1]):
+                j = indices[at]
+                found[2, j] = min(found[2, j], row[j])
+                found[3, j] = max(found[3, j], row[j])
+                row[j] = low[j]  # a positive must not move the negatives' range
+            for j in range(n_labels):
+                low[j] = min(low[j], row[j])
+            for at in range(indptr[i], indptr[i + 1]):
+                row[indices[at]] = high[indices[at]]
+            for j in range(n_labels):
+                high[j] = max(high[j], row[j])
+
+
+def add_moments(
+    const score_t[:, ::1] scores, bint probable, const double[::1] low,
+    const double[::1] per_bin, double[:, :, ::1] moments,
+):
+    """Add every cell's log-odds to the moments of its bin, (labels, bins, N_MOMENTS).
+
+    Label j's bins start at ``low[j]`` and there are ``per_bin[j]`` of them to a unit. A cell's
+    place runs from -1/2 to 1/2 across its bin.
+    """
+    cdef Py_ssize_t n_labels = moments.shape[0], n_bins = moments.shape[1]
+    cdef Py_ssize_t i, t, piece, first, width
+    cdef double top = n_bins - 0.5, at, u
+    cdef double strip[STRIP]
+    cdef double lows[STRIP]
+    cdef double per[STRIP]
+    cdef int32_t bins[STRIP]
+    cdef const score_t* row
+    cdef double* part
+    cdef double* cell
+    with nogil:
+        for piece in range(parts(n_labels, STRIP)):
+            first = piece * STRIP
+            width = min(<Py_ssize_t> STRIP, n_labels - first)
+            for t in range(width):
+                lows[t] = low[first + t]
+                per[t] = per_bin[first + t]
+            part = &moments[first, 0, 0]
+            for i in range(scores.shape[0]):
+                row = &scores[i, first]
+                for t in range(width):
+                    strip[t] = row[t]
+                if probable:
+                    for t in range(width):
+                        strip[t] = log_odds_of(clip_of(strip[t]))
+                for t in range(width):
+                    at = (strip[t] - lows[t]) * per[t]
+                    bins[t] = <int32_t> min(max(at, 0.0), top)
+                    strip[t] = at - <double> bins[t] - 0.5
+                for t in range(width):
+                    cell = part + (t * n_bins + bins[t]) * MOMENTS
+                    u = strip[t]
+                    cell[0] += 1.0
+                    cell[1] += u
+                    cell[2] += u * u
+                    cell[3] += u * u * u
+
+
+def add_positives(
+    const score_t[:, ::1] scores, bint probable, const int64_t[::1] indptr,
+    const int32_t[::1] indices, const double[:, ::1] center, double[:, ::1] sums,
+):
+    """Per label: number of positives, and their sums of log-odds, ln s and -ln(1 - s).
+
+    Each is measured from its own ``center``, so that little is lost when it is moved.
+    """
+    cdef Py_ssize_t i, j, at
+    cdef double s, z, log_s, log_rest
+    with nogil:
+        for i in range(scores.shape[0]):
+            for at in range(indptr[i], indptr[i + 1]):
+                j = indices[at]
+                s = scores[i, j]
+                if probable:
+                    s = clip_of(s)
+                    z = log_odds_of(s)
+                    log_s = log_of(s)
+                    log_rest = -log1p_of(-s)
+                else:
+                    z = s
+                    log_s = min(s, 0.0) - tail_of(s)
+                    log_rest = max(s, 0.0) + tail_of(s)
+                sums[0, j] += 1.0
+                sums[1, j] += z - center[0, j]
+                sums[2, j] += log_s - center[1, j]
+                sums[3, j] += log_rest - center[2, j]
+
+
+cdef inline void _load(
+    const score_t* row, const int64_t* columns, Py_ssize_t width, bint whole, double* strip
+) noexcept nogil:
+    """The next cells of a row as float64: a run of labels, or the listed ones."""
+    cdef Py_ssize_t t
+    if whole:
+        for t in range(width):
+            strip[t] = row[columns[0] + t]
+    else:
+        for t in range(width):
+            strip[t] = row[columns[t]]
+
+
+cdef inline void _lay(
+    const double[:, ::1] table, Py_ssize_t first, Py_ssize_t width, double* laid
+) noexcept nogil:
+    """Rows of a table end to end, STRIP apart.
+
+    Within one array of known spacing the compiler sees that rows do not overlap; for arrays of
+    their own it gives up and goes cell by cell.
+    """
+    cdef Py_ssize_t k, t
+    for k in range(table.shape[0]):
+        for t in range(width):
+            laid[k * STRIP + t] = table[k, first + t]
+
+
+cdef inline void _take_up(
+    const double* laid, Py_ssize_t first, Py_ssize_t width, double[:, ::1] table
+) noexcept nogil:
+    """Add what was laid out to the rows of the table."""
+    cdef Py_ssize_t k, t
+    for k in range(table.shape[0]):
+        for t in range(width):
+            table[k, first + t] += laid[k * STRIP + t]
+
+
+def add_affine_sums(
+    const score_t[:, ::1] scores, bint probable, const int64_t[::1] columns,
+    const double[:, ::1] frame, const double[:, ::1] theta, double[:, ::1] sums,
+):
+    """Gradient and curvature of the labels in ``columns`` at ``theta`` (intercept, slope).
+
+    The feature is u = (z - frame[0]) * frame[1], the logit theta[0] + theta[1] * u. Rows of
+    ``sums``: logits that are not negative, residuals towards them, p u, w, w u, w u u with
+    w = p (1 - p). The first two add up to the sum of p without losing a saturated cell's digits.
+    """
+    cdef Py_ssize_t n_columns = columns.shape[0]
+    cdef bint whole = n_columns == scores.shape[1], high
+    cdef Py_ssize_t i, t, piece, first, width
+    cdef double strip[STRIP]
+    cdef double given[4 * STRIP]
+    cdef double laid[AFFINE * STRIP]
+    cdef double u, logit, e, q, w
+    with nogil:
+        for piece in range(parts(n_columns, STRIP)):
+            first = piece * STRIP
+            width = min(<Py_ssize_t> STRIP, n_columns - first)
+            _lay(frame, first, width, given)
+            _lay(theta, first, width, given + 2 * STRIP)
+            for t in range(AFFINE * STRIP):
+                laid[t] = 0.0
+            for i in range(scores.shape[0]):
+                _load(&scores[i, 0], &columns[first], width, whole, strip)
+                if probable:
+                    for t in range(width):
+                        strip[t] = log_odds_of(clip_of(strip[t]))
+                for t in range(width):
+                    u = (strip[t] - given[t]) * given[STRIP + t]
+                    logit = given[2 * STRIP + t] + given[3 * STRIP + t] * u
+                    e = exp_of(max(-fabs(logit), -708.0))
+                    q = e / (1.0 + e)  # the smaller of p and 1 - p
+                    high = logit >= 0.0
+                    w = q * (1.0 - q)
+                    laid[t] += 1.0 if high else 0.0
+                    laid[STRIP + t] += -q if high else q
+                    laid[2 * STRIP + t] += (1.0 - q if high else q) * u
+                    laid[3 * STRIP + t] += w
+                    laid[4 * STRIP + t] += w * u
+                    laid[5 * STRIP + t] += w * u * u
+            _take_up(laid, first, width, sums)
+
+
+def add_beta_sums(
+    const score_t[:, ::1] scores, bint probable, const int64_t[::1] columns,
+    const double[:, ::1] frame, const double[:, ::1] theta, double[:, ::1] sums,
+):
+    """As `add_affine_sums`, for theta (c, a, b) and the two features of beta calibration.
+
+    Rows of ``sums``: logits that are not negative, residuals, p u, p v, then the upper triangle
+    of the curvature for (1, u, v): w, wu, wv, wuu, wuv, wvv.
+    """
+    cdef Py_ssize_t n_columns = columns.shape[0]
+    cdef bint whole = n_columns == scores.shape[1], high
+    cdef Py_ssize_t i, t, piece, first, width
+    cdef double strip[2 * STRIP]
+    cdef double given[7 * STRIP]
+    cdef double laid[BETA * STRIP]
+    cdef double s, tail, u, v, logit, e, q, p, w
+    with nogil:
+        for piece in range(parts(n_columns, STRIP)):
+            first = piece * STRIP
+            width = min(<Py_ssize_t> STRIP, n_columns - first)
+            _lay(frame, first, width, given)
+            _lay(theta, first, width, given + 4 * STRIP)
+            for t in range(BETA * STRIP):
+                laid[t] = 0.0
+            for i in range(scores.shape[0]):
+                _load(&scores[i, 0], &columns[first], width, whole, strip)
+                if probable:
+                    for t in range(width):
+                        s = clip_of(strip[t])
+                        strip[t] = log_of(s)
+                        strip[STRIP + t] = -log1p_of(-s)
+                else:
+                    for t in range(width):
+                        s = strip[t]
+                        tail = tail_of(s)
+                        strip[t] = min(s, 0.0) - tail
+                        strip[STRIP + t] = max(s, 0.0) + tail
+                for t in range(width):
+                    u = (strip[t] - given[t]) * given[STRIP + t]
+                    v = (strip[STRIP + t] - given[2 * STRIP + t]) * given[3 * STRIP + t]
+                    logit = (
+                        given[4 * STRIP + t] + given[5 * STRIP + t] * u + given[6 * STRIP + t] * v
+                    )
+                    e = exp_of(max(-fabs(logit), -708.0))
+                    q = e / (1.0 + e)
+                    high = logit >= 0.0
+                    p = 1.0 - q if high else q
+                    w = q * (1.0 - q)
+                    laid[t] += 1.0 if high else 0.0
+                    laid[STRIP + t] += -q if high else q
+                    laid[2 * STRIP + t] += p * u
+                    laid[3 * STRIP + t] += p * v
+                    laid[4 * STRIP + t] += w
+                    laid[5 * STRIP + t] += w * u
+                    laid[6 * STRIP + t] += w * v
+                    laid[7 * STRIP + t] += w * u * u
+                    laid[8 * STRIP + t] += w * u * v
+                    laid[9 * STRIP + t] += w * v * v
+            _take_up(laid, first, width, sums)

@@ -1,0 +1,239 @@
+"""The K highest keys of each row, in one pass, whatever order the row is in.
+
+A long row is cut into segments of 16 lanes x 8 cells, and segments into groups of 8. One vectorised
+sweep keeps the largest key of each lane of each segment, then of each group, then of the row. The
+K-th largest of the 16 lane maxima is a *floor*: at least K cells reach it, so only lanes that reach
+it are looked into, about K of them. That bounds the work for sorted rows as well as for random
+ones. A row in which many lanes tie at the floor (saturated scores) takes the first columns at the
+floor instead.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+from oddslip.kernels.types cimport key_t, parts
+
+import numpy as np
+
+cdef enum:
+    LANES = 16
+    DEPTH = 8
+    SEGMENT = LANES * DEPTH
+    LONG_ROW = 4 * SEGMENT  # below this the sweep does not pay
+
+
+cdef inline Py_ssize_t _offer(
+    key_t key, int32_t column, key_t* best, int32_t* columns, Py_ssize_t filled, Py_ssize_t k
+) noexcept nogil:
+    """Offer a cell to the k best so far: higher key first, then lower column."""
+    cdef Py_ssize_t place
+    if filled < k:
+        place = filled
+        filled += 1
+    elif key > best[k - 1] or (key == best[k - 1] and column < columns[k - 1]):
+        place = k - 1
+    else:
+        return filled
+    while place > 0 and (
+        best[place - 1] < key or (best[place - 1] == key and columns[place - 1] > column)
+    ):
+        best[place] = best[place - 1]
+        columns[place] = columns[place - 1]
+        place -= 1
+    best[place] = key
+    columns[place] = column
+    return filled
+
+
+cdef inline void _highest(const key_t* cells, key_t* out) noexcept nogil:
+    """The largest of each lane of a segment. Written out: a loop over steps would stay a loop."""
+    cdef key_t tops[LANES]
+    cdef key_t a, b, c, d
+    cdef int lane
+    for lane in range(LANES):
+        a = max(cells[lane], cells[LANES + lane])
+        b = max(cells[2 * LANES + lane], cells[3 * LANES + lane])
+        c = max(cells[4 * LANES + lane], cells[5 * LANES + lane])
+        d = max(cells[6 * LANES + lane], cells[7 * LANES + lane])
+        a = max(a, b)
+        c = max(c, d)
+        tops[lane] = max(a, c)
+    for lane in range(LANES):
+        out[lane] = tops[lane]
+
+
+cdef void _sweep(
+    const key_t* row, Py_ssize_t n_labels, key_t* lanes, key_t* groups, Py_ssize_t n_groups,
+    key_t* tops,
+) noexcept nogil:
+    """Fill the maxima of lanes, groups and of the row. What is past the row's end stays 0."""
+    cdef Py_ssize_t n_whole = n_labels // SEGMENT
+    cdef Py_ssize_t segment, step, column, group
+    cdef key_t* last = lanes + n_whole * LANES
+    cdef int lane
+    for segment in range(n_whole):
+        _highest(row + segment * SEGMENT, lanes + segment * LANES)
+    for lane in range(LANES):
+        last[lane] = 0
+    for step in range(n_whole * DEPTH, n_labels // LANES):
+        for lane in range(LANES):
+            last[lane] = max(last[lane], row[step * LANES + lane])
+    for column in range(n_labels // LANES * LANES, n_labels):
+        lane = column % LANES
+        last[lane] = max(last[lane], row[column])
+    for group in range(n_groups):
+        _highest(lanes + group * SEGMENT, groups + group * LANES)
+    for lane in range(LANES):
+        tops[lane] = groups[lane]
+    for group in range(1, n_groups):
+        for lane in range(LANES):
+            tops[lane] = max(tops[lane], groups[group * LANES + lane])
+
+
+cdef key_t _find_floor(const key_t* tops, Py_ssize_t k) noexcept nogil:
+    """The k-th largest of the lanes' maxima: the least that fewer than k others exceed."""
+    cdef key_t highest = tops[0], floor
+    cdef int lane, other, above
+    for lane in range(1, LANES):
+        highest = max(highest, tops[lane])
+    floor = highest
+    for lane in range(LANES):
+        above = 0
+        for other in range(LANES):
+            above += tops[other] > tops[lane]
+        floor = min(floor, tops[lane] if above < k else highest)
+    return floor
+
+
+cdef Py_ssize_t _collect(
+    const key_t* row, Py_ssize_t n_labels, key_t threshold, const key_t* lanes, uint8_t* flags,
+    int32_t* starts, int32_t* hits, int32_t* cells,
+) noexcept nogil:
+    """Columns of the cells that reach the threshold, appended without a branch per cell."""
+    cdef Py_ssize_t n_lanes = (n_labels + SEGMENT - 1) // SEGMENT * LANES
+    cdef const uint64_t* words = <const uint64_t*> flags  # eight flags at a time
+    cdef Py_ssize_t n_words = 0, n_hits = 0, n_cells = 0
+    cdef Py_ssize_t lane, word, hit, step, column, first
+    for lane in range(n_lanes):
+        flags[lane] = lanes[lane] >= threshold
+    for word in range(n_lanes // 8):
+        starts[n_words] = <int32_t> (8 * word)
+        n_words += words[word] != 0
+    for word in range(n_words):
+        for lane in range(starts[word], starts[word] + 8):
+            hits[n_hits] = <int32_t> lane
+            n_hits += flags[lane]
+    for hit in range(n_hits):
+        first = hits[hit] // LANES * SEGMENT + hits[hit] % LANES
+        for step in range(min(<Py_ssize_t> DEPTH, parts(n_labels - first, LANES))):
+            column = first + step * LANES
+            cells[n_cells] = <int32_t> column
+            n_cells += row[column] >= threshold
+    return n_cells
+
+
+cdef int64_t _long_row(
+    const key_t* row, Py_ssize_t n_labels, Py_ssize_t k, key_t* lanes, key_t* groups,
+    Py_ssize_t n_groups, uint8_t* flags, int32_t* starts, int32_t* hits, int32_t* cells,
+    key_t* best, int32_t* columns,
+) noexcept nogil:
+    """Top k of one long row; returns how many cells of the row equal the k-th."""
+    cdef key_t tops[LANES]
+    cdef key_t floor, threshold
+    cdef Py_ssize_t cell, column, n_cells, filled = 0
+    cdef int64_t at_kth = 0
+    cdef int lane, reaching = 0
+    _sweep(row, n_labels, lanes, groups, n_groups, tops)
+    floor = _find_floor(tops, k)
+    for lane in range(LANES):
+        reaching += tops[lane] >= floor
+    # More than k lanes reach the floor: a tie there. Look above it first, then fill from the left.
+    threshold = floor + 1 if reaching > k else floor
+    n_cells = _collect(row, n_labels, threshold, lanes, flags, starts, hits, cells)
+    for cell in range(n_cells - 1, -1, -1):  # from the right: an ascending row comes best first
+        filled = _offer(row[cells[cell]], cells[cell], best, columns, filled, k)
+    if filled == k:
+        for cell in range(n_cells):
+            at_kth += row[cells[cell]] == best[k - 1]
+        return at_kth
+    column = 0
+    while filled < k:
+        if row[column] == floor:
+            best[filled] = floor
+            columns[filled] = <int32_t> column
+            filled += 1
+        column += 1
+    for column in range(n_labels):
+        at_kth += row[column] == floor
+    return at_kth
+
+
+cdef int64_t _short_row(
+    const key_t* row, Py_ssize_t n_labels, Py_ssize_t k, key_t* best, int32_t* columns
+) noexcept nogil:
+    """Top k of one short row, or for large k; returns how many cells equal the k-th."""
+    cdef Py_ssize_t column, place
+    cdef key_t key, other_key
+    cdef int32_t moving, other
+    cdef int64_t at_kth = 0
+    cdef bint swap
+    for place in range(k):
+        best[place] = 0
+    # From the right, so that among equals the lower column comes last and takes the place.
+    for column in range(n_labels - 1, -1, -1):
+        key = row[column]
+        if key < best[k - 1]:
+            continue
+        moving = <int32_t> column
+        for place in range(k):
+            other_key = best[place]
+            other = columns[place]
+            swap = key >= other_key
+            best[place] = key if swap else other_key
+            columns[place] = moving if swap else other
+            key = other_key if swap else key
+            moving = other if swap else moving
+    for column in range(n_labels):
+        at_kth += row[column] == best[k - 1]
+    return at_kth
+
+
+def rank_rows(
+    const key_t[:, ::1] keys, const int64_t[::1] rows, Py_ssize_t k, int32_t[:, ::1] columns,
+    key_t[:, ::1] best, int64_t[::1] at_kth,
+):
+    """Columns and keys of the k highest cells of the given rows, best first.
+
+    Equal keys rank the lower column first. ``at_kth`` counts the cells of the row that equal its
+    k-th; where it exceeds those shown, the top k is decided by ties.
+    """
+    cdef Py_ssize_t i, n_labels = keys.shape[1]
+    cdef Py_ssize_t n_groups = n_labels // (SEGMENT * DEPTH) + 1
+    cdef bint is_long = n_labels >= LONG_ROW and k <= LANES // 2
+    if not is_long:
+        with nogil:
+            for i in range(rows.shape[0]):
+                at_kth[i] = _short_row(&keys[rows[i], 0], n_labels, k, &best[i, 0], &columns[i, 0])
+        return
+    dtype = np.uint32 if sizeof(key_t) == 4 else np.uint64
+    cdef key_t[::1] lanes = np.zeros(n_groups * SEGMENT, dtype)
+    cdef key_t[::1] groups = np.empty(n_groups * LANES, dtype)
+    cdef uint8_t[::1] flags = np.empty(lanes.shape[0], np.uint8)
+    cdef int32_t[::1] starts = np.empty(lanes.shape[0] // 8 + 1, np.int32)
+    cdef int32_t[::1] hits = np.empty(lanes.shape[0] + 1, np.int32)
+    cdef int32_t[::1] cells = np.empty(n_labels + 1, np.int32)
+    with nogil:
+        for i in range(rows.shape[0]):
+            at_kth[i] = _long_row(
+                &keys[rows[i], 0], n_labels, k, &lanes[0], &groups[0], n_groups, &flags[0],
+                &starts[0], &hits[0], &cells[0], &best[i, 0], &columns[i, 0],
+            )
+
+
+def rank_keys(keys, k, rows=None):
+    """What `rank_rows` fills in, for these rows or for all."""
+    rows = np.arange(len(keys)) if rows is None else rows
+    columns = np.empty((rows.size, k), np.int32)
+    best = np.empty((rows.size, k), keys.dtype)
+    at_kth = np.empty(rows.size, np.int64)
+    rank_rows(keys, rows, k, columns, best, at_kth)
+    return columns, best, at_kth

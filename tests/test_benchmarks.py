@@ -22,7 +22,7 @@ NUMBER = r"(-?\d[\d.e+-]*|-?inf|nan)"
 LINE = re.compile(rf"  .{{50,}}? +{NUMBER} +{NUMBER}(?: +{NUMBER}x +{NUMBER}x)?(?: .*)?$")
 
 
-def run_command(*arguments, tmp_path):
+def run_command(*arguments, folder):
     paths = [str(ROOT), str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return subprocess.run(
         [sys.executable, "-m", "benchmarks", *arguments],

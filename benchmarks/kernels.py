@@ -93,9 +93,7 @@ def _hits_cases() -> Iterator[Case]:
 
 
 def _isotonic_cases() -> Iterator[Case]:
-    from oddslip.counting import count_cells
-    from oddslip.counting.intervals import IntervalCounts, _make_buckets
-    from oddslip.counting.positives import PositiveKeys
+    from oddslip.counting import IntervalCounts, PositiveKeys, _make_buckets, count_cells
     from oddslip.kernels.isotonic import count_pairs, group_keys
     from oddslip.panels import Panel
     from oddslip.sources import open_source

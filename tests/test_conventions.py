@@ -10,8 +10,8 @@ import pytest
 import typer
 
 import oddslip
-import oddslip.metrics.bootstraps as bootstraps
-import oddslip.sources.source as sources
+import oddslip.metrics.bootstrap as bootstraps
+import oddslip.sources.base as sources
 from oddslip import calibrators, datasets, learners, metrics, shifts
 from oddslip.cli.app import app
 

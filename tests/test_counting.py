@@ -225,7 +225,7 @@ def test_any_split_in_any_order_merges_to_the_whole(family, dtype, seed, cuts, o
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_threads_change_nothing(threads, monkeypatch):
-    monkeypatch.setattr("oddslip.sources.source.BLOCK_BYTES", 4096)
+    monkeypatch.setattr("oddslip.sources.base.BLOCK_BYTES", 4096)
     scores, labels, _, _ = make_panel("crowded", np.float32, 3, n_rows=4000)
     cut = count_cells(open_source(scores, labels), threads=threads)
     monkeypatch.undo()

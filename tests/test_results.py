@@ -11,7 +11,7 @@ from oddslip.datasets import synthetic_pair
 from oddslip.errors import MissingDependency
 from oddslip.kernels.hits import METRICS
 from oddslip.metrics.at_k import SUMMED, Column
-from oddslip.metrics.evaluations import NAMES, Estimate
+from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.shifts import realized_shift, saturation, what_if
 
 PAIR = synthetic_pair(200, 6, seed=3)

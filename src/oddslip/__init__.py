@@ -12,45 +12,43 @@ __version__ = "0.2.0"
 DEFAULT_SEED = 42  # of everything that is drawn, unless told; here, where nothing is loaded for it
 
 if TYPE_CHECKING:
-    from oddslip.calibrators.fitted import FittedRepair
-    from oddslip.calibrators.saving import load_repair
-    from oddslip.diagnosis.diagnoses import Diagnosis
-    from oddslip.diagnosis.examinations import diagnose
-    from oddslip.diagnosis.plannings import plan
-    from oddslip.diagnosis.plans import Plan
+    from oddslip.calibrators.saved import FittedRepair, load_repair
+    from oddslip.diagnosis.diagnose import diagnose
+    from oddslip.diagnosis.plan import Plan, plan
+    from oddslip.diagnosis.result import Diagnosis
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
     from oddslip.learners.adapters import panel_from
     from oddslip.learners.one_vs_rest import OneVsRest
     from oddslip.learners.pairs import MatchedPair
-    from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
-    from oddslip.metrics.rankings import rank
+    from oddslip.metrics.evaluation import Comparison, Estimate, Evaluation, evaluate
+    from oddslip.metrics.ranking import rank
     from oddslip.panels import Panel
-    from oddslip.selection.repairs import Repair
+    from oddslip.selection.repair import Repair
     from oddslip.sources import open_source
 
 # Where each public name lives. Nothing is loaded before it is asked for.
 _HOMES = {
-    "Comparison": "oddslip.metrics.evaluations",
-    "Diagnosis": "oddslip.diagnosis.diagnoses",
-    "Estimate": "oddslip.metrics.evaluations",
-    "Evaluation": "oddslip.metrics.evaluations",
-    "FittedRepair": "oddslip.calibrators.fitted",
+    "Comparison": "oddslip.metrics.evaluation",
+    "Diagnosis": "oddslip.diagnosis.result",
+    "Estimate": "oddslip.metrics.evaluation",
+    "Evaluation": "oddslip.metrics.evaluation",
+    "FittedRepair": "oddslip.calibrators.saved",
     "InvalidInput": "oddslip.errors",
     "MatchedPair": "oddslip.learners.pairs",
     "MissingDependency": "oddslip.errors",
     "OddslipError": "oddslip.errors",
     "OneVsRest": "oddslip.learners.one_vs_rest",
     "Panel": "oddslip.panels",
-    "Plan": "oddslip.diagnosis.plans",
-    "Repair": "oddslip.selection.repairs",
+    "Plan": "oddslip.diagnosis.plan",
+    "Repair": "oddslip.selection.repair",
     "UnreadableFile": "oddslip.errors",
-    "diagnose": "oddslip.diagnosis.examinations",
-    "evaluate": "oddslip.metrics.evaluations",
-    "load_repair": "oddslip.calibrators.saving",
+    "diagnose": "oddslip.diagnosis.diagnose",
+    "evaluate": "oddslip.metrics.evaluation",
+    "load_repair": "oddslip.calibrators.saved",
     "open_source": "oddslip.sources",
     "panel_from": "oddslip.learners.adapters",
-    "plan": "oddslip.diagnosis.plannings",
-    "rank": "oddslip.metrics.rankings",
+    "plan": "oddslip.diagnosis.plan",
+    "rank": "oddslip.metrics.ranking",
 }
 
 __all__ = [

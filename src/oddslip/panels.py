@@ -136,14 +136,15 @@ class Panel:
         """Order-preserving keys of the scores, not yet checked: see `limit` and `mended`."""
         from oddslip.kernels.keys import keys_of
 
-        return keys_of(np.ascontiguousarray(self.scores), self.kind)
+        keys: NDArray[Any] = keys_of(np.ascontiguousarray(self.scores), self.kind)
+        return keys
 
     @property
     def limit(self) -> int:
         """The largest key of a valid cell. A larger one calls for `mended`."""
         from oddslip.kernels.keys import LIMITS, UNSIGNED
 
-        return LIMITS[UNSIGNED[self.scores.dtype], self.kind]
+        return int(LIMITS[UNSIGNED[self.scores.dtype], self.kind])
 
     def checked(self) -> Panel:
         """This panel, after a look at every cell."""

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from browsing import CHROMIUM, open_browser
 from pages_shown import HOSTILE, bare_diagnosis, pretty_diagnosis, wide_diagnosis
 
-from oddslip.reports.pages import write_page
+from oddslip.reports.html.page import write_page
 
 HERE = Path(__file__).parent
 AXE = HERE / "node_modules" / "axe-core" / "axe.min.js"

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from browsing import open_browser
 from pages_shown import pretty_diagnosis
 
-from oddslip.reports.pages import write_page
+from oddslip.reports.html.page import write_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHOTS = {

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
-from oddslip.calibrators.levels import bounds_of, choose_levels
-from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.maps import LabelMaps, bounds_of, choose_levels
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import scores_of
 from oddslip.kernels.maps import AFFINE, BETA, CONSTANT, EXCLUDED, IDENTITY, KNOTS

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import oddslip
-import oddslip.sources.source as sources
+import oddslip.sources.base as sources
 from oddslip import Repair
 from oddslip.calibrators import (
     Beta,

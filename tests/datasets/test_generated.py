@@ -9,13 +9,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from oddslip.cli.generations import generate
+from oddslip.cli.study import generate
+from oddslip.datasets.baskets.instacart import read_instacart
 from oddslip.datasets.generated import generate_baskets, generate_instacart, generate_santander
-from oddslip.datasets.generated.santander_holdings import HABITS
-from oddslip.datasets.instacarts import read_instacart
-from oddslip.datasets.origins import NOTE, is_generated, note_generated
-from oddslip.datasets.santander_columns import COLUMNS, PRODUCTS
-from oddslip.datasets.santanders import read_santander
+from oddslip.datasets.generated.customers import HABITS
+from oddslip.datasets.origin import NOTE, is_generated, note_generated
+from oddslip.datasets.santander.columns import COLUMNS, PRODUCTS
+from oddslip.datasets.santander.reader import read_santander
 from oddslip.errors import InvalidInput
 
 N_ROWS, N_USERS = 150_000, 1_500
@@ -224,7 +224,7 @@ def test_baskets_have_ten_products_of_which_six_were_bought_before(instacart):
 
 
 def test_the_reader_of_instacart_finds_the_training_users(instacart, tmp_path):
-    from oddslip.datasets.instacarts import read_instacart
+    from oddslip.datasets.baskets.instacart import read_instacart
 
     rows = read_instacart(instacart, n_labels=100, cache=tmp_path)
     assert rows.describe()["rows"] == dict.fromkeys(
@@ -237,7 +237,7 @@ def test_the_reader_of_instacart_finds_the_training_users(instacart, tmp_path):
 
 
 def test_the_reader_of_baskets_reads_generated_ones(tmp_path):
-    from oddslip.datasets.basket_parquets import read_baskets
+    from oddslip.datasets.baskets.table import read_baskets
 
     path = generate_baskets(tmp_path / "made", n_users=200, n_products=500)
     rows = read_baskets(path, 50, items=path.with_name("items.parquet"), cache=tmp_path / "cache")

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logit
 
-from oddslip.datasets.synthetic_rows import synthetic_rows
+from oddslip.datasets.synthetic import synthetic_rows
 from oddslip.errors import InvalidInput
 
 

@@ -8,19 +8,19 @@ import pytest
 from rich.console import Console
 
 from oddslip.diagnosis import diagnose
-from oddslip.diagnosis.comparisons import (
+from oddslip.diagnosis.checks import check_inversion
+from oddslip.diagnosis.comparison import (
     best_repair,
     chosen_repair,
     conditions_hold,
     standing_of,
     try_inversion,
 )
-from oddslip.diagnosis.ladders import Ladder, Rung
-from oddslip.diagnosis.verdicts import judge
-from oddslip.diagnosis.weight_checks import check_inversion
-from oddslip.metrics.evaluations import Estimate
-from oddslip.reports.diagnoses import show_diagnosis
-from oddslip.reports.pages import render_page
+from oddslip.diagnosis.ladder import Ladder, Rung
+from oddslip.diagnosis.verdict import judge
+from oddslip.metrics.evaluation import Estimate
+from oddslip.reports.html.page import render_page
+from oddslip.reports.text import show_diagnosis
 
 # Scene: whether the paper's conditions hold, and the finding that the measured ladder asks for.
 INVERSIONS = {

@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
 from oddslip.learners import OneVsRest
-from oddslip.learners import backends as backends_module
-from oddslip.learners.presets import PRESETS, preset_parameters
+from oddslip.learners import backend as backends_module
+from oddslip.learners.backend import PRESETS, preset_parameters
 
 QUICK = {"num_iterations": 4, "num_leaves": 5}
 

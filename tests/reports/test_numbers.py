@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 import oddslip
 from oddslip import diagnose, plan
 from oddslip.datasets import synthetic_pair
-from oddslip.reports import figures, numbers
-from oddslip.reports.diagnoses import show_diagnosis, show_plan
-from oddslip.reports.page_parts import ladder_part, regime_part
-from oddslip.reports.pictures import RegimePoint, Waterfall
-from oddslip.reports.regimes import Regimes
-from oddslip.reports.svg_waterfalls import draw_waterfall
-from oddslip.reports.waterfall_figures import PALE_BLUE, PALE_ORANGE, draw_waterfalls
-from oddslip.reports.wordings import tell_loss, tiles_of
+from oddslip.reports import numbers
+from oddslip.reports.figures import style as figures
+from oddslip.reports.figures.waterfall import PALE_BLUE, PALE_ORANGE, draw_waterfalls
+from oddslip.reports.html.page import ladder_part, regime_part
+from oddslip.reports.html.pictures import draw_waterfall
+from oddslip.reports.html.words import tell_loss, tiles_of
+from oddslip.reports.numbers import RegimePoint, Regimes, Waterfall
+from oddslip.reports.text import show_diagnosis, show_plan
 
 HURT = Waterfall("a pair", "MAP@7", 0.5, 0.45, 0.4, inversion=0.44, repaired=0.35, ceiling=0.6)
 score = st.floats(0, 1).map(lambda value: round(value, 3))
@@ -140,7 +140,7 @@ def test_what_is_not_none_never_reads_as_none_nor_what_is_not_all_as_all():
 
 def test_the_level_of_an_interval_keeps_its_digits():
     pair = synthetic_pair(60, 4)
-    from oddslip.reports.texts import evaluation_table
+    from oddslip.reports.text import evaluation_table
 
     found = oddslip.evaluate(pair.weighted, pair.labels, k=2, n_replicates=20, level=0.999)
     assert evaluation_table(found).columns[2].header == "99.9% interval"
@@ -153,7 +153,7 @@ def test_a_budget_without_bound_is_not_printed_as_a_number():
 
 def test_the_step_budget_reads_the_same_on_terminal_page_and_figures():
     found = found_with(rounds=7, learning_rate=0.1, max_delta_step=0.5, n_replicates=0)
-    from oddslip.reports.pages import render_page
+    from oddslip.reports.html.page import render_page
 
     assert "Step budget: 0.35 nat." in printed(show_diagnosis(found, verbose=True))
     assert "The step budget is 0.35 nat" in render_page(found)

@@ -5,9 +5,14 @@ from pathlib import Path
 import pytest
 
 from oddslip.diagnosis import plan
-from oddslip.reports.diagnoses import show_plan
-from oddslip.reports.pictures import RegimePoint
-from oddslip.reports.regimes import RegimeCounts, count_regimes, read_regimes, tell_association
+from oddslip.reports.numbers import (
+    RegimeCounts,
+    RegimePoint,
+    count_regimes,
+    read_regimes,
+    tell_association,
+)
+from oddslip.reports.text import show_plan
 
 DOCS = Path(__file__).parents[2] / "docs"
 

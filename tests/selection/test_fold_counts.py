@@ -5,12 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oddslip.sources.source as sources
+import oddslip.sources.base as sources
 from oddslip.counting import count_cells
 from oddslip.errors import InvalidInput
-from oddslip.selection.fold_counts import FoldCounter
-from oddslip.selection.folds import draw_folds
-from oddslip.selection.positive_cells import PositiveCellTally, find_distinct
+from oddslip.selection.folds import FoldCounter, PositiveCellTally, draw_folds, find_distinct
 from oddslip.sources import open_source
 
 

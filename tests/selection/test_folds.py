@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oddslip.sources.source as sources
+import oddslip.sources.base as sources
 from oddslip.errors import InvalidInput
 from oddslip.selection.folds import FoldSource, draw_folds
 from oddslip.sources import open_source

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
-import oddslip.sources.source as sources
+import oddslip.sources.base as sources
 from oddslip.calibrators import Beta, Isotonic, Offset, Platt, PooledIsotonic, Raw, Temperature
 from oddslip.counting import CellCounts
 from oddslip.datasets import synthetic_pair
@@ -19,7 +19,7 @@ from oddslip.metrics import (
     psp_at_k,
     recall_at_k,
 )
-from oddslip.metrics.propensities import label_propensities
+from oddslip.metrics.at_k import label_propensities
 from oddslip.selection.candidates import PAPER, PAPER_TAUS, WIDE, Candidate, read_candidate
 from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source

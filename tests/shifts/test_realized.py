@@ -11,7 +11,7 @@ from scipy.special import expit
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.shifts import log_odds, realized_shift, shift_odds
-from oddslip.shifts.spreads import SigmoidTally, SpreadTally
+from oddslip.shifts.realized import SigmoidTally, SpreadTally
 from oddslip.sources import open_source
 
 few = settings(max_examples=40, deadline=None)
@@ -152,7 +152,7 @@ def test_the_answer_does_not_depend_on_blocks_or_threads(monkeypatch):
     for scores, kind in ((pair.weighted, "probability"), (pair.weighted_margin, "margin")):
         whole = realized_shift(scores, prior, kind=kind, threads=1)
         with monkeypatch.context() as patch:
-            patch.setattr("oddslip.sources.source.BLOCK_BYTES", 7 * 4 * 31)
+            patch.setattr("oddslip.sources.base.BLOCK_BYTES", 7 * 4 * 31)
             cut = realized_shift(np.asfortranarray(scores), prior, kind=kind, threads=3)
         assert_allclose(cut.shift, whole.shift, rtol=0, atol=1e-12)
         assert_array_equal(cut.n_saturated, whole.n_saturated)

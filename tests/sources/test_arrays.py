@@ -11,7 +11,7 @@ SCORES = np.random.default_rng(0).random((50, 6)).astype(np.float32)
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_blocks_are_views(monkeypatch, order):
-    monkeypatch.setattr("oddslip.sources.source.BLOCK_BYTES", 7 * 24)
+    monkeypatch.setattr("oddslip.sources.base.BLOCK_BYTES", 7 * 24)
     scores = np.asarray(SCORES, order=order)
     blocks = list(open_source(scores).blocks())
     assert [len(block) for block in blocks] == [7] * 7 + [1]
@@ -19,7 +19,7 @@ def test_blocks_are_views(monkeypatch, order):
 
 
 def test_a_wide_row_is_a_block_of_its_own(monkeypatch):
-    monkeypatch.setattr("oddslip.sources.source.BLOCK_BYTES", 1)
+    monkeypatch.setattr("oddslip.sources.base.BLOCK_BYTES", 1)
     assert [len(block) for block in open_source(SCORES).blocks()] == [1] * 50
 
 
@@ -39,7 +39,7 @@ def test_a_panel_or_source_is_passed_alone():
 
 
 def test_row_ids_go_with_their_rows(monkeypatch):
-    monkeypatch.setattr("oddslip.sources.source.BLOCK_BYTES", 5 * 24)
+    monkeypatch.setattr("oddslip.sources.base.BLOCK_BYTES", 5 * 24)
     ids = [f"u{row}" for row in range(50)]
     source = open_source(SCORES, row_ids=ids)
     assert source.row_ids().tolist() == ids
@@ -54,7 +54,7 @@ def test_labels_are_needed_to_ask_for_positives():
 @pytest.mark.parametrize("rows", [slice(None), slice(1000, 9000), slice(None, None, 2)])
 def test_pages_given_back_are_read_again(tmp_path, monkeypatch, rows):
     # Large enough that pages are given back while the walk goes on.
-    monkeypatch.setattr("oddslip.sources.source.BLOCK_BYTES", 16 * 1024)
+    monkeypatch.setattr("oddslip.sources.base.BLOCK_BYTES", 16 * 1024)
     scores = np.random.default_rng(0).random((10_000, 32))
     assert scores.nbytes > 2 * BEHIND * 16 * 1024
     np.save(tmp_path / "s.npy", scores)

@@ -3,8 +3,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.files import whole_file
 from oddslip.sources import open_source
-from oddslip.sources.sinks import whole_file, write_ranking, write_scores
+from oddslip.sources.sinks import write_ranking, write_scores
 
 SCORES = np.random.default_rng(0).random((23, 5)).astype(np.float32)
 RANKING = np.argsort(-SCORES, axis=1)[:, :3].astype(np.int32)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oddslip.datasets.recommendations import Period, Recommendation
+from oddslip.datasets.recommendation import Period, Recommendation
 
 PARTS = ("ladder", "caps", "splits", "choices", "doses", "draws", "all-products")
 
@@ -40,14 +40,14 @@ def products():
 @pytest.fixture
 def few_replicates(monkeypatch):
     """Bootstrap draws enough to see that they are there."""
-    monkeypatch.setattr("oddslip.studies.pair_cells.N_REPLICATES", 40)
-    monkeypatch.setattr("oddslip.studies.pair_protocols.N_REPLICATES", 40)
+    monkeypatch.setattr("oddslip.studies.pairs.cells.N_REPLICATES", 40)
+    monkeypatch.setattr("oddslip.studies.pairs.protocols.N_REPLICATES", 40)
 
 
 @pytest.fixture(scope="session")
 def finished_study(tmp_path_factory):
     """Folder, and cells by key, of a study of all parts with some caps and draws."""
-    from oddslip.studies.pair_studies import reproduce_pairs
+    from oddslip.studies.pairs.study import reproduce_pairs
 
     folder = tmp_path_factory.mktemp("pairs")
     with pytest.MonkeyPatch.context() as patch:

@@ -9,26 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oddslip.calibrators.catalogue import build_calibrator
-    from oddslip.calibrators.fitted import FittedRepair
-    from oddslip.calibrators.isotonics import Ceiling, Isotonic, PooledIsotonic
-    from oddslip.calibrators.logistics import Beta, Offset, Platt, Temperature
-    from oddslip.calibrators.saving import load_repair
-    from oddslip.calibrators.simple import Inversion, Popularity, Raw
+    from oddslip.calibrators.fixed import Inversion, Popularity, Raw
+    from oddslip.calibrators.isotonic import Ceiling, Isotonic, PooledIsotonic
+    from oddslip.calibrators.logistic.estimators import Beta, Offset, Platt, Temperature
+    from oddslip.calibrators.saved import FittedRepair, load_repair
 
 _HOMES = {
-    "Beta": "logistics",
-    "Ceiling": "isotonics",
-    "FittedRepair": "fitted",
-    "Inversion": "simple",
-    "Isotonic": "isotonics",
-    "Offset": "logistics",
-    "Platt": "logistics",
-    "PooledIsotonic": "isotonics",
-    "Popularity": "simple",
-    "Raw": "simple",
-    "Temperature": "logistics",
-    "build_calibrator": "catalogue",
-    "load_repair": "saving",
+    "Beta": "oddslip.calibrators.logistic.estimators",
+    "Ceiling": "oddslip.calibrators.isotonic",
+    "FittedRepair": "oddslip.calibrators.saved",
+    "Inversion": "oddslip.calibrators.fixed",
+    "Isotonic": "oddslip.calibrators.isotonic",
+    "Offset": "oddslip.calibrators.logistic.estimators",
+    "Platt": "oddslip.calibrators.logistic.estimators",
+    "PooledIsotonic": "oddslip.calibrators.isotonic",
+    "Popularity": "oddslip.calibrators.fixed",
+    "Raw": "oddslip.calibrators.fixed",
+    "Temperature": "oddslip.calibrators.logistic.estimators",
+    "build_calibrator": "oddslip.calibrators.catalogue",
+    "load_repair": "oddslip.calibrators.saved",
 }
 
 __all__ = [
@@ -51,7 +50,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from oddslip.calibrators.dead_labels import LabelRecord, check_policy, find_prior
-from oddslip.calibrators.fitted import FittedRepair
 from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.policy import LabelRecord, check_policy, find_prior
+from oddslip.calibrators.saved import FittedRepair
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source, open_source
 from oddslip.tallies import available_threads

@@ -8,13 +8,12 @@ import sys
 
 import typer
 
-from oddslip.cli.demos import demo
-from oddslip.cli.diagnoses import diagnose, plan
-from oddslip.cli.evaluations import evaluate, rank
-from oddslip.cli.generations import generate
-from oddslip.cli.repairs import apply, fit
-from oddslip.cli.reproductions import reproduce
-from oddslip.cli.trainings import score, train
+from oddslip.cli.demo import demo
+from oddslip.cli.diagnose import diagnose, plan
+from oddslip.cli.evaluate import evaluate, rank
+from oddslip.cli.repair import apply, fit
+from oddslip.cli.study import generate, reproduce
+from oddslip.cli.train import score, train
 from oddslip.errors import OddslipError
 
 INTERRUPTED = 130
@@ -86,7 +85,7 @@ def _interrupted() -> int:
 
 
 def _refuse(message: str) -> int:
-    from oddslip.reports.texts import printable
+    from oddslip.reports.text import printable
 
     sys.stderr.write(f"oddslip: {printable(' '.join(message.split()))}\n")
     return 2

@@ -60,7 +60,7 @@ def print_json(value: Any) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """The same document in a file, whole or not at all."""
-    from oddslip.sources.sinks import whole_file
+    from oddslip.files import whole_file
 
     with whole_file(path) as unfinished:
         unfinished.write_text(_as_json(value) + "\n", encoding="utf-8")
@@ -68,7 +68,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_figure(path: Path, figure: Any) -> None:
     """A matplotlib figure in a file, whole or not at all."""
-    from oddslip.sources.sinks import whole_file
+    from oddslip.files import whole_file
 
     with whole_file(path) as unfinished:
         figure.savefig(unfinished)
@@ -110,7 +110,7 @@ def read_numbers(path: Path | None) -> Any:
     import numpy as np
 
     from oddslip.errors import UnreadableFile
-    from oddslip.sources.npys import read_npz
+    from oddslip.sources.npy import read_npz
 
     try:
         if path.suffix == ".npy":

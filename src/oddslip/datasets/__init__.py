@@ -5,19 +5,17 @@ It may import panels, errors, the writing of whole files and progress bars.
 
 from __future__ import annotations
 
-from oddslip.datasets.arffs import Arff, read_arff
-from oddslip.datasets.basket_parquets import read_baskets
-from oddslip.datasets.downloads import fetch_mulan
-from oddslip.datasets.files import MulanFiles, find_data
+from oddslip.datasets.baskets.instacart import read_instacart
+from oddslip.datasets.baskets.table import read_baskets
+from oddslip.datasets.baskets.tafeng import read_tafeng
 from oddslip.datasets.generated import generate_baskets, generate_instacart, generate_santander
-from oddslip.datasets.instacarts import read_instacart
-from oddslip.datasets.mulans import MulanData, read_mulan
-from oddslip.datasets.recommendations import Period, Recommendation
-from oddslip.datasets.santander_samples import read_santander_sample
-from oddslip.datasets.santanders import read_santander
-from oddslip.datasets.synthetic import SyntheticPair, synthetic_pair
-from oddslip.datasets.synthetic_rows import synthetic_rows
-from oddslip.datasets.tafengs import read_tafeng
+from oddslip.datasets.mulan.arff import Arff, read_arff
+from oddslip.datasets.mulan.files import MulanFiles, fetch_mulan, find_data
+from oddslip.datasets.mulan.reader import MulanData, read_mulan
+from oddslip.datasets.recommendation import Period, Recommendation
+from oddslip.datasets.santander.reader import read_santander
+from oddslip.datasets.santander.sample import read_santander_sample
+from oddslip.datasets.synthetic import SyntheticPair, synthetic_pair, synthetic_rows
 
 __all__ = [
     "Arff",

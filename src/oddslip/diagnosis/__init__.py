@@ -3,12 +3,11 @@
 May import metrics, shifts, calibrators, selection and what they stand on; prints nothing.
 """
 
-from oddslip.diagnosis.diagnoses import Diagnosis, Verdict
-from oddslip.diagnosis.examinations import diagnose
+from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding
-from oddslip.diagnosis.ladders import Ladder, Rung
-from oddslip.diagnosis.plannings import plan
-from oddslip.diagnosis.plans import Plan, WhatIfLoss
+from oddslip.diagnosis.ladder import Ladder, Rung
+from oddslip.diagnosis.plan import Plan, WhatIfLoss, plan
+from oddslip.diagnosis.result import Diagnosis, Verdict
 
 __all__ = [
     "CODES",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from oddslip.metrics.evaluations import Estimate
+from oddslip.metrics.evaluation import Estimate
 from oddslip.results import plain
 
 Severity = Literal["critical", "warning", "info"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.diagnosis.cases import Case
+from oddslip.diagnosis.case import Case
 from oddslip.results import plain
 from oddslip.selection.folds import FoldSource
 from oddslip.shifts import direct_shift, over_correction, realized_shift, unrealizable
-from oddslip.shifts.twins import KEPT_CELLS
+from oddslip.shifts.twin import KEPT_CELLS
 
 Floats = NDArray[np.float64]
 

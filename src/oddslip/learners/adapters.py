@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
-from oddslip.learners.forests import Forests
+from oddslip.learners.forest import Forests
 from oddslip.panels import Kind, Panel
 
 _BATCH_ROWS = 16_384

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.sources.npys import read_npy, read_npz
+from oddslip.sources.npy import read_npy, read_npz
 
 _HASH_BYTES = 64 * 1024 * 1024
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +13,11 @@ from sklearn.base import BaseEstimator
 
 from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.learners.archives import read_archive, write_archive
-from oddslip.learners.backends import Backend, get_backend
-from oddslip.learners.checkpoints import Checkpoint
+from oddslip.files import hash_bytes
+from oddslip.learners.backend import Backend, get_backend, preset_learner, preset_parameters
+from oddslip.learners.checkpoint import Checkpoint, read_archive, write_archive
 from oddslip.learners.features import as_features, check_features, hash_features, sliceable
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
-from oddslip.learners.presets import preset_learner, preset_parameters
 from oddslip.panels import Panel, check_names
 from oddslip.results import plain
 from oddslip.tallies import available_threads, map_threads
@@ -57,7 +55,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     max_delta_step : float
         Cap c of a leaf's step, for boosters; 0 for none.
     preset : str, optional
-        A configuration of the paper, such as ``"paper-default"``: see `oddslip.learners.presets`.
+        A configuration of the paper, such as ``"paper-default"``: see `oddslip.learners.backend`.
     mode : {"grouped", "exact"}
         Whether labels are trained in groups or one by one, for boosters. Same trees, other speed.
     seed : int
@@ -343,5 +341,5 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             "versions": get_backend(self.learner).versions(),
             "features": hash_features(rows),
             "labels": columns.hash(),
-            "weights": hashlib.sha256(self.weights_.tobytes()).hexdigest(),
+            "weights": hash_bytes(self.weights_.tobytes()),
         }

@@ -6,15 +6,15 @@ May import kernels, panels, tallies and sources; knows nothing of shifts or cali
 from oddslip.metrics.at_k import (
     average_precision_at_k,
     hit_rate_at_k,
+    label_propensities,
     ndcg_at_k,
     precision_at_k,
     psp_at_k,
     recall_at_k,
 )
-from oddslip.metrics.aucs import auc_per_label, mean_auc
-from oddslip.metrics.evaluations import Comparison, Estimate, Evaluation, evaluate
-from oddslip.metrics.propensities import label_propensities
-from oddslip.metrics.rankings import rank
+from oddslip.metrics.auc import auc_per_label, mean_auc
+from oddslip.metrics.evaluation import Comparison, Estimate, Evaluation, evaluate
+from oddslip.metrics.ranking import rank
 
 __all__ = [
     "Comparison",

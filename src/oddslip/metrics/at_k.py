@@ -1,7 +1,4 @@
-"""MAP, precision, recall, nDCG, hit rate and PSP at K.
-
-Each is a mean over the rows with a true label, or one number per such row on request.
-"""
+"""Label propensities of Jain et al. (2016): how likely a true rare label is to be seen."""
 
 from __future__ import annotations
 
@@ -10,13 +7,48 @@ from enum import IntEnum
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from oddslip.errors import InvalidInput
-from oddslip.metrics.propensities import check_propensities, label_propensities
-from oddslip.metrics.rankings import Rankings, RankingTally
+from oddslip.metrics.ranking import Rankings, RankingTally
 from oddslip.panels import Kind, check_k
 from oddslip.sources import Source, open_source
+
+
+def label_propensities(
+    label_counts: ArrayLike, n_rows: int, *, a: float = 0.55, b: float = 1.5
+) -> NDArray[np.float64]:
+    """Propensity of each label: ``1 / (1 + C exp(-a ln(count + b)))``.
+
+    ``C = (ln n_rows - 1) (b + 1)^a``. The defaults of a and b are those of the extreme
+    classification repository for data sets of its own kind.
+
+    Examples
+    --------
+    >>> label_propensities([1, 1000], 10_000).round(3)
+    array([0.109, 0.767])
+    """
+    counts = np.asarray(label_counts, np.float64)
+    c = (np.log(n_rows) - 1.0) * (b + 1.0) ** a
+    return np.asarray(1.0 / (1.0 + max(c, 0.0) * np.exp(-a * np.log(counts + b))))
+
+
+def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
+    """Propensities as float64, one per label, each in (0, 1]."""
+    array = np.asarray(given, np.float64)
+    if array.shape != (n_labels,):
+        raise InvalidInput(
+            f"propensities must hold one number per label, n_labels={n_labels}, "
+            f"got shape {array.shape}."
+        )
+    wrong = np.flatnonzero(~((array > 0) & (array <= 1)))
+    if wrong.size:
+        raise InvalidInput(
+            f"propensities must be above 0 and at most 1, got {array[wrong[0]]:g} "
+            f"for label {wrong[0]}."
+        )
+    return array
+
 
 Ties = Literal["stable", "expected", "best", "worst"]
 Denominator = Literal["min", "relevant", "hits"]

@@ -1,26 +1,26 @@
-"""Every number that a page, a picture or a terminal shows: derived from a result once, and here.
-
-The first half is what pictures show, the second how numbers are written. Drawings choose places,
-colours and names; none of them computes a number of its own.
-"""
+"""Every number that a page, a picture or a terminal derives from a result, computed once."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from oddslip.diagnosis.ladders import REPAIRS
-from oddslip.diagnosis.thresholds import SATURATED_SHARE
-from oddslip.reports.pictures import RegimePoint, Waterfall
+from oddslip.diagnosis.comparison import conditions_hold
+from oddslip.diagnosis.ladder import REPAIRS
+from oddslip.diagnosis.thresholds import NEAR, REGAINED, SATURATED_SHARE
 
 if TYPE_CHECKING:
-    from oddslip.diagnosis.diagnoses import Diagnosis
     from oddslip.diagnosis.label_shifts import LabelShifts
-    from oddslip.diagnosis.ladders import Ladder
-    from oddslip.metrics.evaluations import Estimate
+    from oddslip.diagnosis.ladder import Ladder
+    from oddslip.diagnosis.result import Diagnosis
+    from oddslip.metrics.evaluation import Estimate
+
 
 HERE = "this model"
 COLLAPSED = 0.5  # a weighted model that keeps less than this share of the twin's metric
@@ -68,7 +68,7 @@ def waterfall_steps(shown: Waterfall) -> list[Step]:
 
     Examples
     --------
-    >>> from oddslip.reports.pictures import Waterfall
+    >>> from oddslip.reports.numbers import Waterfall
     >>> hurt = Waterfall("a pair", "MAP@7", 0.5, 0.45, 0.4, None, repaired=0.35, ceiling=0.5)
     >>> [(step.name, round(step.share, 2)) for step in waterfall_steps(hurt) if step.share]
     [('odds shift', 0.5), ('slippage', 0.5), ('isotonic', -0.5)]
@@ -350,3 +350,165 @@ def value_text(value: Any) -> str:
     if hasattr(value, "tolist"):  # NumPy's numbers and arrays
         return value_text(value.tolist())
     return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """The loss of one matched pair, and what repairs return (the paper's figure 1A).
+
+    ``unweighted_repaired`` is the twin under the same calibrator, where that is known.
+    """
+
+    name: str
+    metric: str
+    unweighted: float
+    what_if: float
+    weighted: float
+    inversion: float | None
+    repaired: float
+    ceiling: float
+    unweighted_repaired: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CapPoint:
+    """One cap of a sweep: the largest realized shift against the step budget (figure 1B).
+
+    Without a cap ``cap`` and ``budget`` are None; ``largest_shift`` is None where no label's
+    shift is identified.
+    """
+
+    series: str
+    cap: float | None
+    budget: float | None
+    largest_shift: float | None
+    saturated_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class RegimePoint:
+    """One weighted model in the regime picture (figure 2).
+
+    ``ratio`` is the median realized over intended shift, ``returned`` the share of the loss that
+    the inversion returns, ``here`` marks the model that a report is about.
+    """
+
+    name: str
+    series: str
+    ratio: float
+    returned: float
+    saturated_share: float
+    here: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Numbers by name, with intervals where they have some: (value, low, high).
+
+    ``tone`` is "raw", "repair" or "reference", which sets colour and shape; ``hollow`` tells two
+    series of a tone apart.
+    """
+
+    name: str
+    values: Mapping[str, tuple[float, float | None, float | None]]
+    tone: str = "repair"
+    hollow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesPanel:
+    """Several series over the same names, in one frame."""
+
+    title: str
+    series: Sequence[Series]
+
+
+class Regimes(NamedTuple):
+    """Reference points and where they come from; no points where the package holds none."""
+
+    source: str
+    points: tuple[RegimePoint, ...]
+
+
+def read_regimes() -> Regimes:
+    """The reference points that come with the package."""
+    file = resources.files("oddslip.reports").joinpath("regimes.json")
+    if not file.is_file():
+        return Regimes("", ())
+    told = json.loads(file.read_text(encoding="utf-8"))
+    points = tuple(
+        RegimePoint(
+            name=str(point["name"]),
+            series=str(point["series"]),
+            ratio=float(point["ratio"]),
+            returned=float(point["returned"]),
+            saturated_share=float(point["saturated_share"]),
+        )
+        for point in told["points"]
+        # A model without a loss or without a readable shift has no place in the picture.
+        if point["ratio"] is not None and point["returned"] is not None
+    )
+    return Regimes(str(told["source"]), points)
+
+
+class RegimeCounts(NamedTuple):
+    """Models with and without both conditions, and how many regained half of their loss."""
+
+    n_inside: int
+    n_inside_regained: int
+    n_outside: int
+    n_outside_regained: int
+
+    @property
+    def n_models(self) -> int:
+        """All models counted."""
+        return self.n_inside + self.n_outside
+
+    @property
+    def n_regained(self) -> int:
+        """Those that regained at least half of their loss by inversion."""
+        return self.n_inside_regained + self.n_outside_regained
+
+
+def count_regimes(points: Iterable[RegimePoint]) -> RegimeCounts:
+    """How often the paper's association holds among these models; a report's own is left out.
+
+    Examples
+    --------
+    >>> count_regimes([
+    ...     RegimePoint("realized", "a", 0.98, 0.9, 0.0),
+    ...     RegimePoint("saturated", "a", 0.98, 0.1, 0.2),
+    ...     RegimePoint("short", "a", 0.40, 0.7, 0.0),
+    ... ])
+    RegimeCounts(n_inside=1, n_inside_regained=1, n_outside=2, n_outside_regained=1)
+    """
+    counted = {True: [0, 0], False: [0, 0]}
+    for point in points:
+        if not point.here:
+            count = counted[conditions_hold(point.ratio, point.saturated_share)]
+            count[0] += 1
+            count[1] += point.returned >= REGAINED
+    return RegimeCounts(*counted[True], *counted[False])
+
+
+def tell_association(counts: RegimeCounts) -> list[str]:
+    """The paper's association in words, and how often it held.
+
+    Examples
+    --------
+    >>> tell_association(RegimeCounts(2, 2, 4, 1))[1]
+    'Of 6 weighted models trained before, 3 regained at least half of their loss by subtracting \
+ln w: 2 of the 2 that meet both conditions, and 1 of the 4 that do not.'
+    """
+    told = [
+        "The paper's association: subtracting ln w pays where the learner realized the shift "
+        f"(median {NEAR[0]:g} to {NEAR[1]:g} of ln w) and essentially no cell is saturated."
+    ]
+    if counts.n_models:
+        told.append(
+            f"Of {counts.n_models} weighted models trained before, {counts.n_regained} regained at "
+            f"least half of their loss by subtracting ln w: {counts.n_inside_regained} of the "
+            f"{counts.n_inside} that meet both conditions, and {counts.n_outside_regained} of the "
+            f"{counts.n_outside} that do not."
+        )
+    return told

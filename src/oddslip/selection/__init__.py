@@ -4,8 +4,7 @@ May import metrics, calibrators and everything below them; knows nothing of shif
 """
 
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.repairs import Repair
+from oddslip.selection.repair import Repair, SelectionTable
 from oddslip.selection.rules import Rule
-from oddslip.selection.tables import SelectionTable
 
 __all__ = ["Candidate", "Repair", "Rule", "SelectionTable"]

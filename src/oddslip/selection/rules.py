@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
-from oddslip.metrics.evaluations import NAMES
+from oddslip.metrics.evaluation import NAMES
 from oddslip.selection.candidates import PAPER, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.trials import Trials
 

@@ -18,16 +18,13 @@ from oddslip import DEFAULT_SEED
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.errors import InvalidInput
 from oddslip.labels import Positives
-from oddslip.metrics.at_k import SUMMED, Column, metric_values
-from oddslip.metrics.evaluations import NAMES
-from oddslip.metrics.propensities import label_propensities
-from oddslip.metrics.rankings import Rankings
+from oddslip.metrics.at_k import SUMMED, Column, label_propensities, metric_values
+from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.ranking import Rankings
 from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.fits import FoldFits, counts_needed
-from oddslip.selection.fold_counts import FoldCounter
-from oddslip.selection.folds import Folds, draw_folds, take_rows
-from oddslip.selection.positive_cells import PositiveCellTally
+from oddslip.selection.fold_fits import FoldFits, counts_needed
+from oddslip.selection.folds import FoldCounter, Folds, PositiveCellTally, draw_folds, take_rows
 from oddslip.sources import Source
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ May import errors, labels, panels, weights, tallies, sources and kernels; the ke
 they run.
 """
 
-from oddslip.shifts.budgets import (
+from oddslip.shifts.budget import (
     largest_unsaturating_cap,
     leaf_saturation_weight,
     leaf_value,
@@ -14,18 +14,16 @@ from oddslip.shifts.budgets import (
     step_budget,
     unrealizable,
 )
-from oddslip.shifts.odds import (
-    balanced_weights,
-    invert_odds,
-    log_odds,
-    shift_odds,
-)
+from oddslip.shifts.odds import balanced_weights, invert_odds, log_odds, shift_odds
 from oddslip.shifts.realized import RealizedShift, realized_shift
-from oddslip.shifts.reorders import reorder_saturated
-from oddslip.shifts.saturations import Saturation, saturation
-from oddslip.shifts.thresholds import SATURATED_MARGIN, SATURATED_MARGIN_FLOAT32
-from oddslip.shifts.twins import direct_shift
-from oddslip.shifts.whatifs import WhatIf, flips, overlap, what_if
+from oddslip.shifts.saturation import (
+    SATURATED_MARGIN,
+    SATURATED_MARGIN_FLOAT32,
+    Saturation,
+    saturation,
+)
+from oddslip.shifts.twin import direct_shift, reorder_saturated
+from oddslip.shifts.what_if import WhatIf, flips, overlap, what_if
 from oddslip.weights import check_weights
 
 __all__ = [

@@ -3,7 +3,7 @@
 Each source yields panels block by block and runs tallies over itself. May import panels, tallies.
 """
 
+from oddslip.sources.base import Source
 from oddslip.sources.opening import open_source
-from oddslip.sources.source import Source
 
 __all__ = ["Source", "open_source"]

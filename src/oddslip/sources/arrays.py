@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.panels import Panel
-from oddslip.sources.source import Source, block_rows
+from oddslip.sources.base import Source, block_rows
 
 BEHIND = 8  # blocks that may still be in use by the time their pages are given back
 

@@ -13,8 +13,8 @@ from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.labels import Labels
 from oddslip.panels import Kind, Panel
 from oddslip.sources.arrays import ArraySource
-from oddslip.sources.npys import read_labels_npz, read_npy, read_npz
-from oddslip.sources.source import Source
+from oddslip.sources.base import Source
+from oddslip.sources.npy import read_labels_npz, read_npy, read_npz
 
 
 def open_source(
@@ -57,7 +57,7 @@ def open_source(
     if is_path(scores):
         path = Path(scores)
         if is_parquet(path):
-            from oddslip.sources.parquets import ParquetSource
+            from oddslip.sources.parquet.source import ParquetSource
 
             if row_ids is not None:
                 raise InvalidInput(
@@ -87,7 +87,7 @@ def open_labels(
     ``shape``, that of the scores, does.
     """
     if is_parquet(path):
-        from oddslip.sources.parquet_labels import read_labels_parquet
+        from oddslip.sources.parquet.labels import read_labels_parquet
 
         return read_labels_parquet(path, label_names, shape=shape)
     return read_labels_npz(path) if path.suffix == ".npz" else read_npy(path)

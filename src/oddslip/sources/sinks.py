@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from oddslip.errors import InvalidInput
+from oddslip.files import whole_file
 from oddslip.panels import check_names
-from oddslip.sources.writers import whole_file, write_npy, write_parquet
 
-__all__ = ["whole_file", "write_ranking", "write_scores"]
+Parts = Iterator[tuple[int, tuple[NDArray[Any], ...]]]
 
 
 def write_scores(
@@ -54,7 +54,7 @@ def write_scores(
     names = check_names(label_names, n_labels)
     parts = ((first, (cells,)) for first, cells in blocks)
     if _ending(path) == ".npy":
-        write_npy(path, parts, (n_rows, n_labels), dtype)
+        _write_npy(path, parts, (n_rows, n_labels), dtype)
         return
     import pyarrow as pa
 
@@ -71,7 +71,7 @@ def write_scores(
         listed = pa.FixedSizeListArray.from_arrays(flat, n_labels)
         return [listed] if ids is None else [ids.slice(first, len(cells)), listed]
 
-    write_parquet(path, parts, (n_rows, n_labels), schema, columns)
+    _write_parquet(path, parts, (n_rows, n_labels), schema, columns)
 
 
 def write_ranking(
@@ -109,7 +109,7 @@ def write_ranking(
     if _ending(path) == ".npy":
         if scores_dtype is not None:
             raise InvalidInput(f"a ranking with scores must go to .parquet, got {path}.")
-        write_npy(path, parts, (n_rows, k), np.dtype(np.int32))
+        _write_npy(path, parts, (n_rows, k), np.dtype(np.int32))
         return
     import pyarrow as pa
 
@@ -135,7 +135,7 @@ def write_ranking(
             made.append(listed(pa.array(flat), n))
         return made
 
-    write_parquet(path, parts, (n_rows, k), pa.schema(fields), columns)
+    _write_parquet(path, parts, (n_rows, k), pa.schema(fields), columns)
 
 
 def _ending(path: Path) -> str:
@@ -156,3 +156,83 @@ def _as_ids(row_ids: Any, n_rows: int) -> Any:
             f"row_ids must hold one id per row, n_rows={n_rows}, got {len(row_ids)}."
         )
     return pa.array(row_ids)
+
+
+def _write_npy(path: Path, parts: Parts, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    """Write blocks of rows to an .npy file, in whatever order they come."""
+    # Written by position rather than through a memory map: a full disk is then an error with a
+    # message and not a bus error, and no written page counts as ours.
+    rows = _Rows(shape)
+    with whole_file(path) as unfinished, unfinished.open("wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(file, {**header, "shape": shape})
+        start = file.tell()
+        for first, (cells, *_) in parts:
+            rows.take(first, cells)
+            file.seek(start + first * shape[1] * dtype.itemsize)
+            file.write(np.ascontiguousarray(cells, dtype).data)
+        rows.check_whole()
+
+
+def _write_parquet(
+    path: Path,
+    parts: Parts,
+    shape: tuple[int, int],
+    schema: Any,
+    columns: Callable[..., list[Any]],
+) -> None:
+    """Write blocks of rows to a Parquet file. Those that come early wait for their turn."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = _Rows(shape)
+    waiting: dict[int, tuple[NDArray[Any], ...]] = {}
+    texts = [field.name for field in schema if not pa.types.is_nested(field.type)]
+    if "labels" in schema.names:
+        texts.append("labels.list.element")
+    with (
+        whole_file(path) as unfinished,
+        pq.ParquetWriter(unfinished, schema, compression="zstd", use_dictionary=texts) as writer,
+    ):
+        following = 0
+        for first, arrays in parts:
+            rows.take(first, arrays[0])
+            waiting[first] = arrays
+            while following in waiting:
+                ready = waiting.pop(following)
+                if len(ready[0]):
+                    batch = pa.record_batch(columns(following, *ready), schema=schema)
+                    writer.write_batch(batch)
+                following += len(ready[0])
+        rows.check_whole()
+
+
+class _Rows:
+    """Which rows have come: each must come once."""
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self.shape = shape
+        self.ranges: list[tuple[int, int]] = []
+
+    def take(self, first: int, cells: NDArray[Any]) -> None:
+        """Note a block of rows."""
+        n_rows, width = self.shape
+        if cells.ndim != 2 or cells.shape[1] != width or not 0 <= first <= n_rows - len(cells):
+            raise InvalidInput(
+                f"a block must fit into shape {self.shape}, got shape {cells.shape} at row {first}."
+            )
+        if len(cells):
+            self.ranges.append((first, first + len(cells)))
+
+    def check_whole(self) -> None:
+        """Refuse rows that came twice or not at all."""
+        following = 0
+        for first, stop in sorted(self.ranges):
+            if first != following:
+                what = "not at all" if first > following else "twice"
+                raise InvalidInput(
+                    f"each row must be written once, got row {min(first, following)} {what}."
+                )
+            following = stop
+        if following != self.shape[0]:
+            raise InvalidInput(f"each row must be written once, got row {following} not at all.")

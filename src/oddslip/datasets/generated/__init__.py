@@ -5,8 +5,8 @@ It may import errors, progress bars, the writing of whole files, and names of co
 
 from __future__ import annotations
 
-from oddslip.datasets.generated.basket_files import generate_baskets
-from oddslip.datasets.generated.instacart_folders import generate_instacart
-from oddslip.datasets.generated.santander_files import generate_santander
+from oddslip.datasets.generated.baskets import generate_baskets
+from oddslip.datasets.generated.instacart import generate_instacart
+from oddslip.datasets.generated.santander import generate_santander
 
 __all__ = ["generate_baskets", "generate_instacart", "generate_santander"]

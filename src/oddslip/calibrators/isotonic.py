@@ -1,0 +1,158 @@
+"""Isotonic regression: one map per label, one map for all labels, and the in-sample ceiling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.base import Calibrator, PerLabelCalibrator
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.policy import DeadPolicy, LabelRecord, build_maps, count_positives
+from oddslip.counting import count_cells
+from oddslip.errors import InvalidInput
+from oddslip.panels import Kind
+from oddslip.sources import Source
+
+Interpolation = Literal["linear", "step"]
+
+
+def check_interpolation(interpolation: str) -> bool:
+    """Whether the map is a step function."""
+    if interpolation not in ("linear", "step"):
+        raise InvalidInput(f'interpolation must be "linear" or "step", got {interpolation!r}.')
+    return interpolation == "step"
+
+
+class Isotonic(PerLabelCalibrator):
+    """Per-label isotonic regression with an explicit dead-label policy.
+
+    Two streaming passes and no sort of the negatives; equal to scikit-learn's on float64.
+
+    Parameters
+    ----------
+    dead : {"prior", "identity", "exclude"}
+        What a dead label gets: its prior, its raw score, or a place below all others.
+    tau : int
+        A label with at most this many calibration positives is dead.
+    prior : array-like, optional
+        Training prevalence of each label; else the smoothed calibration prevalence.
+    interpolation : {"linear", "step"}
+        Between knots: linear as in scikit-learn, or the value of the knot below.
+    kind : {"probability", "margin"}
+        What the scores are. On margins the order inside saturated cells survives.
+
+    Examples
+    --------
+    >>> scores, labels = [[0.2, 0.9], [0.7, 0.8]], [[0, 0], [1, 0]]
+    >>> Isotonic(prior=[0.5, 0.1]).fit(scores, labels).transform([[0.45, 0.95]])
+    array([[0.5, 0.1]])
+    """
+
+    def __init__(
+        self,
+        *,
+        dead: DeadPolicy = "prior",
+        tau: int = 0,
+        prior: Any = None,
+        interpolation: Interpolation = "linear",
+        kind: Kind = "probability",
+    ) -> None:
+        self.dead = dead
+        self.tau = tau
+        self.prior = prior
+        self.interpolation = interpolation
+        self.kind = kind
+
+    def _fit_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        step = check_interpolation(self.interpolation)
+        counts = count_cells(source, threads=threads)
+        record = self._record(counts.n_positives, source.n_rows)
+        knots = counts.isotonic_knots(self.tau + 1)
+        return build_maps(source.kind, "probability", record, knots=knots, step=step), record
+
+
+class Ceiling(Isotonic):
+    """The in-sample ceiling: per-label isotonic regression, to be evaluated on its own rows.
+
+    It says what the best separable monotone map could do. A label without positives goes to 0.
+
+    Parameters
+    ----------
+    interpolation, kind
+        As in `Isotonic`.
+
+    Examples
+    --------
+    >>> Ceiling().fit_transform([[0.2, 0.9], [0.7, 0.8]], [[0, 0], [1, 0]])
+    array([[0., 0.],
+           [1., 0.]])
+    """
+
+    def __init__(self, *, interpolation: Interpolation = "linear", kind: Kind = "probability"):
+        super().__init__(interpolation=interpolation, kind=kind)
+
+    def _record(self, n_positives: NDArray[np.int64], n_rows: int, *_: Any) -> LabelRecord:
+        record = super()._record(n_positives, n_rows)
+        return replace(record, prior=np.zeros(n_positives.size), prior_source="zero")
+
+
+class PooledIsotonic(Calibrator):
+    """One isotonic map shared by all labels, fitted on all cells.
+
+    A shared map never creates an inversion within a row. It can only merge or split ties.
+
+    Parameters
+    ----------
+    interpolation, kind
+        As in `Isotonic`.
+
+    Examples
+    --------
+    >>> PooledIsotonic().fit_transform([[0.2, 0.9], [0.7, 0.8]], [[0, 1], [1, 1]])
+    array([[0., 1.],
+           [1., 1.]])
+    """
+
+    def __init__(
+        self, *, interpolation: Interpolation = "linear", kind: Kind = "probability"
+    ) -> None:
+        self.interpolation = interpolation
+        self.kind = kind
+
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        step = check_interpolation(self.interpolation)
+        counts = count_cells(source, pooled=True, threads=threads)
+        if not counts.n_positives[0]:
+            raise InvalidInput("a pooled map needs at least one positive cell, got none.")
+        indptr, x, y = counts.isotonic_knots()
+        n_positives = count_positives(source, threads)
+        record = LabelRecord(
+            action=("shared",) * source.n_labels,
+            n_positives=n_positives,
+            prior=n_positives / source.n_rows,
+            prior_source="calibration prevalence, not used",
+            dead=n_positives == 0,
+        )
+        n = source.n_labels
+        starts: NDArray[np.int64] = np.zeros(n, np.int64)
+        maps = LabelMaps(
+            kind=source.kind,
+            scale="probability",
+            code=np.zeros(n, np.int8),
+            a=np.zeros(n),
+            b=np.zeros(n),
+            c=np.zeros(n),
+            start=starts,
+            stop=starts + int(indptr[1]),
+            x=x,
+            y=y,
+            step=step,
+        )
+        return maps, record

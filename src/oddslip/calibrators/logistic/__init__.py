@@ -1,0 +1,1 @@
+"""Logistic maps of the log-odds: the estimators, and how all labels are fitted at once."""

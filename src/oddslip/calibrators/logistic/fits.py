@@ -1,0 +1,237 @@
+"""Offset, Platt, temperature and beta fits of every label of a source at once.
+
+Plain maximum likelihood in float64, nothing shrunk. A source is read three times as a rule: once
+for the range of each label's scores, once for a summary of them on which the fit is solved, and
+once for an exact Newton step from there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.logistic.moments import Cells, Model
+from oddslip.calibrators.logistic.newton import STEEPEST, Evaluate, descend, find_roots
+from oddslip.errors import InvalidInput
+from oddslip.sources import Source
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+SUMMARY_ROUNDS = 200
+EXACT_ROUNDS = 100
+VANISHING = 1e-10  # a slope that moves no logit by more than this is none
+
+
+class Status(IntEnum):
+    """How the fit of a label went."""
+
+    FITTED = 0
+    NO_POSITIVE = 1
+    NO_NEGATIVE = 2
+    SEPARABLE = 3
+    NOT_INCREASING = 4
+    NOT_CONVERGED = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AffineFit:
+    """Logit of the probability = ``a`` x log-odds of the score + ``b``, per label.
+
+    ``status`` holds a `Status` code per label, ``n_passes`` how often the source was read.
+    """
+
+    a: Floats
+    b: Floats
+    status: NDArray[np.int8]
+    n_positives: NDArray[np.int64]
+    n_rows: int
+    n_passes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BetaFit:
+    """Logit of the probability = ``a`` ln s - ``b`` ln(1 - s) + ``c``, per label; s is the score.
+
+    ``status`` holds a `Status` code per label, ``n_passes`` how often the source was read.
+    """
+
+    a: Floats
+    b: Floats
+    c: Floats
+    status: NDArray[np.int8]
+    n_positives: NDArray[np.int64]
+    n_rows: int
+    n_passes: int
+
+
+def fit_affine(
+    source: Source,
+    *,
+    slope: bool,
+    intercept: bool,
+    shared: bool = False,
+    threads: int | None = None,
+) -> AffineFit:
+    """Fit P(true) = sigmoid(a z + b) for every label, z being the log-odds of the score.
+
+    Margins are taken as they are, probabilities after clipping to [1e-12, 1 - 1e-12]. What can
+    not be fitted is said in ``status``:
+
+    - no positive, or no negative: a = 1, b = 0.
+    - SEPARABLE: every positive scores at least as high as every negative (constant scores
+      included), or all but, so no finite slope is best, or none that float64 can tell; a = 1
+      and b is the offset fit. Without an intercept it is 0 that separates them, and b = 0.
+    - NOT_INCREASING: the best slope is not positive; a = 0 and b is the log-odds of the
+      label's prevalence, with or without an intercept.
+    - NOT_CONVERGED: treated as separable.
+
+    Parameters
+    ----------
+    source : Source
+        With labels.
+    slope, intercept : bool
+        What to fit: both is Platt scaling, the intercept alone an offset (a = 1), the slope
+        alone a temperature (a = 1 / T, b = 0).
+    shared : bool
+        One fit over the cells of all labels. Labels without a positive or a negative share it
+        too; their status still says so.
+    threads : int, optional
+        By default as many as there are cores.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> source = open_source([[0.8], [0.8], [0.8], [0.8], [0.2]], [[1], [0], [1], [0], [0]])
+    >>> fit_affine(source, slope=False, intercept=True).b.round(3)
+    array([-1.442])
+    """
+    if not (slope or intercept):
+        raise InvalidInput("slope or intercept must be fitted, got slope=False, intercept=False.")
+    cells = Cells(source, shared, threads)
+    slopes, b, status = _fit(cells, "affine", slope, intercept)
+    return AffineFit(slopes[0], b, status, cells.label_positives, source.n_rows, cells.n_passes)
+
+
+def fit_beta(source: Source, *, threads: int | None = None) -> BetaFit:
+    """Fit logit P(true) = a ln s - b ln(1 - s) + c with a, b >= 0 for every label.
+
+    Beta calibration (Kull, Silva Filho and Flach 2017). The likelihood is maximised among the
+    non-decreasing maps: a coefficient that would be negative is 0 and the others are fitted
+    without it. Scores are clipped to [1e-12, 1 - 1e-12]; for margins both logarithms come from
+    the margin itself. ``status`` as in `fit_affine`: SEPARABLE means a = b = 1 with the
+    offset fit, NOT_INCREASING a = b = 0 with the log-odds of the prevalence; a label with no
+    positive or no negative gets a = b = 1, c = 0. Where scores take two values only, many a
+    and b fit equally well, and one such pair is returned.
+
+    Parameters
+    ----------
+    source : Source
+        With labels.
+    threads : int, optional
+        By default as many as there are cores.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> source = open_source([[0.1], [0.3], [0.5], [0.7], [0.9]], [[0], [1], [0], [1], [1]])
+    >>> fit = fit_beta(source)
+    >>> fit.a.round(2), fit.b.round(2), fit.c.round(2)
+    (array([0.77]), array([1.74]), array([-0.13]))
+    """
+    cells = Cells(source, False, threads)
+    slopes, c, status = _fit(cells, "beta", slope=True, intercept=True)
+    return BetaFit(
+        slopes[0], slopes[1], c, status, cells.label_positives, source.n_rows, cells.n_passes
+    )
+
+
+def _fit(
+    cells: Cells, form: Literal["affine", "beta"], slope: bool, intercept: bool
+) -> tuple[Floats, Floats, NDArray[np.int8]]:
+    """Slopes, intercept and status of every label."""
+    status = _first_statuses(cells, slope, intercept)
+    n_labels = cells.source.n_labels
+    slopes, offset = np.ones((1 if form == "affine" else 2, n_labels)), np.zeros(n_labels)
+    if np.isin(status, (Status.FITTED, Status.SEPARABLE)).any():
+        cells.summarise()
+        model = Model(cells, form, centered=intercept)
+        theta = model.identity()
+        if slope:
+            _fit_slopes(model, intercept, theta, status)
+        if intercept:
+            chosen = (Status.SEPARABLE, Status.NOT_CONVERGED) if slope else (Status.FITTED,)
+            _fit_offsets(model, np.flatnonzero(np.isin(status, chosen)), theta, status)
+        fitted = model.coefficients(theta)
+        slopes, offset = fitted[0] + np.zeros((1, n_labels)), fitted[1] + np.zeros(n_labels)
+    wide = np.broadcast_to(status, n_labels).copy()
+    wide[cells.label_positives == 0] = Status.NO_POSITIVE
+    wide[cells.label_positives == cells.source.n_rows] = Status.NO_NEGATIVE
+    return slopes, offset, wide
+
+
+def _first_statuses(cells: Cells, slope: bool, intercept: bool) -> NDArray[np.int8]:
+    """What the counts and ranges of each fit already say."""
+    status = np.full(cells.n_positives.size, Status.FITTED, np.int8)
+    if slope:
+        if intercept:
+            parted = cells.negative_high <= cells.positive_low
+        else:
+            parted = (cells.negative_high <= 0) & (cells.positive_low >= 0)
+            parted |= (cells.low == 0) & (cells.high == 0)
+        status[parted] = Status.SEPARABLE
+    status[cells.n_positives == 0] = Status.NO_POSITIVE
+    status[cells.n_positives == cells.n_cells] = Status.NO_NEGATIVE
+    return status
+
+
+def _fit_slopes(model: Model, intercept: bool, theta: Floats, status: NDArray[np.int8]) -> None:
+    """Fill in the parameters of the fits to be made, from no slope at all."""
+    fits = np.flatnonzero(status == Status.FITTED)
+    if not fits.size:
+        return
+    free = np.ones(len(theta), bool)
+    free[0] = intercept
+    prior = model.cells.prior_log_odds()[fits]
+    start = np.zeros((len(theta), fits.size))
+    start[0] = prior if intercept else 0
+    rough, _ = descend(_among(model.summary, fits), start, free, rounds=SUMMARY_ROUNDS)
+    near = model.recenter(rough, fits)
+    # Where a few bins hold everything the summary misleads; then start anew, on the cells.
+    exact, done = descend(
+        _among(model.exact, fits), near, free, rounds=EXACT_ROUNDS, fallback=start
+    )
+    flat = (exact[1:] <= VANISHING).all(axis=0)
+    exact[1:, flat] = 0
+    exact[0, flat] = prior[flat]
+    steep = (exact[1:] > STEEPEST).any(axis=0)
+    status[fits[flat]] = Status.NOT_INCREASING
+    status[fits[~flat & ~done]] = Status.NOT_CONVERGED
+    status[fits[steep]] = Status.SEPARABLE
+    fitted = flat | (done & ~steep)
+    theta[:, fits] = np.where(fitted, exact, model.identity()[:, fits])
+
+
+def _fit_offsets(model: Model, fits: Indices, theta: Floats, status: NDArray[np.int8]) -> None:
+    """Fill in the intercept at slope 1: the mean probability must equal the prevalence."""
+    if not fits.size:
+        return
+    cells = model.cells
+    start = theta[:, fits]
+    middle = start[0].copy()
+    prior = cells.prior_log_odds()[fits]
+    low, high = middle + prior - cells.high[fits], middle + prior - cells.low[fits]
+    start[0] = np.clip(prior, low, high)
+    for evaluate, rounds in ((model.summary, SUMMARY_ROUNDS), (model.exact, EXACT_ROUNDS)):
+        start, done = find_roots(_among(evaluate, fits), start, low, high, rounds=rounds)
+    theta[0, fits] = start[0]
+    status[fits[~done]] = Status.NOT_CONVERGED
+
+
+def _among(evaluate: Evaluate, fits: Indices) -> Evaluate:
+    """The same, where fits are numbered among the chosen ones."""
+    return lambda theta, live: evaluate(theta, fits[live])

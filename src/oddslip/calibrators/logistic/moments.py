@@ -1,0 +1,372 @@
+"""What logistic fits need to know about the cells: ranges, a summary, and sums at given parameters.
+
+Each is one pass over a source. The summary cuts every label's log-odds into bins and keeps the
+first three moments of each; two points per bin have the same moments. So the likelihood over
+hundreds of points stands in for the one over all rows, and its optimum is nearly the true one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.kernels.logistic import (
+    CLIP,
+    N_AFFINE,
+    N_BETA,
+    N_MOMENTS,
+    add_affine_sums,
+    add_beta_sums,
+    add_moments,
+    add_positives,
+    range_rows,
+)
+from oddslip.panels import Kind, Panel
+from oddslip.sources import Source
+from oddslip.sources.base import BLOCK_BYTES
+from oddslip.tallies import Tally
+
+Floats = NDArray[np.float64]
+
+MOST_BINS, LEAST_BINS = 256, 32
+BINS_IN_ALL = 1 << 20  # at most this many bins together, as long as each label has a few
+FARTHEST = 1e100  # margins beyond it would overflow when squared
+
+
+def log_odds(scores: Floats, kind: Kind) -> Floats:
+    """Log-odds of scores: margins as they are, probabilities clipped."""
+    if kind == "margin":
+        return scores
+    s = np.clip(scores, CLIP, 1 - CLIP)
+    return np.asarray(np.log(s) - np.log1p(-s))
+
+
+def beta_features(z: Floats) -> tuple[Floats, Floats]:
+    """ln s and -ln(1 - s) at log-odds z."""
+    tail = np.log1p(np.exp(-np.abs(z)))
+    return np.minimum(z, 0) - tail, np.maximum(z, 0) + tail
+
+
+class Ranges:
+    """Lowest and highest score of each label's negatives and positives. Checks every cell."""
+
+    def __init__(self, n_labels: int) -> None:
+        self.found = _empty_ranges(n_labels)
+        self.n_positives = np.zeros(n_labels, np.int64)
+
+    def fresh(self) -> Self:
+        """Empty ranges of as many labels."""
+        return type(self)(self.found.shape[1])
+
+    def add(self, panel: Panel) -> None:
+        """Take one block of rows; refuses it if a cell is not valid."""
+        positives = panel.positives()
+        found = _empty_ranges(panel.n_labels)
+        range_rows(np.ascontiguousarray(panel.scores), *positives, found)
+        low, high = _outer(found)
+        if np.isnan(found[4]).any() or (
+            panel.kind == "probability" and (low.min() < 0 or high.max() > 1)
+        ):
+            panel.mended()
+        if max(-low.min(), high.max()) > FARTHEST:
+            raise InvalidInput(
+                f"margins must lie within {FARTHEST:g} of 0, got one beyond that in the rows "
+                f"from {panel.first_row}. Check that scores are log-odds."
+            )
+        self._widen(found)
+        self.n_positives += np.bincount(positives.indices, minlength=panel.n_labels)
+
+    def merge(self, other: Self) -> None:
+        """Widen by another's ranges."""
+        self._widen(other.found)
+        self.n_positives += other.n_positives
+
+    def _widen(self, found: Floats) -> None:
+        self.found[0:4:2] = np.minimum(self.found[0:4:2], found[0:4:2])
+        self.found[1:4:2] = np.maximum(self.found[1:4:2], found[1:4:2])
+
+    def result(self) -> Floats:
+        """Four rows: low and high of the negatives, then of the positives. Empty: inf, -inf."""
+        return self.found[:4]
+
+
+def _empty_ranges(n_labels: int) -> Floats:
+    found = np.zeros((5, n_labels))
+    found[0:4:2], found[1:4:2] = np.inf, -np.inf
+    return found
+
+
+def _outer(found: Floats) -> tuple[Floats, Floats]:
+    return np.minimum(found[0], found[2]), np.maximum(found[1], found[3])
+
+
+class Moments:
+    """Every label's log-odds in bins with their moments, and sums over the positives.
+
+    ``low`` and ``high`` are the range of each label's log-odds.
+    """
+
+    def __init__(self, low: Floats, high: Floats, kind: Kind) -> None:
+        self.low, self.high, self.kind = low, high, kind
+        n_bins = int(np.clip(BINS_IN_ALL // low.size, LEAST_BINS, MOST_BINS))
+        # Never so narrow that the last digit of a log-odds decides about bins.
+        least = 1e-12 * np.maximum(1, np.maximum(np.abs(low), np.abs(high)))
+        self.width = np.maximum((high - low) / n_bins, least)
+        self.moments = np.zeros((low.size, n_bins, N_MOMENTS))
+        # Each feature is measured from where it levels off, so that what is left there is exact.
+        self.centers = np.stack([low, beta_features(high)[0], beta_features(low)[1]])
+        self.sums = np.zeros((4, low.size))
+        # Joining the bins of two groups of blocks should cost little beside filling them.
+        self.blocks_apart = max(1, self.moments.nbytes // BLOCK_BYTES)
+
+    def fresh(self) -> Self:
+        """Empty bins over the same ranges."""
+        return type(self)(self.low, self.high, self.kind)
+
+    def add(self, panel: Panel) -> None:
+        """Take one block of rows."""
+        scores, probable = np.ascontiguousarray(panel.scores), self.kind == "probability"
+        add_moments(scores, probable, self.low, 1 / self.width, self.moments)
+        add_positives(scores, probable, *panel.positives(), self.centers, self.sums)
+
+    def merge(self, other: Self) -> None:
+        """Add another's moments and sums."""
+        self.moments += other.moments
+        self.sums += other.sums
+
+    def result(self) -> tuple[Floats, Floats]:
+        """Points and their weights, each (labels, points): two per bin, with its moments."""
+        count, first, second, third = np.moveaxis(self.moments, 2, 0)
+        n = np.maximum(count, 1)
+        mean = first / n
+        variance = second / n - mean**2
+        lone = variance < 1e-12
+        spread = np.sqrt(np.where(lone, 1, variance))
+        skew = (third / n - 3 * mean * variance - mean**3) / spread**3
+        skew = np.where(lone, 0, skew)
+        half = np.hypot(1, skew / 2)
+        spread[lone] = 0
+        # Whole multiples of 2**-20 add up without rounding, so counts of points stay exact.
+        upper = np.rint(count * (0.5 - skew / (4 * half)) * 2**20) / 2**20
+        place = np.clip(
+            [mean + spread * (skew / 2 - half), mean + spread * (skew / 2 + half)], -0.5, 0.5
+        )
+        center = np.arange(count.shape[1]) + 0.5
+        points = self.low[:, None] + (center + place) * self.width[:, None]
+        weights = np.stack([count - upper, upper])
+        return _packed(np.concatenate(list(points), 1), np.concatenate(list(weights), 1))
+
+    def positives_about(self, which: int, center: Floats) -> Floats:
+        """Sum over each label's positives of log-odds (0), ln s (1) or -ln(1-s) (2) - center."""
+        return np.asarray(self.sums[1 + which] + self.sums[0] * (self.centers[which] - center))
+
+
+def _packed(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Points of positive weight first, and no more columns than the fullest label needs."""
+    order = np.argsort(weights <= 0, axis=1, kind="stable")
+    most = int((weights > 0).sum(axis=1).max())
+    order = order[:, :most]
+    weights = np.take_along_axis(weights, order, 1)
+    points = np.take_along_axis(points, order, 1)
+    return np.where(weights > 0, points, points[:, :1]), weights
+
+
+class SumsAt:
+    """Sums over the cells of some labels at given parameters, by one of the kernels."""
+
+    blocks_apart = 1
+
+    def __init__(
+        self, kernel: Any, n_sums: int, columns: NDArray[np.int64], frame: Floats, theta: Floats
+    ) -> None:
+        self.kernel, self.columns = kernel, columns
+        self.frame, self.theta = np.ascontiguousarray(frame), np.ascontiguousarray(theta)
+        self.sums = np.zeros((n_sums, columns.size))
+
+    def fresh(self) -> Self:
+        """Zero sums at the same parameters."""
+        return type(self)(self.kernel, len(self.sums), self.columns, self.frame, self.theta)
+
+    def add(self, panel: Panel) -> None:
+        """Take one block of rows."""
+        scores = np.ascontiguousarray(panel.scores)
+        probable = panel.kind == "probability"
+        self.kernel(scores, probable, self.columns, self.frame, self.theta, self.sums)
+
+    def merge(self, other: Self) -> None:
+        """Add another's sums."""
+        self.sums += other.sums
+
+    def result(self) -> Floats:
+        """The sums, one column per label."""
+        return self.sums
+
+
+Indices = NDArray[np.int64]
+
+CHUNK = 32  # labels of the summary taken at a time, to stay in cache
+LEAST_SPREAD = 1e-290  # the inverse of a smaller one would overflow
+
+
+class Cells:
+    """Counts, ranges and summary of a source, per fit; and further passes over it."""
+
+    def __init__(self, source: Source, shared: bool, threads: int | None) -> None:
+        self.source, self.shared, self.threads = source, shared, threads
+        self.n_passes = 0
+        ranges = self.run(Ranges(source.n_labels))
+        self.label_positives = ranges.n_positives
+        self.n_positives = self._joined(ranges.n_positives.astype(float), np.sum)
+        self.n_cells = float(source.n_rows * (source.n_labels if shared else 1))
+        found = log_odds(ranges.result(), source.kind)
+        self.label_low = np.minimum(found[0], found[2])
+        self.label_high = np.maximum(found[1], found[3])
+        self.negative_low, self.positive_low = (self._joined(found[k], np.min) for k in (0, 2))
+        self.negative_high, self.positive_high = (self._joined(found[k], np.max) for k in (1, 3))
+        self.low = np.minimum(self.negative_low, self.positive_low)
+        self.high = np.maximum(self.negative_high, self.positive_high)
+
+    def run(self, tally: Any) -> Any:
+        """One more pass over the source."""
+        self.n_passes += 1
+        ready: Tally = tally
+        return self.source.run(ready, threads=self.threads)
+
+    def _joined(self, values: Floats, how: Any) -> Floats:
+        return np.asarray(how(values, keepdims=True) if self.shared else values)
+
+    def prior_log_odds(self) -> Floats:
+        """Log-odds of each fit's prevalence; 0 where it has none."""
+        negatives = self.n_cells - self.n_positives
+        both = (self.n_positives > 0) & (negatives > 0)
+        return np.where(
+            both, np.log(np.maximum(self.n_positives, 1)) - np.log(np.maximum(negatives, 1)), 0
+        )
+
+    def summarise(self) -> None:
+        """Read the source into points and weights, (fits, points)."""
+        self.moments = self.run(Moments(self.label_low, self.label_high, self.source.kind))
+        points, weights = self.moments.result()
+        if self.shared:
+            points, weights = points.reshape(1, -1), weights.reshape(1, -1)
+        self.points, self.weights = points, weights
+
+    def positives_about(self, which: int, center: Floats) -> Floats:
+        """Sum of a feature over each fit's positives, measured from the fit's center."""
+        return self._joined(self.moments.positives_about(which, center), np.sum)
+
+
+class Model:
+    """Loss of every fit at given parameters: its gradient and curvature.
+
+    ``theta`` holds the intercept and one slope per feature. Features are moved by ``center`` and
+    divided by ``scale``, so that they lie in [-1, 1] and the intercept hardly depends on slopes.
+    """
+
+    def __init__(self, cells: Cells, form: Literal["affine", "beta"], centered: bool) -> None:
+        self.cells, self.centered = cells, centered
+        self.which: tuple[int, ...]
+        ends = np.stack([cells.low, cells.high], axis=1)
+        if form == "affine":
+            self.kernel, self.n_sums, self.which = add_affine_sums, N_AFFINE, (0,)
+            self.plain, self.ends = cells.points[None], ends[None]
+        else:
+            self.kernel, self.n_sums, self.which = add_beta_sums, N_BETA, (1, 2)
+            self.plain = np.stack(beta_features(cells.points))
+            self.ends = np.stack(beta_features(ends))
+        mean = (self.plain * cells.weights).sum(axis=2) / cells.weights.sum(axis=1)
+        self._put(mean if centered else np.zeros_like(mean))
+
+    def _put(self, center: Floats) -> None:
+        """Measure the features from here."""
+        spread = np.abs(self.ends - center[:, :, None]).max(axis=2)
+        self.center, self.scale = center, np.where(spread < LEAST_SPREAD, 1, spread)
+        self.features = (self.plain - center[:, :, None]) / self.scale[:, :, None]
+        positives = [
+            self.cells.positives_about(k, m) for k, m in zip(self.which, center, strict=True)
+        ]
+        self.positives = np.stack(positives) / self.scale
+
+    def recenter(self, theta: Floats, fits: Indices) -> Floats:
+        """Measure features from where the curvature lies; the same parameters in these terms.
+
+        A steep fit has its undecided cells at one end of the range. Seen from the middle their
+        logits would be small differences of large numbers.
+        """
+        if not self.centered:
+            return theta
+        _, curvature = self.summary(theta, fits)
+        weight = np.maximum(curvature[0, 0], np.finfo(float).tiny)
+        shift = np.clip(curvature[0, 1:] / weight, -1, 1)
+        slopes = theta[1:] / self.scale[:, fits]
+        center = self.center.copy()
+        center[:, fits] += shift * self.scale[:, fits]
+        self._put(center)
+        return np.vstack([theta[0] + (theta[1:] * shift).sum(axis=0), slopes * self.scale[:, fits]])
+
+    def identity(self) -> Floats:
+        """Parameters that leave the score as it is."""
+        return np.vstack([self.center.sum(axis=0), self.scale])
+
+    def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Slopes of the plain features, and the intercept."""
+        slopes = theta[1:] / self.scale
+        return slopes, np.asarray(theta[0] - (slopes * self.center).sum(axis=0))
+
+    def summary(self, theta: Floats, fits: Indices) -> tuple[Floats, Floats]:
+        """Gradient and curvature on the summary."""
+        sums = np.empty((self.n_sums, fits.size))
+        for start in range(0, fits.size, CHUNK):
+            part = slice(start, start + CHUNK)
+            chosen = fits[part]
+            sums[:, part] = _sum_points(
+                self.features[:, chosen], self.cells.weights[chosen], theta[:, part]
+            )
+        return self._assembled(sums, fits)
+
+    def exact(self, theta: Floats, fits: Indices) -> tuple[Floats, Floats]:
+        """Gradient and curvature over every cell: one pass over the source."""
+        n_labels = self.cells.source.n_labels
+        columns = np.arange(n_labels) if self.cells.shared else fits
+        frame = np.stack([self.center[:, fits], 1 / self.scale[:, fits]], axis=1)
+        frame = frame.reshape(-1, fits.size)
+        wide = np.zeros(columns.size)  # all labels take the parameters of the one fit they share
+        tally = SumsAt(self.kernel, self.n_sums, columns, frame + wide, theta + wide)
+        sums = self.cells.run(tally).result()
+        if self.cells.shared:
+            sums = sums.sum(axis=1, keepdims=True)
+        return self._assembled(sums, fits)
+
+    def _assembled(self, sums: Floats, fits: Indices) -> tuple[Floats, Floats]:
+        size = 1 + len(self.which)
+        gradient = np.empty((size, fits.size))
+        # Whole numbers first: what is left is small where cells saturate, and must stay exact.
+        gradient[0] = (sums[0] - self.cells.n_positives[fits]) + sums[1]
+        gradient[1:] = sums[2 : 1 + size] - self.positives[:, fits]
+        curvature = np.empty((size, size, fits.size))
+        for place, (i, k) in enumerate(zip(*np.triu_indices(size), strict=True)):
+            curvature[i, k] = curvature[k, i] = sums[1 + size + place]
+        return gradient, curvature
+
+
+def _sum_points(features: Floats, weights: Floats, theta: Floats) -> Floats:
+    """The sums of the kernels, over weighted points."""
+    logit = theta[0][:, None] + sum(
+        t[:, None] * u for t, u in zip(theta[1:], features, strict=True)
+    )
+    e = np.exp(-np.abs(logit))
+    q = e / (1 + e)
+    high = logit >= 0
+    sums = [(weights * high).sum(axis=1), (weights * np.where(high, -q, q)).sum(axis=1)]
+    p = weights * np.where(high, 1 - q, q)
+    sums += [(p * u).sum(axis=1) for u in features]
+    w = weights * q * (1 - q)
+    sums.append(w.sum(axis=1))
+    weighted = [w * u for u in features]
+    sums += [x.sum(axis=1) for x in weighted]
+    for i, x in enumerate(weighted):
+        sums += [(x * u).sum(axis=1) for u in features[i:]]
+    return np.stack(sums)

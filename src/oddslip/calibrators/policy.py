@@ -1,0 +1,140 @@
+"""The dead-label policy: what becomes of a label without enough calibration positives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.errors import InvalidInput
+from oddslip.panels import Kind, Panel
+from oddslip.sources import Source
+
+DeadPolicy = Literal["prior", "identity", "exclude"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelRecord:
+    """What was done to each label.
+
+    ``action`` is "calibrated", or "prior", "identity" or "exclude" for a dead label, or the name
+    of a fallback. ``prior`` is the probability a dead label was given under the prior policy.
+    """
+
+    action: tuple[str, ...]
+    n_positives: NDArray[np.int64]
+    prior: NDArray[np.float64]
+    prior_source: str
+    dead: NDArray[np.bool_]
+
+    @property
+    def n_dead(self) -> int:
+        """Labels without enough calibration positives."""
+        return int(self.dead.sum())
+
+
+def check_policy(dead: str, tau: Any) -> None:
+    """Refuse a policy or a threshold that does not exist."""
+    if dead not in get_args(DeadPolicy):
+        told = ", ".join(f'"{policy}"' for policy in get_args(DeadPolicy))
+        raise InvalidInput(f"dead must be one of {told}, got {dead!r}.")
+    if isinstance(tau, bool) or not isinstance(tau, int | np.integer) or tau < 0:
+        raise InvalidInput(f"tau must be a whole number, at least 0, got tau={tau!r}.")
+
+
+def find_prior(
+    prior: Any, n_positives: NDArray[np.int64], n_rows: int
+) -> tuple[NDArray[np.float64], str]:
+    """Prior of each label and where it comes from.
+
+    Given training prevalences are taken as they are. Otherwise it is the calibration prevalence,
+    smoothed by half a positive and half a negative, so that a dead label is rare but possible.
+    """
+    if prior is None:
+        smoothed = (n_positives.astype(np.float64) + 0.5) / (n_rows + 1.0)
+        return smoothed, "smoothed calibration prevalence"
+    given = np.asarray(prior, np.float64)
+    if given.shape != n_positives.shape:
+        raise InvalidInput(
+            f"prior must hold one number per label, n_labels={n_positives.size}, "
+            f"got shape {given.shape}."
+        )
+    wrong = np.flatnonzero(~((given >= 0) & (given <= 1)))
+    if wrong.size:
+        raise InvalidInput(
+            f"prior must be between 0 and 1, got {given[wrong[0]]:g} for label {wrong[0]}."
+        )
+    return given.copy(), "given"
+
+
+class PositiveCounts:
+    """Positives per label. Scores are not looked at."""
+
+    def __init__(self, n_labels: int) -> None:
+        self.counts = np.zeros(n_labels, np.int64)
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(self.counts.size)
+
+    def add(self, panel: Panel) -> None:
+        """Count one block."""
+        self.counts += np.bincount(panel.positives().indices, minlength=self.counts.size)
+
+    def merge(self, other: Self) -> None:
+        """Take over another tally's counts."""
+        self.counts += other.counts
+
+    def result(self) -> NDArray[np.int64]:
+        """Positives per label."""
+        return self.counts
+
+
+def count_positives(source: Source, threads: int | None = None) -> NDArray[np.int64]:
+    """Positives per label of a whole source."""
+    tally = PositiveCounts(source.n_labels)
+    return source.run(tally, threads=threads, what="counting positives").result()
+
+
+def build_maps(
+    kind: Kind,
+    scale: Literal["probability", "log_odds"],
+    record: LabelRecord,
+    *,
+    knots: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]] | None = None,
+    step: bool = False,
+    code: NDArray[np.int8] | None = None,
+    a: Any = 0.0,
+    b: Any = 0.0,
+    c: Any = 0.0,
+) -> LabelMaps:
+    """Maps of all labels: the dead ones as the record says, the others as given."""
+    from oddslip.kernels.maps import CONSTANT, EXCLUDED, IDENTITY, KNOTS
+
+    n = len(record.action)
+    action = np.array(record.action)
+    is_dead = record.dead
+    codes = np.full(n, KNOTS, np.int8) if code is None else code.astype(np.int8)
+    for policy, dead_code in (("prior", CONSTANT), ("identity", IDENTITY), ("exclude", EXCLUDED)):
+        codes[is_dead & (action == policy)] = dead_code
+    indptr, x, y = knots or (np.zeros(n + 1, np.int64), np.empty(0), np.empty(0))
+
+    def kept(values: Any) -> NDArray[np.float64]:
+        return np.where(is_dead, 0.0, values).astype(np.float64)
+
+    return LabelMaps(
+        kind=kind,
+        scale=scale,
+        code=codes,
+        a=np.where(codes == CONSTANT, np.where(is_dead, record.prior, a), kept(a)),
+        b=kept(b),
+        c=kept(c),
+        start=indptr[:-1].astype(np.int64),
+        stop=indptr[1:].astype(np.int64),
+        x=x,
+        y=y,
+        step=step,
+    )

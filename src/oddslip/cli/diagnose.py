@@ -1,0 +1,231 @@
+"""`oddslip diagnose` and `oddslip plan`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oddslip import DEFAULT_SEED
+from oddslip.cli.options import (
+    WEIGHTS,
+    Figure,
+    Json,
+    JsonFile,
+    K,
+    KindOption,
+    Labels,
+    Names,
+    Scores,
+    Threads,
+    check_outputs,
+    console,
+    print_json,
+    read_names,
+    read_numbers,
+    read_weights,
+    weights_file,
+    write_figure,
+    write_json,
+)
+
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="All findings with their evidence, and the labels.")
+]
+Unweighted = Annotated[
+    Path | None, typer.Option(help="Scores of the unweighted model for the same rows.")
+]
+
+
+def diagnose(
+    context: typer.Context,
+    scores: Scores,
+    labels: Labels = None,
+    *,
+    k: K = 7,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Weight each label was trained with: {WEIGHTS}. A name is resolved on --prior, "
+            "else it is the ratio on the rows given here."
+        ),
+    ] = None,
+    unweighted: Unweighted = None,
+    calibration: Annotated[
+        Path | None, typer.Option(help="Scores of held-out rows to calibrate on.")
+    ] = None,
+    calibration_labels: Annotated[
+        Path | None, typer.Option(help="What was true for the calibration rows.")
+    ] = None,
+    prior: Annotated[
+        Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
+    ] = None,
+    kind: KindOption = "probability",
+    rounds: Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Learning rate, for the budget.")
+    ] = None,
+    max_delta_step: Annotated[
+        float | None, typer.Option(help="Cap of the leaf step, for the budget; 0 for none.")
+    ] = None,
+    bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Same seed, same split and intervals.")] = DEFAULT_SEED,
+    label_names: Names = None,
+    threads: Threads = None,
+    verbose: Verbose = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Also write a report: one HTML file, no network needed.")
+    ] = None,
+    figure: Figure = None,
+    json: Json = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Have class weights broken this ranker? How, by how much, and what repairs it?
+
+    Give what you have: scores and labels alone will do. Without --calibration, 30% of the rows
+    calibrate and the others are evaluated, which is optimistic.
+
+    Examples:
+
+      oddslip diagnose scores.npy labels.npz -k 7
+
+      oddslip diagnose scores.npy labels.npz -k 7 --weights w.npy --unweighted scores0.npy
+
+      oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal.npz
+
+      oddslip diagnose scores.npy labels.npz --html report.html --json-file report.json
+    """
+    from oddslip.diagnosis import diagnose as find
+
+    check_outputs(html, json_file, figure=figure)
+    held_out: tuple[Any, Any] | None = None
+    if calibration is not None:
+        held_out = (calibration, calibration_labels)
+    elif calibration_labels is not None:
+        from oddslip.errors import InvalidInput
+
+        raise InvalidInput("--calibration-labels needs --calibration, the scores of those rows.")
+    found = find(
+        scores,
+        labels,
+        k=k,
+        weights=read_weights(weights),
+        unweighted=unweighted,
+        calibration=held_out,
+        prior=read_numbers(prior),
+        kind=kind,  # type: ignore[arg-type]
+        rounds=rounds,
+        learning_rate=learning_rate,
+        max_delta_step=max_delta_step,
+        seed=seed,
+        n_replicates=bootstrap,
+        label_names=read_names(label_names),
+        threads=threads,
+    )
+    if html is not None:
+        from oddslip.provenance import describe_run
+        from oddslip.reports.html.page import write_page
+
+        inputs = {
+            "scores": scores,
+            "labels": labels,
+            "weights": weights_file(weights),
+            "unweighted": unweighted,
+            "calibration": calibration,
+            "calibration labels": calibration_labels,
+            "prior": prior,
+            "label names": label_names,
+        }
+        write_page(found, html, provenance=describe_run(context.obj, inputs, seed=seed))
+    _write(found, figure, json_file)
+    if json:
+        return print_json(found.to_dict())
+    from oddslip.reports.text import show_diagnosis
+
+    out = console()
+    for piece in show_diagnosis(found, verbose=verbose):
+        out.print(piece)
+    _say_written(out, html, figure, json_file)
+    return None
+
+
+def plan(
+    labels: Annotated[
+        Path, typer.Argument(help="What is true for the training rows: .npy, .npz or .parquet.")
+    ],
+    *,
+    rounds: Annotated[int, typer.Option(help="Boosting rounds.")],
+    learning_rate: Annotated[float, typer.Option(help="Learning rate.")],
+    max_delta_step: Annotated[float, typer.Option(help="Cap of the leaf step; 0 for none.")] = 0.0,
+    weights: Annotated[str, typer.Option(help=f"Weight of each label: {WEIGHTS}.")] = "balanced",
+    unweighted: Unweighted = None,
+    k: K = 7,
+    kind: KindOption = "probability",
+    rows_in_leaf: Annotated[int, typer.Option(help="Fewest rows of a leaf.")] = 20,
+    bootstrap: Annotated[
+        int, typer.Option(help="Bootstrap replicates of the what-if loss; 0 for none.")
+    ] = 2000,
+    seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
+    label_names: Names = None,
+    threads: Threads = None,
+    verbose: Verbose = False,
+    figure: Figure = None,
+    json: Json = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Before training: what will this weight do, and which cap would hold it?
+
+    Examples:
+
+      oddslip plan labels.npz --rounds 60 --learning-rate 0.05
+
+      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --max-delta-step 0.7
+
+      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --unweighted scores0.npy -k 7
+
+      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
+    """
+    from oddslip.diagnosis import plan as find
+
+    check_outputs(json_file, figure=figure)
+    found = find(
+        labels,
+        rounds=rounds,
+        learning_rate=learning_rate,
+        max_delta_step=max_delta_step,
+        weights=read_weights(weights),
+        unweighted=unweighted,
+        k=k,
+        kind=kind,  # type: ignore[arg-type]
+        rows_in_leaf=rows_in_leaf,
+        label_names=read_names(label_names),
+        n_replicates=bootstrap,
+        seed=seed,
+        threads=threads,
+    )
+    _write(found, figure, json_file)
+    if json:
+        return print_json(found.to_dict())
+    from oddslip.reports.text import show_plan
+
+    out = console()
+    for piece in show_plan(found, verbose=verbose):
+        out.print(piece)
+    _say_written(out, figure, json_file)
+    return None
+
+
+def _write(found: Any, figure: Path | None, json_file: Path | None) -> None:
+    if figure is not None:
+        write_figure(figure, found.plot())
+    if json_file is not None:
+        write_json(json_file, found.to_dict())
+
+
+def _say_written(out: Any, *paths: Path | None) -> None:
+    from oddslip.reports.text import printable
+
+    written = [printable(path) for path in paths if path is not None]
+    if written:
+        out.print(f"\nWritten: {', '.join(written)}.", soft_wrap=True)

@@ -1,0 +1,172 @@
+"""`oddslip evaluate` and `oddslip rank`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oddslip import DEFAULT_SEED
+from oddslip.cli.options import (
+    Json,
+    K,
+    KindOption,
+    Labels,
+    Names,
+    Scores,
+    Threads,
+    console,
+    print_json,
+    read_names,
+)
+
+
+def evaluate(
+    scores: Scores,
+    labels: Labels = None,
+    *,
+    k: K,
+    against: Annotated[
+        Path | None, typer.Option(help="Other scores of the same rows, for paired differences.")
+    ] = None,
+    kind: KindOption = "probability",
+    ties: Annotated[
+        str, typer.Option(help="stable (by label index), expected, best or worst.")
+    ] = "stable",
+    denominator: Annotated[
+        str, typer.Option(help="Of average precision: min(K, true), relevant, or hits.")
+    ] = "min",
+    rows: Annotated[
+        str, typer.Option(help="Average over rows with_positives, or all.")
+    ] = "with_positives",
+    auc: Annotated[bool, typer.Option("--auc", help="Also the mean within-label AUC.")] = False,
+    bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")] = 2000,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
+    label_names: Names = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """MAP, precision, recall, nDCG, PSP and hit rate at K, with bootstrap intervals.
+
+    Examples:
+
+      oddslip evaluate scores.npy labels.npz -k 7
+
+      oddslip evaluate weighted.npy labels.npz -k 7 --against unweighted.npy
+
+      oddslip evaluate scores.parquet labels.npz -k 7 --json > result.json
+    """
+    import oddslip
+    from oddslip.reports import text
+
+    names = read_names(label_names)
+
+    def evaluated(path: Path) -> oddslip.Evaluation:
+        return oddslip.evaluate(
+            path,
+            labels,
+            k=k,
+            kind=kind,  # type: ignore[arg-type]
+            ties=ties,  # type: ignore[arg-type]
+            denominator=denominator,  # type: ignore[arg-type]
+            rows=rows,  # type: ignore[arg-type]
+            auc=auc,
+            n_replicates=bootstrap,
+            level=level,
+            seed=seed,
+            label_names=names,
+            threads=threads,
+        )
+
+    first = evaluated(scores)
+    second = None if against is None else evaluated(against)
+    comparison = None if second is None else first.compare(second, threads=threads)
+    if json:
+        told = first.to_dict()
+        if second is not None and comparison is not None:
+            told["against"] = second.to_dict()
+            told["difference"] = comparison.to_dict()
+        return print_json(told)
+    out = console()
+    if second is not None and comparison is not None and against is not None:
+        names_shown = (scores.name, against.name)
+        out.print(text.comparison_table(first, second, comparison, names_shown))
+        out.print(text.rows_sentence(first))
+        out.print(text.ties_sentence(first, text.printable(scores.name)))
+        out.print(text.ties_sentence(second, text.printable(against.name)))
+        return None
+    out.print(text.evaluation_table(first))
+    out.print(text.rows_sentence(first))
+    out.print(text.ties_sentence(first))
+    return None
+
+
+def rank(
+    scores: Scores,
+    *,
+    k: K,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write .npy or .parquet.")
+    ] = None,
+    kind: KindOption = "probability",
+    label_names: Names = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """The K highest labels of every row. Ties go to the lower label index.
+
+    Without -o the first rows are shown; with --json every row, one JSON object a line.
+
+    Examples:
+
+      oddslip rank scores.npy -k 7 -o ranked.parquet
+
+      oddslip rank scores.parquet -k 3 --json | head
+    """
+    import oddslip
+    from oddslip.reports.text import new_table, printable
+
+    source = oddslip.open_source(scores, kind=kind, label_names=read_names(label_names))  # type: ignore[arg-type]
+    if output is not None:
+        from oddslip.sources.sinks import write_ranking
+
+        def blocks() -> Iterator[tuple[int, Any]]:  # so that a bad output path fails first
+            yield 0, oddslip.rank(source, k=k, threads=threads)
+
+        write_ranking(
+            output,
+            blocks(),
+            n_rows=source.n_rows,
+            k=k,
+            label_names=source.label_names,
+            row_ids=source.row_ids(),
+        )
+        return
+    ranking = oddslip.rank(source, k=k, threads=threads)
+    row_ids = source.row_ids()
+
+    def named(row: int) -> list[str]:
+        names = source.label_names
+        return [names[j] if names else str(j) for j in ranking[row]]
+
+    def row_name(row: int) -> str:
+        return str(row if row_ids is None else row_ids[row])
+
+    if json:
+        import json as jsons
+
+        for row in range(len(ranking)):
+            labels = named(row) if source.label_names else ranking[row].tolist()
+            print(jsons.dumps({"row": row_name(row), "labels": labels}, ensure_ascii=False))
+        return
+    table = new_table("row", *(str(place + 1) for place in range(ranking.shape[1])))
+    shown = min(10, len(ranking))
+    for row in range(shown):
+        table.add_row(printable(row_name(row)), *map(printable, named(row)))
+    out = console()
+    out.print(table)
+    out.print(f"{shown} of {len(ranking):,} rows shown. Write all of them with -o ranked.parquet.")
+    return

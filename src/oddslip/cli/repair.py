@@ -1,0 +1,169 @@
+"""`oddslip fit` and `oddslip apply`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oddslip import DEFAULT_SEED
+from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
+from oddslip.cli.options import (
+    WEIGHTS,
+    Json,
+    KindOption,
+    Labels,
+    Names,
+    Scores,
+    Threads,
+    console,
+    print_json,
+    read_names,
+    read_numbers,
+    read_weights,
+)
+
+
+def fit(
+    scores: Scores,
+    labels: Labels = None,
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the repair is saved.")],
+    k: Annotated[
+        int | None, typer.Option("-k", "--k", help="Labels shown per row: choose by MAP at K.")
+    ] = None,
+    rule: Annotated[
+        str,
+        typer.Option(help=f"How to choose: auto, paper, or one of {', '.join(CANDIDATES)}."),
+    ] = "auto",
+    calibrator: Annotated[
+        str | None,
+        typer.Option(help=f"Do not choose, take one of {', '.join(NAMES)}."),
+    ] = None,
+    dead: Annotated[
+        str, typer.Option(help="What a dead label gets: prior, identity or exclude.")
+    ] = "prior",
+    tau: Annotated[
+        int, typer.Option(help="Labels with at most this many calibration positives are dead.")
+    ] = 0,
+    prior: Annotated[
+        Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Weight each label was trained with, for inversion: {WEIGHTS}. A name is "
+            "resolved on --prior, else it is the ratio on the rows given here."
+        ),
+    ] = None,
+    interpolation: Annotated[
+        str, typer.Option(help="Of isotonic maps: linear or step.")
+    ] = "linear",
+    kind: KindOption = "probability",
+    seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
+    label_names: Names = None,
+    threads: Threads = None,
+    json: Json = False,
+) -> None:
+    """Choose a calibrator by the metric you deploy, fit it on calibration rows, and save it.
+
+    Use rows that were held out from training, and not those you evaluate on. With --calibrator
+    nothing is chosen.
+
+    Examples:
+
+      oddslip fit calibration.npy labels.npz -k 7 --prior prevalence.npy -o repair.oddslip
+
+      oddslip fit calibration.npy labels.npz --calibrator isotonic --tau 5 -o repair.oddslip
+
+      oddslip fit weighted.npy labels.npz --calibrator inversion --weights w.npy -o repair.oddslip
+    """
+    prevalence = read_numbers(prior)
+    chosen: Any
+    if calibrator is not None:
+        chosen = build_calibrator(
+            calibrator,
+            dead=dead,
+            tau=tau,
+            prior=prevalence,
+            weights=read_weights(weights),
+            interpolation=interpolation,
+            kind=kind,
+        )
+    elif k is not None:
+        from oddslip.selection import Repair
+
+        chosen = Repair(k=k, rule=rule, prior=prevalence, dead=dead, kind=kind, seed=seed)  # type: ignore[arg-type]
+    else:
+        from oddslip.errors import InvalidInput
+
+        raise InvalidInput(
+            "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
+            "with --calibrator isotonic."
+        )
+    names = read_names(label_names)
+    fitted = chosen.fit(scores, labels, label_names=names, threads=threads).fitted_
+    fitted.save(output)
+    table = getattr(chosen, "table_", None)
+    if json:
+        selection = {} if table is None else {"selection": table.to_dict()}
+        return print_json(fitted.to_dict() | selection)
+    from oddslip.reports.text import repair_table, selection_table
+
+    out = console()
+    if table is not None:
+        out.print(selection_table(table))
+        out.print(f"{table.why}\n")
+    out.print(repair_table(fitted))
+    out.print(
+        f"Saved to {output}. Apply it: oddslip apply {output} scores.npy --top-k 7 -o top.parquet"
+    )
+    return None
+
+
+def apply(
+    repair: Annotated[Path, typer.Argument(help="A repair saved by `oddslip fit`.")],
+    scores: Scores,
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Write .npy or .parquet.")],
+    top_k: Annotated[
+        int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
+    ] = None,
+    label_names: Names = None,
+    threads: Threads = None,
+) -> None:
+    """Apply a saved repair: repaired scores, or straight to the top K.
+
+    Both ways the file is read and written in blocks, so it may be larger than memory.
+
+    Examples:
+
+      oddslip apply repair.oddslip scores.npy --top-k 7 -o ranked.parquet
+
+      oddslip apply repair.oddslip scores.parquet -o repaired.npy
+    """
+    import oddslip
+    from oddslip.panels import check_k
+    from oddslip.sources.sinks import write_ranking, write_scores
+
+    fitted = oddslip.load_repair(repair)
+    source = oddslip.open_source(scores, kind=fitted.maps.kind, label_names=read_names(label_names))
+    named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
+    if top_k is not None:
+        write_ranking(
+            output,
+            fitted.rank_blocks(source, k=top_k, threads=threads),
+            n_rows=source.n_rows,
+            k=check_k(top_k, source.n_labels),
+            **named,
+        )
+        return
+    write_scores(
+        output,
+        fitted.transform_blocks(source, threads=threads),
+        n_rows=source.n_rows,
+        n_labels=source.n_labels,
+        dtype=source.dtype,
+        **named,
+    )

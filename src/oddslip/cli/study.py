@@ -1,0 +1,402 @@
+"""`oddslip reproduce` and `oddslip generate`: the paper's experiments, and data in public forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from oddslip import DEFAULT_SEED
+from oddslip.cli.options import Json, console, print_json
+
+
+class Form(StrEnum):
+    """What can be generated."""
+
+    santander = "santander"
+    instacart = "instacart"
+    baskets = "baskets"
+
+
+def generate(
+    form: Annotated[Form, typer.Argument(help="Whose form the files have.")],
+    *,
+    size: Annotated[
+        int, typer.Option(help="Rows of Santander; users of Instacart and of baskets.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder the files go to.")],
+    seed: Annotated[int, typer.Option(help="Same seed, same bytes.")] = DEFAULT_SEED,
+) -> None:
+    """Write files of made-up data in the form of a public data set, quirks included.
+
+    Examples:
+
+      oddslip generate santander --size 1360000 -o data
+
+      oddslip generate instacart --size 19681 -o data
+    """
+    from oddslip.datasets.generated import generate_baskets, generate_instacart, generate_santander
+
+    if form is Form.santander:
+        path = generate_santander(output, n_rows=size, seed=seed)
+        told = f"{size:,} rows in {path}."
+    elif form is Form.instacart:
+        path = generate_instacart(output, n_users=size, seed=seed)
+        told = f"Six files of {size:,} users in {path}."
+    else:
+        path = generate_baskets(output, n_users=size, seed=seed)
+        told = f"Baskets of {size:,} users in {path}; items beside it."
+    console().print(told)
+
+
+class Wanted(NamedTuple):
+    """Where a study is kept, and what is to be made of it."""
+
+    results: Path | None
+    work: Path | None
+    finished: bool
+    page: Path | None
+    figures: Path | None
+    tables: Path | None
+    json: bool
+
+
+def select_arms(
+    part: Any, learner: Any, weight: Any, cap: Any, draw: Any, all_products: bool = True
+) -> dict[str, Any]:
+    """Which arms, as `reproduce_pairs` wants them."""
+    from oddslip.errors import InvalidInput
+    from oddslip.studies.pairs.arms import PARTS
+
+    parts = PARTS if all_products else PARTS[:-1]
+    if not all_products and "all-products" in (part or ()):
+        raise InvalidInput("part must not be all-products here: all products are labels already.")
+    return {
+        "parts": part or parts,
+        "learners": learner or None,
+        "weights": weight or None,
+        "caps": [_as_cap(each) for each in cap] if cap else None,
+        "draws": draw or None,
+    }
+
+
+def _as_cap(text: str) -> float | None:
+    from oddslip.errors import InvalidInput
+
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InvalidInput(f"cap must be a number or none, got {text!r}.") from error
+
+
+def need_folder(data: Path | None, what: str) -> Path:
+    """The folder that was named, or a line that says what it must hold."""
+    from oddslip.errors import InvalidInput
+
+    if data is None:
+        raise InvalidInput(f"--data must name the folder with {what}, got none.")
+    return data
+
+
+def run_study(
+    name: str,
+    study: str,
+    read: Callable[[int | None], Any],
+    labels: int | None,
+    selection: dict[str, Any],
+    wanted: Wanted,
+) -> None:
+    """Run or read a study, write what was asked for, and print Table 1."""
+    from oddslip.studies.pairs.study import reproduce_pairs
+
+    cells = reproduce_pairs(
+        study,
+        read,
+        command=f"oddslip reproduce {name.replace('-sample', ' --sample')}",
+        n_labels=labels,
+        results=wanted.results,
+        work=wanted.work,
+        finished=wanted.finished,
+        **selection,
+    )
+    if wanted.figures is not None:
+        from oddslip.studies.pairs.pictures import write_pictures
+
+        write_pictures(cells, name, wanted.figures)
+    if wanted.tables is not None:
+        from oddslip.studies.pairs.records import write_tables
+
+        write_tables(cells, name, wanted.tables)
+    if wanted.page is not None:
+        from oddslip.files import whole_file
+        from oddslip.studies.pairs.page import write_page
+
+        with whole_file(wanted.page) as unfinished:
+            folder = wanted.results or Path(f"results/{study}")
+            text = write_page(cells, name, results=folder, tables=wanted.tables)
+            unfinished.write_text(text, encoding="utf-8")
+    if wanted.json:
+        return print_json(cells)
+    from oddslip.reports.text import new_table
+    from oddslip.studies.pairs.tables import format_entry, table_one
+
+    columns = table_one(cells)
+    table = new_table("", *columns)
+    for row in next(iter(columns.values()), {}):
+        table.add_row(row, *(format_entry(row, column[row]) for column in columns.values()))
+    console().print(table)
+    if cells.get("data", {}).get("generated"):
+        console().print("Generated data: the scores say nothing about people.")
+    return None
+
+
+Part = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="ladder, caps, splits, choices, doses, draws, all-products. May be given again."
+    ),
+]
+Learner = Annotated[list[str] | None, typer.Option(help="lightgbm, mlp. Both.")]
+Weight = Annotated[list[str] | None, typer.Option(help="1, sqrt, r, 10r. All that a part has.")]
+Cap = Annotated[
+    list[str] | None, typer.Option(help="0.3, 0.7, 1, 2, 5, none. All that a part has.")
+]
+Draw = Annotated[
+    list[int] | None, typer.Option(help="Draw of the training rows: 1, 2, 3; 0 for all rows.")
+]
+Data = Annotated[Path | None, typer.Option(help="Folder with the data.")]
+Results = Annotated[Path | None, typer.Option(help="Where finished cells are kept.")]
+Work = Annotated[Path | None, typer.Option(help="Where trained scores are kept.")]
+Finished = Annotated[
+    bool, typer.Option("--finished", help="Only read finished cells; no data, no training.")
+]
+Page = Annotated[Path | None, typer.Option(help="Write the page of tables and claims (Markdown).")]
+Figures = Annotated[
+    Path | None, typer.Option(help="Draw figures 1 and 2 and the supplement's into this folder.")
+]
+Tables = Annotated[
+    Path | None,
+    typer.Option(help="Write every table and figure as numbers (JSON, CSV) into this folder."),
+]
+NLabels = Annotated[int, typer.Option("--labels", min=2, help="Most frequent products kept.")]
+
+
+def tafeng(
+    part: Part = None,
+    learner: Learner = None,
+    weight: Weight = None,
+    cap: Cap = None,
+    draw: Draw = None,
+    data: Data = None,
+    labels: NLabels = 1000,
+    results: Results = None,
+    work: Work = None,
+    finished: Finished = False,
+    page: Page = None,
+    figures: Figures = None,
+    tables: Tables = None,
+    json: Json = False,
+) -> None:
+    """Section 3 on Ta-Feng: next baskets of a grocery store.
+
+    Examples:
+
+      oddslip reproduce tafeng --part ladder --part caps
+
+      oddslip reproduce tafeng --finished --page docs/tafeng.md --figures docs
+    """
+
+    def read(n_labels: int | None) -> Any:
+        from oddslip.datasets.baskets.tafeng import read_tafeng
+
+        return read_tafeng(data, n_labels=n_labels)
+
+    study = "tafeng" if labels == 1000 else f"tafeng-{labels}"
+    selection = select_arms(part, learner, weight, cap, draw)
+    wanted = Wanted(results, work, finished, page, figures, tables, json)
+    run_study("tafeng", study, read, labels, selection, wanted)
+
+
+def instacart(
+    part: Part = None,
+    learner: Learner = None,
+    weight: Weight = None,
+    cap: Cap = None,
+    draw: Draw = None,
+    data: Data = None,
+    labels: NLabels = 4000,
+    results: Results = None,
+    work: Work = None,
+    finished: Finished = False,
+    page: Page = None,
+    figures: Figures = None,
+    tables: Tables = None,
+    json: Json = False,
+) -> None:
+    """Section 3 on Instacart: Kaggle's files of 2017, or generated ones of the same form.
+
+    Examples:
+
+      oddslip reproduce instacart --data ~/instacart --part ladder
+
+      oddslip reproduce instacart --data generated --labels 200 --part caps
+    """
+
+    def read(n_labels: int | None) -> Any:
+        from oddslip.datasets.baskets.instacart import read_instacart
+
+        return read_instacart(data, n_labels=n_labels)
+
+    study = "instacart" if labels == 4000 else f"instacart-{labels}"
+    selection = select_arms(part, learner, weight, cap, draw)
+    wanted = Wanted(results, work, finished, page, figures, tables, json)
+    run_study("instacart", study, read, labels, selection, wanted)
+
+
+def santander(
+    part: Part = None,
+    learner: Learner = None,
+    weight: Weight = None,
+    cap: Cap = None,
+    draw: Draw = None,
+    data: Data = None,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="The public sample of 12,373 rows instead.")
+    ] = False,
+    results: Results = None,
+    work: Work = None,
+    finished: Finished = False,
+    page: Page = None,
+    figures: Figures = None,
+    tables: Tables = None,
+    json: Json = False,
+) -> None:
+    """Section 3 on Santander: products a bank's customers add in the following month.
+
+    Examples:
+
+      oddslip reproduce santander --data ~/santander --part ladder
+
+      oddslip reproduce santander --sample
+    """
+
+    def read(n_labels: int | None) -> Any:
+        if sample:
+            from oddslip.datasets.santander.sample import read_santander_sample
+
+            return read_santander_sample(data)
+        from oddslip.datasets.santander.reader import read_santander
+
+        return read_santander(need_folder(data, "train_ver2.csv"))
+
+    study = "santander-sample" if sample else "santander"
+    selection = select_arms(part, learner, weight, cap, draw, all_products=False)
+    wanted = Wanted(results, work, finished, page, figures, tables, json)
+    run_study(study, study, read, None, selection, wanted)
+
+
+reproduce = typer.Typer(
+    help="Redo the paper's experiments. A killed run continues where it was.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+for study in (
+    tafeng,
+    instacart,
+    santander,
+):
+    reproduce.command()(study)
+
+
+@reproduce.command()
+def mulan(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Data set; may be given several times. All eleven.")
+    ] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(help="lightgbm, lightgbm-regularised, xgboost, logistic, mlp. All five."),
+    ] = None,
+    weight: Annotated[list[str] | None, typer.Option(help="1, sqrt, r, 10r. All four.")] = None,
+    protocol: Annotated[str, typer.Option(help="paper or clean.")] = "paper",
+    data: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
+    results: Annotated[Path, typer.Option(help="Where finished cells are kept.")] = Path(
+        "results/mulan"
+    ),
+    work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(
+        ".work/mulan"
+    ),
+    choices: Annotated[bool, typer.Option(help="Also what the selection rules choose.")] = True,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Only read finished cells; train nothing.")
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Write the comparison with the paper as Markdown.")
+    ] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the dose-response figure (.png, .svg or .pdf).")
+    ] = None,
+    regimes: Annotated[
+        Path | None, typer.Option(help="Write the reference points of the regime picture (JSON).")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Section 4: eleven MULAN data sets, five learners, four weights.
+
+    Examples:
+
+      oddslip reproduce mulan --dataset flags --dataset emotions --learner lightgbm
+
+      oddslip reproduce mulan --learner lightgbm --weight 1 --weight r
+
+      oddslip reproduce mulan --data ~/mulan
+    """
+    from oddslip.studies.mulan.arms import LEARNERS, WEIGHTS
+    from oddslip.studies.mulan.study import DATASETS, reproduce_mulan
+    from oddslip.studies.mulan.table import compare_table_2
+
+    cells = reproduce_mulan(
+        datasets=dataset or DATASETS,
+        learners=learner or tuple(LEARNERS),
+        weights=weight or tuple(WEIGHTS),
+        protocol=protocol,  # type: ignore[arg-type]
+        data=data,
+        results=results,
+        work=work,
+        choices=choices,
+        finished=finished,
+    )
+    if page is not None or figure is not None:
+        from oddslip.studies.mulan.page import publish
+        from oddslip.studies.mulan.table import read_cells
+
+        careful = read_cells(results / "clean")
+        publish(cells, protocol, careful, results=results, page=page, figure=figure)
+    if regimes is not None:
+        from oddslip.studies.mulan.page import write_regimes
+
+        write_regimes(cells, regimes)
+    if json:
+        return print_json(cells)
+    from oddslip.reports.text import new_table
+    from oddslip.studies.mulan.page import arms, described
+
+    out = console()
+    table = new_table("data set", "learner", "w", "raw", "isotonic", "pooled", "ceiling", "AUC")
+    for name, learned_by, w, cell in arms(cells, described(cells)):
+        shown = [cell["map"][rung] for rung in ("raw", "isotonic", "pooled", "ceiling")]
+        table.add_row(name, learned_by, w, *(f"{v:.3f}" for v in shown), f"{cell['auc']:.3f}")
+    out.print(table)
+    entries = compare_table_2(cells)
+    if entries:
+        same = sum(entry.agrees for entry in entries)
+        out.print(f"Table 2 of the paper: {same} of {len(entries)} printed entries agree.")
+        for entry in entries:
+            if not entry.agrees:
+                out.print(f"  {entry.data}, {entry.column}: ours {entry.ours}, paper {entry.paper}")
+    return None

@@ -1,0 +1,127 @@
+"""`oddslip train` and `oddslip score`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oddslip import DEFAULT_SEED
+from oddslip.cli.options import WEIGHTS, Names, Threads, console, read_names, read_weights
+
+Features = Annotated[
+    Path, typer.Argument(help="Features: .npy, .npz or a scipy.sparse .npz, (rows, features).")
+]
+
+
+def train(
+    features: Features,
+    labels: Annotated[
+        Path, typer.Argument(help="What was true: 0/1 cells, .npy, .npz or a scipy.sparse .npz.")
+    ],
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the model goes.")],
+    learner: Annotated[
+        str | None, typer.Option(help="lightgbm (default), xgboost, logistic or mlp.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(help="A configuration of the paper, such as paper-default.")
+    ] = None,
+    weights: Annotated[str, typer.Option(help=f"Weight of each label: {WEIGHTS}.")] = "none",
+    max_delta_step: Annotated[
+        float, typer.Option(help="Cap of a leaf's step, for boosters; 0 for none.")
+    ] = 0.0,
+    mode: Annotated[
+        str, typer.Option(help="grouped, or exact: label by label, the same trees.")
+    ] = "grouped",
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--parameter", help="name=value for the learner; may be repeated."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder that keeps finished labels, to continue from.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same model.")] = DEFAULT_SEED,
+    label_names: Names = None,
+    threads: Threads = None,
+) -> None:
+    """Train one model per label, with a weight per label, and save them in one file.
+
+    Examples:
+
+      oddslip train X.npz labels.npz -o model.oddslip --weights balanced
+
+      oddslip train X.npz labels.npz -o model.oddslip --preset paper-booster -p num_leaves=15
+    """
+    from oddslip.errors import InvalidInput
+    from oddslip.learners import OneVsRest
+    from oddslip.learners.backend import preset_learner
+    from oddslip.learners.features import read_features
+    from oddslip.sources.opening import open_labels
+
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise InvalidInput(f"{output} must be a file in an existing folder.")
+    model = OneVsRest(
+        learner or ("lightgbm" if preset is None else preset_learner(preset)),
+        weights=read_weights(weights),
+        max_delta_step=max_delta_step,
+        preset=preset,
+        mode=mode,
+        seed=seed,
+        threads=threads,
+        checkpoint=checkpoint,
+        parameters=dict(map(_read_parameter, parameter or [])),
+    )
+    model.fit(read_features(features), open_labels(labels), label_names=read_names(label_names))
+    model.save(output)
+    told = f"{model.n_labels:,} labels trained on {model.n_rows_:,} rows; saved as {output}."
+    if model.constant_.any():
+        told += (
+            f" {int(model.constant_.sum()):,} of them are constant and predict their prevalence."
+        )
+    console().print(told)
+
+
+def score(
+    model: Annotated[Path, typer.Argument(help="What `oddslip train` saved.")],
+    features: Features,
+    *,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Where scores go: .npy or .parquet.")
+    ],
+    kind: Annotated[
+        str, typer.Option(help="probability (float32), margin (log-odds), or both.")
+    ] = "probability",
+    threads: Threads = None,
+) -> None:
+    """Score rows into a file, block by block. A killed run continues when started again.
+
+    Examples:
+
+      oddslip score model.oddslip X.npz -o scores.npy
+
+      oddslip score model.oddslip X.npz -o scores.parquet --kind both
+    """
+    from oddslip.learners import OneVsRest, score_to_file
+    from oddslip.learners.features import read_features
+
+    trained = OneVsRest.load(model)
+    rows = read_features(features)
+    for path in score_to_file(trained, rows, output, kind=kind, threads=threads):
+        console().print(f"{rows.shape[0]:,} rows x {trained.n_labels:,} labels in {path}.")
+
+
+def _read_parameter(text: str) -> tuple[str, Any]:
+    """A number, true, false or null where the value reads as one; else the text itself."""
+    import json
+
+    from oddslip.errors import InvalidInput
+
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise InvalidInput(f"a parameter must be name=value, got {text!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value

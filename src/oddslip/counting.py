@@ -1,0 +1,433 @@
+"""Cells counted between the positives of their label: all that AUC and isotonic fits need.
+
+The first pass collects the scores of the positives, which are few. The second finds the place of
+every cell among them. Negatives are never sorted and never kept. Both passes are tallies whose
+states are whole numbers, so the outcome is the same to the bit for any blocks, order and threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.kernels.isotonic import (
+    COUNT,
+    GAPS,
+    LARGEST,
+    count_pairs,
+    fill_buckets,
+    group_keys,
+    place_cells,
+    pool_labels,
+)
+from oddslip.kernels.keys import LIMITS, UNSIGNED, keys_of, largest_key, scores_of
+from oddslip.panels import Kind, Panel
+from oddslip.sources.base import Source
+
+Ints = NDArray[np.int64]
+
+
+class DistinctKeys(NamedTuple):
+    """Label j's positives have keys ``keys[indptr[j]:indptr[j + 1]]``, each ``counts`` times."""
+
+    indptr: Ints
+    keys: NDArray[Any]
+    counts: Ints
+
+    def among(self, others: DistinctKeys) -> DistinctKeys:
+        """These counts at the keys of ``others``, which hold all of these and maybe more."""
+        counts = np.zeros(others.keys.size, np.int64)
+        for label in range(self.indptr.size - 1):
+            start, stop = others.indptr[label : label + 2]
+            keys = self.keys[self.indptr[label] : self.indptr[label + 1]]
+            places = start + np.searchsorted(others.keys[start:stop], keys)
+            if keys.size and (places[-1] == stop or (others.keys[places] != keys).any()):
+                raise InvalidInput(
+                    "the keys to count among must hold those of all positives, got a positive of "
+                    f"label {label} that they lack. Collect them from all rows first."
+                )
+            counts[places] = self.counts[self.indptr[label] : self.indptr[label + 1]]
+        return others._replace(counts=counts)
+
+
+class PositiveKeys:
+    """First pass: the keys of the positives of every label, or of all labels pooled.
+
+    Parameters
+    ----------
+    n_labels : int
+    dtype : dtype of the scores
+    pooled : bool
+        Treat all cells as one label's.
+
+    Examples
+    --------
+    >>> tally = PositiveKeys(1, "float32")
+    >>> tally.add(Panel(np.float32([[0.5], [0.5], [0.25]]), [[1], [1], [1]]))
+    >>> distinct = tally.result()
+    >>> distinct.keys.view("float32"), distinct.counts
+    (array([0.25, 0.5 ], dtype=float32), array([1, 2]))
+    """
+
+    def __init__(self, n_labels: int, dtype: Any, *, pooled: bool = False) -> None:
+        self.n_labels, self.dtype, self.pooled = n_labels, np.dtype(dtype), pooled
+        self._labels: list[NDArray[np.int32]] = []
+        self._keys: list[NDArray[Any]] = []
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(self.n_labels, self.dtype, pooled=self.pooled)
+
+    def add(self, panel: Panel) -> None:
+        """Take the positives of one block of rows."""
+        indptr, labels = panel.positives()
+        rows = np.repeat(np.arange(panel.n_rows), np.diff(indptr))
+        keys = keys_of(np.ascontiguousarray(panel.scores[rows, labels][None]), panel.kind)
+        if largest_key(keys) > panel.limit:
+            scores = panel.mended().scores[rows, labels]
+            keys = keys_of(np.ascontiguousarray(scores[None]), panel.kind)
+        self._labels.append(np.zeros_like(labels) if self.pooled else labels)
+        self._keys.append(np.array(keys[0]))
+
+    def merge(self, other: Self) -> None:
+        """Take over the positives another tally has seen."""
+        self._labels += other._labels
+        self._keys += other._keys
+
+    def result(self) -> DistinctKeys:
+        """The distinct keys of every label in ascending order, with their counts."""
+        n_labels = 1 if self.pooled else self.n_labels
+        labels = np.concatenate([np.empty(0, np.int32), *self._labels])
+        ends = np.zeros(n_labels + 1, np.int64)
+        np.cumsum(np.bincount(labels, minlength=n_labels), out=ends[1:])
+        keys = np.concatenate([np.empty(0, UNSIGNED[self.dtype]), *self._keys])
+        grouped = np.empty_like(keys)
+        group_keys(labels, keys, ends[:-1].copy(), grouped)
+        for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            grouped[start:stop].sort()
+        is_first = np.ones(keys.size + 1, np.bool_)  # one more, so that each run has an end
+        np.not_equal(grouped[1:], grouped[:-1], out=is_first[1 : keys.size])
+        is_first[ends] = True
+        firsts = np.flatnonzero(is_first)
+        return DistinctKeys(np.searchsorted(firsts, ends), grouped[firsts[:-1]], np.diff(firsts))
+
+
+@dataclass(frozen=True, eq=False)
+class CellCounts:
+    """Where the negatives of every label lie among its positives.
+
+    Label j has the distinct positive keys ``keys[indptr[j]:indptr[j + 1]]``. They cut the scores
+    into one more interval than there are keys, the first at ``indptr[j] + j`` in the arrays of
+    intervals. The negatives of a label without positives are not looked at.
+
+    Attributes
+    ----------
+    indptr : ndarray of shape (n_labels + 1,)
+    keys : ndarray
+        Distinct keys of the positives, ascending within a label; `scores_of` gives the scores.
+    positives, negatives_at : ndarray
+        Cells at each key.
+    negatives_between, largest_between : ndarray
+        For each interval its number of negatives and their largest key, 0 if there is none.
+    lowest : ndarray of shape (n_labels,)
+        Lowest key of all cells of the label.
+    n_rows : int
+    n_cells : int
+        Cells per label: the rows, or rows x labels if pooled.
+    kind : {"probability", "margin"}
+
+    Examples
+    --------
+    >>> from oddslip.counting import count_cells
+    >>> from oddslip.sources import open_source
+    >>> counts = count_cells(open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]]))
+    >>> counts.n_positives, counts.n_negatives, counts.auc()
+    (array([1]), array([2]), array([0.5]))
+    """
+
+    indptr: Ints
+    keys: NDArray[Any]
+    positives: Ints
+    negatives_at: Ints
+    negatives_between: Ints
+    largest_between: NDArray[Any]
+    lowest: NDArray[Any]
+    n_rows: int
+    n_cells: int
+    kind: Kind
+
+    @property
+    def n_labels(self) -> int:
+        """Labels counted; 1 if pooled."""
+        return self.indptr.size - 1
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the scores that were counted."""
+        return np.dtype(np.float32 if self.keys.dtype == np.uint32 else np.float64)
+
+    @property
+    def n_positives(self) -> Ints:
+        """Positives per label."""
+        return np.diff(np.concatenate([[0], np.cumsum(self.positives)])[self.indptr])
+
+    @property
+    def n_negatives(self) -> Ints:
+        """Negatives per label."""
+        return self.n_cells - self.n_positives
+
+    def merge(self, other: CellCounts) -> CellCounts:
+        """Counts of both, for disjoint rows counted against the same keys."""
+        same = self.kind == other.kind and np.array_equal(self.indptr, other.indptr)
+        if not (same and np.array_equal(self.keys, other.keys)):
+            raise InvalidInput(
+                "counts must be taken against the same positives to be merged, got different ones."
+            )
+        return replace(
+            self,
+            positives=self.positives + other.positives,
+            negatives_at=self.negatives_at + other.negatives_at,
+            negatives_between=self.negatives_between + other.negatives_between,
+            largest_between=np.maximum(self.largest_between, other.largest_between),
+            lowest=np.minimum(self.lowest, other.lowest),
+            n_rows=self.n_rows + other.n_rows,
+            n_cells=self.n_cells + other.n_cells,
+        )
+
+    def auc(self) -> NDArray[np.float64]:
+        """Chance that a positive outscores a negative, a tie counting one half, per label.
+
+        NaN where a label has no positive or no negative.
+        """
+        high, low = np.zeros((2, self.n_labels), np.int64)
+        count_pairs(
+            self.indptr, self.positives, self.negatives_at, self.negatives_between, high, low
+        )
+        pairs = [2 * p * (self.n_cells - p) for p in self.n_positives.tolist()]
+        won = [(h << 24) + rest for h, rest in zip(high.tolist(), low.tolist(), strict=True)]
+        return np.array(
+            [w / p if p else np.nan for w, p in zip(won, pairs, strict=True)], np.float64
+        )
+
+    def isotonic_knots(
+        self, minimum_positives: int = 1
+    ) -> tuple[Ints, NDArray[np.float64], NDArray[np.float64]]:
+        """Knots of the isotonic fit of every label: linear between them, constant outside.
+
+        Parameters
+        ----------
+        minimum_positives : int
+            Labels with fewer positives get no knots, and so does a label without any.
+
+        Returns
+        -------
+        indptr : ndarray of shape (n_labels + 1,)
+            Label j has the knots from ``indptr[j]`` to ``indptr[j + 1]``.
+        x, y : ndarray
+            Scores, strictly ascending within a label, and fitted probabilities, ascending.
+        """
+        size = 2 * (self.keys.size + self.n_labels)
+        indptr = np.empty(self.n_labels + 1, np.int64)
+        knots, values = np.empty(size, self.keys.dtype), np.empty(size)
+        n_knots = pool_labels(
+            self.indptr,
+            self.keys,
+            self.positives,
+            self.negatives_at,
+            self.negatives_between,
+            self.largest_between,
+            self.lowest,
+            self.n_positives >= max(1, minimum_positives),
+            indptr,
+            knots,
+            values,
+        )
+        scores = scores_of(knots[:n_knots], self.kind).astype(np.float64)
+        return indptr, scores, values[:n_knots].copy()
+
+
+class _Buckets(NamedTuple):
+    """Look-up tables over the bits of keys; see `fill_buckets`."""
+
+    low: int
+    high: int
+    indptr: Ints
+    entries: NDArray[np.uint32]
+    shifts: NDArray[np.uint64]
+    steps: NDArray[np.uint64]
+
+
+def _make_buckets(distinct: DistinctKeys, kind: Kind) -> _Buckets:
+    """About eight buckets per key, fewer where they would outgrow a core's cache."""
+    n_keys = np.diff(distinct.indptr)
+    alive = np.flatnonzero(n_keys)
+    spans = np.zeros(n_keys.size, np.uint64)
+    low, high = GAPS[distinct.keys.dtype, kind]
+    squeezed = distinct.keys - np.clip(distinct.keys, low, high)  # up to a constant that cancels
+    spans[alive] = squeezed[distinct.indptr[alive + 1] - 1] - squeezed[distinct.indptr[alive]]
+    wanted = [max((2 * m).bit_length(), min((8 * m).bit_length(), 15)) for m in n_keys.tolist()]
+    excess = [s.bit_length() - w for s, w in zip(spans.tolist(), wanted, strict=True)]
+    shifts = np.maximum(excess, 0).astype(np.uint64)
+    sizes = np.where(n_keys > 0, (spans >> shifts).astype(np.int64) + 1, 0)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    entries = np.empty(int(indptr[-1]), np.uint32)
+    steps = np.empty(n_keys.size, np.uint64)
+    fill_buckets(distinct.indptr, distinct.keys, low, high, indptr, shifts, entries, steps)
+    return _Buckets(low, high, indptr, entries, shifts, steps)
+
+
+class IntervalCounts:
+    """Second pass: how many cells lie at each positive's key and between two neighbours.
+
+    Parameters
+    ----------
+    distinct : DistinctKeys
+        Result of the first pass over the same rows.
+    kind : {"probability", "margin"}
+    pooled : bool
+        As in the first pass.
+
+    Examples
+    --------
+    >>> panel = Panel([[0.25], [0.5], [0.75]], [[0], [1], [0]])
+    >>> first = PositiveKeys(1, "float64")
+    >>> first.add(panel)
+    >>> second = IntervalCounts(first.result(), panel.kind)
+    >>> second.add(panel)
+    >>> second.result().negatives_between
+    array([1, 1])
+    """
+
+    ROOM = 2**32 - 1  # cells that float32's slots, two 32-bit numbers each, can surely count
+
+    def __init__(
+        self,
+        distinct: DistinctKeys,
+        kind: Kind,
+        *,
+        pooled: bool = False,
+        _buckets: _Buckets | None = None,
+    ) -> None:
+        self.distinct, self.kind, self.pooled = distinct, kind, pooled
+        self._buckets = _buckets or _make_buckets(distinct, kind)
+        n_labels = distinct.indptr.size - 1
+        n_slots = 2 * distinct.keys.size + n_labels
+        self._slots = np.zeros((n_slots, 2), distinct.keys.dtype)
+        self._kept: Ints | None = None
+        self._unkept = 0
+        limit = LIMITS[distinct.keys.dtype, kind]
+        self._lowest = np.full(n_labels, limit, distinct.keys.dtype)
+        self._n_rows = self._n_cells = 0
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind; the tables are shared."""
+        return type(self)(self.distinct, self.kind, pooled=self.pooled, _buckets=self._buckets)
+
+    def add(self, panel: Panel) -> None:
+        """Take one block of rows."""
+        keys = panel.keys()
+        if largest_key(keys) > panel.limit:
+            keys = panel.mended().keys()
+        n_columns = panel.n_labels
+        n_cells = panel.n_rows * (n_columns if self.pooled else 1)
+        self._make_room(n_cells)
+        place_cells(
+            keys,
+            np.zeros(n_columns, np.int64) if self.pooled else np.arange(n_columns),
+            self.distinct.indptr,
+            self.distinct.keys,
+            *self._buckets,
+            self._slots,
+            self._lowest,
+        )
+        self._n_rows += panel.n_rows
+        self._n_cells += n_cells
+
+    def _make_room(self, n_cells: int) -> None:
+        """Move the counts to wider numbers before so many more cells might overflow them."""
+        if self._unkept + n_cells > self.ROOM:
+            self._kept = self._counts()
+            self._slots[:, COUNT] = 0
+            self._unkept = 0
+        self._unkept += n_cells
+
+    def _counts(self) -> Ints:
+        recent = self._slots[:, COUNT].astype(np.int64)
+        return recent if self._kept is None else recent + self._kept
+
+    def merge(self, other: Self) -> None:
+        """Take over what another tally has counted."""
+        self._make_room(other._unkept)
+        self._slots[:, COUNT] += other._slots[:, COUNT]
+        if other._kept is not None:
+            self._kept = other._kept.copy() if self._kept is None else self._kept + other._kept
+        largest = self._slots[:, LARGEST]
+        np.maximum(largest, other._slots[:, LARGEST], out=largest)
+        np.minimum(self._lowest, other._lowest, out=self._lowest)
+        self._n_rows += other._n_rows
+        self._n_cells += other._n_cells
+
+    def result(self) -> CellCounts:
+        """Counts of the negatives: those of all cells less the positives' own."""
+        indptr, keys, positives = self.distinct
+        n_labels = indptr.size - 1
+        counts = self._counts()
+        is_key = np.zeros(counts.size, np.bool_)
+        is_key[2 * np.arange(keys.size) + 1 + np.repeat(np.arange(n_labels), np.diff(indptr))] = 1
+        return CellCounts(
+            indptr=indptr,
+            keys=keys,
+            positives=positives,
+            negatives_at=counts[is_key] - positives,
+            negatives_between=counts[~is_key],
+            largest_between=self._slots[~is_key, LARGEST],
+            lowest=self._lowest.copy(),
+            n_rows=self._n_rows,
+            n_cells=self._n_cells,
+            kind=self.kind,
+        )
+
+
+def count_cells(
+    source: Source,
+    pooled: bool = False,
+    threads: int | None = None,
+    among: DistinctKeys | None = None,
+) -> CellCounts:
+    """Count the negatives of every label between its positives, in two passes over the source.
+
+    Parameters
+    ----------
+    source : Source
+        With labels; see `open_source`.
+    pooled : bool
+        Treat the cells of all labels as those of one.
+    threads : int, optional
+        As many as there are cores unless told.
+    among : DistinctKeys, optional
+        Count among these keys, which may be more than the source's own. Folds counted among the
+        positives of all of them can be merged: see `CellCounts.merge`.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> scores = [[0.1], [0.4], [0.4], [0.8], [0.9]]
+    >>> counts = count_cells(open_source(scores, [[0], [0], [1], [1], [0]]))
+    >>> counts.negatives_between, counts.negatives_at
+    (array([1, 0, 1]), array([1, 0]))
+    >>> counts.auc()
+    array([0.58333333])
+    >>> indptr, x, y = counts.isotonic_knots()
+    >>> x, y
+    (array([0.1, 0.4, 0.9]), array([0. , 0.5, 0.5]))
+    """
+    first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled)
+    distinct = source.run(first, threads=threads, what="positives").result()
+    if among is not None:
+        distinct = distinct.among(among)
+    second = IntervalCounts(distinct, source.kind, pooled=pooled)
+    return source.run(second, threads=threads, what="cells").result()

@@ -1,0 +1,1 @@
+"""Next-basket data: Ta-Feng, Instacart, or any Parquet file of lines."""

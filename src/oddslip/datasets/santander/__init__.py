@@ -1,0 +1,1 @@
+"""Santander's product recommendation: raw CSV to features and labels of three periods."""

@@ -1,0 +1,242 @@
+"""Sources of the rows a diagnosis reads: labels attached once, rows split by a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip import DEFAULT_SEED
+from oddslip.calibrators.policy import find_prior
+from oddslip.errors import InvalidInput
+from oddslip.labels import Positives, SparseLabels
+from oddslip.panels import Kind, Panel, check_k
+from oddslip.selection.folds import FoldSource
+from oddslip.shifts import step_budget
+from oddslip.shifts.twin import check_pair, open_twin
+from oddslip.sources import Source, open_source
+from oddslip.tallies import available_threads
+from oddslip.weights import resolve_weights
+
+CALIBRATION_SHARE = 0.3  # of the rows, where no calibration panel is given (Section 3)
+
+
+class LabelledSource(Source):
+    """A source with these true labels, found once, in place of its own.
+
+    A ladder reads its rows many times. Dense labels would be searched each time, and the twin
+    often comes without any.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> truth = open_source([[0.1, 0.2]], [[0, 1]]).positives()
+    >>> LabelledSource(open_source([[0.3, 0.4]]), truth).positives().indices
+    array([1], dtype=int32)
+    """
+
+    def __init__(self, whole: Source, positives: Positives) -> None:
+        self.whole, self.all_positives = whole, positives
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.has_labels = True
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.all_positives
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole, as views."""
+        for panel in self.whole.blocks():
+            part = panel.rows(0, panel.n_rows)
+            first = panel.first_row
+            indptr = self.all_positives.indptr[first : first + panel.n_rows + 1]
+            indices = self.all_positives.indices[indptr[0] : indptr[-1]]
+            part.labels = SparseLabels(indptr - indptr[0], indices, (panel.n_rows, panel.n_labels))
+            yield part
+
+
+def draw_calibration_rows(n_rows: int, seed: int = DEFAULT_SEED) -> NDArray[np.bool_]:
+    """Which rows calibrate: the first 30% of a seeded permutation, at least one.
+
+    Examples
+    --------
+    >>> int(draw_calibration_rows(10, seed=42).sum())
+    3
+    """
+    chosen = np.zeros(n_rows, np.bool_)
+    order = np.random.default_rng(seed).permutation(n_rows)
+    chosen[order[: max(1, int(CALIBRATION_SHARE * n_rows))]] = True
+    return chosen
+
+
+def count_labels(source: Source) -> NDArray[np.int64]:
+    """Positives of each label."""
+    return np.bincount(source.positives().indices, minlength=source.n_labels)
+
+
+Protocol = Literal["deployment", "test-split"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """One arm on the rows it is evaluated on, with whatever else is known of it.
+
+    ``prior`` is the training prevalence where given, else the smoothed calibration prevalence.
+    ``budget`` is None where the training parameters are not known.
+    """
+
+    arm: Source
+    twin: Source | None
+    calibration: Source
+    protocol: Protocol
+    k: int
+    weights: NDArray[np.float64] | None
+    prior: NDArray[np.float64]
+    prior_source: str
+    calibration_counts: NDArray[np.int64]
+    evaluation_counts: NDArray[np.int64]
+    budget: float | None
+    seed: int
+    threads: int | None = None
+
+    @property
+    def prior_given(self) -> bool:
+        """Whether the training prevalence was given."""
+        return self.prior_source == "given"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the labels, their numbers where they have none."""
+        return self.arm.label_names or tuple(str(label) for label in range(self.arm.n_labels))
+
+
+def open_case(
+    scores: Any,
+    labels: Any,
+    *,
+    k: int,
+    weights: Any = None,
+    unweighted: Any = None,
+    calibration: Any = None,
+    prior: Any = None,
+    kind: Kind | None = None,
+    rounds: int | None = None,
+    learning_rate: float | None = None,
+    max_delta_step: float | None = None,
+    seed: int = DEFAULT_SEED,
+    label_names: Sequence[str] | None = None,
+    threads: int | None = None,
+) -> Case:
+    """Open all inputs of `diagnose`. Nothing but labels is read yet."""
+    available_threads(threads)  # refused before anything is read
+    whole = open_source(scores, labels, kind=kind, label_names=label_names)
+    if not whole.has_labels:
+        raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
+    k = check_k(k, whole.n_labels)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InvalidInput(f"seed must be a whole number, at least 0, got {seed!r}.")
+    truth = whole.positives()
+    other = None
+    if unweighted is not None:
+        other = open_twin(unweighted, None, whole)
+        check_pair(whole, other, "weighted and unweighted scores")
+    arm: Source
+    twin: Source | None
+    held_out: Source
+    if calibration is None:
+        if whole.n_rows < 2:
+            raise InvalidInput(
+                "at least 2 rows are needed to split off calibration rows, got 1. "
+                "Pass calibration=(scores, labels)."
+            )
+        kept = draw_calibration_rows(whole.n_rows, seed)
+        arm, held_out = FoldSource(whole, ~kept, truth), FoldSource(whole, kept, truth)
+        twin = None if other is None else FoldSource(other, ~kept, truth)
+    else:
+        arm = LabelledSource(whole, truth)
+        held_out = _open_calibration(calibration, whole)
+        twin = None if other is None else LabelledSource(other, truth)
+    evaluation_counts = count_labels(arm)
+    if not evaluation_counts.any():
+        raise InvalidInput(
+            f"at least one evaluated row must have a true label, got none in {arm.n_rows:,} rows."
+        )
+    calibration_counts = count_labels(held_out)
+    told_prior, origin = find_prior(prior, calibration_counts, held_out.n_rows)
+    return Case(
+        arm=arm,
+        twin=twin,
+        calibration=held_out,
+        protocol="test-split" if calibration is None else "deployment",
+        k=k,
+        weights=_as_weights(weights, whole, truth, None if prior is None else told_prior),
+        prior=told_prior,
+        prior_source=origin,
+        calibration_counts=calibration_counts,
+        evaluation_counts=evaluation_counts,
+        budget=_as_budget(rounds, learning_rate, max_delta_step),
+        seed=int(seed),
+        threads=threads,
+    )
+
+
+def _open_calibration(calibration: Any, whole: Source) -> Source:
+    if isinstance(calibration, Panel | Source):
+        source = open_source(calibration)
+    elif isinstance(calibration, tuple | list) and len(calibration) == 2:
+        if isinstance(calibration[0], Panel | Source):
+            raise InvalidInput("calibration must be (scores, labels) or a panel, got a mixture.")
+        source = open_source(*calibration, kind=whole.kind)
+    else:
+        raise InvalidInput(
+            f"calibration must be (scores, labels) or a panel, got {type(calibration).__name__}."
+        )
+    if not source.has_labels:
+        raise InvalidInput("calibration needs labels, got scores alone. Pass (scores, labels).")
+    if source.n_labels != whole.n_labels or source.kind != whole.kind:
+        raise InvalidInput(
+            "calibration scores must have the labels and the kind of the scores, "
+            f"{whole.n_labels:,} labels and {whole.kind}, "
+            f"got {source.n_labels:,} labels and {source.kind}."
+        )
+    names = source.label_names, whole.label_names
+    if None not in names and names[0] != names[1]:
+        raise InvalidInput(
+            "calibration scores must have the labels of the scores in the same order. "
+            "Reorder the columns of one."
+        )
+    return LabelledSource(source, source.positives())
+
+
+def _as_weights(
+    weights: Any, whole: Source, truth: Positives, prior: NDArray[np.float64] | None
+) -> NDArray[np.float64] | None:
+    """Weights by name are ratios of the training rows where their prevalence was given."""
+    if weights is None:
+        return None
+    if prior is not None:
+        return resolve_weights(weights, prior, 1, label_names=whole.label_names)
+    counts = np.bincount(truth.indices, minlength=whole.n_labels)
+    return resolve_weights(weights, counts, whole.n_rows, label_names=whole.label_names)
+
+
+def _as_budget(
+    rounds: int | None, learning_rate: float | None, max_delta_step: float | None
+) -> float | None:
+    given = rounds is not None, learning_rate is not None
+    if rounds is None or learning_rate is None:
+        if any(given) or max_delta_step is not None:
+            raise InvalidInput(
+                "the step budget needs both rounds and learning_rate, "
+                f"got rounds={rounds}, learning_rate={learning_rate}."
+            )
+        return None
+    return step_budget(rounds, learning_rate, max_delta_step)

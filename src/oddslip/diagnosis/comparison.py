@@ -1,0 +1,137 @@
+"""When a difference counts: it is material, and its interval lies on one side of zero."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from oddslip.diagnosis.ladder import FITTED, REPAIRS
+from oddslip.diagnosis.result import Diagnosis
+from oddslip.diagnosis.thresholds import MATERIAL, NEAR, SATURATED_SHARE
+from oddslip.metrics.evaluation import Estimate
+
+Standing = Literal["above", "below", "level", "undecided"]
+Outcome = Literal["pays", "behind", "fails", "undecided"]
+
+
+def is_gain(difference: Estimate, level: float) -> bool:
+    """A sure gain of at least a hundredth of the level. Without an interval size decides."""
+    sure = not difference.low <= 0  # NaN where nothing was resampled
+    return sure and difference.value > 0 and difference.value >= MATERIAL * level
+
+
+def is_loss(difference: Estimate, level: float) -> bool:
+    """The same downwards."""
+    return is_gain(Estimate(-difference.value, -difference.high, -difference.low), level)
+
+
+def standing_of(difference: Estimate, level: float) -> Standing:
+    """Surely above or below, surely within a hundredth of the level, or not decided.
+
+    Examples
+    --------
+    >>> standing_of(Estimate(0.02, 0.01, 0.03), 0.5), standing_of(Estimate(0.02, -0.01, 0.05), 0.5)
+    ('above', 'undecided')
+    >>> standing_of(Estimate(0.001, -0.002, 0.004), 0.5)
+    'level'
+    """
+    if is_gain(difference, level):
+        return "above"
+    if is_loss(difference, level):
+        return "below"
+    margin = MATERIAL * level
+    inside = abs(difference.value) < margin or difference.value == 0
+    # NaN where nothing was resampled: then size decides here too.
+    inside = inside and not (difference.low < -margin or difference.high > margin)
+    return "level" if inside else "undecided"
+
+
+def level_of(diagnosis: Diagnosis, rung: str) -> float:
+    """The better of a rung and raw: what a difference is held against."""
+    return max(diagnosis.ladder.value(rung), diagnosis.ladder.value("raw"))
+
+
+def gains(diagnosis: Diagnosis, rung: str) -> bool:
+    """Whether a rung is surely and materially above raw."""
+    ladder = diagnosis.ladder
+    return rung in ladder and is_gain(ladder.gain(rung), level_of(diagnosis, rung))
+
+
+def loses(diagnosis: Diagnosis, rung: str) -> bool:
+    """Whether a rung is surely and materially below raw."""
+    ladder = diagnosis.ladder
+    return rung in ladder and is_loss(ladder.gain(rung), level_of(diagnosis, rung))
+
+
+def best_repair(diagnosis: Diagnosis) -> str | None:
+    """The best of the rungs that can be deployed and surely beat raw."""
+    return diagnosis.ladder.best(tuple(name for name in REPAIRS if gains(diagnosis, name)))
+
+
+def best_fitted(diagnosis: Diagnosis) -> str | None:
+    """The best of the rungs that are fitted on the calibration rows and surely beat raw."""
+    return diagnosis.ladder.best(tuple(name for name in FITTED if gains(diagnosis, name)))
+
+
+def is_saturated(diagnosis: Diagnosis) -> bool:
+    """Whether more than a trace of all cells is stored as exactly 1.0."""
+    return diagnosis.saturation.share > SATURATED_SHARE
+
+
+def conditions_hold(ratio: float | None, saturated_share: float) -> bool:
+    """Both conditions of the paper's regime picture: shift realized, nothing saturated.
+
+    An association: they explain or predict what the inversion does, and never decide it.
+    """
+    realized = ratio is not None and NEAR[0] <= ratio <= NEAR[1]
+    return realized and saturated_share <= SATURATED_SHARE
+
+
+class InversionTrial(NamedTuple):
+    """What the rows say of the inversion: against raw, and against the best fitted repair.
+
+    ``other`` surely beats raw; where no fitted repair does, it is the highest of them, or None.
+    """
+
+    gain: Estimate
+    to_raw: Standing
+    other: str | None
+    other_gains: bool
+    lead: Estimate | None
+    to_other: Standing | None
+
+    @property
+    def outcome(self) -> Outcome:
+        """It pays where it is surely above raw and no sure repair is, or may be, better."""
+        if self.other_gains and self.to_other == "below":
+            return "behind"
+        if self.to_raw == "above":
+            unsure = self.other_gains and self.to_other == "undecided"
+            return "undecided" if unsure else "pays"
+        return "undecided" if self.to_raw == "undecided" else "fails"
+
+
+def try_inversion(diagnosis: Diagnosis) -> InversionTrial | None:
+    """The measured, paired trial of the inversion; None without label-specific weights."""
+    ladder = diagnosis.ladder
+    if diagnosis.weighting != "label-specific" or "inversion" not in ladder:
+        return None
+    gain = ladder.gain("inversion")
+    to_raw = standing_of(gain, level_of(diagnosis, "inversion"))
+    sure = best_fitted(diagnosis)
+    other = sure or ladder.best(FITTED)
+    if other is None:
+        return InversionTrial(gain, to_raw, None, False, None, None)
+    lead = ladder.lead("inversion", other)
+    level = max(ladder.value("inversion"), ladder.value(other))
+    return InversionTrial(gain, to_raw, other, sure is not None, lead, standing_of(lead, level))
+
+
+def inversion_pays(diagnosis: Diagnosis) -> bool:
+    """Whether the inversion is measured to gain, and no other repair to gain surely more."""
+    trial = try_inversion(diagnosis)
+    return trial is not None and trial.outcome == "pays"
+
+
+def chosen_repair(diagnosis: Diagnosis) -> str | None:
+    """The repair to take: the best that surely beats raw, or the inversion if level with it."""
+    return "inversion" if inversion_pays(diagnosis) else best_repair(diagnosis)

@@ -1,0 +1,168 @@
+"""`diagnose`: what did the weights do, and what repairs it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from oddslip import DEFAULT_SEED
+from oddslip.diagnosis.case import Case, open_case
+from oddslip.diagnosis.checks import CHECKS
+from oddslip.diagnosis.decomposition import decompose
+from oddslip.diagnosis.drift import find_drift, find_takeover
+from oddslip.diagnosis.findings import order_findings
+from oddslip.diagnosis.label_shifts import find_shifts
+from oddslip.diagnosis.ladder import Climb, climb, estimate_ladder
+from oddslip.diagnosis.result import Diagnosis, Missing, Overlap, Ties, Verdict
+from oddslip.diagnosis.verdict import judge
+from oddslip.errors import InvalidInput
+from oddslip.panels import Kind
+from oddslip.shifts import overlap, saturation
+
+
+def diagnose(
+    scores: Any,
+    labels: Any = None,
+    *,
+    k: int = 7,
+    weights: Any = None,
+    unweighted: Any = None,
+    calibration: Any = None,
+    prior: Any = None,
+    kind: Kind | None = None,
+    rounds: int | None = None,
+    learning_rate: float | None = None,
+    max_delta_step: float | None = None,
+    seed: int = DEFAULT_SEED,
+    n_replicates: int = 2000,
+    label_names: Sequence[str] | None = None,
+    threads: int | None = None,
+) -> Diagnosis:
+    """Find out whether class weights have broken a top-K ranker, how, and what repairs it.
+
+    Works with whatever is there; ``missing`` of the result says what more input would allow.
+
+    Parameters
+    ----------
+    scores, labels : array-like of shape (n_rows, n_labels), data frames, paths, or a Panel
+    k : int
+        Slots per row, ``1 <= k <= n_labels``.
+    weights : number, array-like of shape (n_labels,) or str, optional
+        The positive weight each label was trained with. A name such as "balanced", "sqrt" or
+        "10x" is resolved on ``prior`` where given, which makes it the weight of the training
+        rows; else on the labels given here: the ratio on those rows, near that in training
+        only where labels are as frequent.
+    unweighted : optional
+        Scores of the unweighted twin for the same rows: the loss and its parts.
+    calibration : (scores, labels) or Panel, optional
+        Rows held out to calibrate on (deployment protocol). Without them a seeded 30% of the rows
+        calibrate and the others are evaluated (test-split protocol, optimistic).
+    prior : array-like, optional
+        Prevalence of each label among the training rows; else that of the calibration rows.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
+    rounds, learning_rate, max_delta_step : optional
+        Of the booster, for the step budget.
+    seed : int
+        Same seed, same split and intervals.
+    n_replicates : int
+        Bootstrap replicates; 0 for none.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    threads : int, optional
+        Threads to use; all cores available unless told.
+
+    Examples
+    --------
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(2000, 30, seed=1)
+    >>> found = diagnose(pair.weighted, pair.labels, k=7, weights=pair.weights, n_replicates=100)
+    >>> found.verdict.code
+    'repairable_by_inversion'
+    """
+    if isinstance(n_replicates, bool) or n_replicates < 0:
+        raise InvalidInput(f"n_replicates must be at least 0, got n_replicates={n_replicates}.")
+    case = open_case(
+        scores, labels, k=k, weights=weights, unweighted=unweighted, calibration=calibration,
+        prior=prior, kind=kind, rounds=rounds, learning_rate=learning_rate,
+        max_delta_step=max_delta_step, seed=seed, label_names=label_names, threads=threads,
+    )  # fmt: skip
+    found = _measure(case, climb(case), n_replicates)
+    made = [finding for check in CHECKS if (finding := check(found)) is not None]
+    return replace(found, findings=order_findings(made), verdict=judge(found))
+
+
+def _measure(case: Case, climbed: Climb, n_replicates: int) -> Diagnosis:
+    """All numbers; findings and verdict are still to come."""
+    rankings = climbed.rankings
+    ladder = estimate_ladder(
+        climbed.values, k=case.k, n_rows=case.arm.n_rows, n_replicates=n_replicates,
+        seed=case.seed, threads=case.threads,
+    )  # fmt: skip
+    takeover = shared = None
+    if "isotonic" in rankings:
+        takeover = find_takeover(
+            rankings["isotonic, identity"], rankings["isotonic"], case.calibration_counts == 0
+        )
+    if "unweighted" in rankings:
+        counts = overlap(rankings["raw"], rankings["unweighted"])
+        shared = Overlap(float(counts.mean()), float(np.mean(counts < case.k)))
+    return Diagnosis(
+        verdict=Verdict("", ""),
+        findings=(),
+        ladder=ladder,
+        decomposition=decompose(ladder),
+        shifts=find_shifts(case),
+        saturation=saturation(case.arm, k=case.k, distinct=False, threads=case.threads),
+        ties=Ties(climbed.n_tied, climbed.map_worst, climbed.map_best),
+        takeover=takeover,
+        overlap=shared,
+        drift=find_drift(case),
+        missing=tuple(_list_missing(case)),
+        protocol=case.protocol,
+        k=case.k,
+        kind=case.arm.kind,
+        dtype=str(case.arm.dtype),
+        n_rows=case.arm.n_rows,
+        n_calibration_rows=case.calibration.n_rows,
+        label_names=case.names,
+        weights=case.weights,
+        prior=case.prior,
+        prior_source=case.prior_source,
+        calibration_counts=case.calibration_counts,
+        evaluation_counts=case.evaluation_counts,
+        seed=case.seed,
+    )
+
+
+def _list_missing(case: Case) -> list[Missing]:
+    missing = []
+    if case.weights is None:
+        missing.append(
+            Missing("inversion, intended shift and its ratio to the realized", "weights")
+        )
+    if case.twin is None:
+        missing.append(
+            Missing("the loss and its parts, direct shift, overlap with the twin", "unweighted")
+        )
+    if case.twin is None or case.weights is None:
+        needs = [
+            name
+            for name, there in (("weights", case.weights), ("unweighted", case.twin))
+            if there is None
+        ]
+        missing.append(Missing("what-if and the odds share of the loss", " and ".join(needs)))
+    if not case.calibration_counts.any():
+        missing.append(Missing("calibrated rungs", "calibration rows with a positive"))
+    if case.protocol == "test-split":
+        missing.append(Missing("the deployment protocol", "calibration"))
+    if not case.prior_given:
+        missing.append(
+            Missing("shifts and popularity by training prevalence (calibration's is used)", "prior")
+        )
+    if case.budget is None:
+        missing.append(Missing("the step budget", "rounds, learning_rate and max_delta_step"))
+    return missing

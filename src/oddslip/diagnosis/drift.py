@@ -1,0 +1,161 @@
+"""Whether calibration rows speak for the evaluated ones: overlap, drift, dead-label takeover."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.diagnosis.case import Case
+from oddslip.diagnosis.thresholds import DRIFT_RATIO, DRIFT_Z
+from oddslip.panels import Panel
+from oddslip.results import plain
+from oddslip.sources import Source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Takeover:
+    """What the identity policy hands to dead labels, against the prior policy.
+
+    ``n_rows`` rows show more dead labels than under the prior; ``slots`` counts, per label, the
+    rows in which a dead label is shown under the identity policy.
+    """
+
+    n_dead: int
+    n_rows: int
+    slots: NDArray[np.int64]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        return plain(  # type: ignore[no-any-return]
+            {"n_dead": self.n_dead, "n_rows": self.n_rows, "n_slots": int(self.slots.sum())}
+        )
+
+
+def find_takeover(
+    identity: NDArray[np.int32], prior: NDArray[np.int32], dead: NDArray[np.bool_]
+) -> Takeover:
+    """Compare the two rankings of the same rows.
+
+    Examples
+    --------
+    >>> found = find_takeover(np.array([[1]]), np.array([[0]]), np.array([False, True]))
+    >>> found.n_rows, found.slots
+    (1, array([0, 1]))
+    """
+    shown = dead[identity]
+    risen = shown.sum(axis=1) > dead[prior].sum(axis=1)
+    return Takeover(
+        n_dead=int(dead.sum()),
+        n_rows=int(risen.sum()),
+        slots=np.bincount(identity[shown], minlength=dead.size),
+    )
+
+
+_SEED = 20240229  # of the fingerprint; any number does
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drift:
+    """Calibration rows held against evaluated rows.
+
+    Attributes
+    ----------
+    n_shared_rows : int
+        Calibration rows that are evaluated too: by row id where both have ids, else by the same
+        scores and labels, counting only rows that no other row of their panel equals.
+    n_calibration_rows : int
+        Rows that were looked for.
+    drifted : numpy.ndarray of bool
+        Labels alive in calibration whose prevalence differs beyond chance and by a large factor.
+    share : float
+        Share of all positives of both panels, each counted as one half, that drifted labels hold.
+    unseen : numpy.ndarray of bool
+        Labels with evaluation positives and no calibration positive.
+    """
+
+    n_shared_rows: int
+    n_calibration_rows: int
+    drifted: NDArray[np.bool_]
+    share: float
+    unseen: NDArray[np.bool_]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        return plain(  # type: ignore[no-any-return]
+            {
+                "n_shared_rows": self.n_shared_rows,
+                "n_drifted": int(self.drifted.sum()),
+                "share_of_positives": self.share,
+                "n_unseen": int(self.unseen.sum()),
+            }
+        )
+
+
+def find_drift(case: Case) -> Drift:
+    """Compare the rows and the prevalences of both panels."""
+    counts = case.calibration_counts, case.evaluation_counts
+    drifted = find_drifted(*counts, case.calibration.n_rows, case.arm.n_rows)
+    shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
+    shared = 0
+    if case.protocol == "deployment":  # a split shares no row by design
+        shared = count_shared_rows(case.calibration, case.arm, case.threads)
+    return Drift(
+        n_shared_rows=shared,
+        n_calibration_rows=case.calibration.n_rows,
+        drifted=drifted,
+        share=float(np.mean(shares)),
+        unseen=(counts[0] == 0) & (counts[1] > 0),
+    )
+
+
+def find_drifted(
+    first: NDArray[np.int64], second: NDArray[np.int64], n_first: int, n_second: int
+) -> NDArray[np.bool_]:
+    """Labels whose two prevalences differ: a two-sample z test, and a factor that matters.
+
+    Examples
+    --------
+    >>> find_drifted(np.array([10, 100]), np.array([90, 100]), 1000, 1000)
+    array([ True, False])
+    """
+    one, two = first / n_first, second / n_second
+    pooled = (first + second) / (n_first + n_second)
+    error = np.sqrt(pooled * (1 - pooled) * (1 / n_first + 1 / n_second))
+    sure = np.abs(one - two) > DRIFT_Z * error
+    low, high = np.minimum(one, two), np.maximum(one, two)
+    return np.asarray(sure & (first > 0) & (high > DRIFT_RATIO * low))
+
+
+def count_shared_rows(calibration: Source, evaluation: Source, threads: int | None = None) -> int:
+    """Rows of the calibration panel that stand in the other one too."""
+    ids = calibration.row_ids(), evaluation.row_ids()
+    if ids[0] is not None and ids[1] is not None:
+        return int(np.isin(ids[0].astype(str), ids[1].astype(str)).sum())
+    if calibration.dtype != evaluation.dtype:
+        return 0
+    rng = np.random.default_rng(_SEED)
+    factors = rng.integers(1, 2**63, size=(2, calibration.n_labels), dtype=np.uint64) * 2 + 1
+    first, second = (_lone(rows, factors, threads) for rows in (calibration, evaluation))
+    return int(np.isin(first, second).sum())
+
+
+def _lone(source: Source, factors: NDArray[np.uint64], threads: int | None) -> NDArray[np.uint64]:
+    """Fingerprints of the rows that are the only ones of their kind.
+
+    Coarse models give many rows the same scores; such rows are no sign of overlap.
+    """
+
+    def take(panel: Panel) -> NDArray[np.uint64]:
+        marks = panel.keys().astype(np.uint64) @ factors[0]
+        positives = panel.positives()
+        rows = np.repeat(np.arange(panel.n_rows), positives.counts)
+        np.add.at(marks, rows, factors[1][positives.indices])
+        return np.asarray(marks)
+
+    blocks = source.map(take, threads=threads, what="comparing rows")
+    marks = np.concatenate([found for _, found in blocks])
+    values, counts = np.unique(marks, return_counts=True)
+    return np.asarray(values[counts == 1])

@@ -1,0 +1,462 @@
+"""`plan`: what a weight will do, before anything is trained."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip import DEFAULT_SEED
+from oddslip.diagnosis.case import LabelledSource
+from oddslip.diagnosis.comparison import chosen_repair, is_gain, try_inversion
+from oddslip.diagnosis.findings import count_of
+from oddslip.diagnosis.ladder import estimate_ladder
+from oddslip.diagnosis.result import Diagnosis
+from oddslip.diagnosis.thresholds import COMMON_WEIGHT
+from oddslip.errors import InvalidInput
+from oddslip.labels import Labels, Positives, as_labels
+from oddslip.metrics.at_k import metric_values
+from oddslip.metrics.evaluation import Estimate
+from oddslip.metrics.ranking import Rankings, rank
+from oddslip.panels import Kind, Panel, check_k, check_names
+from oddslip.results import as_frame, html_table, plain
+from oddslip.shifts import (
+    largest_unsaturating_cap,
+    leaf_saturation_weight,
+    leaf_value,
+    over_correction,
+    smallest_admitting_cap,
+    step_budget,
+    unrealizable,
+    what_if,
+)
+from oddslip.shifts.saturation import SATURATED_PROBABILITY
+from oddslip.sources import Source, open_source
+from oddslip.sources.opening import is_path, open_labels
+from oddslip.tallies import available_threads
+from oddslip.weights import balance_ratios, resolve_weights
+
+INVERSION_DOUBTED = (
+    "by the paper's association, which is no law, inverting by ln w pays less there, so measure it "
+    "before you rely on it"
+)
+
+
+def advise_repair(d: Diagnosis) -> str:
+    """Which repair to take, by the ladder: the same words wherever a finding recommends one."""
+    trial, repair = try_inversion(d), chosen_repair(d)
+    if repair is None:
+        return "Keep the raw scores, for no repair surely beats them on these rows."
+    if trial is not None and trial.outcome == "undecided" and trial.to_raw == "above":
+        return (
+            f"Compare inversion and {trial.other} on more rows; on these {repair} is the higher, "
+            "but not by a sure and material difference."
+        )
+    if repair == "inversion":
+        return "Subtract ln w from the log-odds (calibrator inversion); no rows are needed to fit."
+    return (
+        f"Calibrate on held-out rows like those you serve; {repair} is the best repair of the "
+        "ladder."
+    )
+
+
+def recommend(plan: Plan) -> Plan:
+    """The plan with its recommendation."""
+    return replace(plan, recommendation=_sentence(plan))
+
+
+def _sentence(plan: Plan) -> str:
+    if plan.weights.max() <= plan.weights.min() * COMMON_WEIGHT:
+        weight = float(plan.weights[0])
+        if abs(weight - 1) < COMMON_WEIGHT - 1:
+            return "Train as planned: no label is weighted, so no order is changed."
+        return (
+            f"Train as planned: the weight {weight:.4g} is common to all labels, which changes "
+            "no order within a row."
+        )
+    start = "Train without label-specific weights"
+    loss = None if plan.what_if is None else plan.what_if.loss
+    if loss is not None and plan.what_if is not None and plan.what_if.unweighted is not None:
+        level = plan.what_if.unweighted.value
+        if is_gain(loss, level):
+            start += f": fully realized, these cost {loss.value:.4f} of MAP@{plan.k} {level:.4f}"
+        else:
+            start += f": they buy nothing for the order (what-if MAP@{plan.k} {-loss.value:+.4f})"
+    else:
+        spread = float(plan.intended.max() - plan.intended.min())
+        start += f": these move labels against each other by up to {spread:.1f} nat"
+    return f"{start}. If they must stay, {_cap_advice(plan)}."
+
+
+def _cap_advice(plan: Plan) -> str:
+    low, high = plan.admitting_cap, plan.unsaturating_cap
+    calibrate = "calibrate per label on held-out rows, with dead labels at their prior"
+    if low <= high:
+        window = f"a max_delta_step between {low:.3g} and {high:.3g} admits every shift without "
+        window += "saturating any cell"
+        if low <= plan.max_delta_step <= high:
+            return f"your cap of {plan.max_delta_step:g} is right ({window}); then {calibrate}"
+        return f"{window}: set one, then {calibrate}"
+    if plan.capped and plan.max_delta_step <= high:
+        labels = count_of(int(plan.unrealizable.sum()), "label")
+        return (
+            f"your cap of {plan.max_delta_step:g} rules out saturated cells but leaves {labels} "
+            f"short of the shift: {calibrate}; {INVERSION_DOUBTED}"
+        )
+    return (
+        f"no cap admits every shift (from {low:.3g}) and rules out saturation (up to {high:.3g}): "
+        f"cap at {high:.3g} or below, then {calibrate}; {INVERSION_DOUBTED}"
+    )
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WhatIfLoss:
+    """What the weights would do to the top K of the unweighted scores, if fully realized.
+
+    ``unweighted``, ``weighted`` and ``loss`` are MAP@K and need the true labels of the rows.
+    """
+
+    n_rows: int
+    mean_overlap: float
+    share_changed: float
+    unweighted: Estimate | None = None
+    weighted: Estimate | None = None
+    loss: Estimate | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        told: dict[str, Any] = {
+            "n_rows": self.n_rows,
+            "mean_overlap": self.mean_overlap,
+            "share_changed": self.share_changed,
+        }
+        for name in ("unweighted", "weighted", "loss"):
+            value = getattr(self, name)
+            told[name] = value and value.to_dict()
+        return plain(told)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What `plan` found. Start with ``recommendation``.
+
+    Attributes
+    ----------
+    recommendation : str
+        What to do, in a sentence or two.
+    weights, intended : numpy.ndarray
+        w_j and ln w_j, in nat.
+    budget : float
+        The largest shift the booster can realize, in nat; infinite without a cap.
+    unrealizable : numpy.ndarray of bool
+        Labels whose ln w_j is beyond the budget.
+    over_correction : numpy.ndarray
+        Nats by which the inversion would overshoot at least.
+    admitting_cap : float
+        The smallest cap (max_delta_step) that admits every intended shift.
+    unsaturating_cap : float
+        The largest cap that rules out saturated cells.
+    leaf_value : numpy.ndarray
+        Where a leaf of ``rows_in_leaf`` rows with a single positive is driven: near 1, leaves
+        with one positive and leaves with many tie.
+    leaf_ratio : numpy.ndarray
+        Negatives per positive up to which a leaf is driven to a stored 1.0.
+    what_if : WhatIfLoss or None
+        Needs the scores of an unweighted model.
+    """
+
+    recommendation: str
+    label_names: tuple[str, ...]
+    n_rows: int
+    n_positives: NDArray[np.int64]
+    prior: Floats
+    weights: Floats
+    intended: Floats
+    rounds: int
+    learning_rate: float
+    max_delta_step: float
+    budget: float
+    unrealizable: NDArray[np.bool_]
+    over_correction: Floats
+    admitting_cap: float
+    unsaturating_cap: float
+    rows_in_leaf: int
+    leaf_value: Floats
+    leaf_ratio: Floats
+    leaf_saturates: NDArray[np.bool_]
+    k: int
+    what_if: WhatIfLoss | None = None
+
+    @property
+    def n_labels(self) -> int:
+        """Labels that are planned for."""
+        return len(self.label_names)
+
+    @property
+    def capped(self) -> bool:
+        """Whether the leaf step has a cap."""
+        return math.isfinite(self.budget)
+
+    def label_columns(self) -> dict[str, Any]:
+        """One value per label in each column."""
+        return {
+            "label": list(self.label_names),
+            "n_positives": self.n_positives,
+            "prior": self.prior,
+            "weight": self.weights,
+            "intended_shift": self.intended,
+            "unrealizable": self.unrealizable,
+            "over_correction": self.over_correction,
+            "leaf_value": self.leaf_value,
+            "leaf_ratio": self.leaf_ratio,
+            "leaf_saturates": self.leaf_saturates,
+        }
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per label."""
+        return as_frame(self.label_columns())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only: what ``--json`` prints. An infinite budget or cap is null."""
+        return plain(  # type: ignore[no-any-return]
+            {
+                "schema": "oddslip.plan/1",
+                "recommendation": self.recommendation,
+                "n_rows": self.n_rows,
+                "n_labels": self.n_labels,
+                "k": self.k,
+                "rounds": self.rounds,
+                "learning_rate": self.learning_rate,
+                "max_delta_step": self.max_delta_step,
+                "capped": self.capped,
+                "budget": self.budget,
+                "n_unrealizable": int(self.unrealizable.sum()),
+                "smallest_admitting_cap": self.admitting_cap,
+                "largest_unsaturating_cap": self.unsaturating_cap,
+                "rows_in_leaf": self.rows_in_leaf,
+                "n_leaf_saturates": int(self.leaf_saturates.sum()),
+                "what_if": self.what_if and self.what_if.to_dict(),
+                "labels": self.label_columns(),
+            }
+        )
+
+    def plot(self) -> Any:
+        """A matplotlib figure: ln w of every label against the step budget.
+
+        Examples
+        --------
+        >>> from oddslip import plan
+        >>> early = plan(counts=[500, 10], n_rows=1000, rounds=60, learning_rate=0.05)
+        >>> early.plot().axes[0].get_xlabel()
+        'intended shift ln w, nat'
+        """
+        # When asked for, as in `Diagnosis.plot`: else reports import results, never the reverse.
+        from oddslip.reports.figures.plan import draw_plan
+
+        return draw_plan(self)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ["largest intended shift, nat", f"{np.abs(self.intended).max():.3f}"],
+            ["step budget, nat", f"{self.budget:.3f}" if self.capped else "no cap, no bound"],
+            ["labels beyond the budget", f"{int(self.unrealizable.sum()):,}"],
+            ["smallest cap that admits all", f"{self.admitting_cap:.4g}"],
+            ["largest cap without saturation", f"{self.unsaturating_cap:.4g}"],
+        ]
+        return html_table(["", "value"], rows, self.recommendation)
+
+
+ROWS_IN_LEAF = 20  # LightGBM's min_data_in_leaf unless set
+
+
+def plan(
+    labels: Any = None,
+    *,
+    counts: Any = None,
+    n_rows: int | None = None,
+    rounds: int,
+    learning_rate: float,
+    max_delta_step: float = 0,
+    weights: Any = "balanced",
+    unweighted: Any = None,
+    k: int = 7,
+    kind: Kind | None = None,
+    rows_in_leaf: int = ROWS_IN_LEAF,
+    label_names: Sequence[str] | None = None,
+    n_replicates: int = 2000,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+) -> Plan:
+    """Say what a weight will do, before training.
+
+    Parameters
+    ----------
+    labels : optional
+        True labels of the training rows, in any form `oddslip.evaluate` takes.
+    counts, n_rows : optional
+        Or the positives of each label, and the number of rows.
+    rounds, learning_rate, max_delta_step
+        Of the booster; a cap of 0 means none.
+    weights : str, number or array-like of shape (n_labels,)
+        "balanced" is r_j = negatives / positives; "sqrt" its square root; "10x" ten times it, or
+        another multiple; "common" one weight for all labels, negatives over positives of all
+        cells; "none" is 1. A number is common to all labels.
+    unweighted : optional
+        Scores of an unweighted model: of the rows of ``labels``, or a panel or (scores, labels)
+        of other rows. Better not of rows the model was fitted on.
+    k : int
+        Slots per row, for the what-if loss.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
+    rows_in_leaf : int
+        Fewest rows of a leaf.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    n_replicates : int
+        Bootstrap replicates of the what-if loss; 0 for none.
+    seed : int
+        Same seed, same intervals.
+    threads : int, optional
+        Threads to use; all cores available unless told.
+
+    Examples
+    --------
+    >>> found = plan(counts=[500, 10], n_rows=1000, rounds=60, learning_rate=0.05)
+    >>> found.intended.round(2).tolist(), round(found.admitting_cap, 2)
+    ([0.0, 4.6], 1.53)
+    >>> plan(
+    ...     counts=[500, 10], n_rows=1000, rounds=60, learning_rate=0.05, max_delta_step=0.5
+    ... ).unrealizable.tolist()
+    [False, True]
+    """
+    available_threads(threads)  # refused even where nothing is ranked
+    truth, n_positives, total = _count(labels, counts, n_rows)
+    n_labels = n_positives.size
+    names = check_names(label_names, n_labels) or tuple(str(j) for j in range(n_labels))
+    weight = resolve_weights(weights, n_positives, total, label_names=names)
+    if isinstance(rows_in_leaf, bool) or rows_in_leaf < 1:
+        raise InvalidInput(f"rows_in_leaf must be at least 1, got rows_in_leaf={rows_in_leaf}.")
+    budget = step_budget(rounds, learning_rate, max_delta_step)
+    prior = n_positives / total
+    eps = 1 - SATURATED_PROBABILITY
+    found = Plan(
+        recommendation="",
+        label_names=names,
+        n_rows=total,
+        n_positives=n_positives,
+        prior=prior,
+        weights=weight,
+        intended=np.log(weight),
+        rounds=rounds,
+        learning_rate=learning_rate,
+        max_delta_step=float(max_delta_step or 0),
+        budget=budget,
+        unrealizable=unrealizable(weight, budget),
+        over_correction=over_correction(weight, budget),
+        admitting_cap=smallest_admitting_cap(weight, rounds, learning_rate),
+        unsaturating_cap=largest_unsaturating_cap(prior, rounds, learning_rate),
+        rows_in_leaf=int(rows_in_leaf),
+        leaf_value=leaf_value(1, rows_in_leaf - 1, weight),
+        leaf_ratio=weight / leaf_saturation_weight(1, 1, eps),
+        leaf_saturates=weight >= leaf_saturation_weight(1, rows_in_leaf - 1, eps),
+        k=k,
+        what_if=_what_if(unweighted, truth, weight, k, kind, n_replicates, seed, threads),
+    )
+    return recommend(found)
+
+
+def _count(
+    labels: Any, counts: Any, n_rows: int | None
+) -> tuple[Labels | None, NDArray[np.int64], int]:
+    """True labels where given, positives per label, and rows."""
+    if (labels is None) == (counts is None):
+        raise InvalidInput("either labels or counts must be given, and not both.")
+    if labels is None:
+        if n_rows is None:
+            raise InvalidInput("counts need the number of rows. Pass n_rows as well.")
+        numbers = np.asarray(counts)
+        if numbers.dtype.kind not in "iu" or n_rows < 1 or numbers.size == 0:
+            raise InvalidInput(
+                "counts must be whole numbers, one per label, and n_rows at least 1, "
+                f"got dtype {numbers.dtype}, size {numbers.size} and n_rows={n_rows}."
+            )
+        balance_ratios(numbers, n_rows)  # refuses counts that are not between 0 and n_rows
+        return None, numbers.astype(np.int64), int(n_rows)
+    if n_rows is not None:
+        raise InvalidInput("labels bring their number of rows; pass n_rows with counts alone.")
+    if is_path(labels):
+        labels = open_labels(Path(labels))
+    shape = getattr(labels, "shape", None)
+    if shape is not None and len(shape) == 2:
+        width = int(shape[1])
+    else:
+        width = 1 + max((max(row, default=-1) for row in labels), default=-1)
+    truth = as_labels(labels, width)
+    positives = truth.positives(0, truth.shape[0])
+    if 0 in truth.shape:
+        raise InvalidInput(f"labels must hold a row and a label, got shape {truth.shape}.")
+    return truth, np.bincount(positives.indices, minlength=width), truth.shape[0]
+
+
+def _what_if(
+    unweighted: Any,
+    truth: Labels | None,
+    weight: NDArray[np.float64],
+    k: int,
+    kind: Kind | None,
+    n_replicates: int,
+    seed: int,
+    threads: int | None,
+) -> WhatIfLoss | None:
+    if unweighted is None:
+        return None
+    source = _open_unweighted(unweighted, truth, kind)
+    k = check_k(k, source.n_labels)
+    found = what_if(source, weight, k=k, threads=threads)
+    if not source.has_labels:
+        return WhatIfLoss(source.n_rows, found.mean_overlap, found.share_changed)
+    truth_known = source.positives()
+    if not truth_known.indices.size:
+        raise InvalidInput("the rows of the unweighted scores must hold a true label, got none.")
+    rankings = {"raw": rank(source, k=k, threads=threads), "what-if": found.ranking}
+    values = {
+        name: metric_values(Rankings.made(shown, truth_known, source.n_labels))
+        for name, shown in rankings.items()
+    }
+    ladder = estimate_ladder(
+        values, k=k, n_rows=source.n_rows, n_replicates=n_replicates, seed=seed, threads=threads
+    )
+    gain = ladder.gain("what-if")
+    return WhatIfLoss(
+        source.n_rows,
+        found.mean_overlap,
+        found.share_changed,
+        ladder["raw"]["map"],
+        ladder["what-if"]["map"],
+        Estimate(-gain.value, -gain.high, -gain.low),
+    )
+
+
+def _open_unweighted(unweighted: Any, truth: Labels | None, kind: Kind | None) -> Source:
+    if isinstance(unweighted, tuple) and len(unweighted) == 2:
+        return open_source(*unweighted, kind=kind)
+    own = isinstance(unweighted, Panel | Source)
+    source = open_source(unweighted, kind=None if own else kind)
+    if source.has_labels or truth is None:
+        return source
+    if (source.n_rows, source.n_labels) != truth.shape:
+        raise InvalidInput(
+            "unweighted scores must have the rows and labels of labels, "
+            f"{truth.shape}, got {(source.n_rows, source.n_labels)}. "
+            "Pass (scores, labels) for other rows."
+        )
+    positives: Positives = truth.positives(0, source.n_rows)
+    return LabelledSource(source, positives)

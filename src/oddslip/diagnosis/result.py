@@ -1,0 +1,243 @@
+"""`Diagnosis`: what was found about a ranker, as numbers, findings and a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.diagnosis.case import Protocol
+from oddslip.diagnosis.decomposition import Decomposition
+from oddslip.diagnosis.drift import Drift, Takeover
+from oddslip.diagnosis.findings import Finding
+from oddslip.diagnosis.label_shifts import LabelShifts
+from oddslip.diagnosis.ladder import Ladder
+from oddslip.diagnosis.thresholds import COMMON_WEIGHT
+from oddslip.panels import Kind
+from oddslip.results import as_frame, html_table, plain
+from oddslip.shifts import Saturation
+
+Weighting = Literal["unknown", "none", "common", "label-specific"]
+
+
+class Verdict(NamedTuple):
+    """The outcome in one word for machines and in one sentence for people."""
+
+    code: str
+    sentence: str
+
+
+class Missing(NamedTuple):
+    """Something that could not be computed, and the input that would allow it."""
+
+    what: str
+    needs: str
+
+
+class Ties(NamedTuple):
+    """Evaluated rows whose raw top K is decided by ties, and how far they can move MAP@K."""
+
+    n_rows: int
+    map_worst: float
+    map_best: float
+
+
+class Overlap(NamedTuple):
+    """Labels of the top K that the twin shows too: mean over rows, and rows where not all are."""
+
+    mean: float
+    share_changed: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnosis:
+    """What `diagnose` found. Start with ``verdict.sentence``, ``findings`` and ``ladder``.
+
+    Attributes
+    ----------
+    verdict : Verdict
+    findings : tuple of Finding
+        The gravest first.
+    ladder : Ladder
+        Every rung with its metrics, intervals and paired differences to raw.
+    decomposition : Decomposition or None
+        Parts of the loss in MAP@K; needs the twin.
+    shifts : LabelShifts
+        Realized, intended and direct shift.
+    saturation : Saturation
+    ties : Ties
+    takeover : Takeover or None
+        Dead labels under the identity policy; needs a calibration positive.
+    overlap : Overlap or None
+        Of the top K with that of the twin.
+    drift : Drift
+        Calibration rows against evaluated rows.
+    missing : tuple of Missing
+        What could not be computed, and why.
+    protocol : {"deployment", "test-split"}
+        "test-split" calibrates on 30% of the same rows and is optimistic.
+    """
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    ladder: Ladder
+    decomposition: Decomposition | None
+    shifts: LabelShifts
+    saturation: Saturation
+    ties: Ties
+    takeover: Takeover | None
+    overlap: Overlap | None
+    drift: Drift
+    missing: tuple[Missing, ...]
+    protocol: Protocol
+    k: int
+    kind: Kind
+    dtype: str
+    n_rows: int
+    n_calibration_rows: int
+    label_names: tuple[str, ...]
+    weights: NDArray[np.float64] | None
+    prior: NDArray[np.float64]
+    prior_source: str
+    calibration_counts: NDArray[np.int64]
+    evaluation_counts: NDArray[np.int64]
+    seed: int
+
+    @property
+    def n_labels(self) -> int:
+        """Labels of the panel."""
+        return len(self.label_names)
+
+    @property
+    def optimistic(self) -> bool:
+        """Whether the calibration rows come from the evaluated panel."""
+        return self.protocol == "test-split"
+
+    @property
+    def weighting(self) -> Weighting:
+        """What is known of the weights."""
+        if self.weights is None:
+            return "unknown"
+        if self.weights.max() > self.weights.min() * COMMON_WEIGHT:
+            return "label-specific"
+        return "none" if np.allclose(self.weights, 1.0, rtol=1e-9, atol=0) else "common"
+
+    def finding(self, code: str) -> Finding | None:
+        """The finding of this code, if it was made."""
+        return next((finding for finding in self.findings if finding.code == code), None)
+
+    def label_columns(self) -> dict[str, Any]:
+        """One value per label in each column; columns that are not known are left out."""
+        shifts = self.shifts
+        columns = {
+            "label": list(self.label_names),
+            "calibration_positives": self.calibration_counts,
+            "evaluation_positives": self.evaluation_counts,
+            "prior": self.prior,
+            "weight": self.weights,
+            "intended_shift": shifts.intended,
+            "realized_shift": shifts.realized,
+            "identified": shifts.identified,
+            "ratio": None if shifts.intended is None else shifts.ratio,
+            "direct_shift": shifts.direct,
+            "unrealizable": shifts.unrealizable,
+            "over_correction": shifts.over_correction,
+            "saturated_cells": self.saturation.n_saturated,
+            "dead": self.calibration_counts == 0,
+            "takeover_slots": None if self.takeover is None else self.takeover.slots,
+            "drifted": self.drift.drifted,
+        }
+        return {name: column for name, column in columns.items() if column is not None}
+
+    def to_frame(self, what: Literal["ladder", "labels"] = "ladder") -> Any:
+        """A pandas frame of the ladder, or with one line per label."""
+        return self.ladder.to_frame() if what == "ladder" else as_frame(self.label_columns())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only: what ``--json`` prints."""
+        stored = self.saturation
+        return plain(  # type: ignore[no-any-return]
+            {
+                "schema": "oddslip.diagnosis/1",
+                "verdict": self.verdict._asdict(),
+                "findings": [finding.to_dict() for finding in self.findings],
+                "missing": [missing._asdict() for missing in self.missing],
+                "protocol": {
+                    "name": self.protocol,
+                    "optimistic": self.optimistic,
+                    "n_rows": self.n_rows,
+                    "n_calibration_rows": self.n_calibration_rows,
+                    "seed": self.seed,
+                },
+                "k": self.k,
+                "n_labels": self.n_labels,
+                "kind": self.kind,
+                "dtype": self.dtype,
+                "weighting": self.weighting,
+                "prior_source": self.prior_source,
+                "ladder": self.ladder.to_dict(),
+                "decomposition": self.decomposition and self.decomposition.to_dict(),
+                "shifts": self.shifts.to_dict(),
+                "saturation": {
+                    "n_cells": stored.n_cells,
+                    "share": stored.share,
+                    "n_full_rows": stored.full_rows,
+                    "n_labels": stored.n_labels_hit,
+                },
+                "ties": self.ties._asdict(),
+                "takeover": self.takeover and self.takeover.to_dict(),
+                "overlap": self.overlap and self.overlap._asdict(),
+                "drift": self.drift.to_dict(),
+                "labels": self.label_columns(),
+            }
+        )
+
+    def plot(
+        self, what: Literal["overview", "waterfall", "ladder", "shifts", "regime"] = "overview"
+    ) -> Any:
+        """A matplotlib figure, made without pyplot: show it in a notebook or ``savefig`` it.
+
+        Parameters
+        ----------
+        what : {"overview", "waterfall", "ladder", "shifts", "regime"}
+            "overview" holds all that this diagnosis allows. The waterfall needs the twin and the
+            weights, shifts need the weights, and the regime needs both and a loss.
+
+        Examples
+        --------
+        >>> from oddslip import diagnose
+        >>> from oddslip.datasets import synthetic_pair
+        >>> pair = synthetic_pair(300, 9)
+        >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
+        >>> found.plot("ladder").axes[0].get_xlabel()
+        'MAP@3'
+        """
+        # Reports read results and so import this file. Here alone it goes the other way, when a
+        # picture is asked for: matplotlib stays out until then.
+        from oddslip.reports.figures.overview import draw_diagnosis
+
+        return draw_diagnosis(self, what)
+
+    def _repr_html_(self) -> str:
+        """Verdict, five rungs and three findings, without colours of its own."""
+        ladder = self.ladder
+        first = ("raw", "unweighted", ladder.best() or "raw", "isotonic", "inversion", "ceiling",
+                 "popularity", *ladder)  # fmt: skip
+        shown = list(dict.fromkeys(name for name in first if name in ladder))[:5]
+        rows = [
+            [name, f"{rung['map'].value:.4f}", f"{rung.differences['map'].value:+.4f}"]
+            for name, rung in ladder.rungs.items()
+            if name in shown
+        ]
+        caption = f"{len(rows)} of {len(ladder.rungs)} rungs, {ladder.n_evaluated:,} rows evaluated"
+        table = html_table(["rung", f"MAP@{self.k}", "minus raw"], rows, caption)
+        findings = "".join(
+            f"<li><b>{found.code} {found.severity}</b>: {escape(found.sentence)} "
+            f"<i>{escape(found.advice)}</i></li>"
+            for found in self.findings[:3]
+        )
+        listed = f"<ul>{findings}</ul>" if findings else ""
+        return f"<div><p><b>{escape(self.verdict.sentence)}</b></p>{table}{listed}</div>"

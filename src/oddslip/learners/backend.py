@@ -1,0 +1,193 @@
+"""What a learner must offer to be trained one-vs-rest, where each lives, the paper's presets."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput, MissingDependency
+
+
+class Backend(ABC):
+    """A learner. Labels are trained in groups; a group has one model.
+
+    ``parameters`` is `defaults` with what the user said on top. Three keys come from `OneVsRest`
+    itself, each only if `defaults` has it: ``max_delta_step``, ``mode`` and ``threads``, the
+    threads this very call may use.
+    """
+
+    name: str
+    extension: str  # of a saved group, such as ".lgb.txt"
+    batches_rows: bool = False  # whether `train` wants Y as sparse rows
+
+    @abstractmethod
+    def defaults(self) -> dict[str, Any]:
+        """Parameters and their default values."""
+
+    @abstractmethod
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+
+    def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Parameters under one name each; as they came unless a learner has several names."""
+        return dict(parameters)
+
+    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+        """Groups that may be trained side by side; one unless a learner says more."""
+        return 1
+
+    @abstractmethod
+    def prepare(self, X: Any, parameters: dict[str, Any]) -> Any:
+        """What all labels and arms share: a binned, quantised or standardised X."""
+
+    @abstractmethod
+    def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
+        """Labels to train together so that a group's working memory stays in the budget."""
+
+    @abstractmethod
+    def train(
+        self,
+        prepared: Any,
+        Y: NDArray[np.uint8],
+        weights: NDArray[np.float64],
+        parameters: dict[str, Any],
+        seed: int,
+    ) -> Any:
+        """Model of a group: ``Y`` is (n_rows, g), each label has a positive and a negative."""
+
+    @abstractmethod
+    def predict_margin(self, model: Any, X: Any) -> NDArray[np.float64]:
+        """Raw log-odds of a block of rows, shape (rows, g)."""
+
+    @abstractmethod
+    def dump(self, model: Any) -> bytes:
+        """The model as bytes, without pickle."""
+
+    @abstractmethod
+    def load(self, data: bytes) -> Any:
+        """The model that was dumped."""
+
+
+def _open_lightgbm() -> Backend:
+    from oddslip.learners.lightgbm import BACKEND
+
+    return BACKEND
+
+
+def _open_xgboost() -> Backend:
+    from oddslip.learners.xgboost import BACKEND
+
+    return BACKEND
+
+
+def _open_logistic() -> Backend:
+    from oddslip.learners.logistic import BACKEND
+
+    return BACKEND
+
+
+def _open_mlp() -> Backend:
+    from oddslip.learners.mlp import BACKEND
+
+    return BACKEND
+
+
+# Name of a learner: what loads it, and what to install.
+_HOMES: dict[str, tuple[Callable[[], Backend], str]] = {
+    "lightgbm": (_open_lightgbm, "oddslip[lightgbm]"),
+    "xgboost": (_open_xgboost, "oddslip[xgboost]"),
+    "logistic": (_open_logistic, "oddslip"),
+    "mlp": (_open_mlp, "oddslip[mlp]"),
+}
+LEARNERS = tuple(_HOMES)
+
+
+def get_backend(name: str) -> Backend:
+    """The backend of a learner. Its package is loaded here and not before.
+
+    Examples
+    --------
+    >>> get_backend("lightgbm").extension
+    '.lgb.txt'
+    """
+    if name not in _HOMES:
+        raise InvalidInput(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}.")
+    open_backend, package = _HOMES[name]
+    try:
+        return open_backend()
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("oddslip"):
+            raise
+        raise MissingDependency(
+            f'OneVsRest(learner="{name}") needs {error.name}. Run: pip install "{package}"'
+        ) from error
+
+
+# Name of a preset: its learner and its parameters.
+_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "paper-default": (
+        "lightgbm",
+        {
+            "num_iterations": 200,
+            "learning_rate": 0.05,
+            "num_leaves": 31,
+            "min_data_in_leaf": 20,
+        },
+    ),
+    "paper-booster": (
+        "lightgbm",
+        {
+            "num_iterations": 60,
+            "learning_rate": 0.05,
+            "num_leaves": 31,
+            "min_data_in_leaf": 20,
+        },
+    ),
+    "paper-regularised": (
+        "lightgbm",
+        {
+            "num_iterations": 100,
+            "learning_rate": 0.05,
+            "num_leaves": 15,
+            "min_data_in_leaf": 50,
+            "lambda_l2": 1.0,
+        },
+    ),
+    "paper-xgboost": ("xgboost", {"n_estimators": 200, "learning_rate": 0.05, "max_depth": 6}),
+    "paper-logistic": ("logistic", {"C": 1.0, "standardise": False}),
+    "paper-mlp": (
+        "mlp",
+        {"hidden": [256, 256], "epochs": 20, "learning_rate": 1e-3, "batch_rows": 256},
+    ),
+}
+PRESETS = tuple(_PRESETS)
+
+
+def preset_learner(name: str) -> str:
+    """The learner a preset belongs to.
+
+    Examples
+    --------
+    >>> preset_learner("paper-mlp")
+    'mlp'
+    """
+    if name not in _PRESETS:
+        raise InvalidInput(f"preset must be one of {', '.join(PRESETS)}, got {name!r}.")
+    return _PRESETS[name][0]
+
+
+def preset_parameters(name: str) -> dict[str, Any]:
+    """Parameters of a preset.
+
+    Examples
+    --------
+    >>> preset_parameters("paper-booster")["num_iterations"]
+    60
+    """
+    preset_learner(name)  # refuses a name that is none
+    return deepcopy(_PRESETS[name][1])

@@ -1,0 +1,173 @@
+"""Trained groups on disk: in a folder while training goes on, in one file when it is done."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.files import hash_bytes, whole_file
+from oddslip.learners.backend import Backend
+
+CHECKPOINT_FORMAT = 1
+_MANIFEST = "training.json"
+
+
+class Checkpoint:
+    """A folder of finished groups.
+
+    Parameters
+    ----------
+    folder : path
+        Made if it does not exist.
+    configuration : dict
+        Everything the outcome depends on, as plain JSON values: learner, parameters, seed,
+        versions, fingerprints of features, labels and weights.
+    groups : list of ndarray
+        The plan. If the folder has one already, that plan is followed.
+    backend : Backend
+        Who writes and reads a group.
+    """
+
+    def __init__(
+        self,
+        folder: Any,
+        configuration: dict[str, Any],
+        groups: list[NDArray[np.int64]],
+        backend: Backend,
+    ) -> None:
+        self.folder, self.backend = Path(folder), backend
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UnreadableFile(
+                f"checkpoint {folder} must be a folder that can be written ({error.strerror})."
+            ) from error
+        configuration = json.loads(json.dumps(configuration))
+        stored = self._read_manifest()
+        if stored is None:
+            self.groups = groups
+            self._write_manifest(configuration)
+            return
+        self._check_same(stored["configuration"], configuration)
+        self.groups = [np.array(group, np.int64) for group in stored["groups"]]
+        for leftover in self.folder.glob(".group-*"):  # of a write that was killed
+            leftover.unlink(missing_ok=True)
+
+    def _read_manifest(self) -> dict[str, Any] | None:
+        path = self.folder / _MANIFEST
+        if not path.exists():
+            return None
+        try:
+            stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            if stored["format"] != CHECKPOINT_FORMAT:
+                raise ValueError(f"format {stored['format']}, not {CHECKPOINT_FORMAT}")
+            _ = stored["groups"], stored["configuration"].items()
+            # Earlier checkpoints name Python's json too, on which no trained bit depends.
+            stored["configuration"].get("versions", {}).pop("json", None)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise UnreadableFile(
+                f"{path} is not a checkpoint of this version ({error}). "
+                "Choose an empty folder, or remove this one to start again."
+            ) from error
+        return stored
+
+    def _write_manifest(self, configuration: dict[str, Any]) -> None:
+        told = {
+            "format": CHECKPOINT_FORMAT,
+            "configuration": configuration,
+            "groups": [group.tolist() for group in self.groups],
+        }
+        with whole_file(self.folder / _MANIFEST) as unfinished:
+            unfinished.write_text(json.dumps(told, indent=1), encoding="utf-8")
+
+    def _check_same(self, stored: dict[str, Any], configuration: dict[str, Any]) -> None:
+        differing = sorted(
+            key
+            for key in stored.keys() | configuration.keys()
+            if stored.get(key) != configuration.get(key)
+        )
+        if differing:
+            raise InvalidInput(
+                f"checkpoint {self.folder} must belong to this training, got one with other "
+                f"{', '.join(differing)}. Choose an empty folder, or remove this one."
+            )
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"group-{number:05d}{self.backend.extension}"
+
+    def finished(self) -> dict[int, Any]:
+        """Models of the groups that are finished, by number."""
+        models = {}
+        for number in range(len(self.groups)):
+            path = self._path(number)
+            if path.exists():
+                digest, _, body = path.read_bytes().partition(b"\n")
+                if hash_bytes(body).encode() != digest:
+                    raise UnreadableFile(
+                        f"{path} was altered since it was written. Remove it to train it again."
+                    )
+                models[number] = self.backend.load(body)
+        return models
+
+    def keep(self, number: int, model: Any) -> None:
+        """Write a finished group."""
+        body = self.backend.dump(model)
+        with whole_file(self._path(number)) as unfinished:
+            unfinished.write_bytes(hash_bytes(body).encode() + b"\n" + body)
+
+
+ARCHIVE_FORMAT = 1
+_HEAD = "model.json"
+_DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
+
+def write_archive(
+    path: str | os.PathLike[str], head: dict[str, Any], groups: dict[str, bytes]
+) -> None:
+    """Write the head and the named groups, whole or not at all."""
+    sums = {name: hash_bytes(body) for name, body in groups.items()}
+    text = json.dumps({"format": ARCHIVE_FORMAT, "sha256": sums, **head}, allow_nan=False)
+    with (
+        whole_file(path) as unfinished,
+        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+    ):
+        for name, body in {_HEAD: text.encode(), **groups}.items():
+            # A fixed date: the same model gives the same bytes.
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), body, _method(name))
+
+
+def _method(name: str) -> int:
+    return zipfile.ZIP_DEFLATED if name.endswith((".json", ".txt")) else zipfile.ZIP_STORED
+
+
+def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[bytes]]:
+    """The head and the groups, in their order, each checked against its SHA-256."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            head: dict[str, Any] = json.loads(archive.read(_HEAD))
+            if head["format"] != ARCHIVE_FORMAT:
+                raise UnreadableFile(
+                    f"{path} has format {head['format']}, this version reads {ARCHIVE_FORMAT}. "
+                    "Update oddslip."
+                )
+            groups = []
+            for name, digest in head["sha256"].items():
+                body = archive.read(name)
+                if hash_bytes(body) != digest:
+                    raise UnreadableFile(f"{path} was altered: {name} does not match its checksum.")
+                groups.append(body)
+    except UnreadableFile:
+        raise
+    except FileNotFoundError as error:
+        raise UnreadableFile(f"{path} does not exist.") from error
+    except _DAMAGED as error:
+        raise UnreadableFile(f"{path} is cut short or not a saved model ({error}).") from error
+    return head, groups

@@ -1,0 +1,302 @@
+"""LightGBM, one-vs-rest, in two modes on one binned Dataset.
+
+``grouped`` trains a group of labels as one Booster: creating a Booster costs more than growing a
+label's trees, and a group pays it once. Gradients have the bits of LightGBM's own binary
+objective, so the trees are the same. ``exact`` is the plain loop, label by label.
+Either way every arm starts from the unweighted mean of its label, as LightGBM does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import lightgbm as lgb
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.kernels.trees import weigh_gradients
+from oddslip.learners.backend import Backend
+from oddslip.learners.forest import LAY_AFTER, Forest, lay_forest
+
+_DEFAULTS: dict[str, Any] = {
+    "num_iterations": 200,
+    "learning_rate": 0.05,
+    "num_leaves": 31,
+    "min_data_in_leaf": 20,
+    "max_delta_step": 0.0,
+    "mode": "grouped",
+    "threads": 1,
+    "seed": 42,
+}
+_ALIASES = {
+    "num_iterations": "num_iteration n_iter num_tree num_trees num_round num_rounds nrounds "
+    "num_boost_round n_estimators max_iter",
+    "learning_rate": "shrinkage_rate eta",
+    "num_leaves": "num_leaf max_leaves max_leaf max_leaf_nodes",
+    "min_data_in_leaf": "min_data_per_leaf min_data min_child_samples min_samples_leaf",
+    "max_delta_step": "max_tree_output max_leaf_output",
+}
+_CANONICAL = {alias: name for name, text in _ALIASES.items() for alias in text.split()}
+# What OneVsRest says itself: the loss, its weights, the threads and the seed.
+_OURS = {
+    *("objective", "objective_type", "app", "application", "loss", "num_class", "num_classes"),
+    *("scale_pos_weight", "is_unbalance", "unbalance", "unbalanced_sets", "sigmoid"),
+    *("num_threads", "num_thread", "nthread", "nthreads", "n_jobs"),
+    *("seed", "random_seed", "random_state", "verbosity", "verbose"),
+    *("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change"),
+}
+# What draws at random per tree, or looks at all labels of a Booster at once.
+_ALONE = {
+    "boosting": ("gbdt", "gbrt"),
+    "data_sample_strategy": ("bagging",),
+    "feature_fraction": (1, 1.0),
+    "colsample_bytree": (1, 1.0),
+    "feature_fraction_bynode": (1, 1.0),
+    "extra_trees": (False,),
+    "pos_bagging_fraction": (1, 1.0),
+    "neg_bagging_fraction": (1, 1.0),
+    "use_quantized_grad": (False,),
+    "linear_tree": (False,),
+}
+_CELL_BYTES = 40  # a label and row while it trains: score, its copy, derivatives, truth
+_MOST_TOGETHER = 64  # by then creating a Booster hardly counts, and finished groups are kept
+
+_LAYING = Lock()  # one for all groups: a model with a lock of its own could not be copied
+
+
+@dataclass
+class GroupModel:
+    """Trees of a group of labels: one Booster for all, one for each, or none where no feature can
+    be split; and where they start.
+    """
+
+    boosters: tuple[lgb.Booster, ...]
+    starts: NDArray[np.float64]  # added to the Booster's sums; zero where its trees hold it
+    forest: Forest | None = None  # the same trees, once enough rows were scored
+    scored: int = 0
+    refused: bool = False  # these trees can not be laid out
+
+    def sum_rows(self, rows: Any) -> NDArray[np.float64]:
+        """Sums of the trees, by LightGBM or by the forest: the bits are the same."""
+        if not self.boosters:
+            return np.zeros((rows.shape[0], self.starts.size))
+        self.scored += rows.shape[0]
+        if self.scored >= LAY_AFTER and not (self.forest or self.refused):
+            with _LAYING:
+                if not (self.forest or self.refused):
+                    self.forest = lay_forest([b.model_to_string() for b in self.boosters])
+                    self.refused = self.forest is None
+        if self.forest is not None:
+            return self.forest.sum_rows(rows)
+        sums = [
+            np.asarray(booster.predict(rows, raw_score=True, num_threads=1), np.float64)
+            for booster in self.boosters
+        ]
+        return np.column_stack(sums)
+
+
+class LightGBM(Backend):
+    """The backend. See `oddslip.learners.backend.Backend`."""
+
+    name = "lightgbm"
+    extension = ".lgb.txt"
+
+    def defaults(self) -> dict[str, Any]:
+        """The paper's default LightGBM (its section 4)."""
+        return dict(_DEFAULTS)
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"lightgbm": lgb.__version__, "numpy": np.__version__}
+
+    def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Parameters under LightGBM's main names; refuses what `OneVsRest` says itself."""
+        told = {}
+        for key, value in parameters.items():
+            if key in _OURS:
+                raise InvalidInput(
+                    f"parameters must not hold {key!r}: OneVsRest sets it. "
+                    "See its arguments weights, seed and threads."
+                )
+            told[_CANONICAL.get(key, key)] = value
+        return told
+
+    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+        """Groups side by side, one thread each; the exact loop shares one label, so alone."""
+        return threads if parameters["mode"] == "grouped" else 1
+
+    def prepare(self, X: Any, parameters: dict[str, Any]) -> lgb.Dataset:
+        """The binned Dataset that all labels and arms share."""
+        _check_mode(parameters)
+        told = {**_booster_parameters(parameters), "objective": "none"}
+        rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+        return lgb.Dataset(rows, np.zeros(X.shape[0], np.float32), params=told).construct()
+
+    def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
+        """Labels that fit into the memory, at most as many as are worth it."""
+        fitting = memory_bytes // (_CELL_BYTES * max(1, n_rows))
+        return int(max(1, min(n_labels, fitting, _MOST_TOGETHER)))
+
+    def train(
+        self,
+        prepared: lgb.Dataset,
+        Y: NDArray[np.uint8],
+        weights: NDArray[np.float64],
+        parameters: dict[str, Any],
+        seed: int,
+    ) -> GroupModel:
+        """Grow the trees of a group."""
+        _check_mode(parameters)
+        told = _booster_parameters({**parameters, "seed": seed})
+        rounds = int(parameters["num_iterations"])
+        if parameters["mode"] == "exact":
+            grown = [
+                _grow_alone(prepared, Y[:, j], float(weights[j]), told, rounds)
+                for j in range(Y.shape[1])
+            ]
+            return GroupModel(tuple(grown), np.zeros(Y.shape[1]))
+        means = np.array([start_margin(Y[:, j]) for j in range(Y.shape[1])])
+        if not _can_split(prepared):
+            return GroupModel((), means)
+        starts = (
+            means.copy() if parameters.get("boost_from_average", True) else np.zeros(means.size)
+        )
+        booster = _grow_together(prepared, Y, starts, weights, told, rounds, unsplit=means)
+        return GroupModel((booster,), starts)
+
+    def predict_margin(self, model: GroupModel, X: Any) -> NDArray[np.float64]:
+        """Log-odds of every label of the group, on one thread."""
+        # A plain dtype is all LightGBM asks; blocks are small, so this copy is too.
+        rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+        return model.sum_rows(rows) + model.starts
+
+    def dump(self, model: GroupModel) -> bytes:
+        """A line of JSON, then the Boosters as LightGBM writes them."""
+        texts = [booster.model_to_string().encode() for booster in model.boosters]
+        head = {"starts": model.starts.tolist(), "lengths": [len(text) for text in texts]}
+        return json.dumps(head).encode() + b"\n" + b"".join(texts)
+
+    def load(self, data: bytes) -> GroupModel:
+        """The group that was dumped."""
+        head, _, rest = data.partition(b"\n")
+        try:
+            told = json.loads(head)
+            starts, lengths = np.array(told["starts"], np.float64), told["lengths"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnreadableFile("a group of labels is not one of LightGBM's.") from error
+        boosters, at = [], 0
+        for length in lengths:
+            boosters.append(_from_text(rest[at : at + length].decode()))
+            at += length
+        return GroupModel(tuple(boosters), starts)
+
+
+BACKEND = LightGBM()
+
+
+def start_margin(truth: NDArray[np.uint8]) -> float:
+    """Log-odds of the mean of a label: where both arms start, whatever the weight.
+
+    Examples
+    --------
+    >>> start_margin(np.array([1, 0, 0, 0], np.uint8))
+    -1.0986122886681098
+    """
+    mean = int(np.count_nonzero(truth)) / truth.size
+    mean = max(min(mean, 1.0 - 1e-15), 1e-15)  # LightGBM's own bounds
+    return math.log(mean / (1.0 - mean))
+
+
+def _booster_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    told = {key: value for key, value in parameters.items() if key not in ("mode", "threads")}
+    told |= {"num_threads": int(parameters["threads"]), "verbosity": -1}
+    if not (told.get("force_row_wise") or told.get("force_col_wise")):
+        told["force_col_wise"] = True  # else every Booster tries both
+    return told
+
+
+def _check_mode(parameters: dict[str, Any]) -> None:
+    mode = parameters["mode"]
+    if mode not in ("grouped", "exact"):
+        raise InvalidInput(f'mode must be "grouped" or "exact", got {mode!r}.')
+    if mode == "exact":
+        return
+    for key, harmless in _ALONE.items():
+        if key in parameters and parameters[key] not in harmless:
+            raise InvalidInput(
+                f'mode="grouped" must not be used with {key}={parameters[key]!r}: labels of a '
+                'group would not get the trees they get alone. Use mode="exact".'
+            )
+
+
+def _can_split(prepared: lgb.Dataset) -> bool:
+    """Whether a feature has bins: with none LightGBM's loop gives means, and its groups fail."""
+    return any(prepared.feature_num_bin(j) > 0 for j in range(prepared.num_feature()))
+
+
+def _grow_alone(
+    prepared: lgb.Dataset,
+    truth: NDArray[np.uint8],
+    weight: float,
+    told: dict[str, Any],
+    rounds: int,
+) -> lgb.Booster:
+    prepared.set_label(truth.astype(np.float32))
+    objective = {"objective": "binary", "scale_pos_weight": weight}
+    booster = lgb.Booster({**told, **objective}, prepared)
+    for _ in range(rounds):
+        booster.update()
+    return _without_training(booster)
+
+
+def _grow_together(
+    prepared: lgb.Dataset,
+    Y: NDArray[np.uint8],
+    starts: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    told: dict[str, Any],
+    rounds: int,
+    *,
+    unsplit: NDArray[np.float64],
+) -> lgb.Booster:
+    """One Booster for all. A label whose first tree has no split starts from ``unsplit``."""
+    n_rows, n_labels = Y.shape
+    truths = np.ascontiguousarray(Y.T)
+    weights = np.ascontiguousarray(weights, np.float64)
+    gradients = np.empty((n_labels, n_rows), np.float32)
+    hessians = np.empty_like(gradients)
+
+    def derive(sums: NDArray[np.float64], _: lgb.Dataset) -> tuple[Any, Any]:
+        # The Booster's sums lie label after label; so do what it takes. Nothing is copied.
+        by_label = sums.reshape(n_rows, n_labels, order="F").T
+        weigh_gradients(by_label, truths, starts, weights, gradients, hessians)
+        return (gradients.T, hessians.T) if n_labels > 1 else (gradients[0], hessians[0])
+
+    # The start is added to the sums rather than kept in the Dataset: Boosters on other threads
+    # share that Dataset.
+    booster = lgb.Booster({**told, "objective": "none", "num_class": n_labels}, prepared)
+    for number in range(rounds):
+        booster.update(fobj=derive)
+        if number == 0 and not np.array_equal(starts, unsplit):
+            # As alone: LightGBM goes to the mean where a start from zero finds no split.
+            trees = booster.dump_model(num_iteration=1)["tree_info"]
+            lone = np.array([tree["num_leaves"] == 1 for tree in trees])
+            starts[lone] = unsplit[lone]
+    return _without_training(booster)
+
+
+def _without_training(booster: lgb.Booster) -> lgb.Booster:
+    """The same trees without the training rows, their scores and bins that a Booster keeps."""
+    return _from_text(booster.model_to_string())
+
+
+def _from_text(text: str) -> lgb.Booster:
+    try:
+        return lgb.Booster(model_str=text)
+    except lgb.basic.LightGBMError as error:
+        raise UnreadableFile(f"a group of labels is damaged ({error}).") from error

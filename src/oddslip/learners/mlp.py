@@ -1,0 +1,187 @@
+"""A shared-trunk MLP in torch: one network for all labels, a ``pos_weight`` for each.
+
+The seed fixes the first weights and the order of the batches, neither of which looks at the
+label weights: two arms of one seed differ in ``pos_weight`` alone. Torch's global state (seed,
+threads, default type and device) is neither read nor changed.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
+
+from oddslip.errors import InvalidInput
+from oddslip.learners.backend import Backend
+from oddslip.learners.logistic import column_moments
+
+_PREDICT_BYTES = 16 * 1024 * 1024
+
+
+class Standardised(NamedTuple):
+    """Rows as they came, and what brings each feature to mean 0 and deviation 1."""
+
+    X: Any
+    means: NDArray[np.float64]
+    scales: NDArray[np.float64]
+
+    def take(self, rows: Any) -> NDArray[np.float64]:
+        """These rows, dense and standardised. Only a batch of a sparse X is ever dense."""
+        batch = self.X[rows]
+        dense = batch.toarray() if sparse.issparse(batch) else batch
+        return np.asarray((dense - self.means) / self.scales, np.float64)
+
+
+class Network(NamedTuple):
+    """Layers as arrays of shape (inputs, outputs), with the standardisation before them."""
+
+    means: NDArray[np.float64]
+    scales: NDArray[np.float64]
+    slopes: list[NDArray[np.float32]]
+    biases: list[NDArray[np.float32]]
+
+
+class MLPBackend(Backend):
+    """All labels in one network: hidden layers with ReLU, one output per label.
+
+    Parameters are ``hidden`` ([256, 256]), ``epochs`` (20, no early stopping), ``batch_rows``
+    (256), and ``learning_rate`` (0.001, of Adam). Layers start as ``torch.nn.Linear`` does.
+    Features are standardised with the training rows' means and deviations. The loss is the mean
+    over cells of binary cross-entropy, positives of label j weighted by its ``pos_weight``.
+    """
+
+    name = "mlp"
+    extension = ".npz"
+    batches_rows = True  # wants truth by rows: a batch of them is all that is ever dense
+
+    def defaults(self) -> dict[str, Any]:
+        """Parameters and their default values."""
+        return {"hidden": [256, 256], "epochs": 20, "batch_rows": 256, "learning_rate": 1e-3}
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"numpy": np.__version__, "torch": str(torch.__version__)}
+
+    def prepare(self, X: Any, parameters: dict[str, Any]) -> Standardised:
+        """The rows, and the means and deviations of their features."""
+        rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+        cells = rows.data if sparse.issparse(rows) else rows
+        if not np.isfinite(cells).all():
+            raise InvalidInput(
+                "X must hold finite numbers for the MLP, got NaN or infinite cells. "
+                "Fill them first."
+            )
+        return Standardised(rows, *column_moments(rows))
+
+    def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
+        """All labels: they share the trunk. Memory is that of a batch."""
+        return max(1, n_labels)
+
+    def train(
+        self,
+        prepared: Standardised,
+        Y: Any,
+        weights: NDArray[np.float64],
+        parameters: dict[str, Any],
+        seed: int,
+    ) -> Network:
+        """The network of all labels: ``Y`` of shape (n_rows, g), dense or sparse rows."""
+        dice = torch.Generator(device="cpu").manual_seed(seed)
+        widths = [prepared.X.shape[1], *parameters["hidden"], Y.shape[1]]
+        slopes, biases = _first_layers(widths, dice)
+        pos_weight = torch.from_numpy(np.array(weights, np.float32))
+        optimiser = torch.optim.Adam([*slopes, *biases], lr=float(parameters["learning_rate"]))
+        n_rows, step = Y.shape[0], int(parameters["batch_rows"])
+        with torch.enable_grad():
+            for _ in range(int(parameters["epochs"])):
+                order = torch.randperm(n_rows, generator=dice, device="cpu").numpy()
+                for start in range(0, n_rows, step):
+                    rows = order[start : start + step]
+                    batch = torch.from_numpy(prepared.take(rows).astype(np.float32))
+                    true = Y[rows].toarray() if sparse.issparse(Y) else Y[rows]
+                    truth = torch.from_numpy(np.ascontiguousarray(true, np.float32))
+                    loss = binary_cross_entropy_with_logits(
+                        _forward(batch, slopes, biases), truth, pos_weight=pos_weight
+                    )
+                    optimiser.zero_grad()
+                    loss.backward()  # type: ignore[no-untyped-call]
+                    optimiser.step()
+        return Network(
+            prepared.means,
+            prepared.scales,
+            [np.ascontiguousarray(slope.detach().numpy().T) for slope in slopes],
+            [bias.detach().numpy() for bias in biases],
+        )
+
+    def predict_margin(self, model: Network, X: Any) -> NDArray[np.float64]:
+        """Raw log-odds of a block of rows, shape (rows, g)."""
+        # In float64, so that the way rows are cut into blocks does not show in float32 scores.
+        rows = Standardised(
+            X.tocsr() if sparse.issparse(X) else np.asarray(X), model.means, model.scales
+        )
+        layers = [
+            (slope.astype(np.float64), bias)
+            for slope, bias in zip(model.slopes, model.biases, strict=True)
+        ]
+        n_rows = rows.X.shape[0]
+        margins = np.empty((n_rows, model.biases[-1].size))
+        widest = max(rows.X.shape[1], *(bias.size for bias in model.biases))
+        step = max(1, _PREDICT_BYTES // (8 * widest))
+        for start in range(0, n_rows, step):
+            cells = rows.take(slice(start, start + step))
+            for slope, bias in layers[:-1]:
+                cells = np.maximum(cells @ slope + bias, 0)
+            margins[start : start + step] = cells @ layers[-1][0] + layers[-1][1]
+        return margins
+
+    def dump(self, model: Network) -> bytes:
+        """Layers and standardisation as .npz, without pickle."""
+        arrays: dict[str, Any] = {"means": model.means, "scales": model.scales}
+        for at, (slope, bias) in enumerate(zip(model.slopes, model.biases, strict=True)):
+            arrays |= {f"slope{at}": slope, f"bias{at}": bias}
+        file = io.BytesIO()
+        np.savez(file, **arrays)
+        return file.getvalue()
+
+    def load(self, data: bytes) -> Network:
+        """The model that was dumped."""
+        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+            depth = range(sum(name.startswith("slope") for name in arrays.files))
+            return Network(
+                arrays["means"],
+                arrays["scales"],
+                [arrays[f"slope{at}"] for at in depth],
+                [arrays[f"bias{at}"] for at in depth],
+            )
+
+
+def _first_layers(
+    widths: list[int], dice: torch.Generator
+) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Layers as ``torch.nn.Linear`` starts them, from this generator alone."""
+    slopes: list[torch.Tensor] = []
+    biases: list[torch.Tensor] = []
+    for before, after in pairwise(widths):
+        bound = 1 / math.sqrt(before)
+        for kept, shape in ((slopes, (after, before)), (biases, (after,))):
+            layer = torch.empty(shape, dtype=torch.float32, device="cpu")
+            kept.append(layer.uniform_(-bound, bound, generator=dice).requires_grad_())
+    return slopes, biases
+
+
+def _forward(
+    batch: torch.Tensor, slopes: list[torch.Tensor], biases: list[torch.Tensor]
+) -> torch.Tensor:
+    for slope, bias in zip(slopes[:-1], biases[:-1], strict=True):
+        batch = relu(linear(batch, slope, bias))
+    return linear(batch, slopes[-1], biases[-1])
+
+
+BACKEND = MLPBackend()

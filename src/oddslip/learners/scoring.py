@@ -1,0 +1,214 @@
+"""Scores of many rows and thousands of labels, streamed into a file.
+
+Rows are scored block by block into an unfinished .npy beside the wanted file; a journal lists the
+blocks that are on disk. A killed run continues with the others and ends with the same bytes. Only
+then does the file get its name, or is copied into Parquet, which can not be continued itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.learners.backend import get_backend
+from oddslip.learners.features import check_features, hash_features, sliceable
+from oddslip.learners.one_vs_rest import OneVsRest
+from oddslip.panels import Kind
+from oddslip.progress import progress_bar
+from oddslip.sources.sinks import write_scores
+from oddslip.tallies import available_threads, map_threads
+
+_BLOCK_BYTES = 16 * 1024 * 1024
+_WANTED = ("probability", "margin", "both")
+
+
+def score_to_file(
+    model: OneVsRest,
+    X: Any,
+    path: str | os.PathLike[str],
+    *,
+    kind: str = "probability",
+    margin_dtype: DTypeLike = "float64",
+    row_ids: Any = None,
+    threads: int | None = None,
+) -> list[Path]:
+    """Score rows into a file that `open_source` reads, and return what was written.
+
+    Memory holds a few blocks of rows and the models, however many rows and labels there are. If
+    the process is killed, the same call continues where it was; if model, rows or arguments have
+    changed since, it starts again.
+
+    Parameters
+    ----------
+    model : OneVsRest
+        Fitted.
+    X : array-like or scipy.sparse matrix of shape (n_rows, n_features)
+    path : str or path
+        Ends in .npy or .parquet.
+    kind : {"probability", "margin", "both"}
+        Probabilities (float32) go to ``path``, and so do margins unless both are wanted: then
+        they go beside it, ``scores.npy`` and ``scores.margin.npy``.
+    margin_dtype : {"float64", "float32"}
+    row_ids : sequence, optional
+        Names of the rows, kept in Parquet.
+    threads : int, optional
+        Threads to use; all cores available unless told.
+
+    Examples
+    --------
+    >>> score_to_file(model, X, "scores.npy", kind="both")  # doctest: +SKIP
+    [PosixPath('scores.npy'), PosixPath('scores.margin.npy')]
+    """
+    path = Path(path)
+    if kind not in _WANTED:
+        raise InvalidInput(f"kind must be one of {', '.join(_WANTED)}, got {kind!r}.")
+    if path.suffix not in (".npy", ".parquet", ".pq"):
+        told = path.suffix or "no ending"
+        raise InvalidInput(f"{path} must end in .npy or .parquet, got {told!r}.")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path} must lie in an existing folder. Make {path.parent} first.")
+    dtype = np.dtype(margin_dtype)
+    if dtype not in (np.float32, np.float64):
+        raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
+    rows = sliceable(check_features(X, model.n_features_in_))
+    margins = path if kind == "margin" else path.with_suffix(f".margin{path.suffix}")
+    wanted: list[tuple[Path, Kind, np.dtype[Any]]] = []
+    if kind != "margin":
+        wanted.append((path, "probability", np.dtype(np.float32)))
+    if kind != "probability":
+        wanted.append((margins, "margin", dtype))
+    with _Unfinished(model, rows, wanted) as unfinished:
+        unfinished.fill(available_threads(threads))
+        unfinished.finish(row_ids)
+    return [target for target, _, _ in wanted]
+
+
+class _Unfinished:
+    """The unfinished .npy files of a scoring, and the journal of their finished blocks."""
+
+    def __init__(
+        self, model: OneVsRest, rows: Any, wanted: list[tuple[Path, Kind, np.dtype[Any]]]
+    ) -> None:
+        self.model, self.rows, self.wanted = model, rows, wanted
+        self.shape = (int(rows.shape[0]), model.n_labels)
+        self.step = max(1, _BLOCK_BYTES // (8 * model.n_labels))
+        target = wanted[0][0]
+        self.journal = target.with_name(f".{target.name}.journal")
+        self.parts = [path.with_name(f".{path.name}.unfinished") for path, _, _ in wanted]
+
+    def __enter__(self) -> _Unfinished:
+        told = [[str(path), kind, dtype.str] for path, kind, dtype in self.wanted]
+        head = {"wanted": told, "model": hash_model(self.model), "rows": hash_features(self.rows)}
+        line = json.dumps({**head, "shape": self.shape, "step": self.step})
+        self.done = self._resume(line)
+        try:
+            if self.done is None:
+                self.done = set()
+                for part, (_, _, dtype) in zip(self.parts, self.wanted, strict=True):
+                    _claim(part, dtype, self.shape)
+                self.journal.write_text(line + "\n", encoding="utf-8")
+            self.files = [part.open("r+b") for part in self.parts]
+            self.log = self.journal.open("a", encoding="utf-8")
+        except OSError as error:
+            raise UnreadableFile(
+                f"{self.wanted[0][0]} can not be written ({error.strerror})."
+            ) from error
+        self.offsets = [np.load(part, mmap_mode="r").offset for part in self.parts]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in (*self.files, self.log):
+            file.close()
+
+    def _resume(self, line: str) -> set[int] | None:
+        """Blocks already on disk, or None if this scoring was not begun."""
+        if not self.journal.exists() or not all(part.exists() for part in self.parts):
+            return None
+        head, *blocks = self.journal.read_text(encoding="utf-8").split("\n")
+        # The last piece is what follows the last line break: a line cut short, or nothing.
+        return {int(block) for block in blocks[:-1]} if head == line else None
+
+    def fill(self, threads: int) -> None:
+        """Score the blocks that are missing."""
+        assert self.done is not None
+        starts = range(0, self.shape[0], self.step)
+        missing = [start for start in starts if start not in self.done]
+        with progress_bar("rows", self.shape[0]) as advance:
+            advance(self.shape[0] - sum(self._size(start) for start in missing))
+            scored = map_threads(missing, self._score, threads=threads)
+            for start, cells in zip(missing, scored, strict=True):
+                self._write(start, cells)
+                advance(self._size(start))
+
+    def _size(self, start: int) -> int:
+        return min(self.step, self.shape[0] - start)
+
+    def _score(self, start: int) -> list[NDArray[Any]]:
+        margins = self.model.margin_block(self.rows[start : start + self.step])
+        return [
+            (margins if kind == "margin" else self.model.as_probability(margins)).astype(dtype)
+            for _, kind, dtype in self.wanted
+        ]
+
+    def _write(self, start: int, cells: list[NDArray[Any]]) -> None:
+        for file, offset, block in zip(self.files, self.offsets, cells, strict=True):
+            file.seek(offset + start * self.shape[1] * block.itemsize)
+            file.write(np.ascontiguousarray(block).data)
+            file.flush()
+            os.fsync(file.fileno())  # before the journal says so
+        self.log.write(f"{start}\n")
+        self.log.flush()
+
+    def finish(self, row_ids: Any) -> None:
+        """Give the files their names."""
+        for part, (path, _, dtype) in zip(self.parts, self.wanted, strict=True):
+            if path.suffix == ".npy":
+                os.replace(part, path)
+                continue
+            write_scores(
+                path,
+                self._blocks(part),
+                n_rows=self.shape[0],
+                n_labels=self.shape[1],
+                dtype=dtype,
+                label_names=self.model.label_names_,
+                row_ids=row_ids,
+            )
+            part.unlink()
+        self.journal.unlink()
+
+    def _blocks(self, part: Path) -> Iterator[tuple[int, NDArray[Any]]]:
+        for start in range(0, self.shape[0], self.step):
+            # A fresh map for each block: pages of the last one are given back.
+            yield start, np.array(np.load(part, mmap_mode="r")[start : start + self.step])
+
+
+def _claim(path: Path, dtype: np.dtype[Any], shape: tuple[int, int]) -> None:
+    """An .npy file with room for all its cells: a full disk shows before the work, not after."""
+    with path.open("wb") as file:
+        head = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, head)
+        size = file.tell() + shape[0] * shape[1] * dtype.itemsize
+        file.flush()
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        else:
+            file.truncate(size)
+
+
+def hash_model(model: OneVsRest) -> str:
+    """A fingerprint of a trained model."""
+    backend = get_backend(model.learner)
+    digest = hashlib.sha256(repr((model.learner, model.prevalence_.tolist())).encode())
+    for group, trained in zip(model._groups, model._models, strict=True):
+        digest.update(group.tobytes())
+        digest.update(backend.dump(trained))
+    return digest.hexdigest()

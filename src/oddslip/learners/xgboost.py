@@ -1,0 +1,208 @@
+"""XGBoost: one quantised matrix for all labels and arms, one Booster for a group of labels.
+
+XGBoost's multi-label mode takes no weight per label, so a custom objective carries it. The
+objective repeats the arithmetic of ``binary:logistic`` with ``scale_pos_weight``, float32
+operation by operation, and the trees of a label see nothing of the other labels. A group is
+therefore bit-identical to a loop of ``binary:logistic`` models with the same ``base_score`` and
+the same float32 weight, however the labels are grouped. (XGBoost reads ``scale_pos_weight`` from
+text and misses the last bit of one float64 in fifty.)
+
+Left alone, XGBoost 3 estimates ``base_score`` from the weighted gradients, so that a weighted arm
+would start higher than its twin. Here both arms start from the unweighted label mean.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+import xgboost as xgb
+from numpy.typing import NDArray
+from scipy import sparse
+
+from oddslip.errors import InvalidInput
+from oddslip.kernels.trees import fill_gradients
+from oddslip.learners.backend import Backend
+
+_BYTES_PER_CELL = 32  # margins twice, gradients twice, XGBoost's own copies, the label
+_LABELS_PER_GROUP = 8  # larger groups save nothing and leave cores idle
+_SAMPLERS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
+_ALIASES = {"eta": "learning_rate", "lambda": "reg_lambda", "num_boost_round": "n_estimators"}
+# What OneVsRest says itself: the loss, its weights, the start, the threads and the seed.
+_OURS = {
+    "objective", "scale_pos_weight", "base_score", "num_target", "num_class", "multi_strategy",
+    "tree_method", "device", "nthread", "n_jobs", "seed", "random_state",
+}  # fmt: skip
+_MANY = b"oddslip-boosters\n"
+_ZEROS = "oddslip_zeros"
+
+
+class Prepared(NamedTuple):
+    """The quantised rows, and whether cells that are not stored count as missing."""
+
+    matrix: xgb.QuantileDMatrix
+    zeros_missing: bool
+
+
+class BoosterGroup(NamedTuple):
+    """Models of a group: one Booster of all its labels, or one for each."""
+
+    boosters: list[xgb.Booster]
+    zeros_missing: bool
+
+
+class XGBoostBackend(Backend):
+    """One-vs-rest boosting with XGBoost. Further parameters go to XGBoost as they are.
+
+    In a sparse X the cells that are not stored are missing values, as everywhere in XGBoost; rows
+    to be scored are brought into the form that was trained on. With row or column sampling each
+    label has a Booster of its own, so that its draws do not depend on its neighbours.
+    """
+
+    name = "xgboost"
+    extension = ".ubj"
+
+    def defaults(self) -> dict[str, Any]:
+        """Parameters and their default values."""
+        return {
+            "n_estimators": 200,
+            "learning_rate": 0.05,
+            "max_depth": 6,
+            "min_child_weight": 1.0,
+            "reg_lambda": 1.0,
+            "max_bin": 256,
+            "max_delta_step": 0.0,
+        }
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"numpy": np.__version__, "xgboost": xgb.__version__}
+
+    def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
+        """The quantised matrix. It carries no labels and never changes: threads may share it."""
+        _settle(parameters)
+        matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
+        return Prepared(matrix, bool(sparse.issparse(X)))
+
+    def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
+        """Labels to train together: what memory allows, and groups enough for several threads."""
+        fits = memory_bytes // (_BYTES_PER_CELL * max(1, n_rows))
+        return int(max(1, min(fits, _LABELS_PER_GROUP, -(-n_labels // 4))))
+
+    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+        """Groups side by side, one thread each: the result does not depend on the threads."""
+        return threads
+
+    def train(
+        self,
+        prepared: Prepared,
+        Y: NDArray[np.uint8],
+        weights: NDArray[np.float64],
+        parameters: dict[str, Any],
+        seed: int,
+    ) -> BoosterGroup:
+        """Model of a group: ``Y`` of shape (n_rows, g), no label all 0 or all 1."""
+        n_labels = Y.shape[1]
+        apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
+        apart |= parameters.get("booster") == "dart"
+        parts = [slice(j, j + 1) for j in range(n_labels)] if apart else [slice(0, n_labels)]
+        boosters = [
+            _boost(prepared, np.ascontiguousarray(Y[:, part]), weights[part], parameters, seed)
+            for part in parts
+        ]
+        return BoosterGroup(boosters, prepared.zeros_missing)
+
+    def predict_margin(self, model: BoosterGroup, X: Any) -> NDArray[np.float64]:
+        """Raw log-odds of a block of rows, shape (rows, g)."""
+        rows = _rows(X)
+        if model.zeros_missing and not sparse.issparse(rows):
+            rows = sparse.csr_matrix(rows)
+        elif not model.zeros_missing and sparse.issparse(rows):
+            rows = rows.toarray()
+        blocks = [
+            np.asarray(booster.inplace_predict(rows, predict_type="margin"))
+            for booster in model.boosters
+        ]
+        n_rows = rows.shape[0]
+        return np.hstack([block.reshape(n_rows, -1) for block in blocks]).astype(np.float64)
+
+    def dump(self, model: BoosterGroup) -> bytes:
+        """XGBoost's own UBJSON of the Booster; several follow a line with their lengths."""
+        raws = [bytes(booster.save_raw("ubj")) for booster in model.boosters]
+        if len(raws) == 1:
+            return raws[0]
+        lengths = json.dumps([len(raw) for raw in raws]).encode()
+        return b"".join([_MANY, lengths, b"\n", *raws])
+
+    def load(self, data: bytes) -> BoosterGroup:
+        """The model that was dumped."""
+        raws = [data]
+        if data.startswith(_MANY):
+            at = data.index(b"\n", len(_MANY)) + 1
+            raws = []
+            for length in json.loads(data[len(_MANY) : at]):
+                raws.append(data[at : at + length])
+                at += length
+        boosters = []
+        for raw in raws:
+            booster = xgb.Booster()
+            booster.load_model(bytearray(raw))
+            booster.set_param({"nthread": 1})
+            boosters.append(booster)
+        return BoosterGroup(boosters, boosters[0].attr(_ZEROS) == "missing")
+
+
+def _boost(
+    prepared: Prepared,
+    labels: NDArray[np.uint8],
+    weights: NDArray[np.float64],
+    parameters: dict[str, Any],
+    seed: int,
+) -> xgb.Booster:
+    """One Booster of all these labels; each starts from its unweighted mean."""
+    told = _settle(parameters)
+    rounds = int(told.pop("n_estimators"))
+    told |= {
+        "seed": seed,
+        "nthread": 1,
+        "tree_method": "hist",
+        "objective": "binary:logistic",
+        "multi_strategy": "one_output_per_tree",
+        # The number of labels is told, not read from the matrix, which has no labels.
+        "num_target": labels.shape[1],
+        "base_score": [float(mean) for mean in labels.mean(axis=0)],
+    }
+    gradients = np.empty(labels.shape, np.float32)
+    hessians = np.empty(labels.shape, np.float32)
+    single = weights.astype(np.float32)
+
+    def objective(margins: Any, _: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        cells = np.ascontiguousarray(margins, np.float32).reshape(labels.shape)
+        fill_gradients(cells, labels, single, gradients, hessians)
+        return gradients, hessians
+
+    booster = xgb.train(told, prepared.matrix, rounds, obj=objective)
+    booster.set_attr(**{_ZEROS: "missing" if prepared.zeros_missing else "zero"})
+    return booster
+
+
+def _settle(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters under one name each: what the user said goes before the default."""
+    told = {name: value for name, value in parameters.items() if name not in _ALIASES}
+    for name in parameters.keys() & _ALIASES.keys():
+        told[_ALIASES[name]] = parameters[name]
+    refused = sorted(told.keys() & _OURS)
+    if refused:
+        raise InvalidInput(
+            f"parameters must not set {refused[0]!r}, which OneVsRest sets itself. Leave it out."
+        )
+    return told
+
+
+def _rows(X: Any) -> Any:
+    # XGBoost knows scipy's matrices and not all of its arrays; nothing is copied here.
+    return sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
+
+
+BACKEND = XGBoostBackend()

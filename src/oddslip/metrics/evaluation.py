@@ -1,0 +1,362 @@
+"""`evaluate`: all metrics at K with row-bootstrap intervals, and paired comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip import DEFAULT_SEED
+from oddslip.errors import InvalidInput
+from oddslip.metrics.at_k import (
+    SUMMED,
+    Column,
+    Denominator,
+    Rows,
+    Ties,
+    check_choice,
+    metric_by_row,
+    metric_of_sums,
+    metric_values,
+    rank_source,
+)
+from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.panels import Kind
+from oddslip.results import as_frame, html_table, plain
+from oddslip.sources import open_source
+
+NAMES = {
+    "map": "MAP",
+    "precision": "precision",
+    "recall": "recall",
+    "ndcg": "nDCG",
+    "psp": "PSP",
+    "hit_rate": "hit rate",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its bootstrap interval.
+
+    Attributes
+    ----------
+    value, low, high : float
+        The number and the ends of its interval, which are NaN without replicates.
+
+    Examples
+    --------
+    >>> str(Estimate(0.5, 0.25, 0.75))
+    '0.5000 [0.2500, 0.7500]'
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only; the ends are None where no interval was drawn."""
+        return plain({"value": self.value, "low": self.low, "high": self.high})  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """Paired differences between two rankings of the same rows: first minus second.
+
+    Attributes
+    ----------
+    k : int
+        Slots per row.
+    differences : dict
+        An `Estimate` for each metric; ``comparison["map"]`` is one of them.
+    """
+
+    k: int
+    differences: dict[str, Estimate]
+
+    def __getitem__(self, metric: str) -> Estimate:
+        return self.differences[metric]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        return {name: estimate.to_dict() for name, estimate in self.differences.items()}
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per metric."""
+        return _estimate_frame(self.differences, self.k, "difference")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [f"{NAMES[name]}@{self.k}", f"{e.value:+.4f}", f"{e.low:+.4f}", f"{e.high:+.4f}"]
+            for name, e in self.differences.items()
+        ]
+        return html_table(["metric", "difference", "low", "high"], rows, "first minus second")
+
+
+def _no_values() -> NDArray[np.float64]:
+    return np.empty((0, len(Column)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluation:
+    """Metrics at K of one ranking. ``evaluation["map"]`` is an `Estimate`.
+
+    ``n_evaluated`` rows have a true label. In ``n_tied`` of them ties decide which labels make
+    the top K; ``map_worst`` and ``map_best`` say how far the order of tied cells can move MAP.
+
+    Attributes
+    ----------
+    metrics : dict
+        An `Estimate` for each of map, precision, recall, ndcg, psp and hit_rate.
+    k, n_rows, n_labels, n_evaluated, n_tied : int
+        Slots per row, and counts.
+    map_worst, map_best : float
+        MAP if every tie were decided against, or for, the true labels.
+    mean_auc : float or None
+        AUC within labels, where it was asked for.
+    ties, denominator, rows, n_replicates, level, seed
+        As `evaluate` was told.
+    """
+
+    k: int
+    n_rows: int
+    n_labels: int
+    n_evaluated: int
+    n_tied: int
+    metrics: dict[str, Estimate]
+    map_worst: float
+    map_best: float
+    ties: Ties
+    denominator: Denominator
+    rows: Rows
+    n_replicates: int
+    level: float
+    seed: int
+    mean_auc: float | None = None
+    _values: NDArray[np.float64] = field(repr=False, default_factory=_no_values)
+    _row_numbers: NDArray[np.int64] = field(repr=False, default_factory=lambda: np.empty(0, int))
+
+    def __getitem__(self, metric: str) -> Estimate:
+        return self.metrics[metric]
+
+    def per_row(self, metric: str = "map") -> NDArray[np.float64]:
+        """One number for each evaluated row, in row order; `row_numbers` says which rows."""
+        if metric not in SUMMED:
+            raise InvalidInput(f"metric must be one of {', '.join(SUMMED)}, got {metric!r}.")
+        return metric_by_row(self._values, metric)
+
+    @property
+    def row_numbers(self) -> NDArray[np.int64]:
+        """Numbers of the evaluated rows."""
+        return self._row_numbers.copy()
+
+    def compare(self, other: Evaluation, *, threads: int | None = None) -> Comparison:
+        """Differences to another ranking of the same rows, with paired intervals.
+
+        Parameters
+        ----------
+        other : Evaluation
+            Of the same rows, at the same k.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        same_rows = np.array_equal(self._row_numbers, other._row_numbers)
+        if not same_rows or (self.k, self.n_rows) != (other.k, other.n_rows):
+            raise InvalidInput(
+                "two evaluations can be compared only on the same rows with the same k, got "
+                f"{self.n_evaluated:,} of {self.n_rows:,} rows at k={self.k} and "
+                f"{other.n_evaluated:,} of {other.n_rows:,} rows at k={other.k}."
+            )
+        width = self._values.shape[1]
+        both = np.hstack([self._values, other._values])
+        sums = _resampled(both, self.n_rows, self.rows, self.n_replicates, self.seed, threads)
+        return Comparison(
+            self.k,
+            {
+                name: _difference(self, other, name, sums[:, :width], sums[:, width:])
+                for name in self.metrics
+            },
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only: what ``--json`` prints."""
+        return plain(  # type: ignore[no-any-return]
+            {
+                "schema": "oddslip.evaluation/1",
+                "k": self.k,
+                "n_rows": self.n_rows,
+                "n_labels": self.n_labels,
+                "n_evaluated": self.n_evaluated,
+                "n_tied": self.n_tied,
+                "metrics": {name: e.to_dict() for name, e in self.metrics.items()},
+                "map_worst": self.map_worst,
+                "map_best": self.map_best,
+                "mean_auc": self.mean_auc,
+                "ties": self.ties,
+                "denominator": self.denominator,
+                "rows": self.rows,
+                "bootstrap": {
+                    "replicates": self.n_replicates,
+                    "level": self.level,
+                    "seed": self.seed,
+                },
+            }
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per metric."""
+        return _estimate_frame(self.metrics, self.k, "value")
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [f"{NAMES[name]}@{self.k}", f"{e.value:.4f}", f"{e.low:.4f}", f"{e.high:.4f}"]
+            for name, e in self.metrics.items()
+        ]
+        caption = f"{self.n_evaluated:,} rows with a true label, {self.n_labels:,} labels"
+        return html_table(["metric", "value", "low", "high"], rows, caption)
+
+
+def evaluate(
+    scores: Any,
+    labels: Any = None,
+    *,
+    k: int,
+    kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
+    ties: Ties = "stable",
+    denominator: Denominator = "min",
+    rows: Rows = "with_positives",
+    propensities: Any = None,
+    auc: bool = False,
+    n_replicates: int = 2000,
+    level: float = 0.95,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+) -> Evaluation:
+    """MAP, precision, recall, nDCG, PSP and hit rate at K, each with a row-bootstrap interval.
+
+    Parameters
+    ----------
+    scores, labels : array-like of shape (n_rows, n_labels), data frames, paths, or a Panel
+    k : int
+        Slots per row, ``1 <= k <= n_labels``.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    ties, denominator, rows
+        As in `oddslip.metrics.average_precision_at_k`.
+    propensities : array-like, optional
+        For PSP; by default from the counts of these labels.
+    auc : bool
+        Also the mean within-label AUC, which takes two more passes over the scores.
+    n_replicates : int
+        Bootstrap replicates; 0 for none.
+    level : float
+        Level of the intervals.
+    seed : int
+        Same seed, same intervals.
+    threads : int, optional
+        Threads to use; all cores available unless told.
+
+    Examples
+    --------
+    >>> result = evaluate([[0.9, 0.2, 0.6], [0.1, 0.7, 0.3]], [[1, 0, 0], [0, 0, 1]], k=2)
+    >>> result["map"].value
+    0.75
+    """
+    check_choice("rows", rows, Rows)
+    if n_replicates < 0:
+        raise InvalidInput(f"n_replicates must be at least 0, got n_replicates={n_replicates}.")
+    if not 0 < level < 1:
+        raise InvalidInput(f"level must be between 0 and 1, got level={level}.")
+    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    rankings = rank_source(source, k, threads)
+    if not rankings.rows.size:
+        raise InvalidInput(
+            f"at least one row must have a true label, got none in {rankings.n_rows:,} rows."
+        )
+
+    def values_with(policy: Ties) -> NDArray[np.float64]:
+        return metric_values(
+            rankings, ties=policy, denominator=denominator, propensities_given=propensities
+        )
+
+    values = values_with(ties)
+    n_averaged = rankings.n_rows if rows == "all" else rankings.rows.size
+    sums = _resampled(values, rankings.n_rows, rows, n_replicates, seed, threads)
+    metrics = {
+        name: Estimate(
+            float(metric_of_sums(values.sum(axis=0), name, n_averaged)),
+            *percentile_interval(metric_of_sums(sums, name, n_averaged), level),
+        )
+        for name in NAMES
+    }
+    mean_auc = None
+    if auc:
+        from oddslip.metrics.auc import mean_auc as find_mean_auc
+
+        mean_auc = find_mean_auc(source, threads=threads)
+    return Evaluation(
+        k=rankings.columns.shape[1],
+        n_rows=rankings.n_rows,
+        n_labels=rankings.n_labels,
+        n_evaluated=int(rankings.rows.size),
+        n_tied=int(rankings.decided_by_ties.sum()),
+        metrics=metrics,
+        map_worst=float(values_with("worst")[:, Column.MAP].sum() / n_averaged),
+        map_best=float(values_with("best")[:, Column.MAP].sum() / n_averaged),
+        ties=ties,
+        denominator=denominator,
+        rows=rows,
+        n_replicates=n_replicates,
+        level=level,
+        seed=seed,
+        mean_auc=mean_auc,
+        _values=values,
+        _row_numbers=rankings.rows,
+    )
+
+
+def _resampled(
+    values: NDArray[np.float64],
+    n_rows: int,
+    rows: Rows,
+    n_replicates: int,
+    seed: int,
+    threads: int | None = None,
+) -> NDArray[np.float64]:
+    n_all = n_rows if rows == "all" else None
+    return bootstrap_sums(
+        values, n_replicates=n_replicates, seed=seed, n_rows=n_all, threads=threads
+    )
+
+
+def _difference(
+    first: Evaluation,
+    second: Evaluation,
+    name: str,
+    sums: NDArray[np.float64],
+    other_sums: NDArray[np.float64],
+) -> Estimate:
+    n = first.n_rows if first.rows == "all" else first.n_evaluated
+    replicates = metric_of_sums(sums, name, n) - metric_of_sums(other_sums, name, n)
+    value = first[name].value - second[name].value
+    return Estimate(value, *percentile_interval(replicates, first.level))
+
+
+def _estimate_frame(estimates: dict[str, Estimate], k: int, value: str) -> Any:
+    return as_frame(
+        {
+            "metric": [f"{NAMES[name]}@{k}" for name in estimates],
+            value: [e.value for e in estimates.values()],
+            "low": [e.low for e in estimates.values()],
+            "high": [e.high for e in estimates.values()],
+        }
+    )

@@ -1,0 +1,102 @@
+"""The repair ladder as dots with their intervals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from oddslip.metrics.evaluation import NAMES
+from oddslip.reports.figures.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    SMALL,
+    finish,
+    legend_mark,
+    name_axes,
+    new_figure,
+    put_legend,
+    style_axis,
+)
+from oddslip.reports.numbers import has_interval, kind_of, level_name, score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from oddslip.diagnosis.result import Diagnosis
+
+# Colour and shape of each kind of rung: in print without colours the shape still tells.
+KINDS: dict[str, dict[str, Any]] = {
+    "raw": {"color": ORANGE, "marker": "D"},
+    "repair": {"color": BLUE, "marker": "o"},
+    "reference": {"color": GREY, "marker": "s"},
+}
+LEGEND = {"raw": "the scores as they are", "repair": "repairs", "reference": "to compare with"}
+
+
+def draw_ladder(found: Diagnosis, metric: str = "map") -> Figure:
+    """Every rung of the ladder of a diagnosis; a vertical line marks raw.
+
+    Parameters
+    ----------
+    found : Diagnosis
+    metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=50)
+    >>> draw_ladder(found).axes[0].get_xlabel()
+    'MAP@3, with 95% intervals'
+    """
+    figure = new_figure(6.0 * len(found.ladder.rungs) + 26, 130)
+    put_ladder(figure, found, metric)
+    return finish(figure)
+
+
+def put_ladder(panel: Any, found: Diagnosis, metric: str = "map") -> None:
+    """The picture into a figure or a part of one, with the legend below."""
+    ladder = found.ladder
+    axis = panel.subplots()
+    axis.axvline(ladder.value("raw", metric), color=ORANGE, linewidth=0.8, linestyle="--", zorder=1)
+    estimates = {name: rung[metric] for name, rung in ladder.rungs.items()}
+    ends = [
+        end
+        for e in estimates.values()
+        for end in ((e.value, e.low, e.high) if has_interval(e) else (e.value,))
+    ]
+    low, high = min(ends), max(ends)
+    room = (high - low) or 0.1
+    for y, (name, e) in enumerate(estimates.items()):
+        mark = KINDS[kind_of(name)]
+        if has_interval(e):
+            axis.plot([e.low, e.high], [y, y], color=mark["color"], linewidth=1.4, zorder=2)
+        axis.plot(e.value, y, linestyle="none", markersize=4.5, zorder=3, **mark)
+        axis.text(
+            1.0, y, score(e.value), transform=axis.get_yaxis_transform(), ha="right",
+            va="center", fontsize=SMALL, color=INK,
+        )  # fmt: skip
+    axis.set_yticks(range(len(estimates)), list(estimates))
+    axis.set_ylim(len(estimates) - 0.4, -0.6)
+    axis.set_xlim(max(0.0, low - 0.05 * room), high + 0.24 * room)
+    axis.locator_params(axis="x", nbins=5)
+    style_axis(axis)
+    axis.tick_params(axis="y", length=0)
+    told = any(has_interval(e) for e in estimates.values())
+    unit = f"{NAMES[metric]}@{found.k}"
+    name_axes(axis, f"{unit}, with {level_name(ladder.level)} intervals" if told else unit)
+    kinds = dict.fromkeys(kind_of(name) for name in estimates)
+    put_legend(
+        panel,
+        [
+            legend_mark(LEGEND[kind], markersize=4.5, **KINDS[kind])
+            for kind in KINDS
+            if kind in kinds
+        ],
+    )

@@ -1,0 +1,125 @@
+"""The pictures of a diagnosis by name, and all of them on one page."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from oddslip.errors import InvalidInput
+from oddslip.reports.figures.ladder import draw_ladder, put_ladder
+from oddslip.reports.figures.notes import Note, place_notes
+from oddslip.reports.figures.regime import draw_regimes, put_regimes
+from oddslip.reports.figures.shifts import draw_shifts, put_shifts
+from oddslip.reports.figures.style import (
+    GREY,
+    INK,
+    TEXT,
+    TITLE,
+    WIDTH,
+    drawable,
+    finish,
+    new_figure,
+)
+from oddslip.reports.figures.waterfall import draw_waterfalls, put_waterfalls
+from oddslip.reports.numbers import (
+    RegimePoint,
+    Waterfall,
+    lacks_regime,
+    lacks_shifts,
+    lacks_waterfall,
+    read_regimes,
+    regime_of,
+    waterfall_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from oddslip.diagnosis.result import Diagnosis
+
+ON_A_LINE, IN_A_PANEL = 90, 46  # characters at full and at half width
+ALONE = 130.0  # mm, of a page that holds one picture
+
+
+class Drawing(NamedTuple):
+    """How a picture is drawn, alone and as a part of a page, and why it can not be."""
+
+    title: str
+    draw: Callable[[Any], Figure]
+    put: Callable[[Any, Any], list[Note] | None]
+    lacks: Callable[[Any], str]
+
+
+DRAWINGS = {
+    "waterfall": Drawing(
+        "The loss, and what returns it",
+        lambda found: draw_waterfalls(_waterfalls(found)),
+        lambda panel, found: put_waterfalls(panel, _waterfalls(found)),
+        lacks_waterfall,
+    ),
+    "ladder": Drawing("Repair ladder", draw_ladder, put_ladder, lambda found: ""),
+    "shifts": Drawing("Realized shift", draw_shifts, put_shifts, lacks_shifts),
+    "regime": Drawing(
+        "When the inversion pays",
+        lambda found: draw_regimes(_regimes(found)),
+        lambda panel, found: put_regimes(panel, _regimes(found), columns=2),
+        lacks_regime,
+    ),
+}
+
+
+def _waterfalls(found: Diagnosis) -> list[Waterfall]:
+    waterfall = waterfall_of(found)
+    return [] if waterfall is None else [replace(waterfall, name="")]
+
+
+def _regimes(found: Diagnosis) -> list[RegimePoint]:
+    """This model among those that come with the package."""
+    here = regime_of(found)
+    return [] if here is None else [*read_regimes().points, here]
+
+
+def draw_diagnosis(found: Diagnosis, what: str = "overview") -> Figure:
+    """The picture of that name; `Diagnosis.plot` calls this.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0, weights=pair.weights)
+    >>> len(draw_diagnosis(found).axes)
+    2
+    """
+    if what == "overview":
+        return draw_overview(found)
+    if what not in DRAWINGS:
+        raise InvalidInput(f"what must be one of overview, {', '.join(DRAWINGS)}, got {what!r}.")
+    drawing = DRAWINGS[what]
+    if reason := drawing.lacks(found):
+        raise InvalidInput(f'plot("{what}") can not be drawn from this diagnosis. {reason}')
+    return drawing.draw(found)
+
+
+def draw_overview(found: Diagnosis) -> Figure:
+    """All pictures that this diagnosis allows, below its verdict; the others are left out."""
+    there = [drawing for drawing in DRAWINGS.values() if not drawing.lacks(found)]
+    n_columns = min(2, len(there))
+    n_rows = -(-len(there) // n_columns)
+    figure = new_figure(74.0 * n_rows + 10, ALONE if n_columns == 1 else WIDTH)
+    verdict = drawable(found.verdict.sentence, 4 * ON_A_LINE)
+    figure.suptitle(textwrap.fill(verdict, ON_A_LINE), fontsize=TITLE, color=INK, x=0.01, ha="left")
+    panels = figure.subfigures(n_rows, n_columns, squeeze=False, wspace=0.02, hspace=0.02).ravel()
+    notes: list[Note] = []
+    for panel, drawing in zip(panels, there, strict=False):
+        panel.suptitle(drawing.title, fontsize=TITLE, color=INK, x=0.01, ha="left", weight="bold")
+        notes += drawing.put(panel, found) or []
+    if len(there) == 3:  # the empty corner says why
+        title, reason = next((d.title, d.lacks(found)) for d in DRAWINGS.values() if d.lacks(found))
+        panels[3].suptitle(title, fontsize=TITLE, color=GREY, x=0.01, ha="left", weight="bold")
+        told = textwrap.fill(f"Not drawn. {reason}", IN_A_PANEL)
+        panels[3].text(0.01, 0.85, told, fontsize=TEXT, color=GREY, va="top")
+    place_notes(figure, notes)
+    return finish(figure)

@@ -1,0 +1,193 @@
+"""When the inversion pays: the paper's figure 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from oddslip.diagnosis.thresholds import SATURATED_SHARE
+from oddslip.errors import InvalidInput
+from oddslip.reports.figures.notes import Note, place_notes
+from oddslip.reports.figures.style import (
+    GREY,
+    INK,
+    SMALL,
+    drawable,
+    finish,
+    legend_mark,
+    name_axes,
+    new_figure,
+    percent,
+    put_legend,
+    round_steps,
+    series_marks,
+    small_percent,
+    style_axis,
+)
+from oddslip.reports.numbers import RegimePoint, count_regimes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LOWEST, HIGHEST = -0.6, 1.6  # shares beyond are drawn at the edge, with an arrow and their number
+BEYOND = 0.25  # room for the arrows
+AT_EDGE = 1.8  # factor from the lowest place of the axis to the marks at or below 0, and beyond
+EDGE = "0 or less"
+NAMED = 12  # points; more of them are told apart by series alone
+
+
+def draw_regimes(points: Sequence[RegimePoint]) -> Figure:
+    """One marker per weighted model: what the inversion returns against the realized shift.
+
+    Filled markers have no saturated cell to speak of; open ones carry the share that is.
+
+    Parameters
+    ----------
+    points : sequence of RegimePoint
+        At least one. Ratios at or below 0 have no place on the logarithmic axis and are drawn at
+        its left edge, over a tick of their own, with an arrow.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from oddslip.reports.numbers import RegimePoint
+    >>> figure = draw_regimes([
+    ...     RegimePoint("no cap", "Santander", 0.98, 0.05, 0.166),
+    ...     RegimePoint("c = 5", "Santander", 0.85, 0.98, 0.0),
+    ... ])
+    >>> figure.axes[0].get_xscale()
+    'log'
+    """
+    figure = new_figure(88, 130)
+    place_notes(figure, put_regimes(figure, points))
+    return finish(figure)
+
+
+def put_regimes(panel: Any, points: Sequence[RegimePoint], columns: int = 3) -> list[Note]:
+    """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
+    _check(points)
+    axis = panel.subplots()
+    axis.set_xscale("log")
+    for level in (0.0, 1.0):
+        axis.axhline(level, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    axis.axvline(1.0, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
+    marks = series_marks([p.series for p in points if not p.here])
+    low, edge = _find_edge(points)
+    notes = []
+    for p in sorted(points, key=lambda p: p.here):  # this model on top
+        x = p.ratio if p.ratio > 0 else edge
+        y = min(max(p.returned, LOWEST), HIGHEST)
+        mark = {"color": INK, "marker": "*"} if p.here else marks[p.series]
+        axis.plot(x, y, linestyle="none", clip_on=False, **_shape(p, mark))
+        if y != p.returned:
+            _point_beyond(axis, x, y, (0, 13 if p.returned > y else -13), mark["color"])
+        if x != p.ratio:
+            _point_beyond(axis, x, y, (-13, 0), mark["color"])
+        note = _note(p, named=not p.here and len(points) <= NAMED, beyond=y != p.returned)
+        if note:
+            notes.append(Note(axis, x, y, note))
+    _set_limits(axis, low, max([*(p.ratio for p in points), 1.6]) * 1.25, edge)
+    style_axis(axis, grid=None)
+    name_axes(
+        axis, "median realized over intended shift", "share of the loss\nthat the inversion returns"
+    )
+    _tell_counts(axis, points)
+    put_legend(panel, _handles(points, marks), columns)
+    return notes
+
+
+def _check(points: Sequence[RegimePoint]) -> None:
+    if not points:
+        raise InvalidInput("at least one point must be given, got none.")
+    for p in points:
+        if not math.isfinite(p.ratio):
+            raise InvalidInput(
+                f"ratios must be finite, got {p.ratio} of {p.name!r}. Leave the point out."
+            )
+
+
+def _find_edge(points: Sequence[RegimePoint]) -> tuple[float, float]:
+    """The left end of the axis, and where ratios at or below 0 stand."""
+    low = min([*(p.ratio for p in points if p.ratio > 0), 0.5]) / 1.25
+    if all(p.ratio > 0 for p in points):
+        return low, low
+    return low / AT_EDGE**2, low / AT_EDGE
+
+
+def _tell_counts(axis: Axes, points: Sequence[RegimePoint]) -> None:
+    """What the models other than a report's own say of the paper's association."""
+    counts = count_regimes(points)
+    if not counts.n_models:
+        return
+    told = (
+        f"Half of the loss or more returned: {counts.n_regained} of {counts.n_models} models\n"
+        f"realized and unsaturated {counts.n_inside_regained} of {counts.n_inside}, "
+        f"others {counts.n_outside_regained} of {counts.n_outside}"
+    )
+    axis.set_title(told, fontsize=SMALL, color=GREY, loc="left")
+
+
+def _shape(p: RegimePoint, mark: dict[str, str]) -> dict[str, Any]:
+    colour = mark["color"]
+    return {
+        "marker": mark["marker"],
+        "markersize": 11 if p.here else 6,
+        "markerfacecolor": "white" if p.saturated_share > SATURATED_SHARE else colour,
+        "markeredgecolor": colour,
+        "markeredgewidth": 1.2,
+        "zorder": 5 if p.here else 3,
+    }
+
+
+def _note(p: RegimePoint, *, named: bool, beyond: bool) -> str:
+    told = drawable(p.name) if named else ""
+    if beyond:
+        told += f": {percent(p.returned)}" if told else f"to {percent(p.returned)}"
+    if p.saturated_share > SATURATED_SHARE:
+        share = small_percent(p.saturated_share)
+        told += f" ({share})" if told else share
+    return told
+
+
+def _point_beyond(axis: Axes, x: float, y: float, way: tuple[int, int], colour: str) -> None:
+    axis.annotate(
+        "", (x, y), xytext=way, textcoords="offset points", annotation_clip=False,
+        arrowprops={"arrowstyle": "<|-", "color": colour, "linewidth": 1, "shrinkA": 0,
+                    "shrinkB": 0},
+    ).set_gid("beyond")  # fmt: skip
+
+
+def _set_limits(axis: Axes, low: float, high: float, edge: float) -> None:
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axis.set_xlim(low, high)
+    axis.set_ylim(LOWEST - BEYOND, HIGHEST + BEYOND)
+    ticks = round_steps(low, high)
+    if edge > low:
+        ticks = [edge, *(tick for tick in ticks if tick > edge * AT_EDGE)]
+    axis.xaxis.set_major_locator(FixedLocator(ticks))
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(
+        lambda value, _: EDGE if edge > low and math.isclose(value, edge) else f"{value:g}"
+    )
+    axis.set_yticks([-0.5, 0, 0.5, 1, 1.5], [percent(y) for y in (-0.5, 0, 0.5, 1, 1.5)])
+
+
+def _handles(points: Sequence[RegimePoint], marks: dict[str, dict[str, str]]) -> list[Any]:
+    handles = [
+        legend_mark(drawable(series), markersize=6, **mark) for series, mark in marks.items()
+    ]
+    here = next((p for p in points if p.here), None)
+    if here is not None:
+        handles.append(legend_mark(drawable(here.name), marker="*", color=INK, markersize=9))
+    if any(p.saturated_share > SATURATED_SHARE for p in points):
+        open_one = {"markersize": 6, "markerfacecolor": "white", "markeredgecolor": GREY}
+        handles.append(legend_mark("open: share of cells at 1.0", marker="o", **open_one))
+    if any(p.ratio <= 0 for p in points):
+        handles.append(legend_mark("at the left edge: ratio 0 or less", marker="<", color=GREY))
+    return handles

@@ -1,0 +1,139 @@
+"""Realized against intended shift, one dot per label."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.reports.figures.notes import Note, place_notes
+from oddslip.reports.figures.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    drawable,
+    finish,
+    legend_mark,
+    name_axes,
+    new_figure,
+    put_legend,
+    style_axis,
+)
+from oddslip.reports.numbers import finite_budget, lacks_shifts, nat
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from oddslip.diagnosis.result import Diagnosis
+
+NAMED = 3  # labels furthest from the diagonal
+FAR = 0.5  # nat: nearer labels are not named
+MANY = 2000  # dots; more of them are drawn smaller, and as pixels in vector files
+
+
+def draw_shifts(found: Diagnosis) -> Figure:
+    """Realized against intended shift of every label, with the diagonal and the step budget.
+
+    Labels whose shift is not identified, because a cell is saturated, are ticks at the upper edge.
+
+    Parameters
+    ----------
+    found : Diagnosis
+        Of a model with known weights.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    InvalidInput
+        Without weights nothing is intended.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0, weights=pair.weights)
+    >>> draw_shifts(found).axes[0].get_xlabel()
+    'intended shift ln w, nat'
+    """
+    figure = new_figure(95, 110)
+    place_notes(figure, put_shifts(figure, found))
+    return finish(figure)
+
+
+def put_shifts(panel: Any, found: Diagnosis) -> list[Note]:
+    """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
+    shifts = found.shifts
+    if shifts.intended is None:
+        raise InvalidInput(
+            f"a picture of shifts must have weights, got none. {lacks_shifts(found)}"
+        )
+    known, intended, realized = shifts.identified, shifts.intended, shifts.realized
+    budget = finite_budget(shifts)
+    axis = panel.subplots()
+    low, high = _limits(intended, realized[known])
+    axis.axline((0, 0), slope=1, color=GREY, linewidth=0.9, linestyle="--", zorder=1)
+    handles = [legend_mark("as intended", color=GREY, linewidth=0.9, linestyle="--")]
+    many = known.size > MANY
+    dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": BLUE, "markeredgewidth": 0}
+    if known.any():
+        axis.plot(
+            intended[known], realized[known], **dot, markersize=2.5 if many else 4,
+            alpha=0.4 if many else 0.8, rasterized=many, zorder=3,
+        )  # fmt: skip
+        handles.append(legend_mark(f"{_labels(known)}, shift identified", markersize=4, **dot))
+    if not known.all():
+        tick: dict[str, Any] = {"linestyle": "none", "marker": "|", "color": ORANGE}
+        axis.plot(
+            intended[~known], np.full(int((~known).sum()), 0.985), **tick, markersize=7,
+            transform=axis.get_xaxis_transform(), zorder=3,
+        )  # fmt: skip
+        handles.append(legend_mark(f"{_labels(~known)}, not identified", markersize=7, **tick))
+    if budget is not None:
+        line: dict[str, Any] = {"color": ORANGE, "linewidth": 1, "linestyle": "-."}
+        for level in {budget, -budget} if low < -budget else {budget}:
+            axis.axhline(level, **line, zorder=1)
+        high = max(high, budget * 1.06) if budget < 2 * high else high
+        handles.append(legend_mark(f"step budget, {nat(budget)} nat", **line))
+    _frame(axis, low, high)
+    put_legend(panel, handles, 2)
+    return _name_furthest(axis, found.label_names, intended, realized, known)
+
+
+def _limits(intended: NDArray[np.float64], realized: NDArray[np.float64]) -> tuple[float, float]:
+    both = np.concatenate([intended, realized, [0.0]])
+    low, high = float(both.min()), float(both.max())
+    room = 0.06 * ((high - low) or 1.0)
+    return low - room, high + 2 * room
+
+
+def _frame(axis: Axes, low: float, high: float) -> None:
+    axis.set_xlim(low, high)
+    axis.set_ylim(low, high)
+    style_axis(axis, grid="both")
+    name_axes(axis, "intended shift ln w, nat", "realized shift, nat")
+
+
+def _labels(which: NDArray[np.bool_]) -> str:
+    n = int(which.sum())
+    return f"{n:,} label" if n == 1 else f"{n:,} labels"
+
+
+def _name_furthest(
+    axis: Axes,
+    names: tuple[str, ...],
+    intended: NDArray[np.float64],
+    realized: NDArray[np.float64],
+    known: NDArray[np.bool_],
+) -> list[Note]:
+    apart = np.where(known, np.abs(realized - intended), 0.0)
+    furthest = [at for at in np.argsort(-apart, kind="stable")[:NAMED] if apart[at] > FAR]
+    return [
+        Note(axis, float(intended[at]), float(realized[at]), drawable(names[at])) for at in furthest
+    ]

@@ -1,0 +1,179 @@
+"""What all figures share: colours, sizes, names as plain text, and how a figure is finished."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from matplotlib.figure import Figure
+
+from oddslip.reports import numbers
+from oddslip.reports.text import printable
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# At the top because a class needs its parent: so this file is imported when something is drawn.
+
+SCREEN_DPI = 110
+
+
+class Canvas(Figure):
+    """A matplotlib figure that no pyplot knows, so it needs no display and no closing."""
+
+    def _repr_png_(self) -> bytes:
+        """Notebooks show figures made by pyplot; this one brings its picture along."""
+        held = io.BytesIO()
+        self.savefig(held, format="png", dpi=SCREEN_DPI)
+        return held.getvalue()
+
+
+# Safe for the colour-blind, and told apart by shape as well, for print without colours.
+BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
+PALE_BLUE, PALE_ORANGE, PALE_GREY = "#8CC0DE", "#F0B890", "#C4C4C4"
+INK, GRID = "#222222", "#E5E5E5"
+MARKERS = ("o", "s", "D", "v", "P", "X")
+
+FONT = "DejaVu Sans"  # comes with matplotlib, so figures look the same everywhere
+SMALL, TEXT, TITLE = 6.5, 7.5, 8.5  # points, as printed at 160 mm
+WIDTH, DPI = 160.0, 200  # mm
+INCH = 25.4
+LONGEST = 28  # characters of a name
+MINUS = "\N{MINUS SIGN}"  # as wide as the plus
+
+
+def new_figure(height: float, width: float = WIDTH) -> Figure:
+    """An empty figure; height and width in mm. Made without pyplot: no display, no global state."""
+
+    return Canvas(
+        figsize=(width / INCH, height / INCH), dpi=DPI, facecolor="white", layout="constrained"
+    )
+
+
+def style_axis(axis: Axes, *, grid: Literal["x", "y", "both"] | None = "x") -> None:
+    """Two spines, light grid, small ticks."""
+    axis.set_facecolor("white")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.spines[["left", "bottom"]].set_color(GREY)
+    axis.tick_params(labelsize=TEXT, length=2, color=GREY, labelcolor=INK)
+    axis.grid(False)
+    if grid:
+        axis.grid(axis=grid, color=GRID, linewidth=0.6)
+    axis.set_axisbelow(True)
+
+
+def name_axes(axis: Axes, x: str, y: str = "", title: str = "") -> None:
+    """What the axes show, with units."""
+    axis.set_xlabel(x, fontsize=TEXT, color=INK)
+    axis.set_ylabel(y, fontsize=TEXT, color=INK)
+    if title:
+        axis.set_title(title, fontsize=TITLE, color=INK, loc="left")
+
+
+def legend_mark(label: str, **how: Any) -> Any:
+    """An entry of a legend: a marker, unless a line is asked for."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], label=label, **{"linestyle": "none", **how})
+
+
+def put_legend(
+    panel: Any, handles: Sequence[Any], columns: int = 4, title: str | None = None
+) -> None:
+    """One legend below all axes of a figure or of a part of it."""
+    if handles:
+        panel.legend(
+            handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)),
+            frameon=False, fontsize=SMALL, labelcolor=INK, title=title, title_fontsize=SMALL,
+            handletextpad=0.5, columnspacing=1.4,
+        )  # fmt: skip
+
+
+def finish(figure: Figure) -> Figure:
+    """Every text plain and in one font, whatever the settings of the machine: no TeX, no math.
+
+    Label names are hostile text: "$" would start a formula.
+    """
+    from matplotlib.text import Text
+
+    for axis in figure.axes:  # ticks are made when first asked for
+        axis.get_xticklabels(which="both")
+        axis.get_yticklabels(which="both")
+    for text in figure.findobj(Text):
+        text.set_usetex(False)
+        text.set_parse_math(False)
+        text.set_fontfamily(FONT)
+    return figure
+
+
+def drawable(name: object, longest: int = LONGEST) -> str:
+    """A name as one short line that the font can draw; other characters as their escapes.
+
+    Examples
+    --------
+    >>> drawable("two\\nlines"), drawable("a very long name of a label", 12)
+    ('two\\\\nlines', 'a very long…')
+    """
+    whole = str(name)
+    cut = whole if len(whole) <= longest else whole[: longest - 1].rstrip() + "…"
+    return "".join(
+        c if _in_font(c) else c.encode("unicode_escape").decode() for c in printable(cut)
+    )
+
+
+@cache
+def _font() -> Any:
+    from matplotlib.font_manager import findfont, get_font
+
+    return get_font(findfont(FONT))
+
+
+def _in_font(character: str) -> bool:
+    return bool(_font().get_char_index(ord(character)))
+
+
+def series_marks(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """A colour and a marker for each series, in the order they come."""
+    distinct = list(dict.fromkeys(names))
+    colours = (BLUE, ORANGE, GREY)
+    return {
+        name: {
+            "color": colours[at % len(colours)],
+            "marker": MARKERS[(at + at // len(MARKERS)) % len(MARKERS)],
+        }
+        for at, name in enumerate(distinct)
+    }
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A change with its sign."""
+    return numbers.signed(value, digits).replace("-", MINUS)
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """A share in percent."""
+    return numbers.percent(share, digits).replace("-", MINUS)
+
+
+def small_percent(share: float) -> str:
+    """A share of cells: enough digits that what is not zero does not look like it."""
+    return numbers.small_percent(share).replace("-", MINUS)
+
+
+def round_steps(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: 1, 2, 5, 10, ... or powers of ten where there are many.
+
+    Examples
+    --------
+    >>> round_steps(0.4, 6)
+    [0.5, 1.0, 2.0, 5.0]
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    factors = (1, 2, 5) if last - first <= 3 else (1,)
+    steps = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+    return [step for step in steps if low <= step <= high]

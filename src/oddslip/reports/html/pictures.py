@@ -1,0 +1,384 @@
+"""The pictures of the page as SVG: waterfall, ladder, shifts, regime."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from oddslip.reports.html.svg import Axis, axis_over, picture, short, tag, text
+from oddslip.reports.numbers import (
+    RegimePoint,
+    Step,
+    Waterfall,
+    finite_budget,
+    has_interval,
+    hurts,
+    is_open,
+    kind_of,
+    nat,
+    percent,
+    score,
+    signed,
+    small_percent,
+    times,
+    waterfall_steps,
+)
+
+if TYPE_CHECKING:
+    from oddslip.diagnosis.label_shifts import LabelShifts
+    from oddslip.diagnosis.ladder import Ladder, Rung
+
+
+STEP = 46  # pixels from one bar to the next
+BAR = 14
+NAMES = {
+    "unweighted": "Unweighted twin",
+    "odds shift": "Odds shift, ln w",
+    "slippage": "Slippage, the rest",
+    "weighted": "Weighted model",
+    "inversion": "Subtracting ln w",
+    "isotonic": "Per-label isotonic",
+    "repaired": "Repaired model",
+}
+
+
+def draw_waterfall(shown: Waterfall) -> str:
+    """The waterfall as SVG markup."""
+    steps = waterfall_steps(shown)
+    reach = max(shown.ceiling, *(max(step.start, step.stop) for step in steps))
+    axis = Axis(0.0, reach if reach > 0 else 1.0, 0.0, 100.0)
+    pieces = []
+    for at, step in enumerate(steps):
+        pieces += _draw_step(step, axis, at * STEP)
+        if at + 1 < len(steps):
+            pieces.append(_draw_joint(steps[at + 1], axis, at * STEP))
+    pieces += _draw_ceiling(shown.ceiling, axis, (len(steps) - 1) * STEP)
+    return picture(
+        pieces,
+        height=len(steps) * STEP + 18,
+        id_="waterfall",
+        title=f"Where the {shown.metric} went",
+        description="; ".join(f"{NAMES[step.name]} {tell_step(step)}" for step in steps)
+        + f"; ceiling of per-label maps {score(shown.ceiling)}.",
+    )
+
+
+def tell_step(step: Step) -> str:
+    """What stands at the right of a bar."""
+    if step.is_model:
+        return score(step.stop)
+    share = "" if step.share is None else f", {percent(step.share)}"
+    return f"{signed(step.change)}{share}"
+
+
+def look_of(step: Step) -> str:
+    """The class of a bar, which sets its colour."""
+    if step.is_model:
+        return "bad" if step.name == "weighted" else "good"
+    return "lost" if step.falls else "gain"
+
+
+def _draw_step(step: Step, axis: Axis, top: float) -> list[str]:
+    low, high = sorted((step.start, step.stop))
+    # A bar of no width would not be seen, and it is there.
+    width = max(axis(high) - axis(low), 0.3)
+    base = top + 14
+    return [
+        text(NAMES[step.name], x="0", y=short(base), class_="name"),
+        text(tell_step(step), x="100%", y=short(base), class_="value end"),
+        tag(
+            "rect", x=axis.percent(low), y=short(base + 7), width=f"{short(width)}%", height=BAR,
+            class_=f"bar {look_of(step)}", rx=2,
+        ),
+    ]  # fmt: skip
+
+
+def _draw_joint(following: Step, axis: Axis, top: float) -> str:
+    """A thin line from one bar to the place where the next one starts."""
+    x = axis.percent(following.joint)
+    return tag("line", x1=x, x2=x, y1=short(top + 21), y2=short(top + STEP + 35), class_="joint")
+
+
+def _draw_ceiling(ceiling: float, axis: Axis, top: float) -> list[str]:
+    x, right = axis.percent(ceiling), axis(ceiling) > 50
+    return [
+        tag("line", x1=x, x2=x, y1=short(top + 17), y2=short(top + 39), class_="tick"),
+        text(
+            f"ceiling of per-label maps {score(ceiling)}",
+            x=x, y=short(top + 54), class_="note end" if right else "note",
+        ),
+    ]  # fmt: skip
+
+
+HEIGHT = 26
+
+
+def ladder_axis(ladder: Ladder, metric: str = "map") -> Axis:
+    """One scale for all rungs, in percent of the width."""
+    values = [
+        value
+        for rung in ladder.rungs.values()
+        for value in (rung[metric].value, rung[metric].low, rung[metric].high)
+    ]
+    return axis_over(values, 3.0, 97.0)
+
+
+def draw_rung(rung: Rung, ladder: Ladder, axis: Axis, metric: str = "map") -> str:
+    """The picture beside the numbers. Screen readers skip it: the numbers say it all."""
+    estimate, raw, middle = rung[metric], ladder.value("raw", metric), HEIGHT / 2
+    at_raw = axis.percent(raw)
+    pieces = [tag("line", x1=at_raw, x2=at_raw, y1=0, y2=HEIGHT, class_="reference")]
+    if has_interval(estimate):
+        low, high = axis.percent(estimate.low), axis.percent(estimate.high)
+        pieces.append(tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval"))
+    looks = {"raw": "raw", "reference": "plain", "repair": "good"}
+    look = "bad" if hurts(ladder, rung.name, metric) else looks[kind_of(rung.name)]
+    place = axis.percent(estimate.value)
+    pieces.append(tag("circle", cx=place, cy=middle, r=4.5, class_=f"dot {look}"))
+    return tag("svg", *pieces, width="100%", height=HEIGHT, aria_hidden="true", class_="rung")
+
+
+def draw_ladder_scale(axis: Axis) -> str:
+    """The numbers of the scale, for the head of the column."""
+    pieces = [
+        text(f"{mark:g}", x=axis.percent(mark), y=12, class_="tick-text middle")
+        for mark in (round(mark, 12) for mark in axis.ticks(3))
+    ]
+    return tag("svg", *pieces, width="100%", height=16, aria_hidden="true", class_="rung")
+
+
+MOST_DOTS = 4000
+HEIGHT, BAND = 380, 44  # the band on top holds labels whose shift can not be read
+BOTTOM = HEIGHT - 46
+
+
+def choose_labels(n_labels: int) -> range:
+    """The labels that are drawn: all, or evenly many of them.
+
+    Examples
+    --------
+    >>> len(choose_labels(7)), len(choose_labels(9000))
+    (7, 3000)
+    """
+    return range(0, n_labels, max(1, math.ceil(n_labels / MOST_DOTS)))
+
+
+def draw_shifts(shifts: LabelShifts) -> str:
+    """The picture as SVG markup; needs intended shifts."""
+    assert shifts.intended is not None
+    budget = finite_budget(shifts)
+    known = shifts.realized[shifts.identified]
+    x_axis = axis_over([0.0, *_ends(shifts.intended)], 0.0, 100.0)
+    ends = [0.0, *_ends(shifts.intended), *_ends(known)]
+    if budget is not None and budget <= 1.3 * max(abs(end) for end in ends):
+        ends += [budget] if min(ends) >= 0 else [budget, -budget]
+    y_axis = axis_over(ends, BOTTOM, BAND + 14)
+    pieces = [*_draw_shift_grid(x_axis, y_axis), *_draw_band(bool((~shifts.identified).any()))]
+    pieces += _draw_lines(x_axis, y_axis, budget)
+    drawn = choose_labels(shifts.realized.size)
+    pieces += [_draw_dot(shifts, label, x_axis, y_axis) for label in drawn]
+    told = shifts.to_dict()
+    return picture(
+        pieces,
+        height=HEIGHT,
+        id_="shifts",
+        title="Realized against intended shift, one dot per label",
+        description=(
+            f"{told['n_identified']:,} of {shifts.realized.size:,} labels have a shift that can be "
+            f"read. Median realized over intended: {times(told['median_ratio'])}. The table of "
+            "labels below holds every number."
+        ),
+    )
+
+
+def _ends(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
+    finite = np.asarray(values)[np.isfinite(values)]
+    return [float(finite.min()), float(finite.max())] if finite.size else []
+
+
+def _draw_shift_grid(x_axis: Axis, y_axis: Axis) -> list[str]:
+    pieces = []
+    for mark in y_axis.ticks():
+        y = y_axis(mark)
+        pieces += [
+            tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_="grid"),
+            text(f"{mark:g}", x=-8, y=short(y + 4), class_="tick-text end"),
+        ]
+    for mark in x_axis.ticks():
+        pieces.append(
+            text(f"{mark:g}", x=x_axis.percent(mark), y=BOTTOM + 18, class_="tick-text middle")
+        )
+    pieces.append(
+        text("intended shift ln w, nat", x="50%", y=HEIGHT - 6, class_="axis-text middle")
+    )
+    return pieces
+
+
+def _draw_band(there: bool) -> list[str]:
+    name = "realized shift can not be read:" if there else "realized shift, nat"
+    pieces = [text(name, x="0", y=12, class_="axis-text")]
+    if there:
+        pieces += [
+            tag("rect", x="0", y=20, width="100%", height=20, class_="band"),
+            text("realized shift, nat", x="0", y=BAND + 12, class_="axis-text"),
+        ]
+    return pieces
+
+
+def _draw_lines(x_axis: Axis, y_axis: Axis, budget: float | None) -> list[str]:
+    # The diagonal is cut to the range that both axes share.
+    low, high = max(x_axis.low, y_axis.low), min(x_axis.high, y_axis.high)
+    pieces = [
+        tag(
+            "line", x1=x_axis.percent(low), y1=short(y_axis(low)), x2=x_axis.percent(high),
+            y2=short(y_axis(high)), class_="diagonal",
+        )
+    ]  # fmt: skip
+    for bound in () if budget is None else (budget, -budget):
+        if y_axis.low <= bound <= y_axis.high:
+            y = y_axis(bound)
+            pieces += [
+                tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_="budget"),
+                text(
+                    f"step budget {nat(bound)}", x="100%", y=short(y - 5), class_="note budget end"
+                ),
+            ]
+    return pieces
+
+
+def _draw_dot(shifts: LabelShifts, label: int, x_axis: Axis, y_axis: Axis) -> str:
+    assert shifts.intended is not None
+    x = x_axis.percent(float(shifts.intended[label]))
+    if not shifts.identified[label] or not math.isfinite(shifts.realized[label]):
+        return tag("circle", cx=x, cy=30, r=3.5, class_="ring bad", data_i=label)
+    y = short(y_axis(float(shifts.realized[label])))
+    return tag("circle", cx=x, cy=y, r=3, class_="speck", data_i=label)
+
+
+HEIGHT, TOP, BOTTOM = 380, 34, 330
+LOWEST = -1.0  # shares below are drawn at the edge with an arrow: they would squeeze the rest
+HIGHEST = 1.5
+AT_EDGE = 1.8  # factor from the lowest place of the axis to the marks at or below 0, and beyond
+SHAPES = ("circle", "square", "diamond", "triangle", "hexagon", "wedge")
+
+
+def draw_regimes(points: Sequence[RegimePoint]) -> str:
+    """The picture as SVG markup; needs at least one point.
+
+    A ratio at or below 0 has no place on a log axis: its mark stands at the left edge, over a tick
+    of its own, with an arrow.
+    """
+    ratios = [1.0, *(point.ratio for point in points if point.ratio > 0)]
+    low, edge = min(0.5, *ratios) / 1.25, None
+    if any(point.ratio <= 0 for point in points):
+        edge = low / AT_EDGE
+        low = edge / AT_EDGE
+    x_axis = Axis(low, max(2.0, *ratios) * 1.25, 0.0, 100.0, log=True)
+    y_axis = Axis(LOWEST - 0.1, HIGHEST, BOTTOM, TOP)
+    pieces = _draw_regime_grid(x_axis, y_axis, edge)
+    shapes = shape_by_series(points)
+    for point in sorted(points, key=lambda point: point.here):  # this model last, on top
+        at = point.ratio if edge is None or point.ratio > 0 else edge
+        pieces += _draw_point(point, shapes[point.series], at, x_axis, y_axis)
+    return picture(
+        pieces,
+        height=HEIGHT,
+        id_="regimes",
+        title="When subtracting ln w pays",
+        description="; ".join(describe_point(point) for point in points) + ".",
+    )
+
+
+def shape_by_series(points: Sequence[RegimePoint]) -> dict[str, str]:
+    """A shape for each series of reference points; the model of the report is a circle."""
+    series = list(dict.fromkeys(point.series for point in points if not point.here))
+    shapes = {name: SHAPES[at % len(SHAPES)] for at, name in enumerate(series)}
+    return {point.series: "circle" for point in points if point.here} | shapes
+
+
+def describe_point(point: RegimePoint) -> str:
+    """A point in words."""
+    share = small_percent(point.saturated_share)
+    saturated = f"{share} of the cells saturated" if is_open(point) else "nothing saturated"
+    return (
+        f"{point.name}: realized {times(point.ratio)} of ln w, the inversion returns "
+        f"{percent(point.returned)} of the loss, {saturated}"
+    )
+
+
+def _draw_regime_grid(x_axis: Axis, y_axis: Axis, edge: float | None) -> list[str]:
+    pieces = []
+    for mark in (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5):
+        y = y_axis(mark)
+        look = "grid strong" if mark in (0.0, 1.0) else "grid"
+        pieces += [
+            tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_=look),
+            text(percent(mark), x=-8, y=short(y + 4), class_="tick-text end"),
+        ]
+    ticks = {mark: f"{mark:g}" for mark in x_axis.ticks()}
+    if edge is not None:
+        ticks = {mark: told for mark, told in ticks.items() if mark > edge * AT_EDGE}
+        ticks[edge] = "0 or less"
+    for mark, told in ticks.items():
+        pieces.append(text(told, x=x_axis.percent(mark), y=BOTTOM + 18, class_="tick-text middle"))
+    one = x_axis.percent(1.0)
+    return [
+        *pieces,
+        tag("line", x1=one, x2=one, y1=TOP, y2=BOTTOM, class_="diagonal"),
+        text("share of the loss that subtracting ln w returns", x="0", y=14, class_="axis-text"),
+        text("median realized / intended shift", x="50%", y=HEIGHT - 6, class_="axis-text middle"),
+    ]
+
+
+def _draw_point(
+    point: RegimePoint, shape: str, ratio: float, x_axis: Axis, y_axis: Axis
+) -> list[str]:
+    clipped = min(max(point.returned, LOWEST), HIGHEST)
+    x, y = x_axis.percent(ratio), y_axis(clipped)
+    look = f"mark{' open' if is_open(point) else ''}{' here' if point.here else ''}"
+    size = 8.0 if point.here else 5.5
+    # A nested svg takes the percentage, so that paths inside can count in pixels.
+    inner = [tag("path", d=_outline(shape, size), class_=look, data_t=describe_point(point))]
+    if clipped != point.returned:
+        down = 1 if point.returned < clipped else -1
+        inner.append(tag("path", d=f"M-4 {down * 11}L4 {down * 11}L0 {down * 17}Z", class_="arrow"))
+    if ratio != point.ratio:
+        inner.append(tag("path", d="M-11 -4L-11 4L-17 0Z", class_="arrow"))
+    if point.here:
+        on_right = x_axis(ratio) > 70
+        inner.append(
+            text(
+                point.name, x=-13 if on_right else 13, y=5,
+                class_="name here end" if on_right else "name here",
+            )
+        )  # fmt: skip
+    elif is_open(point):
+        told = small_percent(point.saturated_share)
+        beside = ratio != point.ratio  # marks at the edge stand above one another
+        place = {"x": 10, "y": 4, "class_": "tick-text"} if beside else {"x": 0, "y": -10}
+        inner.append(text(told, **{"class_": "tick-text middle"} | place))
+    return [tag("svg", *inner, x=x, y=short(y), class_="place")]
+
+
+def _outline(shape: str, r: float) -> str:
+    if shape == "square":
+        return f"M{-r} {-r}H{r}V{r}H{-r}Z"
+    if shape == "diamond":
+        return f"M0 {-1.35 * r:g}L{1.35 * r:g} 0L0 {1.35 * r:g}L{-1.35 * r:g} 0Z"
+    if shape == "triangle":
+        return f"M0 {-1.2 * r:g}L{1.2 * r:g} {r:g}L{-1.2 * r:g} {r:g}Z"
+    if shape == "wedge":
+        return f"M0 {1.2 * r:g}L{1.2 * r:g} {-r:g}L{-1.2 * r:g} {-r:g}Z"
+    if shape == "hexagon":
+        far, near = 1.2 * r, 0.6 * r
+        return f"M{-far:g} 0L{-near:g} {-r}H{near:g}L{far:g} 0L{near:g} {r}H{-near:g}Z"
+    return f"M{-r} 0A{r} {r} 0 1 0 {r} 0A{r} {r} 0 1 0 {-r} 0Z"
+
+
+def draw_key(shape: str) -> str:
+    """A mark for the legend."""
+    mark = tag("path", d=_outline(shape, 5.0), class_="mark", transform="translate(9 9)")
+    return tag("svg", mark, width=18, height=18, aria_hidden="true")

@@ -1,0 +1,324 @@
+"""Results on a terminal. Names and paths are hostile text: see `printable`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oddslip.metrics.evaluation import NAMES
+from oddslip.reports.numbers import (
+    count_regimes,
+    estimated,
+    finite_budget,
+    interval,
+    label_columns,
+    level_name,
+    nat,
+    percent,
+    read_regimes,
+    score,
+    share_of,
+    signed,
+    signed_interval,
+    small_percent,
+    tell_association,
+    times,
+    value_text,
+)
+
+if TYPE_CHECKING:
+    from oddslip.calibrators.saved import FittedRepair
+    from oddslip.diagnosis.decomposition import Decomposition
+    from oddslip.diagnosis.findings import Finding
+    from oddslip.diagnosis.plan import Plan
+    from oddslip.diagnosis.result import Diagnosis
+    from oddslip.metrics.evaluation import Comparison, Evaluation
+    from oddslip.selection.repair import SelectionTable
+
+
+def printable(text: object) -> str:
+    """One line without control characters, which could move the cursor or change colours."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def new_table(*columns: str) -> Any:
+    """A plain table: first column left, numbers right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+def evaluation_table(evaluation: Evaluation) -> Any:
+    """Metrics of one ranking with their intervals."""
+    table = new_table("metric", "value", f"{level_name(evaluation.level)} interval")
+    for name, estimate in evaluation.metrics.items():
+        table.add_row(f"{NAMES[name]}@{evaluation.k}", score(estimate.value), interval(estimate))
+    if evaluation.mean_auc is not None:
+        table.add_row("within-label AUC", score(evaluation.mean_auc), "-")
+    return table
+
+
+def comparison_table(
+    first: Evaluation, second: Evaluation, comparison: Comparison, names: tuple[str, str]
+) -> Any:
+    """Two rankings side by side with their paired differences."""
+    table = new_table(
+        "metric",
+        *(printable(name) for name in names),
+        "difference",
+        f"{level_name(first.level)} interval",
+    )
+    for name, estimate in first.metrics.items():
+        difference = comparison[name]
+        table.add_row(
+            f"{NAMES[name]}@{first.k}",
+            score(estimate.value),
+            score(second[name].value),
+            signed(difference.value),
+            signed_interval(difference),
+        )
+    return table
+
+
+def rows_sentence(evaluation: Evaluation) -> str:
+    """Which rows were averaged."""
+    e = evaluation
+    over = "averaged over all rows" if e.rows == "all" else "the others do not count"
+    return (
+        f"{e.n_evaluated:,} of {e.n_rows:,} rows have a true label; {over}. {e.n_labels:,} labels."
+    )
+
+
+def ties_sentence(evaluation: Evaluation, what: str = "") -> str:
+    """How much of the result is owed to ties."""
+    e = evaluation
+    of = f" of {what}" if what else ""
+    if not e.n_tied:
+        return f"No top {e.k}{of} is decided by ties."
+    return (
+        f"Ties decide the top {e.k}{of} in {e.n_tied:,} of {e.n_evaluated:,} rows "
+        f"({share_of(e.n_tied, e.n_evaluated)}). Depending on how they are broken, "
+        f"MAP@{e.k} lies between {score(e.map_worst)} and {score(e.map_best)}."
+    )
+
+
+def repair_table(fitted: FittedRepair) -> Any:
+    """What a fitted repair did to the labels."""
+    table = new_table("what was done", "labels", "calibration positives")
+    record = fitted.record
+    for action in sorted(set(record.action), key=record.action.index):
+        positives = [
+            int(n)
+            for n, done in zip(record.n_positives, record.action, strict=True)
+            if done == action
+        ]
+        low, high = min(positives), max(positives)
+        told = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        name = f"dead: {action}" if action in ("prior", "identity", "exclude") else action
+        table.add_row(name, f"{len(positives):,}", told)
+    table.caption = f"{fitted.calibrator} on {fitted.n_rows:,} rows; prior: {record.prior_source}"
+    table.caption_justify = "left"
+    return table
+
+
+def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
+    """Rungs of a repair ladder: one metric with its interval, and the within-label AUC."""
+    first = next(iter(results.values()))
+    table = new_table(
+        "", f"{NAMES[metric]}@{first.k}", f"{level_name(first.level)} interval", "AUC"
+    )
+    for name, evaluation in results.items():
+        estimate = evaluation[metric]
+        auc = "-" if evaluation.mean_auc is None else f"{evaluation.mean_auc:.3f}"
+        table.add_row(printable(name), score(estimate.value), interval(estimate), auc)
+    return table
+
+
+def selection_table(table: SelectionTable) -> Any:
+    """Out-of-fold means of all candidates, and their differences to raw."""
+    shown = new_table(
+        "candidate",
+        f"out-of-fold {NAMES[table.metric]}@{table.k}",
+        "minus raw",
+        f"{level_name(table.level)} interval",
+    )
+    for line in table.lines:
+        mark = " <- chosen" if line.candidate == table.chosen else ""
+        shown.add_row(
+            f"{line.candidate}{mark}",
+            score(line.mean),
+            signed(line.difference.value),
+            signed_interval(line.difference),
+        )
+    return shown
+
+
+MATTERING = 3  # findings on the first screen
+LABELS_SHOWN = 20
+HEADINGS = {
+    "label": "label",
+    "n_positives": "true",
+    "calibration_positives": "true (cal)",
+    "evaluation_positives": "true (eval)",
+    "prior": "prior",
+    "intended_shift": "ln w",
+    "realized_shift": "realized",
+    "direct_shift": "direct",
+    "over_correction": "beyond",
+    "saturated_cells": "at 1.0",
+    "takeover_slots": "slots if dead",
+    "leaf_value": "leaf",
+}
+
+
+def show_diagnosis(diagnosis: Diagnosis, *, verbose: bool = False) -> Iterator[Any]:
+    """What to print, piece by piece: texts and tables."""
+    d = diagnosis
+    yield printable(d.verdict.sentence)
+    yield ""
+    yield ladder_lines(d)
+    yield protocol_sentence(d)
+    if d.decomposition is not None:
+        yield loss_sentence(d.decomposition, d.k)
+    yield ""
+    findings = d.findings if verbose else d.findings[:MATTERING]
+    for finding in findings:
+        yield from finding_lines(finding, verbose=verbose)
+    left = len(d.findings) - len(findings)
+    if left:
+        yield f"{left} more finding{'s' if left > 1 else ''}: --verbose shows all."
+    if verbose:
+        yield from _details(d)
+
+
+def ladder_lines(d: Diagnosis) -> Any:
+    """Every rung with MAP at K and its paired difference to raw."""
+    level = f"{level_name(d.ladder.level)} interval"
+    table = new_table("rung", f"MAP@{d.k}", level, "minus raw", level)
+    for name, rung in d.ladder.rungs.items():
+        difference = rung.differences["map"]
+        apart = ("", "") if name == "raw" else (
+            signed(difference.value), signed_interval(difference)
+        )  # fmt: skip
+        table.add_row(name, score(rung["map"].value), interval(rung["map"]), *apart)
+    return table
+
+
+def protocol_sentence(d: Diagnosis) -> str:
+    """Which rows were calibrated on and evaluated."""
+    rows = f"{d.n_rows:,} rows evaluated, {d.n_calibration_rows:,} calibrated on"
+    if d.optimistic:
+        return f"{rows}: a split of the same rows, so repairs look better than they will be."
+    return f"{rows}, {d.n_labels:,} labels."
+
+
+def loss_sentence(parts: Decomposition, k: int) -> str:
+    """The loss and its parts in one line."""
+    told = f"Loss against the twin: {score(parts.loss)} MAP@{k}"
+    if parts.loss <= 0:
+        return f"{told}: none."
+    named = {
+        "odds": "odds shift",
+        "slippage": "slippage",
+        "isotonic": "isotonic returns",
+        "tie_residue": "ties keep",
+    }
+    shares = [
+        f"{name} {percent(share)}"
+        for part, name in named.items()
+        if (share := parts.share(part)) is not None
+    ]
+    return f"{told}: {', '.join(shares)}."
+
+
+def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[str]:
+    """A finding in two lines; its evidence as well if asked."""
+    yield f"{finding.code} {finding.severity}: {printable(finding.sentence)}"
+    yield f"  -> {printable(finding.advice)}"
+    if verbose:
+        told = ", ".join(f"{name}={_evidence(value)}" for name, value in finding.evidence.items())
+        yield f"  {printable(told)} (docs: {finding.anchor})"
+
+
+def _details(d: Diagnosis) -> Iterator[Any]:
+    yield ""
+    shifts = d.shifts
+    if shifts.median_ratio is not None:
+        yield (
+            f"Realized shift: median {times(shifts.median_ratio)} of ln w over {shifts.n_known:,} "
+            f"labels."
+        )
+    if shifts.median_direct_ratio is not None:
+        yield f"Direct shift: median {times(shifts.median_direct_ratio)} of ln w."
+    if (budget := finite_budget(shifts)) is not None:
+        yield f"Step budget: {nat(budget)} nat."
+    if d.overlap is not None:
+        yield (
+            f"Top {d.k}: {d.overlap.mean:.2f} labels in common with the twin; "
+            f"{small_percent(d.overlap.share_changed)} of the rows differ."
+        )
+    for missing in d.missing:
+        yield f"Not computed: {missing.what}. Needs: {missing.needs}."
+    yield ""
+    yield from label_lines(label_columns(d), d.n_labels)
+
+
+def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
+    """What to print, piece by piece: texts and tables."""
+    yield printable(plan.recommendation)
+    yield ""
+    table = new_table("before training", "value")
+    low, high = float(plan.intended.min()), float(plan.intended.max())
+    beyond = int(plan.unrealizable.sum())
+    rows = {
+        "labels, rows": f"{plan.n_labels:,}, {plan.n_rows:,}",
+        "ln w, nat": f"{low:.2f} to {high:.2f}",
+        "step budget, nat": nat(plan.budget) if plan.capped else "no cap, no bound",
+        "labels beyond the budget": f"{beyond:,}",
+        "smallest cap that admits every shift": f"{plan.admitting_cap:.3g}",
+        "largest cap that rules out saturation": f"{plan.unsaturating_cap:.3g}",
+        f"leaf with 1 positive in {plan.rows_in_leaf}, driven to": _leaf(plan),
+    }
+    what_if = plan.what_if
+    if what_if is not None:
+        rows[f"rows whose top {plan.k} would change"] = small_percent(what_if.share_changed)
+        if what_if.loss is not None:
+            rows[f"what-if loss in MAP@{plan.k}"] = estimated(what_if.loss)
+    for name, value in rows.items():
+        table.add_row(name, value)
+    yield table
+    if low < high:  # nothing is measured yet, so what the inversion will do is a prediction
+        yield " ".join(tell_association(count_regimes(read_regimes().points)))
+    if verbose:
+        yield ""
+        yield from label_lines(plan.label_columns(), plan.n_labels)
+
+
+def _leaf(plan: Plan) -> str:
+    low, high = float(plan.leaf_value.min()), float(plan.leaf_value.max())
+    return f"{score(low)} to {score(high)}"
+
+
+def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
+    """The labels with most positives as a table, with the columns that fit."""
+    shown = min(n_labels, LABELS_SHOWN)
+    headings = {name: short for name, short in HEADINGS.items() if name in columns}
+    table = new_table(*headings.values())
+    positives = columns.get("evaluation_positives", columns.get("n_positives"))
+    for at in np.argsort(-np.asarray(positives), kind="stable")[:shown]:
+        table.add_row(*(printable(value_text(columns[name][at])) for name in headings))
+    yield table
+    if shown < n_labels:
+        yield f"{shown} of {n_labels:,} labels shown; --json holds all."
+
+
+def _evidence(value: Any) -> str:
+    """A mapping in braces: on one line its names would run into those around it."""
+    told = value_text(value)
+    return f"{{{told}}}" if isinstance(value, Mapping) else told

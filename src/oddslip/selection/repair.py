@@ -1,0 +1,299 @@
+"""`Repair`: the calibrator that chooses its calibrator, and the table of its choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip import DEFAULT_SEED
+from oddslip.calibrators.base import Calibrator
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.policy import DeadPolicy, LabelRecord, check_policy
+from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.metrics.evaluation import NAMES, Estimate
+from oddslip.panels import Kind
+from oddslip.results import as_frame, html_table, plain
+from oddslip.selection.candidates import RAW
+from oddslip.selection.rules import Choice, Rule, gains_over_raw, read_rule
+from oddslip.selection.trials import Trials, try_candidates
+from oddslip.sources import Source
+
+N_REPLICATES = 2000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One candidate: its out-of-fold mean, its paired difference to raw, and that one's error."""
+
+    candidate: str
+    mean: float
+    difference: Estimate
+    standard_error: float
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionTable:
+    """Out-of-fold means of all candidates, with paired bootstrap intervals of their differences.
+
+    ``n_evaluated`` of ``n_rows`` rows have a true label. ``fits`` says how many fits were made
+    out of fold, by what was fitted: candidates share them. No choice rests on the intervals, and
+    drawing them takes longer than choosing; so they are drawn when first looked at.
+
+    Attributes
+    ----------
+    rule, chosen, why : str
+        The rule, what it chose, and why.
+    candidates, means, standard_errors : tuple
+        Each candidate's name, out-of-fold mean, and standard error of its difference to raw.
+    metric, k, n_folds, n_repeats, seed, level
+        How candidates were compared.
+    """
+
+    rule: str
+    chosen: str
+    why: str
+    metric: str
+    k: int
+    n_rows: int
+    n_evaluated: int
+    n_folds: int
+    n_repeats: int
+    seed: int
+    level: float
+    fits: dict[str, int]
+    candidates: tuple[str, ...]
+    means: tuple[float, ...]
+    standard_errors: tuple[float, ...]
+    _paired: NDArray[np.float64] = field(repr=False)
+    _threads: int | None = field(default=None, repr=False)
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """One line per candidate, in the order they were given."""
+        sums = bootstrap_sums(
+            self._paired, n_replicates=N_REPLICATES, seed=self.seed, threads=self._threads
+        )
+        gains = self._paired.mean(axis=0)
+        return tuple(
+            Line(
+                candidate,
+                self.means[at],
+                Estimate(
+                    float(gains[at]),
+                    *percentile_interval(sums[:, at] / self.n_evaluated, self.level),
+                ),
+                self.standard_errors[at],
+            )
+            for at, candidate in enumerate(self.candidates)
+        )
+
+    def __getitem__(self, candidate: str) -> Line:
+        return next(line for line in self.lines if line.candidate == candidate)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        named = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
+                 "n_repeats", "seed", "level", "fits")  # fmt: skip
+        return plain(  # type: ignore[no-any-return]
+            {
+                "schema": "oddslip.selection/1",
+                **{name: getattr(self, name) for name in named},
+                "candidates": [
+                    {name: values[at] for name, values in self._columns().items()}
+                    for at in range(len(self.lines))
+                ],
+            }
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per candidate."""
+        return as_frame(self._columns())
+
+    def _columns(self) -> dict[str, list[Any]]:
+        return {
+            "candidate": [line.candidate for line in self.lines],
+            "mean": [line.mean for line in self.lines],
+            "difference": [line.difference.value for line in self.lines],
+            "low": [line.difference.low for line in self.lines],
+            "high": [line.difference.high for line in self.lines],
+            "standard_error": [line.standard_error for line in self.lines],
+            "chosen": [line.candidate == self.chosen for line in self.lines],
+        }
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                line.candidate + (" (chosen)" if line.candidate == self.chosen else ""),
+                f"{line.mean:.4f}",
+                f"{line.difference.value:+.4f}",
+                f"{line.difference.low:+.4f} to {line.difference.high:+.4f}",
+            ]
+            for line in self.lines
+        ]
+        header = ["candidate", f"out-of-fold {NAMES[self.metric]}@{self.k}", "less raw",
+                  f"{self.level:.0%} interval"]  # fmt: skip
+        return html_table(header, rows, self.why)
+
+
+def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
+    """The table of a choice."""
+    _, errors = gains_over_raw(trials)
+    values = trials.values
+    return SelectionTable(
+        rule=rule.name, chosen=trials.candidates[choice.place].name, why=choice.why,
+        metric=trials.metric, k=trials.k, n_rows=trials.fits.source.n_rows,
+        n_evaluated=len(values), n_folds=trials.n_folds, n_repeats=trials.n_repeats,
+        seed=trials.seed, level=LEVEL, fits=trials.n_fits,
+        candidates=tuple(candidate.name for candidate in trials.candidates),
+        means=tuple(values.mean(axis=0).tolist()), standard_errors=tuple(errors.tolist()),
+        _paired=values - values[:, [trials.candidates.index(RAW)]], _threads=trials.fits.threads,
+    )  # fmt: skip
+
+
+class Repair(Calibrator):
+    """Choose a calibrator by the metric that is deployed, on the calibration rows, and fit it.
+
+    Every candidate is fitted on all folds but one and ranks that one; the metric at K of the rows
+    so ranked decides. What was chosen is then fitted on all rows.
+
+    Parameters
+    ----------
+    k : int
+        Slots per row.
+    rule : str or Rule
+        "paper": the best out-of-fold mean of isotonic with tau 0, 1, 2, 5, 10, pooled and raw.
+        "auto": a wider choice and more folds, but raw is kept unless a candidate beats it by one
+        standard error of the paired difference over rows. Or the name of a candidate to take in
+        any case: "raw", "pooled", "offset", "isotonic", "isotonic-5", "shrunk-20", ...
+    metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
+        What candidates are compared by.
+    prior : array-like, optional
+        Training prevalence of each label, for dead labels; else the smoothed prevalence of the
+        rows fitted on.
+    dead : {"prior", "identity", "exclude"}
+        What a dead label gets.
+    kind : {"probability", "margin"}
+        What the scores are.
+    n_folds : int
+        Folds are cut from a ``numpy.random.default_rng(seed)`` permutation of the rows.
+    seed : int
+        Same seed, same folds and intervals.
+
+    Attributes
+    ----------
+    chosen_ : str
+        Name of the chosen candidate.
+    why_ : str
+        Why, in one sentence.
+    table_ : SelectionTable
+        Out-of-fold means of all candidates and their differences to raw, with intervals.
+    fitted_ : FittedRepair
+        What is applied and saved.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random((400, 3)) < [0.5, 0.1, 0.02]
+    >>> scores = np.where(truth, 0.6, 0.4) + 0.3 * rng.random((400, 3)) + [-0.3, 0.0, 0.1]
+    >>> repair = Repair(k=1, rule="paper").fit(scores.clip(0, 1), truth)
+    >>> repair.chosen_
+    'isotonic-5'
+    >>> repair.rank([[0.6, 0.8, 0.9]])
+    array([[0]], dtype=int32)
+    """
+
+    def __init__(
+        self,
+        *,
+        k: int,
+        rule: str | Rule = "auto",
+        metric: str = "map",
+        prior: Any = None,
+        dead: DeadPolicy = "prior",
+        kind: Kind = "probability",
+        n_folds: int = 5,
+        seed: int = DEFAULT_SEED,
+    ) -> None:
+        self.k = k
+        self.rule = rule
+        self.metric = metric
+        self.prior = prior
+        self.dead = dead
+        self.kind = kind
+        self.n_folds = n_folds
+        self.seed = seed
+
+    def fit(
+        self,
+        scores: Any,
+        labels: Any = None,
+        *,
+        label_names: Sequence[str] | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """Choose and fit on calibration rows.
+
+        Parameters
+        ----------
+        scores, labels
+            In any form `oddslip.evaluate` takes.
+        label_names : sequence of str, optional
+            Names of the labels; a frame or a file brings its own.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        super().fit(scores, labels, label_names=label_names, threads=threads)
+        parameters = {**self.fitted_.parameters, "chosen": self.chosen_, "why": self.why_}
+        self.fitted_ = replace(self.fitted_, parameters=parameters)
+        return self
+
+    def rank(
+        self, scores: Any, *, k: int | None = None, threads: int | None = None
+    ) -> NDArray[np.int32]:
+        """Top K after the repair.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        k : int, optional
+            Slots per row; as many as the choice was made for unless told.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        return super().rank(scores, k=self.k if k is None else k, threads=threads)
+
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        check_policy(self.dead, 0)
+        rule = read_rule(self.rule)
+        trials = try_candidates(
+            source,
+            rule.candidates,
+            k=self.k,
+            metric=self.metric,
+            n_folds=self.n_folds,
+            n_repeats=rule.repeats_for(source.n_rows),
+            seed=self.seed,
+            dead=self.dead,
+            prior=self.prior,
+            threads=threads,
+        )
+        choice = rule.choose(trials)
+        chosen = trials.candidates[choice.place]
+        self.chosen_, self.why_ = chosen.name, choice.why
+        self.table_ = make_table(rule, trials, choice)
+        return trials.fits.fit(chosen, None)
+
+    def _repr_html_(self) -> str:
+        """The table of the choice, once fitted."""
+        if hasattr(self, "table_"):
+            return self.table_._repr_html_()
+        return str(super()._repr_html_())

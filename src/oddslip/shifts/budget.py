@@ -1,0 +1,150 @@
+"""The step budget: how far a capped booster can shift at all; and when a leaf saturates."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.shifts.saturation import SATURATED_MARGIN
+from oddslip.weights import check_weights, per_label
+
+
+def step_budget(rounds: int, learning_rate: float, max_delta_step: float | None = None) -> float:
+    """Largest shift, in nat, of a booster with T rounds, rate eta and leaf-step cap c: T eta c.
+
+    No cap, None or the 0 that LightGBM and XGBoost take for none, means no bound: infinity.
+
+    Examples
+    --------
+    >>> step_budget(60, 0.05, 0.5)
+    1.5
+    >>> step_budget(60, 0.05, 0)
+    inf
+    """
+    cap = 0.0 if max_delta_step is None else float(max_delta_step)
+    if not cap >= 0:
+        raise InvalidInput(f"max_delta_step must be 0 (no cap) or positive, got {max_delta_step}.")
+    reach = _reach(rounds, learning_rate)
+    return math.inf if cap == 0 else reach * cap
+
+
+def unrealizable(weights: ArrayLike, budget: float) -> NDArray[np.bool_]:
+    """Labels whose intended shift ln w_j, up or down, is more than the budget.
+
+    Examples
+    --------
+    >>> unrealizable([1.0, 100.0], budget=2.1).tolist()
+    [False, True]
+    """
+    return _intended(weights) > _check_budget(budget)
+
+
+def over_correction(weights: ArrayLike, budget: float) -> NDArray[np.float64]:
+    """Nats by which the analytic inversion overshoots at least: max(0, abs(ln w_j) - budget).
+
+    Examples
+    --------
+    >>> over_correction([1.0, 100.0], budget=2.1).round(3).tolist()
+    [0.0, 2.505]
+    """
+    return np.maximum(0.0, _intended(weights) - _check_budget(budget))
+
+
+def smallest_admitting_cap(weights: ArrayLike, rounds: int, learning_rate: float) -> float:
+    """The smallest cap whose step budget admits every intended shift.
+
+    Examples
+    --------
+    >>> round(smallest_admitting_cap([1.0, 100.0], 60, 0.05), 4)
+    1.5351
+    """
+    shift_nat = float(_intended(weights).max())
+    reach = _reach(rounds, learning_rate)
+    cap = shift_nat / reach
+    while cap * reach < shift_nat:  # rounding must not leave the budget short
+        cap = math.nextafter(cap, math.inf)
+    return cap
+
+
+def largest_unsaturating_cap(
+    prior: ArrayLike, rounds: int, learning_rate: float, margin: float = SATURATED_MARGIN
+) -> float:
+    """The largest cap under which no cell can reach the saturated margin.
+
+    A booster starts at logit(prior_j) and moves by less than its step budget. Where a label
+    starts beyond the margin no cap helps, and the answer is 0.
+
+    Examples
+    --------
+    >>> round(largest_unsaturating_cap([0.5, 0.01], 60, 0.05), 4)
+    5.7762
+    """
+    share = per_label("prior", prior)
+    if share.size == 0 or not ((share >= 0) & (share <= 1)).all():
+        raise InvalidInput("prior must hold at least one label, each between 0 and 1.")
+    highest = float(share.max())
+    if highest == 0:
+        return math.inf  # no positive anywhere: nothing to move upwards from
+    start = math.inf if highest == 1 else math.log(highest / (1 - highest))
+    reach = _reach(rounds, learning_rate)
+    cap = max(0.0, (margin - start) / reach)
+    while cap > 0 and start + cap * reach >= margin:
+        cap = math.nextafter(cap, 0.0)
+    return cap
+
+
+def leaf_value(n_pos: ArrayLike, n_neg: ArrayLike, weight: ArrayLike) -> Any:
+    """The best constant of a leaf under weighted log-loss: w n_pos / (w n_pos + n_neg).
+
+    Examples
+    --------
+    >>> float(leaf_value(1, 9, 9.0))
+    0.5
+    """
+    up = np.asarray(weight, np.float64) * np.asarray(n_pos, np.float64)
+    total = up + np.asarray(n_neg, np.float64)
+    if not ((up >= 0) & (total > 0) & (total < np.inf) & (total >= up)).all():
+        raise InvalidInput(
+            "n_pos, n_neg and weight must be at least 0 and finite, and a leaf must not be empty."
+        )
+    return up / total
+
+
+def leaf_saturation_weight(n_pos: ArrayLike, n_neg: ArrayLike, eps: float) -> Any:
+    """The weight from which a leaf with a positive is within eps of one: n_neg / (eps n_pos).
+
+    Examples
+    --------
+    >>> float(leaf_saturation_weight(1, 9, 0.5))
+    18.0
+    """
+    positives, negatives = np.asarray(n_pos, np.float64), np.asarray(n_neg, np.float64)
+    if not (eps > 0 and (positives > 0).all() and (negatives >= 0).all()):
+        raise InvalidInput("n_pos and eps must be positive and n_neg at least 0.")
+    return negatives / (eps * positives)
+
+
+def _reach(rounds: int, learning_rate: float) -> float:
+    if not (rounds >= 1 and 0 < learning_rate < math.inf):
+        raise InvalidInput(
+            "rounds must be at least 1 and learning_rate positive, "
+            f"got rounds={rounds}, learning_rate={learning_rate}."
+        )
+    return rounds * learning_rate
+
+
+def _intended(weights: ArrayLike) -> NDArray[np.float64]:
+    weight = per_label("weights", weights)
+    if weight.size == 0:
+        raise InvalidInput("weights must hold at least one label, got none.")
+    return np.abs(np.log(check_weights(weight, weight.size)))
+
+
+def _check_budget(budget: float) -> float:
+    if not budget >= 0:
+        raise InvalidInput(f"budget must be at least 0, got {budget}. See step_budget.")
+    return float(budget)

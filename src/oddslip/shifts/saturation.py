@@ -1,0 +1,270 @@
+"""Where a cell counts as saturated: its probability, stored in float32, is exactly 1.0."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.panels import Kind, Panel, check_k
+from oddslip.results import label_frame, plain
+from oddslip.sources import Source, open_source
+
+# Halfway between 1 and the float32 below it; the tie goes to the even neighbour, which is 1.
+SATURATED_PROBABILITY = 1 - 2.0**-25
+
+# The sigmoid computed in float64 reaches that probability here, at 17.33, and casts to 1.0.
+SATURATED_MARGIN = 25 * math.log(2)
+
+# The sigmoid computed in float32 is 1 / (1 + e) with e = exp(-margin); from here on, at 16.64,
+# the sum itself rounds to 1.
+SATURATED_MARGIN_FLOAT32 = 24 * math.log(2)
+
+
+def saturated_key(dtype: np.dtype[Any], kind: Kind, *, sigmoid: str = "float64") -> Any:
+    """The smallest key of a saturated cell, as a scalar of the keys' type.
+
+    ``sigmoid`` names the type in which margins become probabilities.
+    """
+    from oddslip.kernels.keys import keys_of
+
+    bound = SATURATED_PROBABILITY
+    if kind == "margin":
+        bound = SATURATED_MARGIN if sigmoid == "float64" else SATURATED_MARGIN_FLOAT32
+    least = dtype.type(bound)
+    if float(least) < bound:
+        least = np.nextafter(least, dtype.type(np.inf))
+    return keys_of(np.full((1, 1), least, dtype), kind)[0, 0]
+
+
+KEPT_BYTES = 2**28
+
+
+class DistinctTally:
+    """Keys of the labels ``first`` to ``last``, kept until all rows were seen."""
+
+    def __init__(self, first: int, last: int, decimals: int | None) -> None:
+        self.first, self.last, self.decimals = first, last, decimals
+        self.columns: list[NDArray[Any]] = []
+
+    def fresh(self) -> Self:
+        """An empty tally for another thread."""
+        return type(self)(self.first, self.last, self.decimals)
+
+    def add(self, panel: Panel) -> None:
+        """Keep one block of rows, label by label."""
+        cells = panel.scores[:, self.first : self.last].T
+        if self.decimals is not None:
+            cells = np.round(cells.astype(np.float64), self.decimals)
+        # Adding 0.0 makes -0.0 equal to 0.0 in its bits as well; the copy is needed anyway.
+        self.columns.append(np.ascontiguousarray(cells + cells.dtype.type(0)))
+
+    def merge(self, other: Self) -> None:
+        """Take over what another tally has seen."""
+        self.columns += other.columns
+
+    def result(self) -> NDArray[np.int64]:
+        """Distinct scores per label. Any order of the bits will do, and whole numbers sort fast."""
+        counts = np.empty(self.last - self.first, np.int64)
+        for label in range(counts.size):
+            cells = np.concatenate([columns[label] for columns in self.columns])
+            bits = cells.view(np.uint32 if cells.itemsize == 4 else np.uint64)
+            bits.sort()
+            counts[label] = 1 + np.count_nonzero(bits[1:] != bits[:-1])
+        return counts
+
+
+def count_distinct(
+    source: Source,
+    decimals: int | None = None,
+    *,
+    threads: int | None = None,
+    kept_bytes: int = KEPT_BYTES,
+) -> NDArray[np.int64]:
+    """Distinct scores of each label, exactly; a pass over the rows for every tile of labels."""
+    itemsize = source.dtype.itemsize if decimals is None else 8
+    tile = max(1, kept_bytes // (source.n_rows * itemsize))
+    counts = [
+        source.run(
+            DistinctTally(first, min(first + tile, source.n_labels), decimals), threads=threads
+        ).result()
+        for first in range(0, source.n_labels, tile)
+    ]
+    return np.concatenate(counts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Saturation:
+    """Saturated cells of a panel, and what they do to its top K.
+
+    Attributes
+    ----------
+    n_rows, n_labels, k : int
+        Shape of the panel, slots per row.
+    n_saturated : numpy.ndarray
+        Per label, cells that float32 stores as exactly 1.0. Margins count from 17.33 on: the
+        sigmoid is computed in float64 and then cast.
+    n_saturated_float32 : numpy.ndarray or None
+        The same for margins whose sigmoid is computed in float32: from 16.64 on.
+    full_rows : int
+        Rows with at least k saturated cells.
+    tied_rows : int
+        Rows whose top k is decided by ties: more cells equal the k-th than there are slots left.
+    n_distinct : numpy.ndarray or None
+        Distinct scores of each label; None if not asked for.
+    label_names : tuple of str or None
+        Names of the labels.
+    """
+
+    n_rows: int
+    n_labels: int
+    k: int
+    n_saturated: NDArray[np.int64]
+    n_saturated_float32: NDArray[np.int64] | None
+    full_rows: int
+    tied_rows: int
+    n_distinct: NDArray[np.int64] | None = None
+    label_names: tuple[str, ...] | None = None
+
+    @property
+    def n_cells(self) -> int:
+        """Saturated cells of all labels."""
+        return int(self.n_saturated.sum())
+
+    @property
+    def n_labels_hit(self) -> int:
+        """Labels with a saturated cell."""
+        return int((self.n_saturated > 0).sum())
+
+    @property
+    def share(self) -> float:
+        """Share of all cells that are saturated."""
+        return float(self.n_saturated.sum() / (self.n_rows * self.n_labels))
+
+    @property
+    def share_float32(self) -> float:
+        """Share of all cells that are saturated if the sigmoid is computed in float32."""
+        counts = self.n_saturated_float32
+        if counts is None:
+            return self.share
+        return float(counts.sum() / (self.n_rows * self.n_labels))
+
+    @property
+    def mean_per_row(self) -> float:
+        """Saturated cells of a row, mean over rows."""
+        return float(self.n_saturated.sum() / self.n_rows)
+
+    @property
+    def mean_distinct(self) -> float | None:
+        """Distinct scores of a label, mean over labels."""
+        return None if self.n_distinct is None else float(self.n_distinct.mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists and numbers."""
+        names = [field.name for field in fields(self)]
+        names += ["share", "share_float32", "mean_per_row", "mean_distinct"]
+        return plain({name: getattr(self, name) for name in names})  # type: ignore[no-any-return]
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per label."""
+        names = ("n_saturated", "n_saturated_float32", "n_distinct")
+        columns = {name: getattr(self, name) for name in names}
+        known = {name: column for name, column in columns.items() if column is not None}
+        return label_frame(known, self.label_names)
+
+
+def saturation(
+    scores: Any,
+    *,
+    k: int,
+    kind: Kind | None = None,
+    distinct: bool = True,
+    decimals: int | None = None,
+    threads: int | None = None,
+) -> Saturation:
+    """Count saturated cells, rows that are full of them, rows decided by ties, distinct scores.
+
+    A cell is saturated if float32 stores its probability as exactly 1.0, whatever the panel is
+    stored in. Ties are those of the scores as they are.
+
+    Parameters
+    ----------
+    scores : anything of shape (n_rows, n_labels)
+        An array, a panel, a source or a path.
+    k : int
+        Slots per row.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
+    distinct : bool
+        Whether to count distinct scores, which takes a sort of every label.
+    decimals : int, optional
+        Round scores to this many decimals before counting distinct ones; the paper uses 12.
+    threads : int, optional
+        Threads to use; all cores available unless told.
+
+    Examples
+    --------
+    >>> found = saturation([[1.0, 1.0, 0.2], [0.9, 0.5, 0.2]], k=1)
+    >>> found.n_saturated.tolist(), found.full_rows, found.tied_rows, found.n_distinct.tolist()
+    ([1, 1, 0], 1, 1, [2, 2, 1])
+    """
+    source = open_source(scores, kind=kind)
+    k = check_k(k, source.n_labels)
+    tally = source.run(SaturationTally(source.n_labels, k), threads=threads)
+    n_distinct = count_distinct(source, decimals, threads=threads) if distinct else None
+    return Saturation(
+        source.n_rows,
+        source.n_labels,
+        k,
+        tally.per_label,
+        tally.per_label_float32 if source.kind == "margin" else None,
+        tally.full_rows,
+        tally.tied_rows,
+        n_distinct,
+        source.label_names,
+    )
+
+
+class SaturationTally:
+    """Saturated cells per label, full rows and tied rows."""
+
+    def __init__(self, n_labels: int, k: int) -> None:
+        self.k = k
+        self.per_label = np.zeros(n_labels, np.int64)
+        self.per_label_float32 = np.zeros(n_labels, np.int64)
+        self.full_rows = self.tied_rows = 0
+
+    def fresh(self) -> Self:
+        """An empty tally for another thread."""
+        return type(self)(self.per_label.size, self.k)
+
+    def add(self, panel: Panel) -> None:
+        """Take one block of rows."""
+        from oddslip.kernels.logits import count_reaching
+        from oddslip.kernels.topk import rank_keys
+
+        panel = panel.checked()
+        keys, dtype = panel.keys(), panel.scores.dtype
+        per_row = np.empty(panel.n_rows, np.int64)
+        if panel.kind == "margin":
+            earlier = saturated_key(dtype, "margin", sigmoid="float32")
+            count_reaching(keys, earlier, self.per_label_float32, per_row)
+        count_reaching(keys, saturated_key(dtype, panel.kind), self.per_label, per_row)
+        self.full_rows += int((per_row >= self.k).sum())
+        _, best, at_kth = rank_keys(keys, self.k)
+        slots = (best == best[:, -1:]).sum(axis=1)
+        self.tied_rows += int((at_kth > slots).sum())
+
+    def merge(self, other: Self) -> None:
+        """Take over what another tally has seen."""
+        self.per_label += other.per_label
+        self.per_label_float32 += other.per_label_float32
+        self.full_rows += other.full_rows
+        self.tied_rows += other.tied_rows
+
+    def result(self) -> Self:
+        """The counts."""
+        return self

@@ -1,0 +1,255 @@
+"""The twin: two arms over the same cells, the direct shift between them, and what ties cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.panels import Kind, Panel, check_k
+from oddslip.shifts.odds import logit_block
+from oddslip.shifts.saturation import saturated_key
+from oddslip.sources import Source, open_source
+
+
+def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
+    """Blocks of the same rows of both, whatever blocks either source cuts."""
+    left, right = iter(one.blocks()), iter(other.blocks())
+    a, b = next(left, None), next(right, None)
+    while a is not None and b is not None:
+        rows = min(a.n_rows, b.n_rows)
+        yield a.rows(0, rows), b.rows(0, rows)
+        a = a.rows(rows, a.n_rows) if rows < a.n_rows else next(left, None)
+        b = b.rows(rows, b.n_rows) if rows < b.n_rows else next(right, None)
+
+
+def open_twin(scores: Any, kind: Kind | None, arm: Source) -> Source:
+    """Open scores of the same kind as another arm, unless they say or bring their own."""
+    if kind is None and not isinstance(scores, Panel | Source):
+        kind = arm.kind
+    return open_source(scores, kind=kind)
+
+
+def check_pair(one: Source, other: Source, what: str) -> None:
+    """Refuse two sources that are not over the same cells."""
+    shapes = (one.n_rows, one.n_labels), (other.n_rows, other.n_labels)
+    if shapes[0] != shapes[1]:
+        raise InvalidInput(f"{what} must have the same shape, got {shapes[0]} and {shapes[1]}.")
+    names = one.label_names, other.label_names
+    if None not in names and names[0] != names[1]:
+        raise InvalidInput(
+            f"{what} must have the same labels in the same order. Reorder the columns of one."
+        )
+
+
+KEPT_CELLS = 2**25  # a quarter of a gigabyte
+BIN_BITS = 9  # each further pass narrows a range by this many bits of a key
+TOP = np.uint64(0xFFDFFFFFFFFFFFFF)  # key of the largest finite difference
+
+Keys = NDArray[np.uint64]
+
+
+def direct_shift(
+    weighted: Any,
+    unweighted: Any,
+    *,
+    kind: Kind | None = None,
+    unweighted_kind: Kind | None = None,
+    kept_cells: int = KEPT_CELLS,
+) -> NDArray[np.float64]:
+    """Per label, the median of weighted margin - unweighted margin over unsaturated cells.
+
+    Parameters
+    ----------
+    weighted, unweighted : anything of shape (n_rows, n_labels)
+        The two arms: arrays, panels, sources or paths.
+    kind, unweighted_kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise, and the twin of the same kind.
+    kept_cells : int
+        How many cells may be held at once. With more cells than that, further passes narrow
+        down where the medians are.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_labels,)
+        In nat. NaN for a label in which every cell is saturated in one arm or the other.
+
+    Examples
+    --------
+    >>> direct_shift([[0.75], [0.9]], [[0.5], [0.75]]).round(6).tolist()
+    [1.098612]
+    """
+    arm = open_source(weighted, kind=kind)
+    twin = open_twin(unweighted, unweighted_kind, arm)
+    check_pair(arm, twin, "weighted and unweighted scores")
+    if arm.n_rows * arm.n_labels <= kept_cells:
+        return _median_of_rows(np.concatenate(list(_differences(arm, twin))))
+    return _stream_median(arm, twin, kept_cells)
+
+
+def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
+    """Differences block by block; NaN where either arm is saturated."""
+    for pair in pair_blocks(arm, twin):
+        one, other = (panel.checked() for panel in pair)
+        gap = logit_block(one)
+        gap -= logit_block(other)
+        for panel in (one, other):
+            gap[panel.keys() >= saturated_key(panel.scores.dtype, panel.kind)] = np.nan
+        yield gap
+
+
+def _median_of_rows(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+    medians = np.full(gaps.shape[1], np.nan)
+    for label, column in enumerate(gaps.T):
+        cells = column[~np.isnan(column)]
+        if cells.size:
+            medians[label] = np.median(cells)
+    return medians
+
+
+def _stream_median(arm: Source, twin: Source, kept_cells: int) -> NDArray[np.float64]:
+    """The same medians in bounded memory. Ranges are of keys: whole numbers, so none is lost."""
+    from oddslip.kernels.keys import keys_of, scores_of
+
+    # (key of every difference, whether it counts), block by block, as often as asked.
+    def blocks() -> Iterator[tuple[Keys, NDArray[np.bool_]]]:
+        for gap in _differences(arm, twin):
+            yield keys_of(gap, "margin"), ~np.isnan(gap)
+
+    total = sum((known.sum(axis=0) for _, known in blocks()), np.zeros(arm.n_labels, np.int64))
+    lower = _select(blocks, np.maximum(total - 1, 0) // 2, total, kept_cells)
+    lower[total == 0] = 0
+    # The upper middle cell is the lower one again, or the next above it.
+    reached = np.zeros_like(total)
+    above = np.full_like(lower, TOP)
+    for keys, known in blocks():
+        higher = known & (keys > lower)
+        reached += (known & ~higher).sum(axis=0)
+        above = np.minimum(above, np.where(higher, keys, TOP).min(axis=0))
+    upper = np.where(reached > total // 2, lower, above)
+    middle = scores_of(lower, "margin") / 2 + scores_of(upper, "margin") / 2
+    return np.where(total > 0, middle, np.nan)
+
+
+def _select(
+    blocks: Callable[[], Iterator[tuple[Keys, NDArray[np.bool_]]]],
+    rank: NDArray[np.int64],
+    total: NDArray[np.int64],
+    kept_cells: int,
+) -> Keys:
+    """The key of each label that has ``rank`` keys before it in order."""
+    labels = np.arange(rank.size)
+    rank, left = rank.copy(), total.copy()
+    low = np.zeros(rank.size, np.uint64)
+    bits = 64  # every range is 2^bits wide
+    while bits > 0 and left.sum() > kept_cells:
+        shift = np.uint64(max(0, bits - BIN_BITS))
+        counts = np.zeros((rank.size, 2**BIN_BITS), np.int64)
+        for keys, known in blocks():
+            place = (keys - low) >> shift
+            inside = known & (keys >= low) & (place < 2**BIN_BITS)
+            flat = (place.astype(np.int64) + labels * 2**BIN_BITS)[inside]
+            counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
+        before = np.cumsum(counts, axis=1)
+        found = np.minimum((before <= rank[:, None]).sum(axis=1), 2**BIN_BITS - 1)
+        rank -= (before - counts)[labels, found]
+        left = counts[labels, found]
+        low += found.astype(np.uint64) << shift
+        bits = int(shift)
+    if bits == 0:
+        return low
+    kept: list[list[Keys]] = [[] for _ in labels]
+    widest = np.uint64(2**bits - 1)
+    for keys, known in blocks():
+        inside = known & (keys >= low) & (keys - low <= widest)
+        for label in np.flatnonzero(inside.any(axis=0)):
+            kept[label].append(keys[inside[:, label], label])
+    for label in np.flatnonzero(total):
+        low[label] = np.partition(np.concatenate(kept[label]), rank[label])[rank[label]]
+    return low
+
+
+def reorder_saturated(
+    weighted: Any,
+    order: Any,
+    *,
+    k: int,
+    labels: Any = None,
+    kind: Kind | None = None,
+    order_kind: Kind | None = None,
+) -> NDArray[np.int32]:
+    """Rank the weighted scores, the saturated cells of a row in an order of their own.
+
+    The saturated cells keep their places at the top of the row and change them among themselves:
+    by another panel (the twin's order), or by the true labels (an oracle, positives first).
+    All other cells rank as before.
+
+    Parameters
+    ----------
+    weighted : anything of shape (n_rows, n_labels)
+        Scores whose saturated cells are put in order.
+    order : anything of shape (n_rows, n_labels), or None
+        Scores that say the order. None if labels are given.
+    k : int
+        Slots per row.
+    labels : optional
+        What was true. Needed where order is None.
+    kind, order_kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise, and the order of the same kind.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_rows, k)
+        Labels, best first.
+
+    Examples
+    --------
+    >>> reorder_saturated([[1.0, 1.0, 0.7]], [[0.2, 0.3, 0.9]], k=3).tolist()
+    [[1, 0, 2]]
+    >>> reorder_saturated([[1.0, 1.0, 0.7]], None, k=2, labels=[[0, 1, 1]]).tolist()
+    [[1, 0]]
+    """
+    if (order is None) == (labels is None):
+        raise InvalidInput("either order or labels must be given, and not both.")
+    arm = open_source(weighted, labels, kind=kind)
+    k = check_k(k, arm.n_labels)
+    ranking = np.empty((arm.n_rows, k), np.int32)
+    start = 0
+    if order is None:
+        for panel in arm.blocks():
+            ranking[start : start + panel.n_rows] = _rank(panel, _truth_keys(panel), k)
+            start += panel.n_rows
+        return ranking
+    twin = open_twin(order, order_kind, arm)
+    check_pair(arm, twin, "weighted and order")
+    for panel, other in pair_blocks(arm, twin):
+        ranking[start : start + panel.n_rows] = _rank(panel, other.checked().keys(), k)
+        start += panel.n_rows
+    return ranking
+
+
+def _truth_keys(panel: Panel) -> NDArray[Any]:
+    positives = panel.positives()
+    keys = np.zeros((panel.n_rows, panel.n_labels), np.uint32)
+    keys[np.repeat(np.arange(panel.n_rows), positives.counts), positives.indices] = 1
+    return keys
+
+
+def _rank(panel: Panel, order: NDArray[Any], k: int) -> NDArray[np.int32]:
+    """Saturated cells by the order, then the others by their own keys."""
+    panel = panel.checked()
+    from oddslip.kernels.topk import rank_keys
+
+    keys = panel.keys()
+    saturated = keys >= saturated_key(panel.scores.dtype, panel.kind)
+    # A key of 0 stands for "not here"; all others move up by one, for which there is room.
+    first = rank_keys(np.where(saturated, order + order.dtype.type(1), order.dtype.type(0)), k)[0]
+    rest = rank_keys(np.where(saturated, keys.dtype.type(0), keys + keys.dtype.type(1)), k)[0]
+    n_first = np.minimum(saturated.sum(axis=1, keepdims=True), k)
+    slots = np.arange(k)
+    return np.where(
+        slots < n_first, first, np.take_along_axis(rest, np.maximum(slots - n_first, 0), axis=1)
+    )

@@ -1,0 +1,168 @@
+"""Columns of a Parquet batch: cells as NumPy arrays, row ids, label names; strangers refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.panels import check_names
+
+PlaceOf = Callable[[int], str]  # where the i-th cell of a column lies: "row 3, label 'a'"
+
+ROW_ID_NAMES = (
+    "row_id",
+    "id",
+    "row",
+    "user",
+    "user_id",
+    "customer",
+    "customer_id",
+    "index",
+    "__index_level_0__",
+)
+
+
+def is_float(kind: Any) -> bool:
+    """Whether cells of this type can be scores without a second thought."""
+    return bool(pa.types.is_floating(kind))
+
+
+def is_list(kind: Any) -> bool:
+    """Whether a column of this type holds a list in each row."""
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a column of this type holds strings."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_row_id(field: Any) -> bool:
+    """Whether this column names the rows: a known name, and whole numbers or strings."""
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    return field.name in ROW_ID_NAMES and (is_text(kind) or bool(pa.types.is_integer(kind)))
+
+
+def score_dtype(kinds: Iterable[Any]) -> np.dtype[Any]:
+    """The smallest of float32 and float64 that holds every cell of these types."""
+    narrow = all(pa.types.is_float16(kind) or pa.types.is_float32(kind) for kind in kinds)
+    return np.dtype(np.float32 if narrow else np.float64)
+
+
+def score_cells(column: Any, place_of: PlaceOf) -> NDArray[Any]:
+    """Scores of a column. A null is not a NaN: it is refused here."""
+    if column.null_count:
+        raise InvalidInput(
+            f"scores must not be null, got a null at {place_of(first_null(column))}. "
+            "Drop or fill those rows first."
+        )
+    cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return cells
+
+
+def truth_cells(column: Any, place_of: PlaceOf) -> NDArray[np.bool_]:
+    """0/1 or bool cells as bool."""
+    if column.null_count:
+        raise InvalidInput(
+            f"labels must be 0 or 1, got a null at {place_of(first_null(column))}. "
+            "Fill it with 0 or drop the row."
+        )
+    cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    if cells.dtype == np.bool_:
+        return cells
+    if cells.dtype.kind not in "iuf":
+        raise InvalidInput(f"labels must be 0 or 1, got type {column.type} at {place_of(0)}.")
+    truths: NDArray[np.bool_] = cells == 1
+    wrong = np.flatnonzero(~truths & (cells != 0))
+    if wrong.size:
+        at = int(wrong[0])
+        raise InvalidInput(f"labels must be 0 or 1, got {cells[at]:g} at {place_of(at)}.")
+    return truths
+
+
+def id_cells(column: Any, first_row: int = 0) -> NDArray[Any]:
+    """Row ids: whole numbers stay numbers, anything else becomes objects."""
+    if column.null_count:
+        raise InvalidInput(
+            f"row ids must not be null, got a null at row {first_row + first_null(column)}. "
+            "Fill it or drop the column."
+        )
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    try:
+        cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    except pa.ArrowException as error:
+        raise InvalidInput("row ids must be UTF-8 text, got other bytes. Repair them.") from error
+    return cells
+
+
+def list_cells(column: Any, width: int, what: str, first_row: int) -> Any:
+    """Cells of a list column, row after row; every row must list exactly ``width`` of them."""
+    if column.null_count:
+        raise InvalidInput(
+            f"{what} must not be null, got a null instead of a list at row "
+            f"{first_row + first_null(column)}. Drop or fill those rows first."
+        )
+    if not pa.types.is_fixed_size_list(column.type):
+        lengths = np.diff(column.offsets.to_numpy())
+        wrong = np.flatnonzero(lengths != width)
+        if wrong.size:
+            raise InvalidInput(
+                f"{what} must list {width} cells in every row, "
+                f"got {lengths[wrong[0]]} at row {first_row + int(wrong[0])}."
+            )
+    return column.flatten()
+
+
+def first_null(column: Any) -> int:
+    """Place of the first null of a column that has one."""
+    return int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+
+
+ID_ROWS = 64 * 1024  # rows per batch where only ids are read
+
+
+class Block(NamedTuple):
+    """Some rows of a table. What was not asked for, or is not there, is None."""
+
+    n_rows: int
+    scores: NDArray[Any] | None
+    truths: NDArray[np.bool_] | None
+    ids: NDArray[Any] | None
+
+
+def matched_names(wanted: Sequence[str] | None, found: list[str]) -> tuple[str, ...]:
+    """The file's label names in the wanted order; the same names must be on both sides."""
+    if wanted is None:
+        return tuple(found)
+    told = tuple(str(name) for name in wanted)
+    stranger = next((name for name in told if name not in set(found)), None)
+    if stranger is not None:
+        raise InvalidInput(f"label_names must be those of the file, which lacks {stranger!r}.")
+    unnamed = next((name for name in found if name not in set(told)), None)
+    if unnamed is not None:
+        raise InvalidInput(
+            f"label_names must name every label of the file, {unnamed!r} is missing."
+        )
+    return check_names(told, len(found)) or ()
+
+
+def batch_ids(batch: Any, column: str | None, first_row: int) -> NDArray[Any] | None:
+    """Row ids of a batch."""
+    return None if column is None else id_cells(batch.column(column), first_row)
+
+
+def read_ids(batches: Iterator[Any], column: str, first: int = 0) -> NDArray[Any]:
+    """Row ids of these batches."""
+    parts = []
+    for batch in batches:
+        parts.append(id_cells(batch.column(column), first))
+        first += batch.num_rows
+    return np.concatenate(parts)

@@ -1,0 +1,244 @@
+"""Labels in Parquet: a 0/1 column per label, (row, label) pairs, or a list per row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.labels import DenseLabels, Positives, SparseLabels
+from oddslip.panels import check_names
+from oddslip.sources.base import block_rows, join_positives
+from oddslip.sources.parquet.columns import (
+    PlaceOf,
+    first_null,
+    is_list,
+    is_row_id,
+    is_text,
+    list_cells,
+    matched_names,
+    truth_cells,
+)
+from oddslip.sources.parquet.files import ParquetFiles
+
+ROWS_KEY = b"oddslip.n_rows"
+PAIRS = 256 * 1024  # pairs or lists per batch
+
+
+def read_labels_parquet(
+    path: Path,
+    label_names: Sequence[str] | None = None,
+    *,
+    shape: tuple[int, ...] | None = None,
+) -> SparseLabels:
+    """Labels of a Parquet file or folder, as compressed rows: memory goes with the positives.
+
+    Parameters
+    ----------
+    path : Path
+        One of three layouts, recognised from the columns: *wide*, a 0/1 or bool column per label
+        and perhaps row ids, aligned by name with ``label_names``; *long*, columns ``row`` (a row
+        number), ``label`` (a name or an index) and perhaps ``true``, one line per true pair;
+        *list*, one column that lists the true labels of each row, by index or by name. A
+        fixed-size list as long as there are labels, or a list of bools, holds 0/1 cells instead.
+    label_names : sequence of str, optional
+        Names of the labels, in the order of the scores.
+    shape : (n_rows, n_labels), optional
+        Shape of the scores. Pairs do not tell the number of rows: it is taken from the schema
+        metadata under ``oddslip.n_rows``, else from here.
+
+    Examples
+    --------
+    >>> labels = read_labels_parquet(Path("labels.parquet"), ["a", "b"])  # doctest: +SKIP
+    >>> labels.shape  # doctest: +SKIP
+    (131209, 2)
+    """
+    files = ParquetFiles(path)
+    columns = set(files.schema.names)
+    if {"row", "label"} <= columns <= {"row", "label", "true"}:
+        return _read_pairs(files, _Names(files, label_names, shape), shape)
+    lists = [field for field in files.schema if is_list(field.type)]
+    others = [field for field in files.schema if not is_list(field.type)]
+    if len(lists) == 1 and all(is_row_id(field) for field in others):
+        names = _Names(files, label_names, shape)
+        kind = lists[0].type
+        same_width = pa.types.is_fixed_size_list(kind) and kind.list_size == names.n_labels
+        dense = same_width or pa.types.is_boolean(kind.value_type)
+        read = _cell_lists if dense else _index_lists
+        return _joined(read(files, lists[0].name, names), names.n_labels)
+    return _read_wide(files, label_names)
+
+
+class _Names:
+    """Labels by index or by name, and how many there are."""
+
+    def __init__(
+        self,
+        files: ParquetFiles,
+        label_names: Sequence[str] | None,
+        shape: tuple[int, ...] | None,
+    ) -> None:
+        self.names = None if label_names is None else check_names(label_names, len(label_names))
+        if self.names is None and shape is None:
+            raise InvalidInput(
+                f"{files.path} lists true labels only, so the number of labels must be known. "
+                "Pass label_names, or the scores as well."
+            )
+        self.n_labels = len(self.names) if self.names is not None else int((shape or (0, 0))[1])
+
+    def indices(self, column: Any, place_of: PlaceOf) -> NDArray[np.int64]:
+        """Label indices of a column of names or indices."""
+        if column.null_count:
+            raise InvalidInput(
+                f"labels must not be null, got a null at {place_of(first_null(column))}."
+            )
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if is_text(column.type):
+            if self.names is None:
+                raise InvalidInput(
+                    f"labels are given by name, got {column[0].as_py()!r} at {place_of(0)}, "
+                    "but the labels have no names. Pass label_names."
+                )
+            known = pa.array(self.names, column.type)
+            found = pc.index_in(column, value_set=known).fill_null(-1).to_numpy()
+        elif pa.types.is_integer(column.type):
+            found = column.to_numpy()
+        else:
+            raise InvalidInput(
+                f"labels must be names or indices, got type {column.type} at {place_of(0)}."
+            )
+        wrong = np.flatnonzero((found < 0) | (found >= self.n_labels))
+        if wrong.size:
+            at = int(wrong[0])
+            rule = (
+                "labels must be among label_names"
+                if is_text(column.type)
+                else f"label indices must be between 0 and n_labels - 1 = {self.n_labels - 1}"
+            )
+            raise InvalidInput(f"{rule}, got {column[at].as_py()!r} at {place_of(at)}.")
+        indices: NDArray[np.int64] = found.astype(np.int64)
+        return indices
+
+
+def _read_wide(files: ParquetFiles, label_names: Sequence[str] | None) -> SparseLabels:
+    check_names(files.schema.names, len(files.schema.names))
+    columns = [field for field in files.schema if not is_row_id(field)]
+    for field in columns:
+        if not (
+            pa.types.is_boolean(field.type)
+            or pa.types.is_integer(field.type)
+            or pa.types.is_floating(field.type)
+        ):
+            raise InvalidInput(
+                f"{files.path} must hold a 0/1 column per label, columns row and label, or one "
+                f"list column, got column {field.name!r} of type {field.type}. Drop it, or rename "
+                "it to row_id if it names the rows."
+            )
+    names = matched_names(label_names, [field.name for field in columns])
+    return _joined(_wide_blocks(files, names), len(names))
+
+
+def _wide_blocks(files: ParquetFiles, names: tuple[str, ...]) -> Iterator[Positives]:
+    first = 0
+    for batch in files.batches(names, block_rows(len(names), 1)):
+        cells = np.empty((batch.num_rows, len(names)), np.bool_)
+        for label, name in enumerate(names):
+            cells[:, label] = truth_cells(batch.column(name), _places(first, 1, (name,)))
+        yield DenseLabels(cells).positives(0, batch.num_rows)
+        first += batch.num_rows
+
+
+def _cell_lists(files: ParquetFiles, column: str, names: _Names) -> Iterator[Positives]:
+    first, width = 0, names.n_labels
+    for batch in files.batches([column], block_rows(width, 1)):
+        listed = list_cells(batch.column(column), width, "labels", first)
+        cells = truth_cells(listed, _places(first, width, names.names)).reshape(-1, width)
+        yield DenseLabels(cells).positives(0, batch.num_rows)
+        first += batch.num_rows
+
+
+def _index_lists(files: ParquetFiles, column: str, names: _Names) -> Iterator[Positives]:
+    first = 0
+    for batch in files.batches([column], PAIRS):
+        lists = batch.column(column)
+        lengths = pc.list_value_length(lists).fill_null(0).to_numpy()  # no list, no true label
+        rows = np.repeat(np.arange(batch.num_rows), lengths)
+        place_of = _row_places(rows + first)
+        indices = names.indices(lists.flatten(), place_of) if rows.size else rows
+        yield _compressed(np.unique(rows * names.n_labels + indices), batch.num_rows, names)
+        first += batch.num_rows
+
+
+def _read_pairs(files: ParquetFiles, names: _Names, shape: tuple[int, ...] | None) -> SparseLabels:
+    n_rows = _told_rows(files, shape)
+    if not pa.types.is_integer(files.schema.field("row").type):
+        raise InvalidInput(
+            f"row must be a row number in {files.path}, got type {files.schema.field('row').type}. "
+            "Number the rows from 0 in the order of the scores."
+        )
+    pairs = [np.empty(0, np.int64)]
+    for batch in files.batches(files.schema.names, PAIRS):
+        rows = _row_numbers(batch.column("row"), n_rows)
+        place_of = _row_places(rows)
+        indices = names.indices(batch.column("label"), place_of)
+        keys = rows * names.n_labels + indices
+        if "true" in files.schema.names:
+            keys = keys[truth_cells(batch.column("true"), place_of)]
+        pairs.append(keys)
+    return _joined([_compressed(np.unique(np.concatenate(pairs)), n_rows, names)], names.n_labels)
+
+
+def _told_rows(files: ParquetFiles, shape: tuple[int, ...] | None) -> int:
+    stored = files.metadata(ROWS_KEY)
+    if stored is not None and stored.isdigit():
+        return int(stored)
+    if shape is None:
+        raise InvalidInput(
+            f"{files.path} lists true pairs only, so the number of rows must be known. "
+            "Store it in the schema metadata as oddslip.n_rows, or pass the scores as well."
+        )
+    return int(shape[0])
+
+
+def _row_numbers(column: Any, n_rows: int) -> NDArray[np.int64]:
+    if column.null_count:
+        raise InvalidInput("row must not be null, got a null. Drop those pairs.")
+    rows: NDArray[Any] = column.to_numpy()
+    wrong = np.flatnonzero((rows < 0) | (rows >= n_rows))
+    if wrong.size:
+        raise InvalidInput(
+            f"row must be between 0 and n_rows - 1 = {n_rows - 1}, got {rows[wrong[0]]}. "
+            "Number the rows from 0 in the order of the scores."
+        )
+    return rows.astype(np.int64)
+
+
+def _compressed(keys: NDArray[np.int64], n_rows: int, names: _Names) -> Positives:
+    """Positives from sorted, distinct keys row * n_labels + label."""
+    rows, indices = np.divmod(keys, names.n_labels)
+    indptr = np.searchsorted(rows, np.arange(n_rows + 1))
+    return Positives(indptr.astype(np.int64), indices.astype(np.int32))
+
+
+def _joined(parts: Iterator[Positives] | list[Positives], n_labels: int) -> SparseLabels:
+    whole = join_positives(parts)
+    return SparseLabels(whole.indptr, whole.indices, (len(whole.indptr) - 1, n_labels))
+
+
+def _places(first: int, width: int, names: tuple[str, ...] | None) -> PlaceOf:
+    def place_of(at: int) -> str:
+        row, label = divmod(at, width)
+        return f"row {first + row}, label {str(label) if names is None else names[label]!r}"
+
+    return place_of
+
+
+def _row_places(rows: NDArray[Any]) -> PlaceOf:
+    return lambda at: f"row {rows[at]}"

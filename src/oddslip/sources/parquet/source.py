@@ -1,0 +1,120 @@
+"""`ParquetSource`: scores in a Parquet file or a folder of them, read block by block."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.labels import DenseLabels, Positives
+from oddslip.panels import Kind, Panel
+from oddslip.sources.base import Source, block_rows, join_positives
+from oddslip.sources.opening import is_path, open_labels
+from oddslip.sources.parquet.files import ParquetFiles
+from oddslip.sources.parquet.list import ListTable, score_list
+from oddslip.sources.parquet.long import LongTable, is_long
+from oddslip.sources.parquet.wide import WideTable
+
+
+class ParquetSource(Source):
+    """Scores in Parquet, in one of three layouts, recognised from the columns.
+
+    * *wide*: one float column per label, named after it; perhaps a column of row ids.
+    * *list*: one column with a list of all scores of the row; perhaps row ids, and a list column
+      ``labels`` of 0/1.
+    * *long*: columns ``row``, ``label``, ``score`` and perhaps ``true``; the cells of a row lie
+      together, each row holds every label once.
+
+    Memory stays near one block of rows, whatever the size of the row groups. A wide table in large
+    row groups goes through a temporary file for that; the list layout is the quickest.
+
+    Parameters
+    ----------
+    path : str or path
+        A file, or a folder whose .parquet files are read in the order of their names.
+    labels : optional
+        What was true, row by row, in any form `open_source` takes. Refused if the file has labels.
+    kind : {"probability", "margin"}
+        What the scores are.
+    label_names : sequence of str, optional
+        Names for a list layout; the wanted order of the labels in the others.
+
+    Examples
+    --------
+    >>> source = ParquetSource("scores.parquet", kind="probability")  # doctest: +SKIP
+    >>> source.n_rows, source.n_labels  # doctest: +SKIP
+    (131209, 64)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        labels: Any = None,
+        *,
+        kind: Kind,
+        label_names: Sequence[str] | None = None,
+    ) -> None:
+        files = ParquetFiles(Path(path))
+        self.table = read_layout(files, label_names)
+        if labels is not None and self.table.has_labels:
+            raise InvalidInput(
+                f"labels must come from one place, but {files.path} holds some and others were "
+                "passed. Drop that column or pass none."
+            )
+        self.n_rows, self.n_labels = self.table.n_rows, self.table.n_labels
+        self.kind, self.label_names, self.dtype = kind, self.table.names, self.table.dtype
+        shape = (self.n_rows, self.n_labels)
+        if is_path(labels):
+            labels = open_labels(Path(labels), self.label_names, shape=shape)
+        # A panel of the whole with no cells behind it: the one gate checks labels and names.
+        hollow = np.broadcast_to(np.zeros((), self.dtype), shape)
+        self._hollow = Panel(hollow, labels, kind=kind, label_names=self.label_names)
+        self.has_labels = labels is not None or self.table.has_labels
+
+    def blocks(self) -> Iterator[Panel]:
+        """The panels, in row order."""
+        return self._panels(scores=True)
+
+    def positives(self) -> Positives:
+        """True labels of all rows. No score is read."""
+        if self.table.has_labels:
+            return join_positives(panel.positives() for panel in self._panels(scores=False))
+        step = block_rows(self.n_labels, 1)
+        return join_positives(
+            self._hollow.rows(start, min(start + step, self.n_rows)).positives()
+            for start in range(0, self.n_rows, step)
+        )
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, from their column alone; None where rows are only numbered."""
+        return self.table.row_ids()
+
+    def _panels(self, *, scores: bool) -> Iterator[Panel]:
+        first = 0
+        for block in self.table.blocks(scores=scores):
+            panel = self._hollow.rows(first, first + block.n_rows)
+            if block.scores is not None:
+                panel.scores = block.scores
+            if block.truths is not None:
+                panel.labels = DenseLabels(block.truths)
+            panel.row_ids = block.ids
+            yield panel
+            first += block.n_rows
+        if first != self.n_rows:
+            raise UnreadableFile(f"{self.table.files.path} changed while it was read.")
+
+
+def read_layout(
+    files: ParquetFiles, label_names: Sequence[str] | None
+) -> WideTable | ListTable | LongTable:
+    """The layout of a table of scores."""
+    if is_long(files.schema):
+        return LongTable(files, label_names)
+    if score_list(files.schema) is not None:
+        return ListTable(files, label_names)
+    return WideTable(files, label_names)

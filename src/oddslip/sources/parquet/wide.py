@@ -1,0 +1,136 @@
+"""Wide Parquet tables: one float column per label, named after it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.panels import check_names
+from oddslip.sources.base import block_rows
+from oddslip.sources.parquet.columns import (
+    ID_ROWS,
+    Block,
+    PlaceOf,
+    batch_ids,
+    is_float,
+    is_row_id,
+    matched_names,
+    read_ids,
+    score_cells,
+    score_dtype,
+)
+from oddslip.sources.parquet.files import ParquetFiles
+
+GROUP_BYTES = 64 * 1024 * 1024  # cells of a row group of columns that may be open at a time
+
+
+class WideTable:
+    """One float column per label. Column names are label names."""
+
+    has_labels = False
+
+    def __init__(self, files: ParquetFiles, names: Sequence[str] | None) -> None:
+        self.files, self.n_rows = files, files.n_rows
+        self.id_column, columns = split_columns(files.schema, files)
+        self.names = matched_names(names, columns)
+        self.n_labels = len(self.names)
+        self.dtype = score_dtype(files.schema.field(name).type for name in self.names)
+
+    def blocks(self, *, scores: bool = True) -> Iterator[Block]:
+        """The rows in order. There are no labels to read without the scores."""
+        first = 0
+        for file in self.files.files:
+            groups = self.files.group_rows(file)
+            if max(groups, default=0) * self.n_labels * self.dtype.itemsize <= GROUP_BYTES:
+                blocks = self._streamed(file, first)
+            else:
+                blocks = self._spilled(file, groups, first)
+            for block in blocks:
+                yield block
+                first += block.n_rows
+
+    def _streamed(self, file: Path, first: int) -> Iterator[Block]:
+        columns = [*self.names, *([self.id_column] if self.id_column else [])]
+        step = block_rows(self.n_labels, self.dtype.itemsize)
+        for batch in self.files.file_batches(file, columns, step):
+            cells = self._cells(batch, self.names, first)
+            yield Block(batch.num_rows, cells, None, batch_ids(batch, self.id_column, first))
+            first += batch.num_rows
+
+    def _spilled(self, file: Path, groups: list[int], first: int) -> Iterator[Block]:
+        """Large row groups, turned from columns into rows by way of a temporary file.
+
+        Streaming rows keeps a page and a dictionary of every column open, often more than all
+        cells of the row group. So a few columns at a time go to disk, and rows come back.
+        """
+        size = self.dtype.itemsize
+        step = block_rows(self.n_labels, size)
+        for group, n_rows in enumerate(groups):
+            width = max(1, GROUP_BYTES // 2 // (max(1, n_rows) * size))
+            stripes = [self.names[at : at + width] for at in range(0, self.n_labels, width)]
+            with tempfile.TemporaryFile() as scratch:
+                for names in stripes:
+                    rows = block_rows(len(names), size)
+                    at = first
+                    for batch in self.files.file_batches(file, names, rows, groups=[group]):
+                        scratch.write(self._cells(batch, names, at).data)
+                        at += batch.num_rows
+                ids = self._group_ids(file, group, first)
+                for start in range(0, n_rows, step):
+                    stop = min(start + step, n_rows)
+                    cells = np.empty((stop - start, self.n_labels), self.dtype)
+                    left = 0
+                    for names in stripes:
+                        stripe = np.empty((stop - start, len(names)), self.dtype)
+                        scratch.seek((left * n_rows + start * len(names)) * size)
+                        scratch.readinto(stripe.data)
+                        cells[:, left : left + len(names)] = stripe
+                        left += len(names)
+                    yield Block(len(cells), cells, None, None if ids is None else ids[start:stop])
+            first += n_rows
+
+    def _group_ids(self, file: Path, group: int, first: int) -> NDArray[Any] | None:
+        if self.id_column is None:
+            return None
+        batches = self.files.file_batches(file, [self.id_column], ID_ROWS, groups=[group])
+        return read_ids(batches, self.id_column, first)
+
+    def _cells(self, batch: Any, names: Sequence[str], first: int) -> NDArray[Any]:
+        cells = np.empty((batch.num_rows, len(names)), self.dtype)
+        for label, name in enumerate(names):
+            cells[:, label] = score_cells(batch.column(name), _in_column(first, name))
+        return cells
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Ids of all rows."""
+        if self.id_column is None:
+            return None
+        return read_ids(self.files.batches([self.id_column], ID_ROWS), self.id_column)
+
+
+def split_columns(schema: Any, files: ParquetFiles) -> tuple[str | None, list[str]]:
+    """The row-id column, if there is one, and the float columns."""
+    check_names(schema.names, len(schema.names))
+    others = [field for field in schema if not is_float(field.type)]
+    ids = others[0].name if others and is_row_id(others[0]) else None
+    for field in others:
+        if field.name != ids:
+            raise InvalidInput(
+                f"{files.path} must hold one float column per label, got column {field.name!r} of "
+                f"type {field.type}. Drop it, cast it to float32, or rename it to row_id "
+                "if it names the rows."
+            )
+    columns = [field.name for field in schema if field.name != ids]
+    if not columns:
+        raise InvalidInput(f"{files.path} must hold one float column per label, got none.")
+    return ids, columns
+
+
+def _in_column(first_row: int, name: str) -> PlaceOf:
+    return lambda at: f"row {first_row + at}, label {name!r}"

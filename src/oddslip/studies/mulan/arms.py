@@ -1,0 +1,87 @@
+"""Trained arms of the MULAN study: scores of calibration and test rows, kept on disk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.datasets.mulan.reader import MulanData
+from oddslip.files import whole_file
+from oddslip.learners import OneVsRest
+from oddslip.learners.backend import preset_learner, preset_parameters
+from oddslip.provenance import digest_of
+from oddslip.results import plain
+
+SEED = 42
+LEARNERS = {
+    "lightgbm": "paper-default",
+    "lightgbm-regularised": "paper-regularised",
+    "xgboost": "paper-xgboost",
+    "logistic": "paper-logistic",
+    "mlp": "paper-mlp",
+}
+WEIGHTS = {"1": "none", "sqrt": "sqrt", "r": "balanced", "10r": "10x"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Arm:
+    """Probabilities and margins of the calibration rows and of the test rows, in float64."""
+
+    weights: NDArray[np.float64]
+    calibration: NDArray[np.float64]
+    test: NDArray[np.float64]
+    calibration_margin: NDArray[np.float64]
+    test_margin: NDArray[np.float64]
+
+
+class Identity(NamedTuple):
+    """What cells name of a data set: enough to know them again without its files."""
+
+    name: str
+    protocol: str
+    sha256: dict[str, str]
+
+
+def arm_configuration(data: MulanData | Identity, learner: str, weight: str) -> dict[str, Any]:
+    """All that an arm's scores depend on."""
+    return {
+        "data": data.name,
+        "protocol": data.protocol,
+        "inputs": data.sha256,
+        "learner": learner,
+        "preset": LEARNERS[learner],
+        "parameters": preset_parameters(LEARNERS[learner]),
+        "mode": "exact" if learner.startswith("lightgbm") else "grouped",
+        "weight": WEIGHTS[weight],
+        "seed": SEED,
+    }
+
+
+def train_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Arm:
+    """Scores of one arm: from disk if they were made with this configuration, else trained."""
+    configuration = plain(arm_configuration(data, learner, weight))
+    path = folder / f"{data.name}-{learner}-{weight}-{digest_of(configuration)}.npz"
+    names = ("weights", "calibration", "test", "calibration_margin", "test_margin")
+    if path.exists():
+        with np.load(path, allow_pickle=False) as kept:
+            return Arm(*(kept[name] for name in names))
+    model = OneVsRest(
+        preset_learner(configuration["preset"]),
+        weights=configuration["weight"],
+        preset=configuration["preset"],
+        mode=configuration["mode"],
+        seed=SEED,
+        threads=1,  # as in the paper; and small trees gain nothing from more
+    ).fit(data.X_train[data.fitted], data.Y_train[data.fitted])
+    rows = data.X_train[data.calibration], data.X_test
+    margins = [model.predict_margin(X).astype(np.float64) for X in rows]
+    probabilities = [model.predict_proba(X).astype(np.float64) for X in rows]
+    arm = Arm(model.weights_, *probabilities, *margins)
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as unfinished:
+        np.savez(unfinished, **{name: getattr(arm, name) for name in names})
+    return arm

@@ -1,0 +1,129 @@
+"""One cell of the MULAN study: every rung of the ladder, and what the selection rules choose."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators import Ceiling, Inversion, Isotonic, build_calibrator
+from oddslip.datasets.mulan.reader import MulanData
+from oddslip.labels import DenseLabels
+from oddslip.metrics import Evaluation, average_precision_at_k, evaluate, mean_auc
+from oddslip.selection import Repair
+from oddslip.shifts import realized_shift, saturation
+from oddslip.studies.mulan.arms import Arm
+from oddslip.studies.store import score_ranking
+
+DECIMALS = 12  # to which scores are rounded before distinct ones are counted
+
+
+def describe_data(data: MulanData) -> dict[str, Any]:
+    """What Table 2 says of a data set before any model."""
+    positives = data.calibration_positives
+    return {
+        "n_labels": data.n_labels,
+        "k": data.k,
+        "n_fitted": int(data.fitted.size),
+        "n_test": len(data.Y_test),
+        "median_calibration_positives": float(np.median(positives)),
+        "n_dead": int((positives == 0).sum()),
+        "min_r": float(data.r.min()),
+        "max_r": float(data.r.max()),
+        "popularity": score(np.broadcast_to(data.prevalence, data.Y_test.shape), data),
+    }
+
+
+def measure_cell(data: MulanData, arm: Arm, twin: Arm, weighted: bool) -> dict[str, Any]:
+    """Rungs of the ladder of one arm, and what its scores look like. ``twin`` is unweighted."""
+    rungs = {"raw": score(arm.test, data)}
+    prior = data.prevalence
+    calibrators = {
+        "isotonic": build_calibrator("isotonic", prior=prior),
+        "isotonic, identity": build_calibrator("isotonic", dead="identity"),
+        "isotonic, exclude": build_calibrator("isotonic", dead="exclude"),
+    }
+    for name in ("pooled", "offset", "platt", "beta", *(["inversion"] if weighted else [])):
+        calibrators[name] = build_calibrator(name, prior=prior, weights=arm.weights)
+    truth = data.Y_train[data.calibration]
+    for name, calibrator in calibrators.items():
+        with warnings.catch_warnings():
+            # Dead labels that rise under the identity policy are what that rung is there to show.
+            warnings.simplefilter("ignore", UserWarning)
+            calibrator.fit(arm.calibration, truth)
+        rungs[name] = _score(calibrator.rank(arm.test, k=data.k), data)
+    if weighted:
+        shifted = Inversion(1.0 / arm.weights).fit(twin.calibration, truth)
+        rungs["what-if"] = _score(shifted.rank(twin.test, k=data.k), data)
+    ceiling = Ceiling().fit(arm.test, data.Y_test)
+    rungs["ceiling"] = _score(ceiling.rank(arm.test, k=data.k), data)
+    return {"map": rungs, **_describe_scores(data, arm, weighted)}
+
+
+def _describe_scores(data: MulanData, arm: Arm, weighted: bool) -> dict[str, Any]:
+    stored = saturation(arm.test.astype(np.float32), k=data.k)
+    told: dict[str, Any] = {
+        "auc": mean_auc(arm.test, data.Y_test),
+        "distinct": float(np.mean([_distinct(column) for column in arm.test.T])),
+        "saturated_share": float(stored.share),
+        "tied_rows": stored.tied_rows,
+    }
+    if weighted:
+        shift = realized_shift(arm.test, np.clip(data.prevalence, 1e-9, 1 - 1e-9))
+        intended = np.log(arm.weights)
+        known = shift.identified & (np.abs(intended) > 1e-6) & np.isfinite(shift.shift)
+        ratio = shift.shift[known] / intended[known]
+        told["n_identified"] = int(known.sum())
+        told["median_realized"] = float(np.median(ratio)) if ratio.size else None
+    return told
+
+
+def _distinct(column: NDArray[np.float64]) -> int:
+    return np.unique(np.round(column, DECIMALS)).size
+
+
+def score(scores: Any, data: MulanData) -> float:
+    """MAP@K of scores on the test rows."""
+    return float(average_precision_at_k(scores, data.Y_test, k=data.k))
+
+
+def _score(ranking: NDArray[np.int32], data: MulanData) -> float:
+    """MAP@K of a ranking already made, on the test rows."""
+    truth = DenseLabels(data.Y_test).positives(0, len(data.Y_test))
+    return score_ranking(ranking, truth, data.n_labels)
+
+
+RULES = ("paper", "auto")
+
+
+def compare_rules(data: MulanData, arm: Arm) -> dict[str, Any]:
+    """For each rule: what it chose, MAP@K on the test rows, and the paired difference to raw."""
+    raw = _evaluate(arm.test, data)
+    truth = data.Y_train[data.calibration]
+    told: dict[str, Any] = {}
+    for rule in RULES:
+        repair = Repair(k=data.k, rule=rule, prior=data.prevalence).fit(arm.calibration, truth)
+        told[rule] = {
+            "chosen": repair.chosen_,
+            **_against(repair.fitted_.transform(arm.test), raw, data),
+        }
+    fixed = Isotonic(prior=data.prevalence).fit(arm.calibration, truth)
+    told["tau 0"] = {"chosen": "isotonic", **_against(fixed.transform(arm.test), raw, data)}
+    return told
+
+
+def _evaluate(scores: NDArray[np.float64], data: MulanData) -> Evaluation:
+    return evaluate(scores, data.Y_test, k=data.k, seed=0)  # as the cells on record were drawn
+
+
+def _against(scores: NDArray[np.float64], raw: Evaluation, data: MulanData) -> dict[str, float]:
+    found = _evaluate(scores, data)
+    difference = found.compare(raw)["map"]
+    return {
+        "map": found["map"].value,
+        "difference": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+    }

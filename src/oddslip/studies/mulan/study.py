@@ -1,0 +1,139 @@
+"""`reproduce_mulan`: the paper's section 4 as one resumable command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from oddslip.datasets.mulan.files import PINS
+from oddslip.datasets.mulan.reader import MulanData, Protocol, read_mulan
+from oddslip.progress import progress_bar
+from oddslip.studies.mulan.arms import LEARNERS, WEIGHTS, Identity, arm_configuration, train_arm
+from oddslip.studies.mulan.cells import compare_rules, describe_data, measure_cell
+from oddslip.studies.store import CellStore, check_names
+
+DATASETS = (
+    "emotions", "scene", "flags", "yeast", "birds", "genbase", "medical", "enron", "bibtex",
+    "corel5k", "delicious",
+)  # fmt: skip
+MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
+CHOICES = 2  # the same for the selection rules
+
+Cells = dict[str, dict[str, Any]]
+
+
+def reproduce_mulan(
+    *,
+    datasets: Sequence[str] = DATASETS,
+    learners: Sequence[str] = tuple(LEARNERS),
+    weights: Sequence[str] = tuple(WEIGHTS),
+    protocol: Protocol = "paper",
+    data: Any = None,
+    results: Any = "results/mulan",
+    work: Any = ".work/mulan",
+    choices: bool = True,
+    finished: bool = False,
+) -> Cells:
+    """Train, measure and keep every cell asked for; returns all of them by key.
+
+    Parameters
+    ----------
+    datasets, learners, weights : sequences of str
+        Which cells: data sets, learners of `LEARNERS`, weights "1", "sqrt", "r", "10r".
+    protocol : {"paper", "clean"}
+    data : path, optional
+        Where the data sets are; see `oddslip.datasets.read_mulan`.
+    results, work : path
+        Where finished cells and trained scores are kept. Both are used again.
+    choices : bool
+        Also what the selection rules choose, for weights "1" and "r".
+    finished : bool
+        Only read the cells that are finished, without the data; train and measure nothing.
+
+    Examples
+    --------
+    >>> reproduce_mulan(datasets=["flags"], learners=["lightgbm"])  # doctest: +SKIP
+    """
+    check_names("learners", learners, LEARNERS)
+    check_names("weights", weights, WEIGHTS)
+    store = CellStore(Path(results) / protocol, "mulan")
+    folder = None if finished else Path(work) / protocol
+    found: Cells = {}
+    total = len(datasets) * (1 + len(learners) * len(weights))
+    with progress_bar("MULAN cells", total) as advance:
+        for name in datasets:
+            loaded = None if finished else read_mulan(name, protocol=protocol, data=data)
+            about = _identify(name, protocol, store) if loaded is None else loaded
+            if about is None:
+                advance(1 + len(learners) * len(weights))
+                continue
+            configuration = {"inputs": about.sha256, "measures": MEASURES}
+            describe = None if loaded is None else partial(describe_data, loaded)
+            _add_cell(found, store, about.name, configuration, describe, _command(about))
+            advance(1)
+            for learner in learners:
+                for weight in weights:
+                    _add_arm(found, about, learner, weight, store, folder, choices)
+                    advance(1)
+    return found
+
+
+def _identify(where: str, protocol: str, store: CellStore) -> Identity | None:
+    """The data set whose cells are kept, as its own cell tells it; None without that cell."""
+    name = Path(where).name
+    name = name.lower() if name.lower() in PINS else name
+    inputs = store.read_configuration(name, "inputs")
+    return None if inputs is None else Identity(name, protocol, inputs)
+
+
+def _add_arm(
+    found: Cells,
+    data: MulanData | Identity,
+    learner: str,
+    weight: str,
+    store: CellStore,
+    folder: Path | None,
+    choices: bool,
+) -> None:
+    key = f"{data.name}-{learner}-{weight}"
+    configuration = arm_configuration(data, learner, weight)
+
+    def measure(folder: Path) -> dict[str, Any]:
+        assert isinstance(data, MulanData)
+        arm = train_arm(data, learner, weight, folder)
+        twin = train_arm(data, learner, "1", folder)
+        return measure_cell(data, arm, twin, weight != "1")
+
+    def choose(folder: Path) -> dict[str, Any]:
+        assert isinstance(data, MulanData)
+        return compare_rules(data, train_arm(data, learner, weight, folder))
+
+    def bound(compute: Callable[[Path], dict[str, Any]]) -> Any:
+        return None if folder is None else partial(compute, folder)
+
+    command = f"{_command(data)} --learner {learner} --weight {weight}"
+    told = configuration | {"measures": MEASURES}
+    _add_cell(found, store, key, told, bound(measure), command)
+    if choices and weight in ("1", "r"):
+        told = configuration | {"choices": CHOICES}
+        _add_cell(found, store, f"{key}-choices", told, bound(choose), command)
+
+
+def _command(data: MulanData | Identity) -> str:
+    return f"oddslip reproduce mulan --dataset {data.name} --protocol {data.protocol}"
+
+
+def _add_cell(
+    found: Cells,
+    store: CellStore,
+    key: str,
+    configuration: dict[str, Any],
+    compute: Any,
+    command: str,
+) -> None:
+    """Add a cell: as it was kept, else computed, unless there is nothing to compute it with."""
+    kept = store.find(key, configuration, compute, command=command)
+    if kept is not None:
+        found[key] = dict(kept)

@@ -1,0 +1,149 @@
+"""Arms of the matched-pair study: which there can be, and all that their scores depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from oddslip.learners.backend import preset_parameters
+from oddslip.learners.pairs import CAPS
+from oddslip.studies.store import check_names
+
+SEED = 42
+LEARNERS = {"lightgbm": "paper-booster", "mlp": "paper-mlp"}
+WEIGHTS = {"1": "none", "sqrt": "sqrt", "r": "balanced", "10r": "10x"}
+DRAWS = (0, 1, 2, 3)  # 0: all training rows; else the seed of a draw
+DRAWN_SHARE = 0.9  # of the training rows (section 3, Robustness)
+# What a study is made of, the pairs and the caps first.
+PARTS = ("ladder", "caps", "splits", "choices", "doses", "draws", "all-products")
+ON_SCORES = ("splits", "choices")  # parts that look again at arms of other parts
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One model of the study. ``cap`` is that of the leaf step, ``draw`` a draw of the rows.
+
+    Examples
+    --------
+    >>> Arm("lightgbm", "r", cap=0.3).key
+    'lightgbm-r-cap-0.3'
+    >>> Arm("lightgbm", "r", cap=0.3).twin.key
+    'lightgbm-1-cap-0.3'
+    """
+
+    learner: str
+    weight: str
+    cap: float | None = None
+    draw: int = 0
+    all_products: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name of its cell."""
+        parts = [self.learner, self.weight]
+        parts += [] if self.cap is None else [f"cap-{self.cap:g}"]
+        parts += [f"draw-{self.draw}"] if self.draw else []
+        parts += ["all-products"] if self.all_products else []
+        return "-".join(parts)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether it has a weight."""
+        return self.weight != "1"
+
+    @property
+    def twin(self) -> Arm:
+        """The same arm without a weight."""
+        return replace(self, weight="1")
+
+    @property
+    def options(self) -> str:
+        """What the command line says to compute just this arm."""
+        said = f"--learner {self.learner} --weight {self.weight}"
+        if self.all_products:
+            return f"{said} --part all-products"
+        cap = "none" if self.cap is None else f"{self.cap:g}"
+        return f"{said} --cap {cap} --draw {self.draw}"
+
+    def configuration(self) -> dict[str, Any]:
+        """All that its scores depend on but the data."""
+        preset = LEARNERS[self.learner]
+        return {
+            "learner": self.learner,
+            "preset": preset,
+            "parameters": preset_parameters(preset),
+            "mode": "grouped",
+            "weight": WEIGHTS[self.weight],
+            "cap": self.cap,
+            "draw": self.draw,
+            "drawn_share": DRAWN_SHARE if self.draw else 1.0,
+            "seed": SEED,
+        }
+
+    def budget(self) -> dict[str, Any]:
+        """What `oddslip.diagnose` wants to know for the step budget; nothing for an MLP."""
+        if self.learner != "lightgbm":
+            return {}
+        told = preset_parameters(LEARNERS[self.learner])
+        return {
+            "rounds": told["num_iterations"],
+            "learning_rate": told["learning_rate"],
+            "max_delta_step": self.cap or 0.0,
+        }
+
+
+def _part_arms(part: str) -> Iterator[Arm]:
+    """Arms of a part, a twin always before its weighted arm."""
+    if part in ("ladder", "splits"):
+        yield from (Arm(learner, weight) for learner in LEARNERS for weight in ("1", "r"))
+    elif part == "choices":
+        yield from (*_part_arms("ladder"), *_part_arms("caps"))
+    elif part == "caps":
+        caps = [cap for cap in CAPS if cap is not None]
+        yield from (Arm("lightgbm", weight, cap=cap) for cap in caps for weight in ("1", "r"))
+    elif part == "doses":
+        doses = [weight for weight in WEIGHTS if weight not in ("1", "r")]
+        yield from (Arm(learner, weight) for learner in LEARNERS for weight in doses)
+    elif part == "draws":
+        draws = [draw for draw in DRAWS if draw]
+        yield from (Arm("lightgbm", weight, draw=draw) for draw in draws for weight in ("1", "r"))
+    else:
+        yield from (Arm("mlp", weight, all_products=True) for weight in ("1", "r"))
+
+
+def distinct_arms() -> list[Arm]:
+    """Every arm a study can have, once, in the order they are computed."""
+    return list(dict.fromkeys(arm for part in PARTS for arm in _part_arms(part)))
+
+
+def plan_arms(
+    parts: Sequence[str] = PARTS,
+    *,
+    learners: Collection[str] | None = None,
+    weights: Collection[str] | None = None,
+    caps: Collection[float | None] | None = None,
+    draws: Collection[int] | None = None,
+) -> list[tuple[str, Arm]]:
+    """(part, arm) in the order they are computed; what is not None narrows them down.
+
+    Examples
+    --------
+    >>> [arm.key for _, arm in plan_arms(["ladder"], learners=["mlp"])]
+    ['mlp-1', 'mlp-r']
+    """
+    check_names("parts", parts, PARTS)
+    check_names("learners", tuple(learners or ()), LEARNERS)
+    check_names("weights", tuple(weights or ()), WEIGHTS)
+    check_names("caps", tuple(caps or ()), CAPS)
+    check_names("draws", tuple(draws or ()), DRAWS)
+    return [
+        (part, arm)
+        for part in PARTS
+        if part in parts
+        for arm in _part_arms(part)
+        if (learners is None or arm.learner in learners)
+        and (weights is None or arm.weight in weights)
+        and (caps is None or arm.cap in caps)
+        and (draws is None or arm.draw in draws)
+    ]

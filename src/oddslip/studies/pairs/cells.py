@@ -1,0 +1,202 @@
+"""One cell of the matched-pair study: an arm under both protocols, its twin, what rules choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.datasets.recommendation import Recommendation
+from oddslip.diagnosis import Diagnosis, diagnose
+from oddslip.metrics import mean_auc, rank
+from oddslip.selection import Repair
+from oddslip.shifts import reorder_saturated, saturation
+from oddslip.sources import open_source
+from oddslip.studies.pairs.arms import SEED, Arm
+from oddslip.studies.pairs.bench import ArmScores
+from oddslip.studies.pairs.paper import is_papers_data
+from oddslip.studies.pairs.protocols import (
+    N_REPLICATES,
+    PROTOCOLS,
+    compare_repaired,
+    mean_gap,
+    open_rows,
+    sweep_splits,
+)
+from oddslip.studies.store import Stages, row_precisions, score_ranking, stage
+from oddslip.weights import balance_ratios
+
+RULES = ("paper", "auto")
+HARM = 0.01  # below raw by more than this counts as harm, as in the paper's section 4
+
+
+def compare_choices(scores: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
+    """For each rule: its choice, MAP@K, and the paired difference to raw; deployment protocol."""
+    rows = open_rows(scores, data, "deployment")
+    truth = rows.evaluated.positives()
+    raw = row_precisions(rank(rows.evaluated, k=k), truth, data.n_labels)
+    told: dict[str, Any] = {"raw": float(raw.mean())}
+    for rule in RULES:
+        repair = Repair(k=k, rule=rule, prior=scores.prior).fit(rows.calibration)
+        values = row_precisions(repair.rank(rows.evaluated), truth, data.n_labels)
+        told[rule] = {
+            "chosen": repair.chosen_,
+            "map": float(values.mean()),
+            "difference": mean_gap(values - raw),
+        }
+    return told
+
+
+K = 7
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+def choose_k(data: Recommendation) -> int:
+    """Slots per row: the paper's 7, or all labels where there are fewer."""
+    return min(K, data.n_labels)
+
+
+def describe_data(data: Recommendation) -> dict[str, Any]:
+    """What the page says of the data before any model."""
+    ratios = balance_ratios(data.positives, data.train.n_rows)
+    about = {
+        **data.describe(),
+        "k": choose_k(data),
+        "smallest_weight": float(ratios.min()),
+        "largest_weight": float(ratios.max()),
+        "n_labels_without_training_positive": int((data.positives == 0).sum()),
+        "settings": data.settings,
+        "generated": data.generated,
+    }
+    return about | {"papers_data": is_papers_data(data.name, about)}
+
+
+def measure_arm(
+    data: Recommendation, arm: Arm, own: ArmScores, twin: ArmScores | None
+) -> dict[str, Any]:
+    """The ladder of an arm under both protocols, and what its scores look like.
+
+    ``twin`` is that of a weighted arm, None for an arm without a weight.
+    """
+    k = choose_k(data)
+    stages: Stages = dict(own.stages)
+    with stage(stages, "diagnose"):
+        stored = saturation(own.test, k=k, distinct=False)
+        told: dict[str, Any] = {
+            "k": k,
+            "auc": mean_auc(own.test, data.test.Y),
+            "saturated_share": stored.share,
+            "saturated_per_row": stored.share * data.n_labels,
+            "full_rows_share": stored.full_rows / data.test.n_rows,
+            "weights": summarise(own.weights),
+        }
+        for protocol in PROTOCOLS:
+            found = _diagnose(data, arm, own, twin, protocol)
+            told[protocol] = summarise_diagnosis(found)
+            if twin is not None:
+                gap = compare_repaired(own, twin, data, protocol, k)
+                told[protocol]["repaired_minus_twin"] = gap
+        if twin is not None:
+            told["reordered"] = _reorder(data, own, twin, told["deployment"])
+    return told | {"stages": stages}
+
+
+def measure_part(part: str, data: Recommendation, own: ArmScores) -> dict[str, Any]:
+    """What fewer calibration rows cost ("splits"), or what the rules choose ("choices")."""
+    measure = {"splits": sweep_splits, "choices": compare_choices}[part]
+    stages: Stages = {}
+    with stage(stages, "diagnose"):
+        told = measure(own, data, choose_k(data))
+    return {"k": choose_k(data), part: told, "stages": stages}
+
+
+def _diagnose(
+    data: Recommendation, arm: Arm, own: ArmScores, twin: ArmScores | None, protocol: str
+) -> Diagnosis:
+    calibration = (own.validation, data.validation.Y) if protocol == "deployment" else None
+    return diagnose(
+        own.test,
+        data.test.Y,
+        k=choose_k(data),
+        weights=own.weights if arm.weighted else None,
+        unweighted=None if twin is None else twin.test,
+        calibration=calibration,
+        prior=own.prior,
+        seed=SEED,
+        n_replicates=N_REPLICATES,
+        **arm.budget(),
+    )
+
+
+def summarise_diagnosis(found: Diagnosis) -> dict[str, Any]:
+    """A diagnosis without its columns of one number per label; of those, quantiles."""
+    told = found.to_dict()
+    for column in ("schema", "labels", "missing"):
+        del told[column]
+    told["findings"] = {each.code: each.sentence for each in found.findings}
+    told["ladder"]["rungs"] = {
+        rung.pop("rung"): {
+            "map": rung["metrics"].pop("map"),
+            "minus_raw": rung["minus_raw"]["map"],
+            **{name: estimate["value"] for name, estimate in rung["metrics"].items()},
+        }
+        for rung in told["ladder"]["rungs"]
+    }
+    shifts, counts = found.shifts, found.calibration_counts
+    alive = counts[counts > 0]
+    told["calibration_positives"] = {
+        "n_dead": int((counts == 0).sum()),
+        "n_dead_evaluated": int(((counts == 0) & (found.evaluation_counts == 0)).sum()),
+        "min_alive": int(alive.min()) if alive.size else None,
+        "median_alive": float(np.median(alive)) if alive.size else None,
+    }
+    known = shifts.identified
+    quantiles = {"realized": summarise(shifts.realized[known])}
+    if shifts.intended is not None:
+        both = known & shifts.weighted
+        quantiles["ratio"] = summarise(shifts.ratio[both])
+        # What the inversion takes away beyond what the learner had added.
+        quantiles["over_inverted"] = summarise((shifts.intended - shifts.realized)[both])
+    if shifts.direct is not None:
+        quantiles["direct"] = summarise(shifts.direct[np.isfinite(shifts.direct)])
+    told["label_quantiles"] = quantiles
+    return told
+
+
+def summarise(values: NDArray[np.float64]) -> dict[str, float] | None:
+    """Quantiles by name; None of nothing.
+
+    Examples
+    --------
+    >>> summarise(np.array([1.0, 3.0]))["0.5"]
+    2.0
+    """
+    if not values.size:
+        return None
+    found = np.quantile(values, QUANTILES)
+    return {f"{q:g}": float(value) for q, value in zip(QUANTILES, found, strict=True)}
+
+
+def rung_values(cell: Any, protocol: str) -> dict[str, float]:
+    """MAP@K of the rungs of a cell's ladder by name."""
+    rungs = cell[protocol]["ladder"]["rungs"]
+    return {name: rung["map"]["value"] for name, rung in rungs.items()}
+
+
+def _reorder(
+    data: Recommendation, own: ArmScores, twin: ArmScores, deployment: dict[str, Any]
+) -> dict[str, Any]:
+    """MAP of all test rows with the saturated cells in another order, as a share of the loss."""
+    values = rung_values({"deployment": deployment}, "deployment")
+    raw, loss = values["raw"], values["unweighted"] - values["raw"]
+    k, truth = choose_k(data), open_source(own.test, data.test.Y).positives()
+    rankings = {
+        "by_twin": reorder_saturated(own.test, twin.test, k=k),
+        "by_oracle": reorder_saturated(own.test, None, k=k, labels=data.test.Y),
+    }
+    told: dict[str, Any] = {"loss": loss}
+    for name, ranking in rankings.items():
+        found = score_ranking(ranking, truth, data.n_labels)
+        told[name] = {"map": found, "share": (found - raw) / loss if loss > 0 else None}
+    return told

@@ -1,0 +1,102 @@
+"""The two protocols: which rows calibrate, which are evaluated.
+
+Under "deployment" the validation period calibrates and all test rows are evaluated. The source
+that a calibrator is given is then opened on the files of the validation period alone: labels of
+the test period can not reach it. Under "test-split" a seeded 30% of the test rows calibrate and
+the others are evaluated, which is optimistic.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators import Isotonic
+from oddslip.datasets.recommendation import Recommendation
+from oddslip.diagnosis.case import draw_calibration_rows
+from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.metrics.evaluation import Estimate
+from oddslip.selection.folds import FoldSource
+from oddslip.sources import Source, open_source
+from oddslip.studies.pairs.arms import SEED
+from oddslip.studies.pairs.bench import ArmScores
+from oddslip.studies.store import row_precisions
+
+PROTOCOLS = ("test-split", "deployment")
+SPLITS = (0.01, 0.03, 0.1, 0.3)  # of the test rows, to calibrate on
+N_REPLICATES = 2000  # the paper's B
+LEVEL = 0.95
+
+
+class Rows(NamedTuple):
+    """Rows to calibrate on, and rows to evaluate on."""
+
+    calibration: Source
+    evaluated: Source
+
+
+def open_rows(scores: ArmScores, data: Recommendation, protocol: str) -> Rows:
+    """Rows of an arm under a protocol."""
+    test = open_source(scores.test, data.test.Y)
+    if protocol == "deployment":
+        return Rows(open_source(scores.validation, data.validation.Y), test)
+    kept, truth = draw_calibration_rows(test.n_rows, SEED), test.positives()
+    return Rows(FoldSource(test, kept, truth), FoldSource(test, ~kept, truth))
+
+
+def rank_repaired(rows: Rows, prior: NDArray[np.float64], k: int) -> NDArray[np.int32]:
+    """The evaluated rows ranked after per-label isotonic, dead labels at their prior."""
+    ranking: NDArray[np.int32] = (
+        Isotonic(prior=prior).fit(rows.calibration).fitted_.rank(rows.evaluated, k=k)
+    )
+    return ranking
+
+
+def compare_repaired(
+    arm: ArmScores, twin: ArmScores, data: Recommendation, protocol: str, k: int
+) -> dict[str, float]:
+    """MAP of the repaired arm less that of the repaired twin, with a paired interval."""
+    values = []
+    for scores in (arm, twin):
+        rows = open_rows(scores, data, protocol)
+        ranking = rank_repaired(rows, scores.prior, k)
+        values.append(row_precisions(ranking, rows.evaluated.positives(), data.n_labels))
+    return mean_gap(values[0] - values[1])
+
+
+def mean_gap(gaps: NDArray[np.float64]) -> dict[str, float]:
+    """The mean of paired differences, row by row, with its interval."""
+    drawn = bootstrap_sums(gaps[:, None], n_replicates=N_REPLICATES, seed=SEED)[:, 0] / len(gaps)
+    return Estimate(float(gaps.mean()), *percentile_interval(drawn, LEVEL)).to_dict()
+
+
+def sweep_splits(scores: ArmScores, data: Recommendation, k: int) -> list[dict[str, float]]:
+    """MAP of per-label isotonic by the share of test rows it is fitted on.
+
+    The shares are nested, and the same 70% of the rows are evaluated after each.
+    """
+    test = open_source(scores.test, data.test.Y)
+    truth = test.positives()
+    evaluated = FoldSource(test, ~draw_calibration_rows(test.n_rows, SEED), truth)
+    order = np.random.default_rng(SEED).permutation(test.n_rows)
+    told = []
+    for share in SPLITS:
+        kept = np.zeros(test.n_rows, np.bool_)
+        kept[order[: max(1, int(share * test.n_rows))]] = True
+        calibration = FoldSource(test, kept, truth)
+        counts = np.bincount(calibration.positives().indices, minlength=data.n_labels)
+        alive = counts[counts > 0]
+        ranking = rank_repaired(Rows(calibration, evaluated), scores.prior, k)
+        precisions = row_precisions(ranking, evaluated.positives(), data.n_labels)
+        told.append(
+            {
+                "share": share,
+                "n_rows": calibration.n_rows,
+                "n_dead": int((counts == 0).sum()),
+                "median_positives": float(np.median(alive)) if alive.size else 0.0,
+                "map": float(precisions.mean()),
+            }
+        )
+    return told

@@ -1,0 +1,156 @@
+"""Every table and figure of a matched-pair study as numbers: flat records, all digits."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from oddslip.files import whole_file
+from oddslip.studies.pairs.arms import LEARNERS
+from oddslip.studies.pairs.cells import RULES
+from oddslip.studies.pairs.claims import find_claims
+from oddslip.studies.pairs.pictures import cap_points, regime_points, waterfalls
+from oddslip.studies.pairs.protocols import PROTOCOLS
+from oddslip.studies.pairs.tables import (
+    Cells,
+    cap_rows,
+    choice_cells,
+    dose_rows,
+    draw_rows,
+    has_loss,
+    split_rows,
+    table_one,
+)
+
+Records = list[dict[str, Any]]
+
+
+def all_records(cells: Cells, study: str) -> dict[str, Records]:
+    """Records by the name of their table; a table without cells is empty."""
+    header, *splits = split_rows(cells) or [[]]
+    return {
+        "table-1": _by_row(table_one(cells)),
+        "figure-1a": [asdict(each) for each in waterfalls(cells)],
+        "figure-1b": [asdict(each) for each in cap_points(cells, study)],
+        "figure-2": [asdict(each) for each in regime_points(cells)],
+        "ladders": list(_ladders(cells)),
+        "losses": list(_losses(cells)),
+        "shifts": list(_shifts(cells)),
+        "caps": [dict(row) for row in cap_rows(cells)],
+        "doses": [
+            {"learner": learner, **row} for learner in LEARNERS for row in dose_rows(cells, learner)
+        ],
+        "draws": [
+            {"quantity": name, **row, "sd": row["sd"] if row["n"] > 1 else None}
+            for name, row in draw_rows(cells).items()
+        ],
+        "splits": [dict(zip(header, row, strict=True)) for row in splits],
+        "choices": list(_choices(cells)),
+        "claims": [each._asdict() for each in find_claims(cells)],
+        "costs": list(_costs(cells)),
+    }
+
+
+def write_tables(cells: Cells, study: str, folder: Path) -> list[Path]:
+    """All tables that have a record, as JSON and as CSV, and return what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, records in all_records(cells, study).items():
+        if not records:
+            continue
+        texts = {
+            "json": json.dumps(records, indent=1, allow_nan=False) + "\n",
+            "csv": as_csv(records),
+        }
+        for ending, text in texts.items():
+            written.append(folder / f"{name}.{ending}")
+            with whole_file(written[-1]) as unfinished:
+                unfinished.write_text(text, encoding="utf-8")
+    return written
+
+
+def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
+    """Records as CSV: all columns that any of them has; what is missing is empty.
+
+    Examples
+    --------
+    >>> print(as_csv([{"rung": "raw", "map": 0.1}, {"rung": "offset", "share": None}]), end="")
+    rung,map,share
+    raw,0.1,
+    offset,,
+    """
+    columns = list(dict.fromkeys(key for record in records for key in record))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return out.getvalue()
+
+
+def _by_row(columns: Mapping[str, Mapping[str, Any]]) -> Records:
+    rows = next(iter(columns.values()), {})
+    return [{"row": row, **{name: column[row] for name, column in columns.items()}} for row in rows]
+
+
+def _diagnosed(cells: Cells) -> Iterator[tuple[str, Any]]:
+    return ((key, cell) for key, cell in cells.items() if "test-split" in cell)
+
+
+def _ladders(cells: Cells) -> Iterator[dict[str, Any]]:
+    for key, cell in _diagnosed(cells):
+        for protocol in PROTOCOLS:
+            for name, rung in cell[protocol]["ladder"]["rungs"].items():
+                less = rung["minus_raw"] or {}
+                yield {
+                    "arm": key,
+                    "protocol": protocol,
+                    "rung": name,
+                    **{f"map {end}": rung["map"][end] for end in ("value", "low", "high")},
+                    **{f"less raw {end}": less.get(end) for end in ("value", "low", "high")},
+                }
+
+
+def _losses(cells: Cells) -> Iterator[dict[str, Any]]:
+    for key, cell in _diagnosed(cells):
+        for protocol in PROTOCOLS:
+            parts = cell[protocol].get("decomposition")
+            if parts is None:
+                continue
+            told = {"arm": key, "protocol": protocol, "loss": parts["loss"]}
+            told["surely a loss"] = has_loss(cell)
+            told |= {f"share of {name}": share for name, share in parts["shares"].items()}
+            told |= {f"{rung} returns": share for rung, share in parts["returned"].items()}
+            if protocol == "deployment" and "reordered" in cell:
+                told |= {
+                    f"ties {by.replace('_', ' the ')}": cell["reordered"][by]["share"]
+                    for by in ("by_twin", "by_oracle")
+                }
+            yield told
+
+
+def _shifts(cells: Cells) -> Iterator[dict[str, Any]]:
+    for key, cell in _diagnosed(cells):
+        shifts = cell["deployment"]["shifts"]
+        wanted = ("n_identified", "median_ratio", "median_direct_ratio", "largest_realized")
+        told = {name: shifts.get(name) for name in (*wanted, "largest_intended", "budget")}
+        yield {"arm": key, "saturated": cell["saturated_share"], "auc": cell["auc"], **told}
+
+
+def _choices(cells: Cells) -> Iterator[dict[str, Any]]:
+    for arm, cell in choice_cells(cells).items():
+        for rule in RULES:
+            told = cell["choices"][rule]
+            ends = {f"less raw {end}": told["difference"][end] for end in ("value", "low", "high")}
+            head = {"arm": arm, "raw": cell["choices"]["raw"], "rule": rule}
+            yield {**head, "chosen": told["chosen"], "map": told["map"], **ends}
+
+
+def _costs(cells: Cells) -> Iterator[dict[str, Any]]:
+    for key, cell in cells.items():
+        for stage, told in cell["stages"].items():
+            yield {"cell": key, "stage": stage, **told}

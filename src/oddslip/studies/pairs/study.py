@@ -1,0 +1,153 @@
+"""`reproduce_pairs`: the paper's section 3 on product data, as one resumable command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oddslip.datasets.origin import were_generated
+from oddslip.datasets.recommendation import Recommendation
+from oddslip.errors import InvalidInput
+from oddslip.progress import progress_bar
+from oddslip.studies.pairs.arms import ON_SCORES, PARTS, Arm, plan_arms
+from oddslip.studies.pairs.bench import Bench
+from oddslip.studies.pairs.cells import describe_data, measure_arm, measure_part
+from oddslip.studies.store import CellStore, Stages, stage
+
+MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
+
+Cells = dict[str, dict[str, Any]]
+Reader = Callable[[int | None], Recommendation]
+
+
+@dataclass(eq=False)
+class Variant:
+    """One label set of a study: its data, read when first needed, and its finished cells."""
+
+    read: Callable[[], Recommendation] | None
+    store: CellStore
+    work: Path
+    command: str
+    suffix: str = ""
+    bench: Bench | None = None
+    configuration: dict[str, Any] | None = None
+
+    def open(self) -> Cells:
+        """The cell that describes the data; without a reader, the one that is kept."""
+        key = f"data{self.suffix}"
+        if self.read is None:
+            self.configuration = self.store.read_configuration(key, "data")
+            found = {} if self.configuration is None else self._cell(key, {}, None, "")
+            return self._with_origin(found)
+        stages: Stages = {}
+        with stage(stages, "read"):
+            data = self.read()
+        self.bench = Bench(data, self.work)
+        self.configuration = self.bench.configuration
+        found = self._cell(key, {}, lambda: describe_data(data) | {"stages": stages}, "")
+        return self._with_origin(found, data.generated)
+
+    def _with_origin(self, found: Cells, generated: bool | None = None) -> Cells:
+        """Cells kept before they said whether their data were generated say what can be known."""
+        assert self.configuration is not None or not found
+        for cell in found.values():
+            if cell.get("generated") is None:
+                earlier = were_generated((self.configuration or {}).get("inputs", {}))
+                cell["generated"] = True if earlier else generated
+        return found
+
+    def arm_cell(self, part: str, arm: Arm) -> Cells:
+        """The cell of an arm, or of what a part finds in its scores."""
+        bench = self.bench
+
+        def measure() -> dict[str, Any]:
+            assert bench is not None
+            own = bench.scores(arm)
+            if part in ON_SCORES:
+                return measure_part(part, bench.data, own)
+            twin = bench.scores(arm.twin) if arm.weighted else None
+            return measure_arm(bench.data, arm, own, twin)
+
+        key = f"{part}-{arm.key}" if part in ON_SCORES else arm.key
+        said = f"--part {part} {arm.options}" if part in ON_SCORES else arm.options
+        return self._cell(key, {"arm": arm.configuration()}, measure if bench else None, said)
+
+    def _cell(
+        self, key: str, told: dict[str, Any], compute: Callable[[], Any] | None, said: str
+    ) -> Cells:
+        configuration = {"data": self.configuration, "measures": MEASURES} | told
+        kept = self.store.find(
+            key, configuration, compute, command=f"{self.command} {said}".strip()
+        )
+        return {} if kept is None else {key: dict(kept)}
+
+
+def reproduce_pairs(
+    study: str,
+    read: Reader | None,
+    *,
+    command: str | None = None,
+    n_labels: int | None = None,
+    parts: Sequence[str] = PARTS,
+    learners: Collection[str] | None = None,
+    weights: Collection[str] | None = None,
+    caps: Collection[float | None] | None = None,
+    draws: Collection[int] | None = None,
+    results: Any = None,
+    work: Any = None,
+    finished: bool = False,
+) -> Cells:
+    """Train, measure and keep every cell asked for; returns all of them by key.
+
+    Parameters
+    ----------
+    study : str
+        Its name: folder of its results and of its work, unless told.
+    read : callable, optional
+        Gives the data for a number of labels; None as its argument asks for all of them.
+    command : str, optional
+        What runs the study, kept in its cells.
+    n_labels : int, optional
+        Labels of all parts but "all-products".
+    parts : sequence of str
+        Of `PARTS`: "ladder", "caps", "splits", "choices", "doses", "draws", "all-products".
+    learners, weights, caps, draws : collections, optional
+        Only these arms of the parts. A cap of None is no cap, a draw of 0 all training rows.
+    results, work : path
+        Where finished cells and trained scores are kept. Both are used again.
+    finished : bool
+        Only read the cells that are finished, without the data; train and measure nothing.
+
+    Examples
+    --------
+    >>> from oddslip.datasets import read_tafeng  # doctest: +SKIP
+    >>> cells = reproduce_pairs(
+    ...     "tafeng", lambda n: read_tafeng(n_labels=n), n_labels=1000, parts=["ladder"]
+    ... )  # doctest: +SKIP
+    """
+    if read is None and not finished:
+        raise InvalidInput("read must give the data unless only finished cells are read.")
+    wanted = plan_arms(parts, learners=learners, weights=weights, caps=caps, draws=draws)
+    store = CellStore(Path(results or f"results/{study}"), study)
+    folder = Path(work or f".work/{study}")
+    ran = command or f"oddslip reproduce {study}"
+    if n_labels is not None:
+        ran += f" --labels {n_labels}"
+
+    def make(labels: int | None, suffix: str) -> Variant:
+        reader = None if finished or read is None else (lambda: read(labels))
+        return Variant(reader, store, folder, ran, suffix)
+
+    variants = {False: make(n_labels, ""), True: make(None, "-all-products")}
+    found: Cells = {}
+    with progress_bar("cells", len(wanted)) as advance:
+        for part, arm in wanted:
+            variant = variants[arm.all_products]
+            if variant.configuration is None:
+                found |= variant.open()
+            if variant.configuration is not None:
+                found |= variant.arm_cell(part, arm)
+            advance(1)
+    return found

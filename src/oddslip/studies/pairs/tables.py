@@ -1,0 +1,177 @@
+"""Tables of the matched-pair study from finished cells: Table 1, caps, doses, draws, splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oddslip.learners.pairs import CAPS
+from oddslip.studies.pairs.arms import DRAWS, LEARNERS, WEIGHTS, Arm
+from oddslip.studies.pairs.cells import rung_values
+from oddslip.studies.pairs.paper import ROWS
+from oddslip.studies.pairs.protocols import SPLITS
+
+Cells = Mapping[str, Mapping[str, Any]]
+Value = float | None
+_RUNGS = {
+    "raw score": "raw",
+    "analytic inversion": "inversion",
+    "per-label isotonic, prior": "isotonic",
+    "pooled isotonic": "pooled",
+    "popularity": "popularity",
+}
+
+
+def has_loss(cell: Mapping[str, Any]) -> bool:
+    """Whether a weighted arm surely lost against its twin; shares of no loss say nothing."""
+    lost = cell.get("test-split", {}).get("ladder", {}).get("rungs", {}).get("unweighted")
+    return lost is not None and lost["minus_raw"]["low"] > 0
+
+
+def table_one(cells: Cells) -> dict[str, dict[str, Value]]:
+    """Table 1: column -> row -> number. The test-split protocol; the ceiling of all test rows."""
+    found: dict[str, dict[str, Value]] = {}
+    for learner in LEARNERS:
+        for weight in ("r", "1"):
+            cell = cells.get(Arm(learner, weight).key)
+            if cell is not None:
+                found[f"{learner} w={weight}"] = _column(cell)
+    return found
+
+
+def _column(cell: Mapping[str, Any]) -> dict[str, Value]:
+    values = rung_values(cell, "test-split")
+    rest = {
+        "ceiling": rung_values(cell, "deployment")["ceiling"],
+        "mean within-label AUC": cell["auc"],
+        "cells at 1.0 (%)": 100 * cell["saturated_share"],
+        "labels without calibration positives": cell["test-split"]["calibration_positives"][
+            "n_dead"
+        ],
+    }
+    return {row: values.get(_RUNGS[row]) if row in _RUNGS else rest[row] for row in ROWS}
+
+
+def format_entry(row: str, value: Value) -> str:
+    """A number of Table 1 as the paper prints it."""
+    return "--" if value is None else format(value, ROWS[row])
+
+
+def format_table_one(cells: Cells, printed: Mapping[str, Mapping[str, str]] | None = None) -> str:
+    """Table 1 as Markdown; with what the paper prints, its digits and the difference beside."""
+    columns = table_one(cells)
+
+    def entry(row: str, column: str) -> str:
+        value = columns[column][row]
+        ours = format_entry(row, value)
+        paper = (printed or {}).get(row, {}).get(column)
+        if paper is None or value is None:
+            return ours
+        return f"{ours} ({paper}, {value - float(paper):+.3f})"
+
+    return markdown(
+        ["", *columns], [[row, *(entry(row, column) for column in columns)] for row in ROWS]
+    )
+
+
+def cap_rows(cells: Cells) -> list[dict[str, Value]]:
+    """The cap sweep, one row for each cap whose pair is finished; None is no cap."""
+    rows = []
+    for cap in CAPS:
+        arm = Arm("lightgbm", "r", cap=cap)
+        cell, twin = cells.get(arm.key), cells.get(arm.twin.key)
+        if cell is None or twin is None:
+            continue
+        values, shifts = rung_values(cell, "test-split"), cell["deployment"]["shifts"]
+        other = rung_values(twin, "test-split")
+        over = cell["deployment"]["label_quantiles"]["over_inverted"]
+        rows.append(
+            {
+                "cap": cap,
+                "budget": shifts["budget"],
+                "largest shift": shifts["largest_realized"],
+                "identified": shifts["n_identified"],
+                "median ratio": shifts["median_ratio"],
+                "over-inverted": None if over is None else over["0.5"],
+                "saturated": cell["saturated_share"],
+                "raw": values["raw"],
+                "inversion": values["inversion"],
+                "pooled": values["pooled"],
+                "isotonic": values["isotonic"],
+                "twin raw": other["raw"],
+                "twin isotonic": other["isotonic"],
+            }
+        )
+    return rows
+
+
+def dose_rows(cells: Cells, learner: str) -> list[dict[str, Any]]:
+    """Weights from none to ten times r, one row each."""
+    found = [(weight, cells.get(Arm(learner, weight).key)) for weight in WEIGHTS]
+    return [
+        {"weight": weight, "saturated": cell["saturated_share"], "auc": cell["auc"]}
+        | rung_values(cell, "test-split")
+        for weight, cell in found
+        if cell is not None
+    ]
+
+
+def draw_values(cells: Cells, draws: Sequence[int] = DRAWS[1:]) -> dict[str, list[float]]:
+    """A number for each draw of the training rows whose pair is finished, by quantity."""
+    found: dict[str, list[float]] = {}
+    for draw in draws:
+        arm = Arm("lightgbm", "r", draw=draw)
+        cell, twin = cells.get(arm.key), cells.get(arm.twin.key)
+        if cell is None or twin is None:
+            continue
+        values, other = rung_values(cell, "test-split"), rung_values(twin, "test-split")
+        share = cell["test-split"]["decomposition"]["shares"]["odds"]
+        told = {f"w=r {rung}": values[rung] for rung in ("raw", "inversion", "isotonic", "ceiling")}
+        told |= {f"w=1 {rung}": other[rung] for rung in ("raw", "isotonic")}
+        told |= {} if share is None else {"odds share": share}
+        for name, value in told.items():
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def draw_rows(cells: Cells) -> dict[str, dict[str, float]]:
+    """Mean, standard deviation and number over the draws of the training rows, by quantity."""
+    return {
+        name: {
+            "mean": float(np.mean(values)),
+            "sd": float(np.std(values, ddof=1)) if len(values) > 1 else float("nan"),
+            "n": len(values),
+        }
+        for name, values in draw_values(cells).items()
+    }
+
+
+def choice_cells(cells: Cells) -> dict[str, Mapping[str, Any]]:
+    """What the selection rules chose, by the arm they chose for."""
+    start = "choices-"
+    return {key.removeprefix(start): cell for key, cell in cells.items() if key.startswith(start)}
+
+
+def split_rows(cells: Cells) -> list[list[Any]]:
+    """One row for each share of the test rows: dead labels, then MAP of every arm that is there."""
+    keys = [Arm(learner, weight).key for learner in LEARNERS for weight in ("r", "1")]
+    there = {key: cells[f"splits-{key}"] for key in keys if f"splits-{key}" in cells}
+    if not there:
+        return []
+    header: list[Any] = ["share", "rows", "dead labels", "median positives", *there]
+    rows = [header]
+    for at, share in enumerate(SPLITS):
+        told = [cell["splits"][at] for cell in there.values()]
+        first = told[0]
+        counts = [first["n_rows"], first["n_dead"], first["median_positives"]]
+        rows.append([share, *counts, *(each["map"] for each in told)])
+    return rows
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table, numbers to the right."""
+    lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)

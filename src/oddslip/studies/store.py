@@ -1,0 +1,161 @@
+"""Finished cells of a study, one JSON file each, with all that is needed to redo them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.files import whole_file
+from oddslip.labels import Positives
+from oddslip.metrics.at_k import Column, metric_values
+from oddslip.metrics.ranking import Rankings
+from oddslip.provenance import versions
+from oddslip.results import plain
+
+
+def check_names(what: str, names: Sequence[Any], allowed: Collection[Any]) -> None:
+    """Refuse a name that a study does not know."""
+    for name in names:
+        if name not in allowed:
+            told = ", ".join(str(each) for each in allowed)
+            raise InvalidInput(f"{what} must be among {told}, got {name!r}.")
+
+
+class CellStore:
+    """A folder of finished cells."""
+
+    def __init__(self, folder: Path, study: str) -> None:
+        self.folder, self.study = folder, study
+
+    def path(self, key: str) -> Path:
+        """Where a cell is kept."""
+        return self.folder / f"{key}.json"
+
+    def read(self, key: str, configuration: dict[str, Any]) -> dict[str, Any] | None:
+        """Values of a finished cell with just this configuration, or None."""
+        kept = self._load(key)
+        if kept is None or kept["configuration"] != plain(configuration):
+            return None
+        return dict(kept["values"])
+
+    def read_configuration(self, key: str, part: str) -> dict[str, Any] | None:
+        """A part of what a finished cell was computed with, or None without the cell."""
+        kept = self._load(key)
+        if kept is None:
+            return None
+        if not isinstance(kept["configuration"].get(part), dict):
+            raise UnreadableFile(self._refusal(key))
+        return dict(kept["configuration"][part])
+
+    def _refusal(self, key: str) -> str:
+        return f"{self.path(key)} is not a finished cell. Delete it to compute it again."
+
+    def _load(self, key: str) -> dict[str, Any] | None:
+        try:
+            told = json.loads(self.path(key).read_text(encoding="utf-8"))
+            return {part: dict(told[part]) for part in ("configuration", "values")}
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise UnreadableFile(self._refusal(key)) from error
+
+    def find(
+        self,
+        key: str,
+        configuration: dict[str, Any],
+        compute: Callable[[], dict[str, Any]] | None,
+        *,
+        command: str,
+    ) -> dict[str, Any] | None:
+        """A cell as it was kept, else computed and kept, else None."""
+        kept = self.read(key, configuration)
+        if kept is None and compute is not None:
+            started = time.perf_counter()
+            kept = compute()
+            seconds = time.perf_counter() - started
+            self.write(key, configuration, kept, seconds=seconds, command=command)
+        return kept
+
+    def write(
+        self,
+        key: str,
+        configuration: dict[str, Any],
+        values: dict[str, Any],
+        *,
+        seconds: float,
+        command: str,
+    ) -> None:
+        """Keep a finished cell; ``command`` is the one that computes it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        cell = {
+            "study": self.study,
+            "configuration": configuration,
+            "values": values,
+            "seconds": round(seconds, 2),
+            "versions": versions(),
+            "command": command,
+        }
+        text = json.dumps(plain(cell), indent=1, ensure_ascii=False, allow_nan=False)
+        with whole_file(self.path(key)) as unfinished:
+            unfinished.write_text(text + "\n", encoding="utf-8")
+
+
+Stages = dict[str, dict[str, float]]
+
+
+def peak_memory() -> int:
+    """The most memory this process ever held, in bytes; 0 where the system does not say."""
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return 0
+    told = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return told if sys.platform == "darwin" else told * 1024
+
+
+@contextmanager
+def stage(log: Stages, name: str) -> Iterator[None]:
+    """Add to ``log`` what the block takes. A stage entered twice adds up.
+
+    Peak memory is that of the process until the end of the stage, earlier stages included.
+
+    Examples
+    --------
+    >>> log = {}
+    >>> with stage(log, "read"):
+    ...     pass
+    >>> sorted(log["read"])
+    ['cpu_seconds', 'peak_memory_mb', 'seconds']
+    """
+    wall, cpu = time.perf_counter(), time.process_time()
+    try:
+        yield
+    finally:
+        before = log.get(name, {"seconds": 0.0, "cpu_seconds": 0.0})
+        log[name] = {
+            "seconds": round(before["seconds"] + time.perf_counter() - wall, 2),
+            "cpu_seconds": round(before["cpu_seconds"] + time.process_time() - cpu, 2),
+            "peak_memory_mb": round(peak_memory() / 2**20, 1),
+        }
+
+
+def row_precisions(
+    ranking: NDArray[np.int32], truth: Positives, n_labels: int
+) -> NDArray[np.float64]:
+    """Average precision at K of every row with a true label."""
+    values = metric_values(Rankings.made(ranking, truth, n_labels))
+    return np.asarray(values[:, Column.MAP])
+
+
+def score_ranking(ranking: NDArray[np.int32], truth: Positives, n_labels: int) -> float:
+    """MAP@K: the mean of `row_precisions`."""
+    return float(row_precisions(ranking, truth, n_labels).mean())

@@ -1,0 +1,190 @@
+"""What `diagnose` promises: any input, any form, the same numbers, nothing hidden."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import oddslip
+from oddslip.datasets import synthetic_pair
+from oddslip.diagnosis import diagnose
+from oddslip.diagnosis.case import draw_calibration_rows
+from oddslip.errors import InvalidInput
+from oddslip.shifts import direct_shift, overlap, realized_shift, saturation
+
+PAIR = synthetic_pair(900, 20, noise=0.3, n_dead=2, seed=4)
+QUICK = {"k": 5, "n_replicates": 20}
+
+
+def points(found):
+    return {name: rung["map"].value for name, rung in found.ladder.rungs.items()}
+
+
+def test_scores_and_labels_alone_are_enough():
+    found = diagnose(PAIR.weighted, PAIR.labels, **QUICK)
+    assert {"raw", "isotonic", "pooled", "popularity", "ceiling"} <= set(found.ladder)
+    assert not {"inversion", "what-if", "unweighted"} & set(found.ladder)
+    assert found.decomposition is None
+    assert found.weighting == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("more", "gone"),
+    [
+        ({"weights": PAIR.weights}, "weights"),
+        ({"unweighted": PAIR.unweighted}, "unweighted"),
+        ({"weights": PAIR.weights, "unweighted": PAIR.unweighted}, "weights and unweighted"),
+        ({"prior": PAIR.prior}, "prior"),
+        ({"calibration": (PAIR.weighted, PAIR.labels)}, "calibration"),
+        (
+            {"rounds": 60, "learning_rate": 0.1, "max_delta_step": 1},
+            "rounds, learning_rate and max_delta_step",
+        ),
+    ],
+)
+def test_what_is_missing_names_the_input_that_would_allow_it(more, gone):
+    before = {missing.needs for missing in diagnose(PAIR.weighted, PAIR.labels, **QUICK).missing}
+    after = {m.needs for m in diagnose(PAIR.weighted, PAIR.labels, **QUICK, **more).missing}
+    assert gone in before
+    assert gone not in after
+
+
+def test_a_split_is_the_deployment_protocol_on_its_own_rows():
+    told = {"weights": PAIR.weights, **QUICK}
+    split = diagnose(PAIR.weighted, PAIR.labels, unweighted=PAIR.unweighted, seed=7, **told)
+    rows = draw_calibration_rows(900, 7)
+    apart = diagnose(
+        PAIR.weighted[~rows], PAIR.labels[~rows], unweighted=PAIR.unweighted[~rows], seed=7,
+        calibration=(PAIR.weighted[rows], PAIR.labels[rows]), **told,
+    )  # fmt: skip
+    assert (split.n_calibration_rows, split.n_rows) == (270, 630)
+    assert split.ladder.to_dict() == apart.ladder.to_dict()
+    assert split.decomposition.to_dict() == apart.decomposition.to_dict()
+    assert (split.optimistic, apart.optimistic) == (True, False)
+
+
+def test_files_give_the_numbers_of_arrays(tmp_path):
+    np.save(tmp_path / "w.npy", PAIR.weighted)
+    np.save(tmp_path / "u.npy", PAIR.unweighted)
+    sp.save_npz(tmp_path / "y.npz", sp.csr_array(PAIR.labels.astype(np.int8)))
+    told = {"weights": PAIR.weights, "label_names": PAIR.label_names, **QUICK}
+    here = diagnose(PAIR.weighted, PAIR.labels, unweighted=PAIR.unweighted, **told)
+    there = diagnose(tmp_path / "w.npy", tmp_path / "y.npz", unweighted=tmp_path / "u.npy", **told)
+    assert here.to_dict() == there.to_dict()
+
+
+def test_how_rows_are_cut_into_blocks_changes_nothing(monkeypatch):
+    told = {"weights": PAIR.weights, "unweighted": PAIR.unweighted, **QUICK}
+    whole = diagnose(PAIR.weighted, PAIR.labels, **told).to_dict()
+    monkeypatch.setattr("oddslip.sources.base.BLOCK_BYTES", 37 * 20 * 4)
+    cut = diagnose(PAIR.weighted, PAIR.labels, **told).to_dict()
+    assert cut["ladder"] == whole["ladder"]
+    assert cut["takeover"] == whole["takeover"]
+    close = [part["labels"].pop("realized_shift") for part in (whole, cut)]
+    assert np.allclose(*close, atol=1e-9)
+
+
+def test_inputs_are_not_changed():
+    arrays = [PAIR.weighted, PAIR.unweighted, PAIR.labels, PAIR.weights, PAIR.prior]
+    kept = [array.copy() for array in arrays]
+    diagnose(
+        PAIR.weighted, PAIR.labels, unweighted=PAIR.unweighted, weights=PAIR.weights,
+        prior=PAIR.prior, **QUICK,
+    )  # fmt: skip
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, kept, strict=True))
+
+
+def test_shifts_saturation_and_overlap_are_those_of_the_verbs(scene, arguments):
+    found, told = scene("capped"), arguments("capped")
+    assert np.allclose(
+        found.shifts.realized, realized_shift(told["scores"], told["prior"]).shift, atol=1e-9
+    )
+    assert np.array_equal(found.shifts.direct, direct_shift(told["scores"], told["unweighted"]))
+    assert found.saturation.share == saturation(told["scores"], k=7).share
+    rankings = [oddslip.rank(told[name], k=7) for name in ("scores", "unweighted")]
+    assert found.overlap.mean == overlap(*rankings).mean()
+
+
+def test_no_label_shifts_beyond_the_budget_of_a_capped_arm(scene):
+    shifts = scene("capped").shifts
+    assert shifts.budget == pytest.approx(3.0)
+    assert np.array_equal(shifts.unrealizable, np.abs(shifts.intended) > shifts.budget)
+    assert np.abs(shifts.direct).max() <= 3.0 + 1e-4
+
+
+def test_a_common_weight_leaves_what_if_and_raw_where_the_twin_is(scene):
+    ladder = scene("common weight").ladder
+    assert ladder.value("what-if") == ladder.value("unweighted")
+    assert ladder.value("raw") == pytest.approx(ladder.value("unweighted"), abs=1e-3)
+
+
+def test_one_number_as_weight_is_common_to_all_labels():
+    found = diagnose(PAIR.weighted, PAIR.labels, weights=3.0, **QUICK)
+    assert found.weighting == "common"
+    assert points(found)["inversion"] == pytest.approx(points(found)["raw"], abs=1e-12)
+
+
+def test_a_twin_may_be_a_panel_of_margins():
+    told = {"weights": PAIR.weights, **QUICK}
+    other = oddslip.Panel(PAIR.unweighted_margin, kind="margin")
+    found = points(diagnose(PAIR.weighted, PAIR.labels, unweighted=other, **told))
+    wanted = points(diagnose(PAIR.weighted, PAIR.labels, unweighted=PAIR.unweighted, **told))
+    assert found == pytest.approx(wanted, abs=1e-3)
+
+
+def test_the_json_is_complete_and_plain(scene, scenes):
+    for name in scenes:
+        told = json.loads(json.dumps(scene(name).to_dict(), allow_nan=False))
+        assert told["schema"] == "oddslip.diagnosis/1"
+        assert {len(column) for column in told["labels"].values()} == {40}
+        assert [rung["rung"] for rung in told["ladder"]["rungs"]] == list(scene(name).ladder)
+        assert all(finding["doc"].startswith("findings.md#") for finding in told["findings"])
+
+
+def test_frames_hold_the_ladder_or_the_labels(scene):
+    pytest.importorskip("pandas")
+    found = scene("capped")
+    assert len(found.to_frame("labels")) == 40
+    assert set(found.to_frame().rung) == set(found.ladder)
+
+
+def test_a_notebook_escapes_what_it_shows(scene):
+    assert "<table>" in scene("capped")._repr_html_()
+
+
+SCORES, LABELS = PAIR.weighted, PAIR.labels
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({"labels": None}, "labels are needed"),
+        ({"k": 0}, "k must be"),
+        ({"k": 21}, "k must be"),
+        ({"weights": [1.0]}, "weights must hold one number per label"),
+        ({"weights": -1.0}, "weights must be positive"),
+        ({"unweighted": SCORES[:5]}, "same shape"),
+        ({"calibration": SCORES}, "calibration must be"),
+        ({"calibration": (SCORES[:, :3], LABELS[:, :3])}, "calibration scores must have"),
+        ({"calibration": (SCORES, None)}, "calibration needs labels"),
+        ({"prior": [0.1]}, "prior must hold"),
+        ({"prior": np.full(20, 2.0)}, "prior must be between"),
+        ({"rounds": 10}, "step budget needs both"),
+        ({"max_delta_step": 1.0}, "step budget needs both"),
+        ({"n_replicates": -1}, "n_replicates must be"),
+        ({"seed": -1}, "seed must be"),
+        ({"labels": np.zeros_like(LABELS)}, "true label"),
+        ({"kind": "odds"}, "kind must be"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(told, message):
+    arguments = {"scores": SCORES, "labels": LABELS, **QUICK} | told
+    with pytest.raises(InvalidInput, match=message) as error:
+        diagnose(**arguments)
+    assert "\n" not in str(error.value)
+
+
+def test_one_row_can_not_be_split():
+    with pytest.raises(InvalidInput, match="at least 2 rows"):
+        diagnose(SCORES[:1], np.ones((1, 20), bool), **QUICK)

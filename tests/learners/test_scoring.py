@@ -1,0 +1,145 @@
+"""Scores streamed into files: the cells of `predict_margin`, whatever happened on the way."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("lightgbm")
+
+from scipy import sparse
+
+from oddslip.errors import InvalidInput
+from oddslip.learners import OneVsRest, score_to_file
+from oddslip.learners import scoring as scorings
+from oddslip.sources import open_source
+
+SCRIPT = """
+import os, signal, sys
+import numpy as np
+from oddslip.learners import OneVsRest, score_to_file, scorings
+
+folder, path, kind, when = sys.argv[1:]
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write = scorings._Unfinished._write
+written = []
+
+def write_and_die(self, start, cells):
+    written.append(start)
+    if len(written) == 3 and when == "before the journal":
+        self.log.close()
+        self.log = type("Log", (), {"write": die, "close": lambda self: None})()
+    write(self, start, cells)
+    if len(written) == 3:
+        die()
+
+if when == "while renaming":
+    scorings._Unfinished.finish = die
+else:
+    scorings._Unfinished._write = write_and_die
+scorings._BLOCK_BYTES = 8 * 6 * 40
+model = OneVsRest.load(folder + "/model")
+score_to_file(model, np.load(folder + "/X.npy", mmap_mode="r"), path, kind=kind)
+"""
+
+
+def train(folder, names=None):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5))
+    Y = X @ rng.normal(size=(5, 6)) + rng.logistic(size=(300, 6)) > 2
+    Y[:, 2] = False
+    told = {"num_iterations": 4, "num_leaves": 5}
+    model = OneVsRest(weights="balanced", parameters=told, memory_bytes=40 * 300 * 3)
+    model.fit(X, Y, label_names=names).save(folder / "model")
+    np.save(folder / "X.npy", X)
+    return model, X
+
+
+def read(path, kind="probability"):
+    return np.concatenate([block.scores for block in open_source(path, kind=kind).blocks()])
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+@pytest.mark.parametrize("block", [8 * 6 * 40, 10**9])
+def test_a_file_holds_what_predicting_at_once_gives(tmp_path, monkeypatch, ending, block):
+    monkeypatch.setattr(scorings, "_BLOCK_BYTES", block)
+    model, X = train(tmp_path, names=list("abcdef"))
+    paths = score_to_file(model, X, tmp_path / f"s.{ending}", kind="both", row_ids=range(300))
+    assert [path.name for path in paths] == [f"s.{ending}", f"s.margin.{ending}"]
+    chances, margins = read(paths[0]), read(paths[1], "margin")
+    assert chances.dtype == np.float32
+    assert np.array_equal(chances, model.predict_proba(X).astype(np.float32))
+    assert np.array_equal(margins, model.predict_margin(X))
+    assert not chances[:, 2].any()
+    if ending == "parquet":
+        assert open_source(paths[0]).label_names == tuple("abcdef")
+        assert open_source(paths[0]).row_ids().tolist() == list(range(300))
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_sparse_rows_score_as_dense_ones_do(tmp_path):
+    model, X = train(tmp_path)
+    X = np.where(X > 1, X, 0)
+    for number, form in enumerate((X, sparse.csr_matrix(X), sparse.csc_array(X))):
+        path = tmp_path / f"{number}.npy"
+        score_to_file(model, form, path, kind="margin", margin_dtype="float32")
+        assert np.array_equal(np.load(path), model.predict_margin(X).astype(np.float32))
+
+
+@pytest.mark.parametrize("ending", ["npy", "parquet"])
+@pytest.mark.parametrize("when", ["after a block", "before the journal", "while renaming"])
+def test_a_scoring_killed_without_warning_continues_and_ends_with_the_same_cells(
+    tmp_path, monkeypatch, ending, when
+):
+    model, X = train(tmp_path)
+    path = tmp_path / f"s.{ending}"
+    told = [sys.executable, "-c", SCRIPT, str(tmp_path), str(path), "both", when]
+    assert subprocess.run(told, check=False).returncode == -signal.SIGKILL
+    assert not path.exists()
+    monkeypatch.setattr(scorings, "_BLOCK_BYTES", 8 * 6 * 40)
+    scored = []
+    score = scorings._Unfinished._score
+
+    def counted(self, start):
+        scored.append(start)
+        return score(self, start)
+
+    monkeypatch.setattr(scorings._Unfinished, "_score", counted)
+    paths = score_to_file(OneVsRest.load(tmp_path / "model"), X, path, kind="both")
+    missing = {"after a block": 5, "before the journal": 6, "while renaming": 0}
+    assert len(scored) == missing[when]
+    assert np.array_equal(read(paths[0]), model.predict_proba(X).astype(np.float32))
+    assert np.array_equal(read(paths[1], "margin"), model.predict_margin(X))
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_an_unfinished_scoring_of_other_rows_is_begun_again(tmp_path, monkeypatch):
+    model, X = train(tmp_path)
+    path = tmp_path / "s.npy"
+    with monkeypatch.context() as broken:
+        broken.setattr(scorings._Unfinished, "finish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            score_to_file(model, X, path)
+    assert list(tmp_path.glob(".s.npy.*"))
+    score_to_file(model, X[::-1], path)
+    assert np.array_equal(np.load(path), model.predict_proba(X[::-1]).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "what"),
+    [
+        ("s.csv", {}, "must end in .npy or .parquet"),
+        ("no/s.npy", {}, "existing folder"),
+        ("s.npy", {"kind": "logit"}, "kind must be one of"),
+        ("s.npy", {"margin_dtype": "int8"}, "margin_dtype must be"),
+    ],
+)
+def test_a_bad_target_is_refused_before_the_work(tmp_path, name, told, what):
+    model, X = train(tmp_path)
+    with pytest.raises(InvalidInput, match=what):
+        score_to_file(model, X, tmp_path / name, **told)

@@ -1,0 +1,77 @@
+"""The direct shift is the median difference of the arms' margins."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit
+
+from oddslip.datasets import synthetic_pair
+from oddslip.errors import InvalidInput
+from oddslip.panels import Panel
+from oddslip.shifts import direct_shift
+
+few = settings(max_examples=25, deadline=None)
+
+
+def medians(weighted, unweighted):
+    gap = weighted - unweighted
+    known = (weighted < 25 * np.log(2)) & (unweighted < 25 * np.log(2))
+    return [np.median(g[m]) if m.any() else np.nan for g, m in zip(gap.T, known.T, strict=True)]
+
+
+@few
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.integers(1, 60),
+    coarse=st.booleans(),
+    kept=st.sampled_from([0, 7, 10**6]),
+)
+def test_the_streamed_median_is_the_median(seed, n_rows, coarse, kept):
+    rng = np.random.default_rng(seed)
+    unweighted = rng.normal(-2, 3, (n_rows, 4))
+    weighted = unweighted + rng.normal(0, 2, (n_rows, 4)) + [0, 5, 14, 40]
+    if coarse:
+        unweighted, weighted = np.round(unweighted), np.round(weighted)
+    found = direct_shift(weighted, unweighted, kind="margin", kept_cells=kept)
+    assert_allclose(found, medians(weighted, unweighted), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kept", [0, 100, 10**6])
+def test_a_median_between_two_far_groups_is_halfway(kept):
+    gap = np.repeat([0.0, 1.0], 50)[:, None]
+    assert direct_shift(gap, np.zeros_like(gap), kind="margin", kept_cells=kept) == [0.5]
+
+
+@pytest.mark.parametrize("kept", [50, 10**6])
+def test_arms_of_different_types_kinds_and_blocks_are_read_side_by_side(kept, monkeypatch):
+    monkeypatch.setattr("oddslip.sources.base.BLOCK_BYTES", 1000)
+    pair = synthetic_pair(500, 6, realized=0.7, seed=3)
+    found = direct_shift(
+        pair.weighted, pair.unweighted_margin, unweighted_kind="margin", kept_cells=kept
+    )
+    assert_allclose(found, pair.shift, atol=1e-5)
+    panels = Panel(pair.weighted), Panel(pair.unweighted_margin, kind="margin")
+    assert_array_equal(direct_shift(*panels, kept_cells=kept), found)
+
+
+@pytest.mark.parametrize("kept", [0, 10**6])
+def test_saturated_cells_of_either_arm_do_not_count(kept):
+    weighted = np.array([[1.0, 1.0, 0.5], [0.5, 1.0, 0.5]], np.float32)
+    unweighted = np.array([[0.1, 0.1, 1.0], [0.2, 0.1, 0.2]], np.float32)
+    found = direct_shift(weighted, unweighted, kept_cells=kept)
+    assert_allclose(found, [np.log(4), np.nan, np.log(4)], atol=1e-6)
+
+
+def test_equal_arms_have_no_shift():
+    p = expit(np.random.default_rng(0).normal(size=(30, 3)))
+    assert_array_equal(direct_shift(p, p), np.zeros(3))
+
+
+def test_arms_over_other_cells_are_refused():
+    with pytest.raises(InvalidInput, match="same shape"):
+        direct_shift([[0.1, 0.2]], [[0.1]])
+    arms = (Panel([[0.1, 0.2]], label_names=names) for names in ("ab", "ba"))
+    with pytest.raises(InvalidInput, match="same labels in the same order"):
+        direct_shift(*arms)

@@ -2,8 +2,8 @@
 Plan before training
 ====================
 
-What a weight will do can be seen before anything is trained: from the label counts and the booster's
-rounds, learning rate and cap of the leaf step.
+What a weight will do can be seen before anything is trained: from the label counts and the
+booster's rounds, learning rate and cap of the leaf step.
 """
 
 import oddslip

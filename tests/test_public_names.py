@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import itertools
 import re
 import subprocess
 import sys
@@ -91,7 +92,7 @@ def sections_of(thing):
     """Titles of the numpydoc sections of a docstring."""
     lines = (inspect.getdoc(thing) or "").splitlines()
     return {
-        title for title, rule in zip(lines, lines[1:], strict=False)
+        title for title, rule in itertools.pairwise(lines)
         if title and rule == "-" * len(title)
     }  # fmt: skip
 

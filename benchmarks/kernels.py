@@ -111,7 +111,10 @@ def _isotonic_cases() -> Iterator[Case]:
             second = IntervalCounts(distinct, kind)
             yield f"place_cells {name}", lambda s=second, p=panel: s.add(p)
         counts = count_cells(open_source(_scores(dtype), _true_cells()), threads=1)
-        yield f"pool_labels {dtype.__name__}", lambda c=counts: [c.isotonic_knots() for _ in "12345"]
+        yield (
+            f"pool_labels {dtype.__name__}",
+            lambda c=counts: [c.isotonic_knots() for _ in "12345"],
+        )
         labels = np.random.default_rng(1).integers(0, LABELS, 200_000).astype(np.int32)
         keys = np.arange(labels.size).astype(counts.keys.dtype)
         starts = np.concatenate([[0], np.cumsum(np.bincount(labels, minlength=LABELS))])
@@ -136,7 +139,11 @@ def _logits_cases() -> Iterator[Case]:
         out = np.empty_like(p)
         counts = np.zeros((LABELS, max(logits.ODDS_BINS, logits.MARGIN_BINS)), np.uint32)
         keys = keys_of(p, "probability")
-        at, per_label, per_row = int(keys[0, 0]), np.zeros(LABELS, np.int64), np.zeros(ROWS, np.int64)
+        at, per_label, per_row = (
+            int(keys[0, 0]),
+            np.zeros(LABELS, np.int64),
+            np.zeros(ROWS, np.int64),
+        )
         yield f"weigh_odds {name}", lambda p=p: logits.weigh_odds(p, factors, odds)
         yield (
             f"shift_probabilities {name}",
@@ -201,7 +208,9 @@ def _logistic_cases() -> Iterator[Case]:
             )
             yield (
                 f"add_affine_sums {name}",
-                lambda g=given, s=affine: logistic.add_affine_sums(*g, columns, ones[:2], ones[:2], s),
+                lambda g=given, s=affine: logistic.add_affine_sums(
+                    *g, columns, ones[:2], ones[:2], s
+                ),
             )
             yield (
                 f"add_affine_sums of a third, {name}",

@@ -37,9 +37,12 @@ UNIX = [
 UNIX_CHECKED = ["-O1", "-g", "-ffp-contract=off", "-fno-omit-frame-pointer", "-fsanitize=address"]
 MSVC = ["/O2", "/fp:precise"]
 FOR_AVX2 = {"unix": ["-mavx2", "-mfma", "-mbmi", "-mbmi2"], "msvc": ["/arch:AVX2"]}
-# Exponentials and logarithms are long chains of a * b + c, a third faster in one instruction each.
-# They feed sums that fits refine until they hold, so here alone the last digit may differ.
-CONTRACTED = {"logistic"}
+OF_ONE_KERNEL = {
+    # Exponentials and logarithms are long chains of a * b + c, a third faster in one instruction
+    # each. They feed sums that fits refine until they hold, so here alone a last digit may differ.
+    "logistic": ["-ffp-contract=fast"],
+    "keys": ["-fno-unroll-loops"],  # loops that wait for memory gain nothing and lose a fifth
+}
 NO_COMPILER = (
     "oddslip is compiled from source here, which needs a C compiler and Python's headers. Install "
     "them (Debian: apt install gcc python3-dev; macOS: xcode-select --install; Windows: Visual "
@@ -65,8 +68,9 @@ class BuildKernels(build_ext):
             else:
                 extension.extra_compile_args = list(UNIX_CHECKED if CHECKED else UNIX)
                 extension.extra_link_args = ["-fsanitize=address"] if CHECKED else []
-            if kind == "unix" and extension.name.rpartition(".")[2] in CONTRACTED:
-                extension.extra_compile_args.append("-ffp-contract=fast")
+            if kind == "unix":
+                name = extension.name.rpartition(".")[2]
+                extension.extra_compile_args += OF_ONE_KERNEL.get(name, [])
             if ".avx2." in extension.name:
                 extension.extra_compile_args += FOR_AVX2[kind]
         command = getattr(self.compiler, "compiler_so", None)

@@ -193,12 +193,22 @@ def fill_gradients(
     cdef const uint8_t* truth
     cdef float* gradient
     cdef float* hessian
+    cdef const float* scale = &weights[0]
+    if margins.shape[0] == 0:
+        return
+    margin, truth = &margins[0, 0], &labels[0, 0]
+    gradient, hessian = &gradients[0, 0], &hessians[0, 0]
     with nogil:
         for row in range(margins.shape[0]):
-            margin, truth = &margins[row, 0], &labels[row, 0]
-            gradient, hessian = &gradients[row, 0], &hessians[row, 0]
+            # Calls first and apart, so that the arithmetic after them is vectorised.
             for label in range(n_labels):
-                chance = one / (expf(min(-margin[label], ceiling)) + one)
-                weight = weights[label] if truth[label] else one
+                gradient[label] = expf(min(-margin[label], ceiling))
+            for label in range(n_labels):
+                chance = one / (gradient[label] + one)
+                weight = scale[label] if truth[label] else one
                 gradient[label] = (chance - <float> truth[label]) * weight
                 hessian[label] = max(chance * (one - chance), floor) * weight
+            margin += n_labels
+            truth += n_labels
+            gradient += n_labels
+            hessian += n_labels

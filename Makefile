@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check docs minimum bench clean
+.PHONY: demo test check docs minimum bench wheel sanitize clean
 
 demo: .venv/.installed        ## train, plan, diagnose, repair and report, on embedded data
 	@$(BIN)/oddslip demo
@@ -31,8 +31,15 @@ bench: .venv/.developing      ## speed against peers, in one run
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"
 	@touch $@
 
+wheel:                        ## sdist and wheel, checked, and tried in a clean environment
+	@tools/try_wheel.sh $(PYTHON)
+
+sanitize:                     ## tests on kernels that check every index and every address
+	@tools/sanitize.sh $(PYTHON)
+
 clean:
-	rm -rf .venv .venv-minimum .coverage .coverage.* docs/reference docs/examples demo-report build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
+	rm -rf .venv .venv-minimum .wheel .coverage .coverage.* docs/reference docs/examples demo-report build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
+	rm -rf src/oddslip/kernels/*.so src/oddslip/kernels/*.pyd src/oddslip/kernels/avx2
 
 .venv/.installed: pyproject.toml
 	@echo "Setting up .venv (a minute or two, once) ..."

@@ -5,7 +5,8 @@ package is cheap; a kernel is loaded by who uses it.
 
 On x86-64 every kernel is compiled twice from the same source: for any such processor, and into the
 folder ``avx2`` for those that have AVX2. Which is loaded is decided here, once. Both give the same
-results to the last bit. ``ODDSLIP_CPU=baseline`` asks for the plain ones.
+results to the last bit, save the sums of `logistic`. ``ODDSLIP_CPU=baseline`` asks for the plain
+ones.
 """
 
 import os

@@ -8,7 +8,8 @@ cdef extern from *:
     #elif defined(__GNUC__) && defined(__x86_64__)
     static int has_avx2(void) {
         __builtin_cpu_init();
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
+            && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
     }
     #else
     static int has_avx2(void) { return 0; }

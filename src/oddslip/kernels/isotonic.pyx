@@ -104,16 +104,17 @@ cdef inline Py_ssize_t _sweep(
     ``bottom`` is the slot below ``first`` and ``top`` the one above ``last``.
     """
     cdef key_t low = cells[0], highest = 0, highest_below = 0
-    cdef key_t below = 0, at_last = 0, above = 0, key
+    cdef key_t below = 0, at_last = 0, above = 0, key, is_below
     cdef Py_ssize_t i
     for i in range(n):
         key = cells[i]
         low = min(low, key)
         highest = max(highest, key)
-        highest_below = max(highest_below, key if key < first else <key_t> 0)
-        below += 1 if key < first else 0
-        at_last += 1 if key == last else 0
-        above += 1 if key > last else 0
+        is_below = key < first  # a number, not a branch: branches would keep this scalar
+        highest_below = max(highest_below, key & -is_below)
+        below += is_below
+        at_last += key == last
+        above += key > last
     bottom[COUNT] += below
     bottom[LARGEST] = max(bottom[LARGEST], highest_below)
     top[COUNT - 2] += at_last

@@ -7,8 +7,6 @@ ranking checks its input for free. The one exception is -0.0 among probabilities
 and has a key above the limit; whoever meets such a key looks closer (`Panel.mended`).
 """
 
-from libc.stdint cimport uint32_t
-
 from oddslip.kernels.types cimport key_t
 
 import numpy as np
@@ -26,10 +24,10 @@ def _map_margins(const key_t[:, ::1] bits, key_t[:, ::1] keys):
     cdef Py_ssize_t i, j, n_labels = bits.shape[1]
     cdef const key_t* row
     cdef key_t* mapped
-    cdef key_t b, one = 1
-    cdef key_t sign = one << (31 if key_t is uint32_t else 63)
-    cdef key_t lowest = one << (23 if key_t is uint32_t else 52)
-    cdef key_t all_ones = ~<key_t> 0
+    cdef key_t b, flip, one = 1
+    cdef int last_bit = 8 * sizeof(key_t) - 1
+    cdef key_t sign = one << last_bit
+    cdef key_t lowest = one << (23 if sizeof(key_t) == 4 else 52)
     with nogil:
         for i in range(bits.shape[0]):
             row = &bits[i, 0]
@@ -37,7 +35,8 @@ def _map_margins(const key_t[:, ::1] bits, key_t[:, ::1] keys):
             for j in range(n_labels):
                 b = row[j]
                 b = 0 if b == sign else b  # -0.0 ties with 0.0
-                mapped[j] = (b ^ (all_ones if b & sign else sign)) - lowest
+                flip = -(b >> last_bit) | sign
+                mapped[j] = (b ^ flip) - lowest
 
 
 def keys_of(scores, kind):
@@ -78,12 +77,21 @@ LIMITS = {
 
 def largest_key(const key_t[:, ::1] keys):
     """The largest key of a block; 0 if it is empty."""
-    cdef Py_ssize_t i, j, n_labels = keys.shape[1]
+    cdef Py_ssize_t i, j, step, n_labels = keys.shape[1]
     cdef const key_t* row
+    cdef key_t tops[16]  # sixteen runs side by side: one alone would wait for itself
     cdef key_t largest = 0
+    cdef int lane
     with nogil:
+        for lane in range(16):
+            tops[lane] = 0
         for i in range(keys.shape[0]):
             row = &keys[i, 0]
-            for j in range(n_labels):
+            for step in range(n_labels // 16):
+                for lane in range(16):
+                    tops[lane] = max(tops[lane], row[16 * step + lane])
+            for j in range(n_labels // 16 * 16, n_labels):
                 largest = max(largest, row[j])
+        for lane in range(16):
+            largest = max(largest, tops[lane])
     return largest

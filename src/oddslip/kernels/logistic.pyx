@@ -18,6 +18,7 @@ import numpy as np
 
 cdef enum:
     STRIP = 256
+    PITCH = STRIP + 8  # sums of a label a page apart would wait for one another
     MOMENTS = 4
     AFFINE = 6
     BETA = 10
@@ -228,7 +229,7 @@ cdef inline void _load(
 cdef inline void _lay(
     const double[:, ::1] table, Py_ssize_t first, Py_ssize_t width, double* laid
 ) noexcept nogil:
-    """Rows of a table end to end, STRIP apart.
+    """Rows of a table end to end, PITCH apart.
 
     Within one array of known spacing the compiler sees that rows do not overlap; for arrays of
     their own it gives up and goes cell by cell.
@@ -236,7 +237,7 @@ cdef inline void _lay(
     cdef Py_ssize_t k, t
     for k in range(table.shape[0]):
         for t in range(width):
-            laid[k * STRIP + t] = table[k, first + t]
+            laid[k * PITCH + t] = table[k, first + t]
 
 
 cdef inline void _take_up(
@@ -246,7 +247,7 @@ cdef inline void _take_up(
     cdef Py_ssize_t k, t
     for k in range(table.shape[0]):
         for t in range(width):
-            table[k, first + t] += laid[k * STRIP + t]
+            table[k, first + t] += laid[k * PITCH + t]
 
 
 def add_affine_sums(
@@ -263,16 +264,16 @@ def add_affine_sums(
     cdef bint whole = n_columns == scores.shape[1], high
     cdef Py_ssize_t i, t, piece, first, width
     cdef double strip[STRIP]
-    cdef double given[4 * STRIP]
-    cdef double laid[AFFINE * STRIP]
+    cdef double given[4 * PITCH]
+    cdef double laid[AFFINE * PITCH]
     cdef double u, logit, e, q, w
     with nogil:
         for piece in range(parts(n_columns, STRIP)):
             first = piece * STRIP
             width = min(<Py_ssize_t> STRIP, n_columns - first)
             _lay(frame, first, width, given)
-            _lay(theta, first, width, given + 2 * STRIP)
-            for t in range(AFFINE * STRIP):
+            _lay(theta, first, width, given + 2 * PITCH)
+            for t in range(AFFINE * PITCH):
                 laid[t] = 0.0
             for i in range(scores.shape[0]):
                 _load(&scores[i, 0], &columns[first], width, whole, strip)
@@ -280,18 +281,18 @@ def add_affine_sums(
                     for t in range(width):
                         strip[t] = log_odds_of(clip_of(strip[t]))
                 for t in range(width):
-                    u = (strip[t] - given[t]) * given[STRIP + t]
-                    logit = given[2 * STRIP + t] + given[3 * STRIP + t] * u
+                    u = (strip[t] - given[t]) * given[PITCH + t]
+                    logit = given[2 * PITCH + t] + given[3 * PITCH + t] * u
                     e = exp_of(max(-fabs(logit), -708.0))
                     q = e / (1.0 + e)  # the smaller of p and 1 - p
                     high = logit >= 0.0
                     w = q * (1.0 - q)
                     laid[t] += 1.0 if high else 0.0
-                    laid[STRIP + t] += -q if high else q
-                    laid[2 * STRIP + t] += (1.0 - q if high else q) * u
-                    laid[3 * STRIP + t] += w
-                    laid[4 * STRIP + t] += w * u
-                    laid[5 * STRIP + t] += w * u * u
+                    laid[PITCH + t] += -q if high else q
+                    laid[2 * PITCH + t] += (1.0 - q if high else q) * u
+                    laid[3 * PITCH + t] += w
+                    laid[4 * PITCH + t] += w * u
+                    laid[5 * PITCH + t] += w * u * u
             _take_up(laid, first, width, sums)
 
 
@@ -307,17 +308,17 @@ def add_beta_sums(
     cdef Py_ssize_t n_columns = columns.shape[0]
     cdef bint whole = n_columns == scores.shape[1], high
     cdef Py_ssize_t i, t, piece, first, width
-    cdef double strip[2 * STRIP]
-    cdef double given[7 * STRIP]
-    cdef double laid[BETA * STRIP]
+    cdef double strip[2 * PITCH]
+    cdef double given[7 * PITCH]
+    cdef double laid[BETA * PITCH]
     cdef double s, tail, u, v, logit, e, q, p, w
     with nogil:
         for piece in range(parts(n_columns, STRIP)):
             first = piece * STRIP
             width = min(<Py_ssize_t> STRIP, n_columns - first)
             _lay(frame, first, width, given)
-            _lay(theta, first, width, given + 4 * STRIP)
-            for t in range(BETA * STRIP):
+            _lay(theta, first, width, given + 4 * PITCH)
+            for t in range(BETA * PITCH):
                 laid[t] = 0.0
             for i in range(scores.shape[0]):
                 _load(&scores[i, 0], &columns[first], width, whole, strip)
@@ -325,18 +326,18 @@ def add_beta_sums(
                     for t in range(width):
                         s = clip_of(strip[t])
                         strip[t] = log_of(s)
-                        strip[STRIP + t] = -log1p_of(-s)
+                        strip[PITCH + t] = -log1p_of(-s)
                 else:
                     for t in range(width):
                         s = strip[t]
                         tail = tail_of(s)
                         strip[t] = min(s, 0.0) - tail
-                        strip[STRIP + t] = max(s, 0.0) + tail
+                        strip[PITCH + t] = max(s, 0.0) + tail
                 for t in range(width):
-                    u = (strip[t] - given[t]) * given[STRIP + t]
-                    v = (strip[STRIP + t] - given[2 * STRIP + t]) * given[3 * STRIP + t]
+                    u = (strip[t] - given[t]) * given[PITCH + t]
+                    v = (strip[PITCH + t] - given[2 * PITCH + t]) * given[3 * PITCH + t]
                     logit = (
-                        given[4 * STRIP + t] + given[5 * STRIP + t] * u + given[6 * STRIP + t] * v
+                        given[4 * PITCH + t] + given[5 * PITCH + t] * u + given[6 * PITCH + t] * v
                     )
                     e = exp_of(max(-fabs(logit), -708.0))
                     q = e / (1.0 + e)
@@ -344,13 +345,13 @@ def add_beta_sums(
                     p = 1.0 - q if high else q
                     w = q * (1.0 - q)
                     laid[t] += 1.0 if high else 0.0
-                    laid[STRIP + t] += -q if high else q
-                    laid[2 * STRIP + t] += p * u
-                    laid[3 * STRIP + t] += p * v
-                    laid[4 * STRIP + t] += w
-                    laid[5 * STRIP + t] += w * u
-                    laid[6 * STRIP + t] += w * v
-                    laid[7 * STRIP + t] += w * u * u
-                    laid[8 * STRIP + t] += w * u * v
-                    laid[9 * STRIP + t] += w * v * v
+                    laid[PITCH + t] += -q if high else q
+                    laid[2 * PITCH + t] += p * u
+                    laid[3 * PITCH + t] += p * v
+                    laid[4 * PITCH + t] += w
+                    laid[5 * PITCH + t] += w * u
+                    laid[6 * PITCH + t] += w * v
+                    laid[7 * PITCH + t] += w * u * u
+                    laid[8 * PITCH + t] += w * u * v
+                    laid[9 * PITCH + t] += w * v * v
             _take_up(laid, first, width, sums)

@@ -13,7 +13,9 @@ from oddslip.kernels.types cimport bits_of_single, key_t, parts, score_t
 import numpy as np
 
 cdef enum:
-    STRIP = 256
+    STRIP = 1024
+    BINNED = 256  # labels whose bins stay in a core's cache
+    PITCH = STRIP + 8  # sums of a label a page apart would wait for one another
     SUMS = 5
     SHIFT = 20
 
@@ -78,16 +80,16 @@ def shift_probabilities(
 
 
 cdef inline void _add_cell(double x, double y, double n, double* sums) noexcept nogil:
-    """Add n cells with odds x : y to the sums of a label, which lie STRIP apart."""
+    """Add n cells with odds x : y to the sums of a label, which lie PITCH apart."""
     cdef double scale = 1.0 / (x + y)
     cdef double q = x * scale
     cdef double r = y * scale
     cdef double v = q * r
     sums[0] += n * q
-    sums[STRIP] += n * r
-    sums[2 * STRIP] += n * v
-    sums[3 * STRIP] += n * (v * (r - q))
-    sums[4 * STRIP] += n * (v * (1.0 - 6.0 * v))
+    sums[PITCH] += n * r
+    sums[2 * PITCH] += n * v
+    sums[3 * PITCH] += n * (v * (r - q))
+    sums[4 * PITCH] += n * (v * (1.0 - 6.0 * v))
 
 
 def sum_sigmoids(const score_t[:, ::1] scores, const double[::1] factors, double[:, ::1] sums):
@@ -97,7 +99,7 @@ def sum_sigmoids(const score_t[:, ::1] scores, const double[::1] factors, double
     """
     cdef Py_ssize_t i, k, t, part, first, width, n_labels = scores.shape[1]
     cdef const score_t* row
-    cdef double laid[SUMS * STRIP]
+    cdef double laid[SUMS * PITCH]
     cdef double factor[STRIP]
     cdef double p, x, y
     with nogil:
@@ -107,7 +109,7 @@ def sum_sigmoids(const score_t[:, ::1] scores, const double[::1] factors, double
             for t in range(width):
                 factor[t] = factors[first + t]
                 for k in range(SUMS):
-                    laid[k * STRIP + t] = sums[k, first + t]
+                    laid[k * PITCH + t] = sums[k, first + t]
             for i in range(scores.shape[0]):
                 row = &scores[i, first]
                 for t in range(width):
@@ -117,28 +119,28 @@ def sum_sigmoids(const score_t[:, ::1] scores, const double[::1] factors, double
                     _add_cell(x, y, 1.0, laid + t)
             for k in range(SUMS):
                 for t in range(width):
-                    sums[k, first + t] = laid[k * STRIP + t]
+                    sums[k, first + t] = laid[k * PITCH + t]
 
 
 def sum_odds_sigmoids(const double[:, ::1] odds, double[:, ::1] sums):
     """The sums of `sum_sigmoids` for cells whose shifted odds are known."""
     cdef Py_ssize_t i, k, t, part, first, width, n_labels = odds.shape[1]
     cdef const double* row
-    cdef double laid[SUMS * STRIP]
+    cdef double laid[SUMS * PITCH]
     with nogil:
         for part in range(parts(n_labels, STRIP)):
             first = part * STRIP
             width = min(<Py_ssize_t> STRIP, n_labels - first)
             for k in range(SUMS):
                 for t in range(width):
-                    laid[k * STRIP + t] = sums[k, first + t]
+                    laid[k * PITCH + t] = sums[k, first + t]
             for i in range(odds.shape[0]):
                 row = &odds[i, first]
                 for t in range(width):
                     _add_cell(row[t], 1.0, 1.0, laid + t)
             for k in range(SUMS):
                 for t in range(width):
-                    sums[k, first + t] = laid[k * STRIP + t]
+                    sums[k, first + t] = laid[k * PITCH + t]
 
 
 def sum_binned_sigmoids(
@@ -147,32 +149,32 @@ def sum_binned_sigmoids(
 ):
     """The sums of `sum_sigmoids` for counted cells that stand at the centres of their bins."""
     cdef Py_ssize_t j, k, at
-    cdef double laid[SUMS * STRIP]
+    cdef double laid[SUMS * PITCH]
     cdef double odds
     with nogil:
         for j in range(counts.shape[0]):
             for k in range(SUMS):
-                laid[k * STRIP] = sums[k, j]
+                laid[k * PITCH] = sums[k, j]
             for at in range(counts.shape[1]):
                 if counts[j, at] > 0:
                     odds = exp(min(max(centres[at] - shifts[j], -700.0), 700.0))
                     _add_cell(odds, 1.0, counts[j, at], laid)
             for k in range(SUMS):
-                sums[k, j] = laid[k * STRIP]
+                sums[k, j] = laid[k * PITCH]
 
 
 def bin_probabilities(const score_t[:, ::1] scores, uint32_t[:, ::1] counts):
     """Count the odds of each label in bins: the bits of a positive float grow with it."""
-    cdef Py_ssize_t i, j, t, part, first, width, n_labels = scores.shape[1], n_bins = counts.shape[1]
+    cdef Py_ssize_t i, t, part, first, width, n_labels = scores.shape[1], n_bins = counts.shape[1]
     cdef uint32_t lowest = bits_of_single(<float> LEAST) >> SHIFT
-    cdef uint32_t bins[STRIP]
+    cdef uint32_t bins[BINNED]
     cdef const score_t* row
     cdef uint32_t* counted
     cdef score_t clip = <score_t> LEAST, one = 1, p
     with nogil:
-        for part in range(parts(n_labels, STRIP)):
-            first = part * STRIP
-            width = min(<Py_ssize_t> STRIP, n_labels - first)
+        for part in range(parts(n_labels, BINNED)):
+            first = part * BINNED
+            width = min(<Py_ssize_t> BINNED, n_labels - first)
             counted = &counts[first, 0]
             for i in range(scores.shape[0]):
                 row = &scores[i, first]
@@ -186,16 +188,16 @@ def bin_probabilities(const score_t[:, ::1] scores, uint32_t[:, ::1] counts):
 
 def bin_margins(const score_t[:, ::1] scores, uint32_t[:, ::1] counts):
     """Count the margins of each label in bins of equal width; the outer bins take the rest."""
-    cdef Py_ssize_t i, j, t, part, first, width, n_labels = scores.shape[1], n_bins = counts.shape[1]
+    cdef Py_ssize_t i, t, part, first, width, n_labels = scores.shape[1], n_bins = counts.shape[1]
     cdef double last = 2.0 * WIDEST * BINS_PER_NAT - 1.0
     cdef double reach = WIDEST, per_nat = BINS_PER_NAT, at
-    cdef int32_t bins[STRIP]
+    cdef int32_t bins[BINNED]
     cdef const score_t* row
     cdef uint32_t* counted
     with nogil:
-        for part in range(parts(n_labels, STRIP)):
-            first = part * STRIP
-            width = min(<Py_ssize_t> STRIP, n_labels - first)
+        for part in range(parts(n_labels, BINNED)):
+            first = part * BINNED
+            width = min(<Py_ssize_t> BINNED, n_labels - first)
             counted = &counts[first, 0]
             for i in range(scores.shape[0]):
                 row = &scores[i, first]
@@ -210,17 +212,13 @@ def count_reaching(
     const key_t[:, ::1] keys, key_t threshold, int64_t[::1] per_label, int64_t[::1] per_row
 ):
     """Count the keys that reach a threshold: added up per label, set per row."""
-    cdef Py_ssize_t i, j, t, part, first, width, n_labels = keys.shape[1]
+    cdef Py_ssize_t i, t, part, first, width, n_labels = keys.shape[1]
     cdef const key_t* row
     cdef key_t counted[STRIP]
-    cdef key_t count
+    cdef key_t count, reaches
     with nogil:
         for i in range(keys.shape[0]):
-            row = &keys[i, 0]
-            count = 0
-            for j in range(n_labels):
-                count += row[j] >= threshold
-            per_row[i] = count
+            per_row[i] = 0
         for part in range(parts(n_labels, STRIP)):
             first = part * STRIP
             width = min(<Py_ssize_t> STRIP, n_labels - first)
@@ -228,7 +226,11 @@ def count_reaching(
                 counted[t] = 0
             for i in range(keys.shape[0]):
                 row = &keys[i, first]
+                count = 0
                 for t in range(width):
-                    counted[t] += row[t] >= threshold
+                    reaches = row[t] >= threshold
+                    counted[t] += reaches
+                    count += reaches
+                per_row[i] += count
             for t in range(width):
                 per_label[first + t] += counted[t]

@@ -172,10 +172,9 @@ cdef int64_t _short_row(
 ) noexcept nogil:
     """Top k of one short row, or for large k; returns how many cells equal the k-th."""
     cdef Py_ssize_t column, place
-    cdef key_t key, other_key
-    cdef int32_t moving, other
     cdef int64_t at_kth = 0
-    cdef bint swap
+    cdef bint above, here
+    cdef key_t key
     for place in range(k):
         best[place] = 0
     # From the right, so that among equals the lower column comes last and takes the place.
@@ -183,15 +182,17 @@ cdef int64_t _short_row(
         key = row[column]
         if key < best[k - 1]:
             continue
-        moving = <int32_t> column
-        for place in range(k):
-            other_key = best[place]
-            other = columns[place]
-            swap = key >= other_key
-            best[place] = key if swap else other_key
-            columns[place] = moving if swap else other
-            key = other_key if swap else key
-            moving = other if swap else moving
+        # Each place takes its neighbour's cell, this one, or keeps its own; none waits for another.
+        for place in range(k - 1, 0, -1):
+            above = key >= best[place - 1]
+            here = key >= best[place]
+            columns[place] = (
+                columns[place - 1] if above else (<int32_t> column if here else columns[place])
+            )
+            best[place] = best[place - 1] if above else (key if here else best[place])
+        if key >= best[0]:
+            best[0] = key
+            columns[0] = <int32_t> column
     for column in range(n_labels):
         at_kth += row[column] == best[k - 1]
     return at_kth

@@ -1,6 +1,6 @@
 """Types of cells, and the bits of floats. One source serves single and double precision."""
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 ctypedef fused key_t:
     uint32_t

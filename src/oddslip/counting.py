@@ -54,6 +54,14 @@ class DistinctKeys(NamedTuple):
         return others._replace(counts=counts)
 
 
+class Knots(NamedTuple):
+    """Label j's knots are ``indptr[j]:indptr[j + 1]`` of the scores x and probabilities y."""
+
+    indptr: Ints
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+
+
 class PositiveKeys:
     """First pass: the keys of the positives of every label, or of all labels pooled.
 
@@ -109,11 +117,19 @@ class PositiveKeys:
         group_keys(labels, keys, ends[:-1].copy(), grouped)
         for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
             grouped[start:stop].sort()
-        is_first = np.ones(keys.size + 1, np.bool_)  # one more, so that each run has an end
-        np.not_equal(grouped[1:], grouped[:-1], out=is_first[1 : keys.size])
-        is_first[ends] = True
-        firsts = np.flatnonzero(is_first)
+        firsts = np.flatnonzero(starts_of_runs(grouped, ends))
         return DistinctKeys(np.searchsorted(firsts, ends), grouped[firsts[:-1]], np.diff(firsts))
+
+
+def starts_of_runs(ordered: NDArray[Any], ends: Ints) -> NDArray[np.bool_]:
+    """Where a run of equal keys starts; runs do not cross the ends of labels.
+
+    One place more than there are keys, so that each run has an end.
+    """
+    is_first = np.ones(ordered.size + 1, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1 : ordered.size])
+    is_first[ends] = True
+    return is_first
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +229,7 @@ class CellCounts:
             [w / p if p else np.nan for w, p in zip(won, pairs, strict=True)], np.float64
         )
 
-    def isotonic_knots(
-        self, minimum_positives: int = 1
-    ) -> tuple[Ints, NDArray[np.float64], NDArray[np.float64]]:
+    def isotonic_knots(self, minimum_positives: int = 1) -> Knots:
         """Knots of the isotonic fit of every label: linear between them, constant outside.
 
         Parameters
@@ -247,7 +261,7 @@ class CellCounts:
             values,
         )
         scores = scores_of(knots[:n_knots], self.kind).astype(np.float64)
-        return indptr, scores, values[:n_knots].copy()
+        return Knots(indptr, scores, values[:n_knots].copy())
 
 
 class _Buckets(NamedTuple):

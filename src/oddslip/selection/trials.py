@@ -122,7 +122,7 @@ def try_candidates(
         for fold in range(n_folds):
             fits.forget(fold)
         total += scorer.score(repeat, fitted, threads)[rows]
-        n_fits += fits.n_made
+        n_fits += fits.n_fits
     return Trials(
         candidates=tuple(candidates), metric=metric, k=k, n_folds=n_folds, n_repeats=n_repeats,
         seed=seed, rows=rows, values=total / n_repeats, fits=fits, n_fits=dict(n_fits),

@@ -61,6 +61,19 @@ def test_each_public_name_can_be_had_and_is_listed():
         assert name in dir(oddslip)
 
 
+@pytest.mark.parametrize(
+    "room", ["calibrators", "datasets", "learners", "metrics", "selection", "shifts"]
+)
+def test_a_room_is_there_after_importing_oddslip_and_loaded_when_asked_for(room):
+    code = (
+        "import sys, oddslip\n"
+        f"assert 'oddslip.{room}' not in sys.modules and '{room}' in dir(oddslip)\n"
+        f"assert oddslip.{room} is sys.modules['oddslip.{room}']"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
 def test_an_unknown_name_is_an_attribute_error():
     assert not hasattr(oddslip, "no_such_name")
 

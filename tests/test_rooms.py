@@ -105,8 +105,9 @@ def test_nothing_is_imported_by_a_string_but_a_room_its_own_names(path):
         assert not names & {"import_module", "__import__", "spec_from_file_location"}
     elif "import_module" in names:
         package = ".".join(["oddslip", *path.parent.relative_to(ROOT).parts])
-        homes = importlib.import_module(package)._HOMES
-        assert all(home.startswith(f"{package}.") for home in homes.values())
+        room = importlib.import_module(package)
+        assert all(home.startswith(f"{package}.") for home in room._HOMES.values())
+        assert set(getattr(room, "_ROOMS", ())) <= set(MAY_IMPORT)
 
 
 def test_every_room_says_what_lives_there():

@@ -12,6 +12,12 @@ __version__ = "0.2.0"
 DEFAULT_SEED = 42  # of everything that is drawn, unless told; here, where nothing is loaded for it
 
 if TYPE_CHECKING:
+    from oddslip import calibrators as calibrators
+    from oddslip import datasets as datasets
+    from oddslip import learners as learners
+    from oddslip import metrics as metrics
+    from oddslip import selection as selection
+    from oddslip import shifts as shifts
     from oddslip.calibrators.saved import FittedRepair, load_repair
     from oddslip.diagnosis.diagnose import diagnose
     from oddslip.diagnosis.plan import Plan, plan
@@ -50,6 +56,8 @@ _HOMES = {
     "plan": "oddslip.diagnosis.plan",
     "rank": "oddslip.metrics.ranking",
 }
+# Rooms whose own names are public too: oddslip.calibrators.Isotonic and the like.
+_ROOMS = ("calibrators", "datasets", "learners", "metrics", "selection", "shifts")
 
 __all__ = [
     "Comparison",
@@ -77,10 +85,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"oddslip.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'oddslip' has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted({*globals(), *__all__, *_ROOMS})

@@ -54,66 +54,12 @@ class DistinctKeys(NamedTuple):
         return others._replace(counts=counts)
 
 
-class PositiveKeys:
-    """First pass: the keys of the positives of every label, or of all labels pooled.
+class Knots(NamedTuple):
+    """Label j's knots are ``indptr[j]:indptr[j + 1]`` of the scores x and probabilities y."""
 
-    Parameters
-    ----------
-    n_labels : int
-    dtype : dtype of the scores
-    pooled : bool
-        Treat all cells as one label's.
-
-    Examples
-    --------
-    >>> tally = PositiveKeys(1, "float32")
-    >>> tally.add(Panel(np.float32([[0.5], [0.5], [0.25]]), [[1], [1], [1]]))
-    >>> distinct = tally.result()
-    >>> distinct.keys.view("float32"), distinct.counts
-    (array([0.25, 0.5 ], dtype=float32), array([1, 2]))
-    """
-
-    def __init__(self, n_labels: int, dtype: Any, *, pooled: bool = False) -> None:
-        self.n_labels, self.dtype, self.pooled = n_labels, np.dtype(dtype), pooled
-        self._labels: list[NDArray[np.int32]] = []
-        self._keys: list[NDArray[Any]] = []
-
-    def fresh(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(self.n_labels, self.dtype, pooled=self.pooled)
-
-    def add(self, panel: Panel) -> None:
-        """Take the positives of one block of rows."""
-        indptr, labels = panel.positives()
-        rows = np.repeat(np.arange(panel.n_rows), np.diff(indptr))
-        keys = keys_of(np.ascontiguousarray(panel.scores[rows, labels][None]), panel.kind)
-        if largest_key(keys) > panel.limit:
-            scores = panel.mended().scores[rows, labels]
-            keys = keys_of(np.ascontiguousarray(scores[None]), panel.kind)
-        self._labels.append(np.zeros_like(labels) if self.pooled else labels)
-        self._keys.append(np.array(keys[0]))
-
-    def merge(self, other: Self) -> None:
-        """Take over the positives another tally has seen."""
-        self._labels += other._labels
-        self._keys += other._keys
-
-    def result(self) -> DistinctKeys:
-        """The distinct keys of every label in ascending order, with their counts."""
-        n_labels = 1 if self.pooled else self.n_labels
-        labels = np.concatenate([np.empty(0, np.int32), *self._labels])
-        ends = np.zeros(n_labels + 1, np.int64)
-        np.cumsum(np.bincount(labels, minlength=n_labels), out=ends[1:])
-        keys = np.concatenate([np.empty(0, UNSIGNED[self.dtype]), *self._keys])
-        grouped = np.empty_like(keys)
-        group_keys(labels, keys, ends[:-1].copy(), grouped)
-        for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            grouped[start:stop].sort()
-        is_first = np.ones(keys.size + 1, np.bool_)  # one more, so that each run has an end
-        np.not_equal(grouped[1:], grouped[:-1], out=is_first[1 : keys.size])
-        is_first[ends] = True
-        firsts = np.flatnonzero(is_first)
-        return DistinctKeys(np.searchsorted(firsts, ends), grouped[firsts[:-1]], np.diff(firsts))
+    indptr: Ints
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,9 +159,7 @@ class CellCounts:
             [w / p if p else np.nan for w, p in zip(won, pairs, strict=True)], np.float64
         )
 
-    def isotonic_knots(
-        self, minimum_positives: int = 1
-    ) -> tuple[Ints, NDArray[np.float64], NDArray[np.float64]]:
+    def isotonic_knots(self, minimum_positives: int = 1) -> Knots:
         """Knots of the isotonic fit of every label: linear between them, constant outside.
 
         Parameters
@@ -247,37 +191,107 @@ class CellCounts:
             values,
         )
         scores = scores_of(knots[:n_knots], self.kind).astype(np.float64)
-        return indptr, scores, values[:n_knots].copy()
+        return Knots(indptr, scores, values[:n_knots].copy())
 
 
-class _Buckets(NamedTuple):
-    """Look-up tables over the bits of keys; see `fill_buckets`."""
+def count_cells(
+    source: Source,
+    pooled: bool = False,
+    threads: int | None = None,
+    among: DistinctKeys | None = None,
+) -> CellCounts:
+    """Count the negatives of every label between its positives, in two passes over the source.
 
-    low: int
-    high: int
-    indptr: Ints
-    entries: NDArray[np.uint32]
-    shifts: NDArray[np.uint64]
-    steps: NDArray[np.uint64]
+    Parameters
+    ----------
+    source : Source
+        With labels; see `open_source`.
+    pooled : bool
+        Treat the cells of all labels as those of one.
+    threads : int, optional
+        As many as there are cores unless told.
+    among : DistinctKeys, optional
+        Count among these keys, which may be more than the source's own. Folds counted among the
+        positives of all of them can be merged: see `CellCounts.merge`.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> scores = [[0.1], [0.4], [0.4], [0.8], [0.9]]
+    >>> counts = count_cells(open_source(scores, [[0], [0], [1], [1], [0]]))
+    >>> counts.negatives_between, counts.negatives_at
+    (array([1, 0, 1]), array([1, 0]))
+    >>> counts.auc()
+    array([0.58333333])
+    >>> indptr, x, y = counts.isotonic_knots()
+    >>> x, y
+    (array([0.1, 0.4, 0.9]), array([0. , 0.5, 0.5]))
+    """
+    first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled)
+    distinct = source.run(first, threads=threads, what="positives").result()
+    if among is not None:
+        distinct = distinct.among(among)
+    second = IntervalCounts(distinct, source.kind, pooled=pooled)
+    return source.run(second, threads=threads, what="cells").result()
 
 
-def _make_buckets(distinct: DistinctKeys, kind: Kind) -> _Buckets:
-    """About eight buckets per key, fewer where they would outgrow a core's cache."""
-    n_keys = np.diff(distinct.indptr)
-    alive = np.flatnonzero(n_keys)
-    spans = np.zeros(n_keys.size, np.uint64)
-    low, high = GAPS[distinct.keys.dtype, kind]
-    squeezed = distinct.keys - np.clip(distinct.keys, low, high)  # up to a constant that cancels
-    spans[alive] = squeezed[distinct.indptr[alive + 1] - 1] - squeezed[distinct.indptr[alive]]
-    wanted = [max((2 * m).bit_length(), min((8 * m).bit_length(), 15)) for m in n_keys.tolist()]
-    excess = [s.bit_length() - w for s, w in zip(spans.tolist(), wanted, strict=True)]
-    shifts = np.maximum(excess, 0).astype(np.uint64)
-    sizes = np.where(n_keys > 0, (spans >> shifts).astype(np.int64) + 1, 0)
-    indptr = np.concatenate([[0], np.cumsum(sizes)])
-    entries = np.empty(int(indptr[-1]), np.uint32)
-    steps = np.empty(n_keys.size, np.uint64)
-    fill_buckets(distinct.indptr, distinct.keys, low, high, indptr, shifts, entries, steps)
-    return _Buckets(low, high, indptr, entries, shifts, steps)
+class PositiveKeys:
+    """First pass: the keys of the positives of every label, or of all labels pooled.
+
+    Parameters
+    ----------
+    n_labels : int
+    dtype : dtype of the scores
+    pooled : bool
+        Treat all cells as one label's.
+
+    Examples
+    --------
+    >>> tally = PositiveKeys(1, "float32")
+    >>> tally.add(Panel(np.float32([[0.5], [0.5], [0.25]]), [[1], [1], [1]]))
+    >>> distinct = tally.result()
+    >>> distinct.keys.view("float32"), distinct.counts
+    (array([0.25, 0.5 ], dtype=float32), array([1, 2]))
+    """
+
+    def __init__(self, n_labels: int, dtype: Any, *, pooled: bool = False) -> None:
+        self.n_labels, self.dtype, self.pooled = n_labels, np.dtype(dtype), pooled
+        self._labels: list[NDArray[np.int32]] = []
+        self._keys: list[NDArray[Any]] = []
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(self.n_labels, self.dtype, pooled=self.pooled)
+
+    def add(self, panel: Panel) -> None:
+        """Take the positives of one block of rows."""
+        indptr, labels = panel.positives()
+        rows = np.repeat(np.arange(panel.n_rows), np.diff(indptr))
+        keys = keys_of(np.ascontiguousarray(panel.scores[rows, labels][None]), panel.kind)
+        if largest_key(keys) > panel.limit:
+            scores = panel.mended().scores[rows, labels]
+            keys = keys_of(np.ascontiguousarray(scores[None]), panel.kind)
+        self._labels.append(np.zeros_like(labels) if self.pooled else labels)
+        self._keys.append(np.array(keys[0]))
+
+    def merge(self, other: Self) -> None:
+        """Take over the positives another tally has seen."""
+        self._labels += other._labels
+        self._keys += other._keys
+
+    def result(self) -> DistinctKeys:
+        """The distinct keys of every label in ascending order, with their counts."""
+        n_labels = 1 if self.pooled else self.n_labels
+        labels = np.concatenate([np.empty(0, np.int32), *self._labels])
+        ends = np.zeros(n_labels + 1, np.int64)
+        np.cumsum(np.bincount(labels, minlength=n_labels), out=ends[1:])
+        keys = np.concatenate([np.empty(0, UNSIGNED[self.dtype]), *self._keys])
+        grouped = np.empty_like(keys)
+        group_keys(labels, keys, ends[:-1].copy(), grouped)
+        for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            grouped[start:stop].sort()
+        firsts = np.flatnonzero(starts_of_runs(grouped, ends))
+        return DistinctKeys(np.searchsorted(firsts, ends), grouped[firsts[:-1]], np.diff(firsts))
 
 
 class IntervalCounts:
@@ -392,42 +406,42 @@ class IntervalCounts:
         )
 
 
-def count_cells(
-    source: Source,
-    pooled: bool = False,
-    threads: int | None = None,
-    among: DistinctKeys | None = None,
-) -> CellCounts:
-    """Count the negatives of every label between its positives, in two passes over the source.
+def starts_of_runs(ordered: NDArray[Any], ends: Ints) -> NDArray[np.bool_]:
+    """Where a run of equal keys starts; runs do not cross the ends of labels.
 
-    Parameters
-    ----------
-    source : Source
-        With labels; see `open_source`.
-    pooled : bool
-        Treat the cells of all labels as those of one.
-    threads : int, optional
-        As many as there are cores unless told.
-    among : DistinctKeys, optional
-        Count among these keys, which may be more than the source's own. Folds counted among the
-        positives of all of them can be merged: see `CellCounts.merge`.
-
-    Examples
-    --------
-    >>> from oddslip.sources import open_source
-    >>> scores = [[0.1], [0.4], [0.4], [0.8], [0.9]]
-    >>> counts = count_cells(open_source(scores, [[0], [0], [1], [1], [0]]))
-    >>> counts.negatives_between, counts.negatives_at
-    (array([1, 0, 1]), array([1, 0]))
-    >>> counts.auc()
-    array([0.58333333])
-    >>> indptr, x, y = counts.isotonic_knots()
-    >>> x, y
-    (array([0.1, 0.4, 0.9]), array([0. , 0.5, 0.5]))
+    One place more than there are keys, so that each run has an end.
     """
-    first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled)
-    distinct = source.run(first, threads=threads, what="positives").result()
-    if among is not None:
-        distinct = distinct.among(among)
-    second = IntervalCounts(distinct, source.kind, pooled=pooled)
-    return source.run(second, threads=threads, what="cells").result()
+    is_first = np.ones(ordered.size + 1, np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1 : ordered.size])
+    is_first[ends] = True
+    return is_first
+
+
+class _Buckets(NamedTuple):
+    """Look-up tables over the bits of keys; see `fill_buckets`."""
+
+    low: int
+    high: int
+    indptr: Ints
+    entries: NDArray[np.uint32]
+    shifts: NDArray[np.uint64]
+    steps: NDArray[np.uint64]
+
+
+def _make_buckets(distinct: DistinctKeys, kind: Kind) -> _Buckets:
+    """About eight buckets per key, fewer where they would outgrow a core's cache."""
+    n_keys = np.diff(distinct.indptr)
+    alive = np.flatnonzero(n_keys)
+    spans = np.zeros(n_keys.size, np.uint64)
+    low, high = GAPS[distinct.keys.dtype, kind]
+    squeezed = distinct.keys - np.clip(distinct.keys, low, high)  # up to a constant that cancels
+    spans[alive] = squeezed[distinct.indptr[alive + 1] - 1] - squeezed[distinct.indptr[alive]]
+    wanted = [max((2 * m).bit_length(), min((8 * m).bit_length(), 15)) for m in n_keys.tolist()]
+    excess = [s.bit_length() - w for s, w in zip(spans.tolist(), wanted, strict=True)]
+    shifts = np.maximum(excess, 0).astype(np.uint64)
+    sizes = np.where(n_keys > 0, (spans >> shifts).astype(np.int64) + 1, 0)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    entries = np.empty(int(indptr[-1]), np.uint32)
+    steps = np.empty(n_keys.size, np.uint64)
+    fill_buckets(distinct.indptr, distinct.keys, low, high, indptr, shifts, entries, steps)
+    return _Buckets(low, high, indptr, entries, shifts, steps)

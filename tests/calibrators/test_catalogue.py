@@ -1,5 +1,7 @@
 """The catalogue: one list of calibrators for Python, the command line, the ladder and the rules."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -66,13 +68,13 @@ def test_options_reach_the_calibrator(name):
 
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_every_candidate_can_be_fitted_by_a_rule(name):
-    repair = oddslip.Repair(2, rule=name).fit(PAIR.weighted, PAIR.labels)
+    repair = oddslip.Repair(k=2, rule=name).fit(PAIR.weighted, PAIR.labels)
     assert repair.chosen_.split("-")[0] == name
 
 
 @pytest.mark.parametrize("name", sorted(set(CANDIDATES) & set(NAMES) - {"raw"}))
 def test_a_rule_and_a_name_fit_the_same(name):
-    by_rule = oddslip.Repair(2, rule=name, prior=PAIR.prior).fit(PAIR.weighted, PAIR.labels)
+    by_rule = oddslip.Repair(k=2, rule=name, prior=PAIR.prior).fit(PAIR.weighted, PAIR.labels)
     by_name = build_calibrator(name, prior=PAIR.prior).fit(PAIR.weighted, PAIR.labels)
     for array in ("code", "a", "b", "c"):
         np.testing.assert_allclose(
@@ -125,7 +127,7 @@ def test_the_help_lists_the_catalogue():
     [
         ("magic", ""),
         ("Isotonic", ""),
-        ("shrunk", ' A rule alone fits it: Repair(k, rule="shrunk"), or --rule shrunk.'),
+        ("shrunk", ' A rule alone fits it: Repair(k=7, rule="shrunk"), or --rule shrunk.'),
     ],
 )
 def test_an_unknown_calibrator_is_the_same_sentence_in_python_and_in_a_shell(
@@ -161,3 +163,11 @@ def test_an_option_of_no_calibrator_is_refused():
 def test_the_room_says_what_it_does_not_have():
     assert not hasattr(calibrators, "Magic")
     assert set(calibrators.__all__) <= set(dir(calibrators))
+
+
+def test_the_catalogue_is_read_without_numpy_or_kernels():
+    code = "import oddslip.calibrators.catalogue, sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert "oddslip.calibrators.catalogue" in loaded
+    assert not loaded & {"numpy", "sklearn", "scipy", "oddslip.kernels", "oddslip.sources"}

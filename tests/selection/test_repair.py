@@ -152,6 +152,12 @@ def test_labels_are_matched_by_name():
     np.testing.assert_array_equal(repair.transform(turned), wanted[:, ::-1])
 
 
+def test_a_warning_points_at_the_line_that_called_fit():
+    with pytest.warns(UserWarning, match="dead labels keep their raw score") as warned:
+        fit("isotonic-20", dead="identity")
+    assert [warning.filename for warning in warned] == [__file__]
+
+
 def test_the_table_says_what_every_candidate_reached():
     table = fit().table_
     assert table["raw"].difference.value == table["raw"].standard_error == 0.0

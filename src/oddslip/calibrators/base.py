@@ -13,22 +13,22 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import LabelRecord, check_policy, find_prior
-from oddslip.calibrators.saved import FittedRepair
+from oddslip.calibrators.policy import LabelRecord, record_policy
+from oddslip.calibrators.saved import FittedRepair, open_as
 from oddslip.errors import InvalidInput
-from oddslip.sources import Source, open_source
+from oddslip.sources import Source
 from oddslip.tallies import available_threads
 
 
-class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the calibrators. After `fit`, ``fitted_`` holds what is applied and saved.
+class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """An estimator whose fit leaves maps of scores behind, in ``fitted_``.
 
-    A subclass says how it maps all labels (`_map_labels`). Per-label calibrators have the
-    arguments ``dead``, ``tau`` and ``prior``.
+    A subclass fits: it opens the rows (`_open_labelled`), finds the maps, and keeps them (`_keep`).
     """
 
     kind: str
 
+    @abstractmethod
     def fit(
         self,
         scores: Any,
@@ -37,38 +37,7 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         label_names: Sequence[str] | None = None,
         threads: int | None = None,
     ) -> Self:
-        """Fit on calibration rows.
-
-        Parameters
-        ----------
-        scores, labels
-            In any form `oddslip.evaluate` takes.
-        label_names : sequence of str, optional
-            Names of the labels; a frame or a file brings its own.
-        threads : int, optional
-            Threads to use; all cores available unless told.
-        """
-        available_threads(threads)  # refused before anything is read
-        source = self._open(scores, labels, label_names)
-        if not source.has_labels:
-            raise InvalidInput("labels are needed to fit, got scores alone. Pass labels as well.")
-        maps, record = self._map_labels(source, threads)
-        self.n_features_in_ = source.n_labels
-        self.record_ = record
-        self.fitted_ = FittedRepair(
-            maps=maps,
-            label_names=source.label_names,
-            record=record,
-            calibrator=type(self).__name__,
-            parameters={
-                name: value
-                for name, value in self.get_params().items()
-                if isinstance(value, str | int | float | bool | None)
-            },
-            n_rows=source.n_rows,
-        )
-        self._warn_of_risen_dead(source, threads)
-        return self
+        """Fit on calibration rows."""
 
     def transform(self, scores: Any, *, threads: int | None = None) -> NDArray[Any]:
         """Calibrated probabilities of all cells, in the type of the scores.
@@ -84,8 +53,7 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        rows = scores if _is_source(scores) else self._open(scores)
-        return self.fitted_.transform(rows, threads=threads)
+        return self.fitted_.transform(self._open(scores), threads=threads)
 
     def fit_transform(
         self,
@@ -112,23 +80,55 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        rows = scores if _is_source(scores) else self._open(scores)
-        return self.fitted_.rank(rows, k=k, threads=threads)
+        return self.fitted_.rank(self._open(scores), k=k, threads=threads)
 
     def save(self, path: Any) -> None:
         """Save what was fitted to one file. `oddslip.load_repair` reads it."""
         check_is_fitted(self)
         self.fitted_.save(path)
 
-    @abstractmethod
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        """The maps of all labels, and what was done to each."""
+    def _open(self, scores: Any) -> Source:
+        return open_as(self.kind, scores)
 
-    def _open(self, scores: Any, labels: Any = None, label_names: Any = None) -> Source:
-        kind = None if _is_source(scores) else self.kind
-        return open_source(scores, labels, kind=kind, label_names=label_names)  # type: ignore[arg-type]
+    def _open_labelled(
+        self,
+        scores: Any,
+        labels: Any,
+        label_names: Sequence[str] | None,
+        threads: int | None,
+    ) -> Source:
+        """The rows to fit on. What can not be is refused before anything is read."""
+        available_threads(threads)
+        source = open_as(self.kind, scores, labels, label_names)
+        if not source.has_labels:
+            raise InvalidInput("labels are needed to fit, got scores alone. Pass labels as well.")
+        return source
+
+    def _keep(
+        self,
+        source: Source,
+        maps: LabelMaps,
+        record: LabelRecord,
+        threads: int | None,
+        **findings: str,
+    ) -> None:
+        """Keep what was fitted; findings are saved beside the parameters."""
+        parameters = {
+            name: value
+            for name, value in self.get_params().items()
+            if isinstance(value, str | int | float | bool | None)
+        }
+        self.n_features_in_ = source.n_labels
+        self.record_ = record
+        self.fitted_ = FittedRepair(
+            maps=maps,
+            label_names=source.label_names,
+            record=record,
+            calibrator=type(self).__name__,
+            parameters=parameters | findings,
+            n_rows=source.n_rows,
+        )
+        self._warn_of_risen_dead(source, threads)
 
     def _warn_of_risen_dead(self, source: Source, threads: int | None) -> None:
         """Under the identity policy dead labels can rise when the others are calibrated."""
@@ -147,7 +147,7 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"{risen:,} of {source.n_rows:,} calibration rows. "
                 'Use dead="prior" unless that is meant.',
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,  # whoever called `fit`
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -158,6 +158,40 @@ class Calibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+class Calibrator(ScoreTransformer):
+    """Base of the calibrators: a subclass says how it maps all labels (`_map_labels`)."""
+
+    def fit(
+        self,
+        scores: Any,
+        labels: Any = None,
+        *,
+        label_names: Sequence[str] | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """Fit on calibration rows.
+
+        Parameters
+        ----------
+        scores, labels
+            In any form `oddslip.evaluate` takes.
+        label_names : sequence of str, optional
+            Names of the labels; a frame or a file brings its own.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        source = self._open_labelled(scores, labels, label_names, threads)
+        maps, record = self._map_labels(source, threads)
+        self._keep(source, maps, record, threads)
+        return self
+
+    @abstractmethod
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        """The maps of all labels, and what was done to each."""
+
+
 class PerLabelCalibrator(Calibrator):
     """A calibrator with one map per label, and so with a dead-label policy."""
 
@@ -165,37 +199,13 @@ class PerLabelCalibrator(Calibrator):
     tau: int
     prior: Any
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        check_policy(self.dead, self.tau)
-        return self._fit_labels(source, threads)
-
-    @abstractmethod
-    def _fit_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        """The maps of all labels, and what was done to each."""
-
     def _record(
-        self,
-        n_positives: NDArray[np.int64],
-        n_rows: int,
-        fallback: NDArray[np.bool_] | None = None,
-        fallback_name: str = "",
+        self, n_positives: NDArray[np.int64], n_rows: int, fallback: Any = False
     ) -> LabelRecord:
-        prior, origin = find_prior(self.prior, n_positives, n_rows)
-        is_dead = n_positives <= self.tau
-        action = np.where(is_dead, self.dead, "calibrated")
-        if fallback is not None:
-            action = np.where(~is_dead & fallback, fallback_name, action)
-        return LabelRecord(tuple(action.tolist()), n_positives, prior, origin, is_dead)
-
-
-def _is_source(scores: Any) -> bool:
-    from oddslip.panels import Panel
-
-    return isinstance(scores, Source | Panel)
+        """What the policy does to each label; ``fallback`` marks those with another map."""
+        return record_policy(
+            n_positives, n_rows, dead=self.dead, tau=self.tau, prior=self.prior, fallback=fallback
+        )
 
 
 def _count_risen(panel: Any, maps: LabelMaps, dead: NDArray[np.bool_]) -> int:

@@ -115,10 +115,10 @@ def build_calibrator(name: str, **options: Any) -> Calibrator:
 
     entry = CATALOGUE.get(name)
     if entry is None or not entry.maker:
-        told = f"calibrator must be one of {', '.join(NAMES)}, got {name!r}."
+        message = f"calibrator must be one of {', '.join(NAMES)}, got {name!r}."
         if entry is not None:
-            told += f' A rule alone fits it: Repair(k, rule="{name}"), or --rule {name}.'
-        raise InvalidInput(told)
+            message += f' A rule alone fits it: Repair(k=7, rule="{name}"), or --rule {name}.'
+        raise InvalidInput(message)
     unknown = [option for option in options if option not in OPTIONS]
     if unknown:
         raise InvalidInput(f"options must be among {', '.join(OPTIONS)}, got {unknown[0]!r}.")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.base import Calibrator
-from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import LabelRecord, build_maps, count_positives, find_prior
+from oddslip.calibrators.maps import LabelMaps, Scale
+from oddslip.calibrators.policy import LabelRecord, build_maps, count_positives, record_alike
 from oddslip.errors import InvalidInput
+from oddslip.kernels.maps import AFFINE, CONSTANT, IDENTITY
 from oddslip.panels import Kind
 from oddslip.sources import Source
 from oddslip.weights import resolve_weights
@@ -36,12 +36,8 @@ class Raw(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        from oddslip.kernels.maps import IDENTITY
-
-        record = _record_all("raw", source, threads)
-        # Margins are compared as margins, so that the order inside saturated cells survives.
-        scale = "probability" if source.kind == "probability" else "log_odds"
-        return build_maps(source.kind, scale, record, code=_codes(source, IDENTITY)), record  # type: ignore[arg-type]
+        record = record_alike("raw", count_positives(source, threads), source.n_rows)
+        return build_raw_maps(source.kind, record), record
 
 
 class Inversion(Calibrator):
@@ -71,23 +67,17 @@ class Inversion(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        from oddslip.kernels.maps import AFFINE
-
         if self.weights is None:
             raise InvalidInput("weights must be those the labels were trained with, got None.")
-        record = _record_all("inverted", source, threads, self.prior)
-        weights = (
-            resolve_weights(
-                self.weights, record.n_positives, source.n_rows, label_names=source.label_names
-            )
-            if self.prior is None
-            else resolve_weights(self.weights, record.prior, 1, label_names=source.label_names)
-        )
+        n_positives = count_positives(source, threads)
+        record = record_alike("inverted", n_positives, source.n_rows, self.prior)
+        counts = (n_positives, source.n_rows) if self.prior is None else (record.prior, 1)
+        weights = resolve_weights(self.weights, *counts, label_names=source.label_names)
         maps = build_maps(
             source.kind,
             "log_odds",
             record,
-            code=_codes(source, AFFINE),
+            code=np.full(source.n_labels, AFFINE, np.int8),
             a=np.ones(source.n_labels),
             b=-np.log(weights),
         )
@@ -117,22 +107,16 @@ class Popularity(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        from oddslip.kernels.maps import CONSTANT
-
-        record = _record_all("popularity", source, threads, self.prior)
-        maps = build_maps(
-            source.kind, "probability", record, code=_codes(source, CONSTANT), a=record.prior
-        )
+        n_positives = count_positives(source, threads)
+        record = record_alike("popularity", n_positives, source.n_rows, self.prior)
+        code = np.full(source.n_labels, CONSTANT, np.int8)
+        maps = build_maps(source.kind, "probability", record, code=code, a=record.prior)
         return maps, record
 
 
-def _codes(source: Source, code: int) -> NDArray[np.int8]:
-    return np.full(source.n_labels, code, np.int8)
-
-
-def _record_all(action: str, source: Source, threads: int | None, prior: Any = None) -> LabelRecord:
-    """All labels are treated alike; none is dead, since nothing is fitted."""
-    n_positives = count_positives(source, threads)
-    found, origin = find_prior(prior, n_positives, source.n_rows)
-    no_one = np.zeros(source.n_labels, np.bool_)
-    return LabelRecord((action,) * source.n_labels, n_positives, found, origin, no_one)
+def build_raw_maps(kind: Kind, record: LabelRecord) -> LabelMaps:
+    """Maps that change nothing."""
+    code = np.full(len(record.action), IDENTITY, np.int8)
+    # Margins are compared as margins, so that the order inside saturated cells survives.
+    scale: Scale = "probability" if kind == "probability" else "log_odds"
+    return build_maps(kind, scale, record, code=code)

@@ -10,20 +10,20 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.base import Calibrator, PerLabelCalibrator
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import DeadPolicy, LabelRecord, build_maps, count_positives
+from oddslip.calibrators.policy import (
+    DeadPolicy,
+    LabelRecord,
+    build_maps,
+    build_shared_maps,
+    check_policy,
+    count_positives,
+)
 from oddslip.counting import count_cells
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind
 from oddslip.sources import Source
 
 Interpolation = Literal["linear", "step"]
-
-
-def check_interpolation(interpolation: str) -> bool:
-    """Whether the map is a step function."""
-    if interpolation not in ("linear", "step"):
-        raise InvalidInput(f'interpolation must be "linear" or "step", got {interpolation!r}.')
-    return interpolation == "step"
 
 
 class Isotonic(PerLabelCalibrator):
@@ -66,9 +66,10 @@ class Isotonic(PerLabelCalibrator):
         self.interpolation = interpolation
         self.kind = kind
 
-    def _fit_labels(
+    def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
+        check_policy(self.dead, self.tau)
         step = check_interpolation(self.interpolation)
         counts = count_cells(source, threads=threads)
         record = self._record(counts.n_positives, source.n_rows)
@@ -96,8 +97,10 @@ class Ceiling(Isotonic):
     def __init__(self, *, interpolation: Interpolation = "linear", kind: Kind = "probability"):
         super().__init__(interpolation=interpolation, kind=kind)
 
-    def _record(self, n_positives: NDArray[np.int64], n_rows: int, *_: Any) -> LabelRecord:
-        record = super()._record(n_positives, n_rows)
+    def _record(
+        self, n_positives: NDArray[np.int64], n_rows: int, fallback: Any = False
+    ) -> LabelRecord:
+        record = super()._record(n_positives, n_rows, fallback)
         return replace(record, prior=np.zeros(n_positives.size), prior_source="zero")
 
 
@@ -131,7 +134,6 @@ class PooledIsotonic(Calibrator):
         counts = count_cells(source, pooled=True, threads=threads)
         if not counts.n_positives[0]:
             raise InvalidInput("a pooled map needs at least one positive cell, got none.")
-        indptr, x, y = counts.isotonic_knots()
         n_positives = count_positives(source, threads)
         record = LabelRecord(
             action=("shared",) * source.n_labels,
@@ -140,19 +142,12 @@ class PooledIsotonic(Calibrator):
             prior_source="calibration prevalence, not used",
             dead=n_positives == 0,
         )
-        n = source.n_labels
-        starts: NDArray[np.int64] = np.zeros(n, np.int64)
-        maps = LabelMaps(
-            kind=source.kind,
-            scale="probability",
-            code=np.zeros(n, np.int8),
-            a=np.zeros(n),
-            b=np.zeros(n),
-            c=np.zeros(n),
-            start=starts,
-            stop=starts + int(indptr[1]),
-            x=x,
-            y=y,
-            step=step,
-        )
-        return maps, record
+        knots = counts.isotonic_knots()
+        return build_shared_maps(source.kind, source.n_labels, knots, step=step), record
+
+
+def check_interpolation(interpolation: str) -> bool:
+    """Whether the map is a step function."""
+    if interpolation not in ("linear", "step"):
+        raise InvalidInput(f'interpolation must be "linear" or "step", got {interpolation!r}.')
+    return interpolation == "step"

@@ -8,7 +8,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.maps import LabelMaps, Scale
+from oddslip.counting import Knots
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
@@ -39,8 +40,8 @@ class LabelRecord:
 def check_policy(dead: str, tau: Any) -> None:
     """Refuse a policy or a threshold that does not exist."""
     if dead not in get_args(DeadPolicy):
-        told = ", ".join(f'"{policy}"' for policy in get_args(DeadPolicy))
-        raise InvalidInput(f"dead must be one of {told}, got {dead!r}.")
+        allowed = ", ".join(f'"{policy}"' for policy in get_args(DeadPolicy))
+        raise InvalidInput(f"dead must be one of {allowed}, got {dead!r}.")
     if isinstance(tau, bool) or not isinstance(tau, int | np.integer) or tau < 0:
         raise InvalidInput(f"tau must be a whole number, at least 0, got tau={tau!r}.")
 
@@ -68,6 +69,31 @@ def find_prior(
             f"prior must be between 0 and 1, got {given[wrong[0]]:g} for label {wrong[0]}."
         )
     return given.copy(), "given"
+
+
+def record_policy(
+    n_positives: NDArray[np.int64],
+    n_rows: int,
+    *,
+    dead: str,
+    tau: int = 0,
+    prior: Any = None,
+    fallback: Any = False,
+) -> LabelRecord:
+    """Labels with at most ``tau`` positives are dead; the others are calibrated, or fall back."""
+    priors, origin = find_prior(prior, n_positives, n_rows)
+    is_dead = n_positives <= tau
+    action = np.where(is_dead, dead, np.where(fallback, "fallback", "calibrated"))
+    return LabelRecord(tuple(action.tolist()), n_positives, priors, origin, is_dead)
+
+
+def record_alike(
+    action: str, n_positives: NDArray[np.int64], n_rows: int, prior: Any = None
+) -> LabelRecord:
+    """All labels are treated alike; none is dead, since nothing is fitted to one alone."""
+    priors, origin = find_prior(prior, n_positives, n_rows)
+    nobody = np.zeros(n_positives.size, np.bool_)
+    return LabelRecord((action,) * n_positives.size, n_positives, priors, origin, nobody)
 
 
 class PositiveCounts:
@@ -101,10 +127,10 @@ def count_positives(source: Source, threads: int | None = None) -> NDArray[np.in
 
 def build_maps(
     kind: Kind,
-    scale: Literal["probability", "log_odds"],
+    scale: Scale,
     record: LabelRecord,
     *,
-    knots: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]] | None = None,
+    knots: Knots | None = None,
     step: bool = False,
     code: NDArray[np.int8] | None = None,
     a: Any = 0.0,
@@ -136,5 +162,25 @@ def build_maps(
         stop=indptr[1:].astype(np.int64),
         x=x,
         y=y,
+        step=step,
+    )
+
+
+def build_shared_maps(kind: Kind, n_labels: int, knots: Knots, *, step: bool = False) -> LabelMaps:
+    """The same map for every label, from the knots of cells counted as one label's."""
+    from oddslip.kernels.maps import KNOTS
+
+    zeros = np.zeros(n_labels)
+    return LabelMaps(
+        kind=kind,
+        scale="probability",
+        code=np.full(n_labels, KNOTS, np.int8),
+        a=zeros,
+        b=zeros,
+        c=zeros,
+        start=np.zeros(n_labels, np.int64),
+        stop=np.full(n_labels, knots.x.size, np.int64),
+        x=knots.x,
+        y=knots.y,
         step=step,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,20 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import whole_file
-from oddslip.panels import check_k, check_names
+from oddslip.panels import Panel, check_k, check_names
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
+
+MAGIC = b"oddslip\0"
+FORMAT = 1
+_START = struct.Struct("<8sIQ")
+_DIGEST = 32
+_MAP_ARRAYS = {
+    "code": "|i1", "a": "<f8", "b": "<f8", "c": "<f8",
+    "start": "<i8", "stop": "<i8", "x": "<f8", "y": "<f8",
+}  # fmt: skip
+_RECORD_ARRAYS = {"n_positives": "<i8", "prior": "<f8", "dead": "|b1"}
+_ARRAYS = _MAP_ARRAYS | _RECORD_ARRAYS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,15 +124,11 @@ class FittedRepair:
 
     def save(self, path: Any) -> None:
         """Save to one file, whole or not at all. `oddslip.load_repair` reads it."""
-
         save_repair(self, path)
 
     def _open(self, scores: Any) -> tuple[Source, LabelMaps]:
         """The source, and the maps in the order of its labels."""
-        from oddslip.panels import Panel
-
-        kind = None if isinstance(scores, Source | Panel) else self.maps.kind
-        source = open_source(scores, kind=kind)
+        source = open_as(self.maps.kind, scores)
         if source.kind != self.maps.kind:
             raise InvalidInput(
                 f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores."
@@ -165,6 +172,14 @@ class FittedRepair:
         return html_table(["what was done", "labels"], rows, caption)
 
 
+def open_as(
+    kind: str, scores: Any, labels: Any = None, label_names: Sequence[str] | None = None
+) -> Source:
+    """Open scores as being of this kind. A panel or a source brings its own."""
+    named = None if isinstance(scores, Source | Panel) else kind
+    return open_source(scores, labels, kind=named, label_names=label_names)  # type: ignore[arg-type]
+
+
 def align_labels(
     names: tuple[str, ...] | None, n_labels: int, source: Source
 ) -> NDArray[np.int64] | None:
@@ -196,18 +211,6 @@ def align_labels(
             f"got {source.n_labels:,}."
         )
     return None
-
-
-MAGIC = b"oddslip\0"
-FORMAT = 1
-_START = struct.Struct("<8sIQ")
-_DIGEST = 32
-_MAP_ARRAYS = {
-    "code": "|i1", "a": "<f8", "b": "<f8", "c": "<f8",
-    "start": "<i8", "stop": "<i8", "x": "<f8", "y": "<f8",
-}  # fmt: skip
-_RECORD_ARRAYS = {"n_positives": "<i8", "prior": "<f8", "dead": "|b1"}
-_ARRAYS = _MAP_ARRAYS | _RECORD_ARRAYS
 
 
 def save_repair(repair: FittedRepair, path: Any) -> None:

@@ -1,4 +1,8 @@
-"""Label propensities of Jain et al. (2016): how likely a true rare label is to be seen."""
+"""The metrics at K: MAP, precision, recall, nDCG, hit rate and PSP, of rows and over rows.
+
+PSP weighs hits by label propensities (Jain et al. 2016): how likely a true rare label is to be
+seen.
+"""
 
 from __future__ import annotations
 
@@ -13,42 +17,6 @@ from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
 from oddslip.panels import Kind, check_k
 from oddslip.sources import Source, open_source
-
-
-def label_propensities(
-    label_counts: ArrayLike, n_rows: int, *, a: float = 0.55, b: float = 1.5
-) -> NDArray[np.float64]:
-    """Propensity of each label: ``1 / (1 + C exp(-a ln(count + b)))``.
-
-    ``C = (ln n_rows - 1) (b + 1)^a``. The defaults of a and b are those of the extreme
-    classification repository for data sets of its own kind.
-
-    Examples
-    --------
-    >>> label_propensities([1, 1000], 10_000).round(3)
-    array([0.109, 0.767])
-    """
-    counts = np.asarray(label_counts, np.float64)
-    c = (np.log(n_rows) - 1.0) * (b + 1.0) ** a
-    return np.asarray(1.0 / (1.0 + max(c, 0.0) * np.exp(-a * np.log(counts + b))))
-
-
-def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
-    """Propensities as float64, one per label, each in (0, 1]."""
-    array = np.asarray(given, np.float64)
-    if array.shape != (n_labels,):
-        raise InvalidInput(
-            f"propensities must hold one number per label, n_labels={n_labels}, "
-            f"got shape {array.shape}."
-        )
-    wrong = np.flatnonzero(~((array > 0) & (array <= 1)))
-    if wrong.size:
-        raise InvalidInput(
-            f"propensities must be above 0 and at most 1, got {array[wrong[0]]:g} "
-            f"for label {wrong[0]}."
-        )
-    return array
-
 
 Ties = Literal["stable", "expected", "best", "worst"]
 Denominator = Literal["min", "relevant", "hits"]
@@ -81,84 +49,6 @@ SUMMED = {
 }
 
 
-def check_choice(name: str, value: str, choices: Any) -> int:
-    """Place of a named choice among those allowed."""
-    allowed = get_args(choices)
-    if value not in allowed:
-        told = ", ".join(f'"{choice}"' for choice in allowed)
-        raise InvalidInput(f"{name} must be one of {told}, got {value!r}.")
-    return allowed.index(value)
-
-
-def rank_source(source: Source, k: int, threads: int | None = None) -> Rankings:
-    """Rankings of a source that has labels."""
-    if not source.has_labels:
-        raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-    tally = RankingTally(check_k(k, source.n_labels), source.n_labels)
-    return source.run(tally, threads=threads, what="evaluating rows").result()
-
-
-def metric_values(
-    rankings: Rankings,
-    *,
-    ties: Ties = "stable",
-    denominator: Denominator = "min",
-    propensities_given: Any = None,
-) -> NDArray[np.float64]:
-    """Per row with a true label: the columns of `Column`."""
-    from oddslip.kernels.hits import score_rows
-
-    policy = check_choice("ties", ties, Ties)
-    by = check_choice("denominator", denominator, Denominator)
-    if propensities_given is None:
-        counts = np.bincount(rankings.indices, minlength=rankings.n_labels)
-        chances = label_propensities(counts, rankings.n_rows)
-    else:
-        chances = check_propensities(propensities_given, rankings.n_labels)
-    values = np.empty((rankings.rows.size, len(Column)))
-    score_rows(
-        rankings.columns,
-        rankings.joined,
-        rankings.at_kth,
-        rankings.indptr,
-        rankings.indices,
-        rankings.sides,
-        1.0 / chances,
-        policy,
-        by,
-        values,
-    )
-    return values
-
-
-def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: int) -> NDArray[np.float64]:
-    """A metric over ``n_rows`` rows from the sums of the columns, which are the last axis.
-
-    Examples
-    --------
-    >>> metric_of_sums(np.array([3.0, 2.0, 2.0, 3.0, 4.0, 1.0, 5.0]), "map", 4).item()
-    0.75
-    """
-    summed = sums[..., SUMMED[metric]]
-    if metric != "psp":
-        return np.asarray(summed / n_rows)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(summed / sums[..., Column.PSP_BEST])
-
-
-def metric_by_row(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
-    """A metric of each row, from the columns of `metric_values`."""
-    found = values[:, SUMMED[metric]]
-    return found / values[:, Column.PSP_BEST] if metric == "psp" else found.copy()
-
-
-def average_rows(per_row: NDArray[np.float64], n_rows: int, rows: Rows) -> float:
-    """Mean over the rows with a true label, or over all rows, where the others count zero."""
-    check_choice("rows", rows, Rows)
-    n = n_rows if rows == "all" else per_row.size
-    return float(per_row.sum() / n) if n else float("nan")
-
-
 class MetricOptions(TypedDict, total=False):
     """What every metric takes; see `average_precision_at_k`."""
 
@@ -168,26 +58,6 @@ class MetricOptions(TypedDict, total=False):
     rows: Rows
     per_row: bool
     threads: int | None
-
-
-def _metric(
-    metric: str,
-    scores: Any,
-    labels: Any,
-    k: int,
-    *,
-    kind: Kind | None = None,
-    label_names: Sequence[str] | None = None,
-    ties: Ties = "stable",
-    rows: Rows = "with_positives",
-    per_row: bool = False,
-    denominator: Denominator = "min",
-    threads: int | None = None,
-) -> Any:
-    source = open_source(scores, labels, kind=kind, label_names=label_names)
-    rankings = rank_source(source, k, threads)
-    values = metric_by_row(metric_values(rankings, ties=ties, denominator=denominator), metric)
-    return values if per_row else average_rows(values, rankings.n_rows, rows)
 
 
 def average_precision_at_k(
@@ -318,3 +188,136 @@ def psp_at_k(
     if not len(values):
         return float("nan")
     return float(metric_of_sums(values.sum(axis=0), "psp", len(values)))
+
+
+def label_propensities(
+    label_counts: ArrayLike, n_rows: int, *, a: float = 0.55, b: float = 1.5
+) -> NDArray[np.float64]:
+    """Propensity of each label: ``1 / (1 + C exp(-a ln(count + b)))``.
+
+    ``C = (ln n_rows - 1) (b + 1)^a``. The defaults of a and b are those of the extreme
+    classification repository for data sets of its own kind.
+
+    Examples
+    --------
+    >>> label_propensities([1, 1000], 10_000).round(3)
+    array([0.109, 0.767])
+    """
+    counts = np.asarray(label_counts, np.float64)
+    c = (np.log(n_rows) - 1.0) * (b + 1.0) ** a
+    return np.asarray(1.0 / (1.0 + max(c, 0.0) * np.exp(-a * np.log(counts + b))))
+
+
+def rank_source(source: Source, k: int, threads: int | None = None) -> Rankings:
+    """Rankings of a source that has labels."""
+    if not source.has_labels:
+        raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
+    tally = RankingTally(check_k(k, source.n_labels), source.n_labels)
+    return source.run(tally, threads=threads, what="evaluating rows").result()
+
+
+def metric_values(
+    rankings: Rankings,
+    *,
+    ties: Ties = "stable",
+    denominator: Denominator = "min",
+    propensities_given: Any = None,
+) -> NDArray[np.float64]:
+    """Per row with a true label: the columns of `Column`."""
+    from oddslip.kernels.hits import score_rows
+
+    policy = check_choice("ties", ties, Ties)
+    by = check_choice("denominator", denominator, Denominator)
+    if propensities_given is None:
+        counts = np.bincount(rankings.indices, minlength=rankings.n_labels)
+        chances = label_propensities(counts, rankings.n_rows)
+    else:
+        chances = check_propensities(propensities_given, rankings.n_labels)
+    values = np.empty((rankings.rows.size, len(Column)))
+    score_rows(
+        rankings.columns,
+        rankings.joined,
+        rankings.at_kth,
+        rankings.indptr,
+        rankings.indices,
+        rankings.sides,
+        1.0 / chances,
+        policy,
+        by,
+        values,
+    )
+    return values
+
+
+def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: int) -> NDArray[np.float64]:
+    """A metric over ``n_rows`` rows from the sums of the columns, which are the last axis.
+
+    Examples
+    --------
+    >>> metric_of_sums(np.array([3.0, 2.0, 2.0, 3.0, 4.0, 1.0, 5.0]), "map", 4).item()
+    0.75
+    """
+    summed = sums[..., SUMMED[metric]]
+    if metric != "psp":
+        return np.asarray(summed / n_rows)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(summed / sums[..., Column.PSP_BEST])
+
+
+def metric_by_row(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+    """A metric of each row, from the columns of `metric_values`."""
+    summed = values[:, SUMMED[metric]]
+    return summed / values[:, Column.PSP_BEST] if metric == "psp" else summed.copy()
+
+
+def average_rows(per_row: NDArray[np.float64], n_rows: int, rows: Rows) -> float:
+    """Mean over the rows with a true label, or over all rows, where the others count zero."""
+    check_choice("rows", rows, Rows)
+    n = n_rows if rows == "all" else per_row.size
+    return float(per_row.sum() / n) if n else float("nan")
+
+
+def check_choice(name: str, value: str, choices: Any) -> int:
+    """Place of a named choice among those allowed: those of a Literal, or a collection of names."""
+    allowed = get_args(choices) or tuple(choices)
+    if value not in allowed:
+        choices = ", ".join(f'"{choice}"' for choice in allowed)
+        raise InvalidInput(f"{name} must be one of {choices}, got {value!r}.")
+    return allowed.index(value)
+
+
+def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
+    """Propensities as float64, one per label, each in (0, 1]."""
+    array = np.asarray(given, np.float64)
+    if array.shape != (n_labels,):
+        raise InvalidInput(
+            f"propensities must hold one number per label, n_labels={n_labels}, "
+            f"got shape {array.shape}."
+        )
+    wrong = np.flatnonzero(~((array > 0) & (array <= 1)))
+    if wrong.size:
+        raise InvalidInput(
+            f"propensities must be above 0 and at most 1, got {array[wrong[0]]:g} "
+            f"for label {wrong[0]}."
+        )
+    return array
+
+
+def _metric(
+    metric: str,
+    scores: Any,
+    labels: Any,
+    k: int,
+    *,
+    kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
+    ties: Ties = "stable",
+    rows: Rows = "with_positives",
+    per_row: bool = False,
+    denominator: Denominator = "min",
+    threads: int | None = None,
+) -> Any:
+    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    rankings = rank_source(source, k, threads)
+    values = metric_by_row(metric_values(rankings, ties=ties, denominator=denominator), metric)
+    return values if per_row else average_rows(values, rankings.n_rows, rows)

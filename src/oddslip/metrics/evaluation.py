@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
-    SUMMED,
     Column,
     Denominator,
     Rows,
@@ -92,11 +91,7 @@ class Comparison:
         return _estimate_frame(self.differences, self.k, "difference")
 
     def _repr_html_(self) -> str:
-        rows = [
-            [f"{NAMES[name]}@{self.k}", f"{e.value:+.4f}", f"{e.low:+.4f}", f"{e.high:+.4f}"]
-            for name, e in self.differences.items()
-        ]
-        return html_table(["metric", "difference", "low", "high"], rows, "first minus second")
+        return _estimate_table(self.differences, self.k, "difference", "+.4f", "first minus second")
 
 
 def _no_values() -> NDArray[np.float64]:
@@ -147,8 +142,7 @@ class Evaluation:
 
     def per_row(self, metric: str = "map") -> NDArray[np.float64]:
         """One number for each evaluated row, in row order; `row_numbers` says which rows."""
-        if metric not in SUMMED:
-            raise InvalidInput(f"metric must be one of {', '.join(SUMMED)}, got {metric!r}.")
+        check_choice("metric", metric, NAMES)
         return metric_by_row(self._values, metric)
 
     @property
@@ -214,12 +208,8 @@ class Evaluation:
         return _estimate_frame(self.metrics, self.k, "value")
 
     def _repr_html_(self) -> str:
-        rows = [
-            [f"{NAMES[name]}@{self.k}", f"{e.value:.4f}", f"{e.low:.4f}", f"{e.high:.4f}"]
-            for name, e in self.metrics.items()
-        ]
         caption = f"{self.n_evaluated:,} rows with a true label, {self.n_labels:,} labels"
-        return html_table(["metric", "value", "low", "high"], rows, caption)
+        return _estimate_table(self.metrics, self.k, "value", ".4f", caption)
 
 
 def evaluate(
@@ -360,3 +350,13 @@ def _estimate_frame(estimates: dict[str, Estimate], k: int, value: str) -> Any:
             "high": [e.high for e in estimates.values()],
         }
     )
+
+
+def _estimate_table(
+    estimates: dict[str, Estimate], k: int, value: str, style: str, caption: str
+) -> str:
+    rows = [
+        [f"{NAMES[name]}@{k}", *(format(number, style) for number in (e.value, e.low, e.high))]
+        for name, e in estimates.items()
+    ]
+    return html_table(["metric", value, "low", "high"], rows, caption)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,60 @@ from numpy.typing import NDArray
 from oddslip.labels import Positives
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.sources import open_source
+
+
+def rank(
+    scores: Any,
+    *,
+    k: int,
+    kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
+    threads: int | None = None,
+) -> NDArray[np.int32]:
+    """The K highest labels of every row, best first.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_rows, n_labels), data frame, path, Panel or source
+    k : int
+        Slots per row, ``1 <= k <= n_labels``.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    threads : int, optional
+        Threads to use; all cores available unless told.
+
+    Returns
+    -------
+    ndarray of int32, shape (n_rows, k)
+        Label indices. Equal scores rank the lower index first.
+
+    Examples
+    --------
+    >>> rank([[0.9, 0.2, 0.6], [0.5, 0.5, 0.1]], k=2)
+    array([[0, 2],
+           [0, 1]], dtype=int32)
+    """
+    source = open_source(scores, kind=kind, label_names=label_names)
+    k = check_k(k, source.n_labels)
+    ranking = np.empty((source.n_rows, k), np.int32)
+    for first, columns in source.map(
+        lambda panel: rank_panel(panel, k), threads=threads, what="ranking rows"
+    ):
+        ranking[first : first + len(columns)] = columns
+    return ranking
+
+
+def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:
+    """The top k of every row of one block, checked on the way."""
+    from oddslip.kernels.topk import rank_keys
+
+    columns: NDArray[np.int32]
+    columns, best, _ = rank_keys(panel.keys(), k)
+    if int(best[:, 0].max()) > panel.limit:
+        return rank_panel(panel.mended(), k)
+    return columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +118,7 @@ class RankingTally:
     def __init__(self, k: int, n_labels: int) -> None:
         self.k, self.n_labels = k, n_labels
         self.n_rows = 0
-        self.parts: list[tuple[Any, ...]] = []
+        self.blocks: list[_RankedBlock] = []
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
@@ -92,86 +146,62 @@ class RankingTally:
         joined = np.zeros(best.shape, np.uint8)
         joined[:, 1:] = best[:, 1:] == best[:, :-1]
         self.n_rows += panel.n_rows
-        rows += panel.first_row
-        self.parts.append(
-            (rows, columns, joined, at_kth, counts[counts > 0], positives.indices, sides)
+        self.blocks.append(
+            _RankedBlock(
+                rows=rows + panel.first_row,
+                columns=columns,
+                joined=joined,
+                at_kth=at_kth,
+                counts=counts[rows],
+                indices=positives.indices,
+                sides=sides,
+            )
         )
         return None
 
     def merge(self, other: Self) -> None:
         """Take over another tally's rows."""
         self.n_rows += other.n_rows
-        self.parts += other.parts
+        self.blocks += other.blocks
 
     def result(self) -> Rankings:
         """All rows with a true label, in row order."""
-        # Blocks without such rows sort anywhere.
-        parts = sorted((part for part in self.parts if part[0].size), key=lambda part: part[0][0])
-        if not parts:
-            empty = np.empty((0, self.k))
-            return Rankings(
-                self.n_rows, self.n_labels, np.empty(0, np.int64), empty.astype(np.int32),
-                empty.astype(np.uint8), np.empty(0, np.int64), np.zeros(1, np.int64),
-                np.empty(0, np.int32), np.empty(0, np.int8),
-            )  # fmt: skip
-        rows, columns, joined, at_kth, counts, indices, sides = map(
-            np.concatenate, zip(*parts, strict=True)
-        )
-        indptr = np.concatenate([[0], np.cumsum(counts)])
+        # Blocks without such rows hold nothing.
+        blocks = [block for block in self.blocks if block.rows.size]
+        blocks.sort(key=lambda block: int(block.rows[0]))
+        whole = _RankedBlock(*map(np.concatenate, zip(_no_rows(self.k), *blocks, strict=True)))
         return Rankings(
-            self.n_rows, self.n_labels, rows, columns, joined, at_kth, indptr, indices, sides
+            n_rows=self.n_rows,
+            n_labels=self.n_labels,
+            rows=whole.rows,
+            columns=whole.columns,
+            joined=whole.joined,
+            at_kth=whole.at_kth,
+            indptr=np.concatenate([[0], np.cumsum(whole.counts)]),
+            indices=whole.indices,
+            sides=whole.sides,
         )
 
 
-def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:
-    """The top k of every row of one block, checked on the way."""
-    from oddslip.kernels.topk import rank_keys
+class _RankedBlock(NamedTuple):
+    """The rows of a block with a true label; ``counts`` says how many of ``indices`` each has."""
 
+    rows: NDArray[np.int64]
     columns: NDArray[np.int32]
-    columns, best, _ = rank_keys(panel.keys(), k)
-    if int(best[:, 0].max()) > panel.limit:
-        return rank_panel(panel.mended(), k)
-    return columns
+    joined: NDArray[np.uint8]
+    at_kth: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    sides: NDArray[np.int8]
 
 
-def rank(
-    scores: Any,
-    *,
-    k: int,
-    kind: Kind | None = None,
-    label_names: Sequence[str] | None = None,
-    threads: int | None = None,
-) -> NDArray[np.int32]:
-    """The K highest labels of every row, best first.
-
-    Parameters
-    ----------
-    scores : array-like of shape (n_rows, n_labels), data frame, path, Panel or source
-    k : int
-        Slots per row, ``1 <= k <= n_labels``.
-    kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise.
-    label_names : sequence of str, optional
-        Names of the labels; a frame or a file brings its own.
-    threads : int, optional
-        Threads to use; all cores available unless told.
-
-    Returns
-    -------
-    ndarray of int32, shape (n_rows, k)
-        Label indices. Equal scores rank the lower index first.
-
-    Examples
-    --------
-    >>> rank([[0.9, 0.2, 0.6], [0.5, 0.5, 0.1]], k=2)
-    array([[0, 2],
-           [0, 1]], dtype=int32)
-    """
-    source = open_source(scores, kind=kind, label_names=label_names)
-    k = check_k(k, source.n_labels)
-    ranking = np.empty((source.n_rows, k), np.int32)
-    for first, columns in source.map(
-        lambda panel: rank_panel(panel, k), threads=threads, what="ranking rows"
-    ):
-        ranking[first : first + len(columns)] = columns
-    return ranking
+def _no_rows(k: int) -> _RankedBlock:
+    return _RankedBlock(
+        rows=np.empty(0, np.int64),
+        columns=np.empty((0, k), np.int32),
+        joined=np.empty((0, k), np.uint8),
+        at_kth=np.empty(0, np.int64),
+        counts=np.empty(0, np.int64),
+        indices=np.empty(0, np.int32),
+        sides=np.empty(0, np.int8),
+    )

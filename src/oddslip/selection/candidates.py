@@ -68,20 +68,20 @@ def read_candidate(name: str) -> Candidate:
     >>> read_candidate("isotonic")
     Candidate(form='isotonic', tau=0, strength=0)
     """
-    found = re.fullmatch(r"([a-z]+)(?:-(\d{1,9}))?", name)
-    form, number = found.groups() if found else ("", None)
+    parts = re.fullmatch(r"([a-z]+)(?:-(\d{1,9}))?", name)
+    form, number = parts.groups() if parts else ("", None)
     if form == "isotonic":
         return Candidate("isotonic", tau=int(number or 0))
     if form == "shrunk":
         return Candidate("shrunk", strength=STRENGTHS[-1] if number is None else int(number))
     if form not in CANDIDATES or number is not None:
-        told = (
+        message = (
             f'rule must be "auto", "paper" or a candidate, one of {", ".join(CANDIDATES)}, '
             f"or with a number as in isotonic-5, got {name!r}."
         )
         if name in CATALOGUE and name not in CANDIDATES:
-            told += f' No rule takes it: build_calibrator("{name}"), or --calibrator {name}.'
-        raise InvalidInput(told)
+            message += f' No rule takes it: build_calibrator("{name}"), or --calibrator {name}.'
+        raise InvalidInput(message)
     return Candidate(form)
 
 

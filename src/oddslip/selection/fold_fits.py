@@ -1,8 +1,9 @@
-"""Isotonic maps shrunk towards offset maps, by how many positives a label has.
+"""Fits of the candidates with and without a fold, what they share fitted once.
 
-An isotonic map of few positives is coarse: it sends most cells to exactly 0, and equal values rank
-by label index alone. An offset map has one number per label and keeps the order of the scores.
-Mixing them is empirical Bayes with a prior worth ``strength`` positives.
+Shrunk maps are made here: isotonic maps shrunk towards offset maps, by how many positives a label
+has. An isotonic map of few positives is coarse: it sends most cells to exactly 0, and equal values
+rank by label index alone. An offset map has one number per label and keeps the order of the
+scores. Mixing them is empirical Bayes with a prior worth ``strength`` positives.
 """
 
 from __future__ import annotations
@@ -16,15 +17,24 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from oddslip.calibrators import build_calibrator
+from oddslip.calibrators.fixed import build_raw_maps
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import LabelRecord, build_maps, find_prior
-from oddslip.kernels.maps import AFFINE, CLIP, IDENTITY, KNOTS
+from oddslip.calibrators.policy import (
+    LabelRecord,
+    build_maps,
+    build_shared_maps,
+    record_alike,
+    record_policy,
+)
+from oddslip.counting import Knots
+from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.folds import FoldCounter, Folds, FoldSource, PositiveCells
 from oddslip.sources import Source
 
-Knots = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+Fitted = tuple[LabelMaps, LabelRecord]
+T = TypeVar("T")
 
 # Scores at which a shrunk map has knots besides the isotonic ones: every quarter of a nat, which
 # keeps the chords of an offset map within 2% of it.
@@ -33,51 +43,6 @@ GRIDS: dict[Kind, NDArray[np.float64]] = {
     "margin": np.concatenate([np.arange(-40.0, -20.0), _CENTRE, np.arange(21.0, 41.0)]),
     "probability": np.concatenate([[0.0], expit(_CENTRE), [1.0]]),
 }
-
-
-class Ingredients(NamedTuple):
-    """Isotonic and offset values of every label at the knots of both."""
-
-    indptr: NDArray[np.int64]
-    x: NDArray[np.float64]
-    isotonic: NDArray[np.float64]
-    offset: NDArray[np.float64]
-
-
-def gather_ingredients(kind: Kind, knots: Knots, offsets: LabelMaps) -> Ingredients:
-    """Both maps of every label that has both, at common scores."""
-    indptr, x, y = knots
-    grid = GRIDS[kind]
-    counts = np.zeros(indptr.size, np.int64)
-    parts: list[tuple[NDArray[np.float64], ...]] = []
-    for label in np.flatnonzero(np.diff(indptr)).tolist():
-        own = slice(indptr[label], indptr[label + 1])
-        at = np.union1d(grid, x[own])
-        smooth = np.full(at.size, offsets.a[label])  # a label without negatives: a constant
-        if offsets.code[label] == AFFINE:
-            log_odds = at if kind == "margin" else logit(np.clip(at, CLIP, 1 - CLIP))
-            smooth = expit(log_odds + offsets.b[label])
-        # Rounding may turn a last digit down, and maps must not descend.
-        stairs = np.maximum.accumulate(np.interp(at, x[own], y[own]))
-        parts.append((at, stairs, np.maximum.accumulate(smooth)))
-        counts[label + 1] = at.size
-    columns = [np.concatenate([np.empty(0), *(part[i] for part in parts)]) for i in range(3)]
-    return Ingredients(np.cumsum(counts), *columns)
-
-
-def shrink_maps(
-    kind: Kind, ingredients: Ingredients, record: LabelRecord, strength: int
-) -> LabelMaps:
-    """Maps that are n / (n + strength) isotonic, n being the label's positives."""
-    indptr, x, isotonic, offset = ingredients
-    n = np.repeat(record.n_positives, np.diff(indptr)).astype(np.float64)
-    share = n / (n + strength)
-    y = np.minimum(share * isotonic + (1.0 - share) * offset, 1.0)
-    return build_maps(kind, "probability", record, knots=(indptr, x, y))
-
-
-Fitted = tuple[LabelMaps, LabelRecord]
-T = TypeVar("T")
 
 
 def counts_needed(candidates: Sequence[Candidate]) -> list[bool]:
@@ -119,8 +84,8 @@ class FoldFits:
     ) -> None:
         self.source, self.cells, self.folds = source, cells, folds
         self.dead, self.prior, self.threads = dead, prior, threads
-        self.n_made: Counter[str] = Counter()
-        self._made: dict[tuple[Any, ...], Any] = {}
+        self.n_fits: Counter[str] = Counter()
+        self._kept: dict[tuple[Any, ...], Any] = {}
         self._counts = counter.count(folds, n_folds, threads=threads)
         labels = cells.positives.indices
         fold_of = np.repeat(folds.astype(np.int64), cells.positives.counts)
@@ -144,33 +109,25 @@ class FoldFits:
         if form == "isotonic":
             # Where tau is reached by no more labels than a smaller tau, the maps are the same.
             key = ("isotonic with dead labels", left_out, record.n_dead)
-            return self._keep(
-                key,
-                lambda: (
-                    build_maps(
-                        self.source.kind, "probability", record, knots=self._knots(left_out)
-                    ),
-                    record,
-                ),
-            )
+            return self._keep(key, lambda: self._fit_isotonic(record, left_out))
         ingredients = self._once(("mixture", left_out), self._gather)
         return shrink_maps(self.source.kind, ingredients, record, candidate.strength), record
 
     def forget(self, left_out: int) -> None:
         """Let go of what was fitted without a fold."""
-        self._made = {key: made for key, made in self._made.items() if key[1] != left_out}
+        self._kept = {key: fit for key, fit in self._kept.items() if key[1] != left_out}
 
     def _once(self, key: tuple[str, int | None], make: Callable[[str, int | None], T]) -> T:
-        """What was made before under this key, else what is made now and counted as a fit."""
-        if key not in self._made:
-            self.n_made[key[0]] += 1
+        """What was fitted before under this key, else what is fitted now, and counted."""
+        if key not in self._kept:
+            self.n_fits[key[0]] += 1
         return self._keep(key, lambda: make(*key))
 
     def _keep(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        if key not in self._made:
-            self._made[key] = make()
-        made: T = self._made[key]
-        return made
+        if key not in self._kept:
+            self._kept[key] = make()
+        kept: T = self._kept[key]
+        return kept
 
     def _n_rows(self, left_out: int | None) -> int:
         held = 0 if left_out is None else self._held_rows[left_out]
@@ -181,48 +138,40 @@ class FoldFits:
         return total if left_out is None else total - self._held_positives[left_out]
 
     def _record(self, tau: int, left_out: int | None) -> LabelRecord:
-        n_positives = self._n_positives(left_out)
-        prior, origin = find_prior(self.prior, n_positives, self._n_rows(left_out))
-        is_dead = n_positives <= tau
-        action = np.where(is_dead, self.dead, "calibrated")
-        return LabelRecord(tuple(action.tolist()), n_positives, prior, origin, is_dead)
+        return record_policy(
+            self._n_positives(left_out),
+            self._n_rows(left_out),
+            dead=self.dead,
+            tau=tau,
+            prior=self.prior,
+        )
 
-    def _record_all(self, action: str, left_out: int | None) -> LabelRecord:
-        """All labels are treated alike, and none is dead."""
-        n_positives = self._n_positives(left_out)
-        prior, origin = find_prior(self.prior, n_positives, self._n_rows(left_out))
-        nobody = np.zeros(n_positives.size, np.bool_)
-        return LabelRecord((action,) * n_positives.size, n_positives, prior, origin, nobody)
+    def _record_alike(self, action: str, left_out: int | None) -> LabelRecord:
+        n_positives, n_rows = self._n_positives(left_out), self._n_rows(left_out)
+        return record_alike(action, n_positives, n_rows, self.prior)
 
     def _raw(self, left_out: int | None) -> Fitted:
         def make() -> LabelMaps:
-            code = np.full(self.source.n_labels, IDENTITY, np.int8)
-            record = self._record_all("raw", None)
-            # Margins are compared as margins, so that the order inside saturated cells survives.
-            if self.source.kind == "margin":
-                return build_maps("margin", "log_odds", record, code=code)
-            return build_maps("probability", "probability", record, code=code)
+            return build_raw_maps(self.source.kind, self._record_alike("raw", None))
 
-        return self._keep(("raw maps", None), make), self._record_all("raw", left_out)
+        return self._keep(("raw maps", None), make), self._record_alike("raw", left_out)
 
     def _knots(self, left_out: int | None) -> Knots:
-        return self._once(("isotonic", left_out), self._fit_isotonic)
+        return self._once(("isotonic", left_out), self._find_knots)
 
-    def _fit_isotonic(self, _: str, left_out: int | None) -> Knots:
+    def _find_knots(self, _: str, left_out: int | None) -> Knots:
         return self._counts[False].without(left_out).isotonic_knots()
 
+    def _fit_isotonic(self, record: LabelRecord, left_out: int | None) -> Fitted:
+        knots = self._knots(left_out)
+        return build_maps(self.source.kind, "probability", record, knots=knots), record
+
     def _fit_pooled(self, _: str, left_out: int | None) -> Fitted:
-        indptr, x, y = self._counts[True].without(left_out).isotonic_knots()
-        if not x.size:  # no positive at all: the fit is 0 everywhere
-            indptr, x, y = np.array([0, 1]), np.zeros(1), np.zeros(1)
-        n = self.source.n_labels
-        zeros = np.zeros(n)
-        maps = LabelMaps(
-            self.source.kind, "probability", code=np.full(n, KNOTS, np.int8),
-            a=zeros, b=zeros, c=zeros, start=np.zeros(n, np.int64),
-            stop=np.full(n, indptr[1], np.int64), x=x, y=y,
-        )  # fmt: skip
-        return maps, self._record_all("shared", left_out)
+        knots = self._counts[True].without(left_out).isotonic_knots()
+        if not knots.x.size:  # no positive at all: the fit is 0 everywhere
+            knots = Knots(np.array([0, 1]), np.zeros(1), np.zeros(1))
+        maps = build_shared_maps(self.source.kind, self.source.n_labels, knots)
+        return maps, self._record_alike("shared", left_out)
 
     def _fit_rows(self, form: str, left_out: int | None) -> Fitted:
         """A calibrator that counts do not give: fitted on the rows themselves."""
@@ -235,3 +184,44 @@ class FoldFits:
     def _gather(self, _: str, left_out: int | None) -> Ingredients:
         offsets, _record = self._once(("offset", left_out), self._fit_rows)
         return gather_ingredients(self.source.kind, self._knots(left_out), offsets)
+
+
+class Ingredients(NamedTuple):
+    """Isotonic and offset values of every label at the knots of both."""
+
+    indptr: NDArray[np.int64]
+    x: NDArray[np.float64]
+    isotonic: NDArray[np.float64]
+    offset: NDArray[np.float64]
+
+
+def gather_ingredients(kind: Kind, knots: Knots, offsets: LabelMaps) -> Ingredients:
+    """Both maps of every label that has both, at common scores."""
+    indptr, x, y = knots
+    grid = GRIDS[kind]
+    counts = np.zeros(indptr.size, np.int64)
+    parts: list[tuple[NDArray[np.float64], ...]] = []
+    for label in np.flatnonzero(np.diff(indptr)).tolist():
+        own = slice(indptr[label], indptr[label + 1])
+        at = np.union1d(grid, x[own])
+        smooth = np.full(at.size, offsets.a[label])  # a label without negatives: a constant
+        if offsets.code[label] == AFFINE:
+            log_odds = at if kind == "margin" else logit(np.clip(at, CLIP, 1 - CLIP))
+            smooth = expit(log_odds + offsets.b[label])
+        # Rounding may turn a last digit down, and maps must not descend.
+        stairs = np.maximum.accumulate(np.interp(at, x[own], y[own]))
+        parts.append((at, stairs, np.maximum.accumulate(smooth)))
+        counts[label + 1] = at.size
+    columns = [np.concatenate([np.empty(0), *(part[i] for part in parts)]) for i in range(3)]
+    return Ingredients(np.cumsum(counts), *columns)
+
+
+def shrink_maps(
+    kind: Kind, ingredients: Ingredients, record: LabelRecord, strength: int
+) -> LabelMaps:
+    """Maps that are n / (n + strength) isotonic, n being the label's positives."""
+    indptr, x, isotonic, offset = ingredients
+    n = np.repeat(record.n_positives, np.diff(indptr)).astype(np.float64)
+    share = n / (n + strength)
+    y = np.minimum(share * isotonic + (1.0 - share) * offset, 1.0)
+    return build_maps(kind, "probability", record, knots=Knots(indptr, x, y))

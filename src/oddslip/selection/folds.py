@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints
+from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints, starts_of_runs
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import UNSIGNED, keys_of
 from oddslip.labels import Positives, SparseLabels
@@ -119,6 +120,15 @@ class PositiveCells(NamedTuple):
     keys: NDArray[Any]
 
 
+class _PositivesOfBlock(NamedTuple):
+    """Positives of each row of a block, and the label and the key of each of these cells."""
+
+    first_row: int
+    counts: Ints
+    labels: NDArray[np.int32]
+    keys: NDArray[Any]
+
+
 class PositiveCellTally:
     """Collects the positives of all rows with their keys, and looks at every cell on the way.
 
@@ -128,7 +138,7 @@ class PositiveCellTally:
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = np.dtype(dtype)
-        self._parts: list[tuple[int, Ints, NDArray[np.int32], NDArray[Any]]] = []
+        self._blocks: list[_PositivesOfBlock] = []
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
@@ -141,18 +151,19 @@ class PositiveCellTally:
         counts = np.diff(indptr)
         cells = panel.scores[np.repeat(np.arange(panel.n_rows), counts), labels]
         keys = keys_of(np.ascontiguousarray(cells[None]), panel.kind)[0]
-        self._parts.append((panel.first_row, counts, labels, keys))
+        self._blocks.append(_PositivesOfBlock(panel.first_row, counts, labels, keys))
 
     def merge(self, other: Self) -> None:
         """Take over the rows of another tally."""
-        self._parts += other._parts
+        self._blocks += other._blocks
 
     def result(self) -> PositiveCells:
         """The positives of all rows, in row order."""
-        parts = sorted(self._parts, key=lambda part: part[0])
-        counts = np.concatenate([[0], *(part[1] for part in parts)])
-        labels = np.concatenate([np.empty(0, np.int32), *(part[2] for part in parts)])
-        keys = np.concatenate([np.empty(0, UNSIGNED[self.dtype]), *(part[3] for part in parts)])
+        blocks = sorted(self._blocks, key=lambda block: block.first_row)
+        counts = np.concatenate([[0], *(block.counts for block in blocks)])
+        labels = np.concatenate([np.empty(0, np.int32), *(block.labels for block in blocks)])
+        none = np.empty(0, UNSIGNED[self.dtype])
+        keys = np.concatenate([none, *(block.keys for block in blocks)])
         return PositiveCells(Positives(np.cumsum(counts, dtype=np.int64), labels), keys)
 
 
@@ -167,9 +178,7 @@ def find_distinct(
         cells = order[start:stop]
         order[start:stop] = cells[np.argsort(keys[cells])]
     ordered = keys[order]
-    is_first = np.ones(keys.size + 1, np.bool_)  # one more, so that each run has an end
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1 : keys.size])
-    is_first[ends] = True
+    is_first = starts_of_runs(ordered, ends)
     firsts = np.flatnonzero(is_first)[:-1]
     places = np.empty(keys.size, np.int64)
     places[order] = np.cumsum(is_first[:-1]) - 1
@@ -263,19 +272,9 @@ class FoldCounts:
     def without(self, left_out: int | None) -> CellCounts:
         """Counts of all rows but those of one fold; None leaves out none."""
         kept = [fold for fold in range(len(self.cells)) if fold != left_out]
-        cells = [self.cells[fold] for fold in kept]
+        cells = reduce(CellCounts.merge, (self.cells[fold] for fold in kept))
         positives = self.positives[kept].sum(axis=0)
-        at: Ints = np.sum([each.negatives_at for each in cells], axis=0)
-        return replace(
-            cells[0],
-            positives=positives,
-            negatives_at=at - positives,
-            negatives_between=np.sum([each.negatives_between for each in cells], axis=0),
-            largest_between=np.maximum.reduce([each.largest_between for each in cells]),
-            lowest=np.minimum.reduce([each.lowest for each in cells]),
-            n_rows=sum(each.n_rows for each in cells),
-            n_cells=sum(each.n_cells for each in cells),
-        )
+        return replace(cells, positives=positives, negatives_at=cells.negatives_at - positives)
 
 
 class FoldCounter:
@@ -310,10 +309,10 @@ class FoldCounter:
         tally = FoldTally(folds, n_folds, self._empty)
         counts = self.source.run(tally, threads=threads, what="cells of folds").result()
         fold_of = np.repeat(folds.astype(np.int64), self.cells.positives.counts)
-        found = {}
+        by_pooling = {}
         for at, places in enumerate(self._places):
             cells = [fold[at] for fold in counts]
             size = cells[0].keys.size
             hits = np.bincount(fold_of * size + places, minlength=n_folds * size)
-            found[self._empty[at].pooled] = FoldCounts(cells, hits.reshape(n_folds, size))
-        return found
+            by_pooling[self._empty[at].pooled] = FoldCounts(cells, hits.reshape(n_folds, size))
+        return by_pooling

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.base import Calibrator
-from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import DeadPolicy, LabelRecord, check_policy
+from oddslip.calibrators.base import ScoreTransformer
+from oddslip.calibrators.policy import DeadPolicy, check_policy
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.panels import Kind
@@ -21,7 +20,6 @@ from oddslip.results import as_frame, html_table, plain
 from oddslip.selection.candidates import RAW
 from oddslip.selection.rules import Choice, Rule, gains_over_raw, read_rule
 from oddslip.selection.trials import Trials, try_candidates
-from oddslip.sources import Source
 
 N_REPLICATES = 2000
 LEVEL = 0.95
@@ -156,7 +154,7 @@ def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
     )  # fmt: skip
 
 
-class Repair(Calibrator):
+class Repair(ScoreTransformer):
     """Choose a calibrator by the metric that is deployed, on the calibration rows, and fit it.
 
     Every candidate is fitted on all folds but one and ranks that one; the metric at K of the rows
@@ -248,9 +246,27 @@ class Repair(Calibrator):
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        super().fit(scores, labels, label_names=label_names, threads=threads)
-        parameters = {**self.fitted_.parameters, "chosen": self.chosen_, "why": self.why_}
-        self.fitted_ = replace(self.fitted_, parameters=parameters)
+        source = self._open_labelled(scores, labels, label_names, threads)
+        check_policy(self.dead, 0)
+        rule = read_rule(self.rule)
+        trials = try_candidates(
+            source,
+            rule.candidates,
+            k=self.k,
+            metric=self.metric,
+            n_folds=self.n_folds,
+            n_repeats=rule.repeats_for(source.n_rows),
+            seed=self.seed,
+            dead=self.dead,
+            prior=self.prior,
+            threads=threads,
+        )
+        choice = rule.choose(trials)
+        chosen = trials.candidates[choice.place]
+        maps, record = trials.fits.fit(chosen, None)
+        self.chosen_, self.why_ = chosen.name, choice.why
+        self.table_ = make_table(rule, trials, choice)
+        self._keep(source, maps, record, threads, chosen=chosen.name, why=choice.why)
         return self
 
     def rank(
@@ -268,29 +284,6 @@ class Repair(Calibrator):
             Threads to use; all cores available unless told.
         """
         return super().rank(scores, k=self.k if k is None else k, threads=threads)
-
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        check_policy(self.dead, 0)
-        rule = read_rule(self.rule)
-        trials = try_candidates(
-            source,
-            rule.candidates,
-            k=self.k,
-            metric=self.metric,
-            n_folds=self.n_folds,
-            n_repeats=rule.repeats_for(source.n_rows),
-            seed=self.seed,
-            dead=self.dead,
-            prior=self.prior,
-            threads=threads,
-        )
-        choice = rule.choose(trials)
-        chosen = trials.candidates[choice.place]
-        self.chosen_, self.why_ = chosen.name, choice.why
-        self.table_ = make_table(rule, trials, choice)
-        return trials.fits.fit(chosen, None)
 
     def _repr_html_(self) -> str:
         """The table of the choice, once fitted."""

@@ -17,7 +17,6 @@ from oddslip.selection.trials import Trials
 GUARD = 1.0  # standard errors by which raw must be beaten
 REPEATS = 3  # times the folds are drawn
 MANY_ROWS = 20_000  # from here on how folds fall hardly matters, and they are drawn once
-
 TIED = 1e-12  # means closer than this are equal
 
 
@@ -99,34 +98,11 @@ class Rule:
         if sure.any():
             taken = _best(trials, sure)
             why = f"{names[taken]} gains {gains[taken]:.4f} in out-of-fold {criterion} over raw"
-            return Choice(taken, f"{why}, {_told(gains[taken], errors[taken])}; {asked}.")
+            return Choice(taken, f"{why}, {_in_errors(gains[taken], errors[taken])}; {asked}.")
         if best == raw:
             return Choice(raw, f"raw is kept: no candidate beats its out-of-fold {criterion}.")
         why = f"raw is kept: {names[best]} gains {gains[best]:.4f} in out-of-fold {criterion}"
-        return Choice(raw, f"{why}, {_told(gains[best], errors[best])}; {asked}.")
-
-
-def gains_over_raw(trials: Trials) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean paired difference of every candidate to raw, and its standard error over rows."""
-    raw = trials.candidates.index(RAW)
-    differences = trials.values - trials.values[:, [raw]]
-    n = len(differences)
-    if n < 2:  # one row says nothing about its spread
-        return differences.mean(axis=0), np.full(differences.shape[1], np.inf)
-    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
-
-
-def _best(trials: Trials, allowed: NDArray[np.bool_]) -> int:
-    """The best mean among the allowed; of equals the simplest."""
-    means = np.where(allowed, trials.values.mean(axis=0), -np.inf)
-    tied = np.flatnonzero(means >= means.max() - TIED).tolist()
-    return min(tied, key=lambda place: trials.candidates[place].complexity)
-
-
-def _told(gain: float, error: float) -> str:
-    if not 0 < error < np.inf:
-        return "with no standard error to hold it against"
-    return f"{gain / error:.1f} standard errors"
+        return Choice(raw, f"{why}, {_in_errors(gains[best], errors[best])}; {asked}.")
 
 
 RULES = {
@@ -151,3 +127,26 @@ def read_rule(rule: str | Rule) -> Rule:
         return RULES[rule]
     fixed = read_candidate(rule)
     return Rule(rule, (RAW,) if fixed == RAW else (RAW, fixed), fixed=fixed)
+
+
+def gains_over_raw(trials: Trials) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean paired difference of every candidate to raw, and its standard error over rows."""
+    raw = trials.candidates.index(RAW)
+    differences = trials.values - trials.values[:, [raw]]
+    n = len(differences)
+    if n < 2:  # one row says nothing about its spread
+        return differences.mean(axis=0), np.full(differences.shape[1], np.inf)
+    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
+
+
+def _best(trials: Trials, allowed: NDArray[np.bool_]) -> int:
+    """The best mean among the allowed; of equals the simplest."""
+    means = np.where(allowed, trials.values.mean(axis=0), -np.inf)
+    tied = np.flatnonzero(means >= means.max() - TIED).tolist()
+    return min(tied, key=lambda place: trials.candidates[place].complexity)
+
+
+def _in_errors(gain: float, error: float) -> str:
+    if not 0 < error < np.inf:
+        return "with no standard error to hold it against"
+    return f"{gain / error:.1f} standard errors"

@@ -18,7 +18,7 @@ from oddslip import DEFAULT_SEED
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.errors import InvalidInput
 from oddslip.labels import Positives
-from oddslip.metrics.at_k import SUMMED, Column, label_propensities, metric_values
+from oddslip.metrics.at_k import SUMMED, Column, check_choice, label_propensities, metric_values
 from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.panels import Panel, check_k
@@ -50,14 +50,6 @@ class Trials:
     values: Floats
     fits: FoldFits
     n_fits: dict[str, int]
-
-
-def check_metric(metric: str) -> str:
-    """Refuse a metric that does not exist."""
-    if metric not in NAMES:
-        told = ", ".join(f'"{name}"' for name in NAMES)
-        raise InvalidInput(f"metric must be one of {told}, got {metric!r}.")
-    return metric
 
 
 def try_candidates(
@@ -101,7 +93,8 @@ def try_candidates(
     >>> trials.values.shape == (trials.rows.size, 7)
     True
     """
-    k, metric = check_k(k, source.n_labels), check_metric(metric)
+    k = check_k(k, source.n_labels)
+    check_choice("metric", metric, NAMES)
     folds = draw_folds(source.n_rows, n_folds, seed=seed, n_repeats=n_repeats)
     tally = PositiveCellTally(source.dtype)
     cells = source.run(tally, threads=threads, what="positives").result()
@@ -122,7 +115,7 @@ def try_candidates(
         for fold in range(n_folds):
             fits.forget(fold)
         total += scorer.score(repeat, fitted, threads)[rows]
-        n_fits += fits.n_made
+        n_fits += fits.n_fits
     return Trials(
         candidates=tuple(candidates), metric=metric, k=k, n_folds=n_folds, n_repeats=n_repeats,
         seed=seed, rows=rows, values=total / n_repeats, fits=fits, n_fits=dict(n_fits),

@@ -1,4 +1,8 @@
-"""The two tallies behind the realized shift: where cells lie, and sums of their sigmoids."""
+"""The realized shift: how far each label's log-odds were moved, from scores and a prior alone.
+
+One tally counts where the cells lie, another sums their sigmoids at trial shifts, and a bracketed
+search moves all labels to their roots together.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,118 @@ from oddslip.results import label_frame, plain
 from oddslip.shifts.saturation import saturated_key
 from oddslip.sources import open_source
 from oddslip.weights import check_weights, per_label
+
+Floats = NDArray[np.float64]
+
+TOLERANCE = 1e-11  # nat
+TRUSTED_STEP = 0.5  # beyond this a cubic says little
+CUBIC_STEPS = 4  # Newton steps on the cubic; each doubles the digits
+_STARTS_AT = 1e-6  # as close as the histogram is worth solving
+_MOST_PASSES = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RealizedShift:
+    """Realized shift b_j of every label, and whether its scores can tell it.
+
+    Attributes
+    ----------
+    shift : numpy.ndarray
+        b_j in nat. ``inf`` where the prior is 0, ``-inf`` where it is 1, NaN where every cell is
+        saturated. Where only some are, they count as the margin 27.63 of the clip 1e-12 (margins
+        as they are), and the shift is a number but not identified.
+    identified : numpy.ndarray of bool
+        The shift is finite and no cell of the label is saturated.
+    n_saturated : numpy.ndarray
+        Cells of each label that float32 would store as exactly 1.0.
+    prior : numpy.ndarray
+        The prior that was matched.
+    n_rows : int
+        Rows of the panel.
+    n_passes : int
+        How often the scores were read.
+    label_names : tuple of str or None
+        Names of the labels.
+    """
+
+    shift: Floats
+    identified: NDArray[np.bool_]
+    n_saturated: NDArray[np.int64]
+    prior: Floats
+    n_rows: int
+    n_passes: int
+    label_names: tuple[str, ...] | None = None
+
+    def ratio(self, weights: ArrayLike) -> Floats:
+        """Share of the intended shift that was realized, b_j / ln w_j; NaN where w_j is 1."""
+        intended = np.log(check_weights(weights, self.shift.size, label_names=self.label_names))
+        out = np.full_like(intended, np.nan)
+        return np.divide(self.shift, intended, out=out, where=intended != 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain lists and numbers; None for what is not finite."""
+        return plain({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[no-any-return]
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per label."""
+        names = ("shift", "identified", "n_saturated", "prior")
+        return label_frame({name: getattr(self, name) for name in names}, self.label_names)
+
+
+def realized_shift(
+    scores: Any, prior: ArrayLike, *, kind: Kind | None = None, threads: int | None = None
+) -> RealizedShift:
+    """Realized shift of every label by prevalence matching, to 1e-9 nat.
+
+    The b with mean over rows of sigmoid(F_ij - b) equal to the prior of label j. No true labels
+    are needed. A first pass counts log-odds in bins and finds every shift to a few thousandths;
+    an exact pass or two finish. The answer does not depend on blocks beyond rounding.
+
+    Parameters
+    ----------
+    scores : anything of shape (n_rows, n_labels)
+        Weighted scores: an array, a panel, a source or a path.
+    prior : array-like of shape (n_labels,)
+        Prevalence of each label among the training rows.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise.
+    threads : int, optional
+        Threads to use; all cores available unless told.
+
+    Examples
+    --------
+    >>> realized = realized_shift([[0.5, 0.75], [0.5, 0.75]], [0.2, 0.5])
+    >>> realized.shift.round(6).tolist()
+    [1.386294, 1.098612]
+    """
+    source = open_source(scores, kind=kind)
+    share = per_label("prior", prior, source.n_labels)
+    wrong = np.flatnonzero(~((share >= 0) & (share <= 1)))
+    if wrong.size:
+        name = source.label_names[wrong[0]] if source.label_names else str(wrong[0])
+        raise InvalidInput(
+            f"prior must be between 0 and 1, got {share[wrong[0]]:g} at label {name!r}."
+        )
+    spread = source.run(SpreadTally(source.n_labels, source.kind), threads=threads)
+    solvable = (share > 0) & (share < 1)
+    search = _start(spread, np.where(solvable, share, 0.5))
+    n_passes = 1
+    while not search.settled(TOLERANCE) and n_passes < _MOST_PASSES:
+        sums = source.run(SigmoidTally(search.shift), threads=threads).result()
+        search.advance(sums, source.n_rows)
+        n_passes += 1
+    blank = spread.n_saturated == source.n_rows
+    shift = np.where(solvable, search.shift, np.where(share == 0, np.inf, -np.inf))
+    shift[blank] = np.nan
+    return RealizedShift(
+        shift,
+        solvable & (spread.n_saturated == 0),
+        spread.n_saturated,
+        share.copy(),
+        source.n_rows,
+        n_passes,
+        source.label_names,
+    )
 
 
 class SpreadTally:
@@ -62,7 +178,7 @@ class SpreadTally:
         np.maximum(self.highest, other.highest, out=self.highest)
         self.n_rows += other.n_rows
 
-    def result(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    def result(self) -> tuple[Floats, Floats, Floats]:
         """Centres of the bins, and how far a cell of each label can lie below or above its own."""
         from oddslip.kernels import logits
 
@@ -89,7 +205,7 @@ class SigmoidTally:
 
     blocks_apart = 1
 
-    def __init__(self, shift: NDArray[np.float64]) -> None:
+    def __init__(self, shift: Floats) -> None:
         from oddslip.kernels.logits import N_SUMS
 
         self.shift = shift
@@ -117,15 +233,9 @@ class SigmoidTally:
         """Take over what another tally has seen."""
         self.sums += other.sums
 
-    def result(self) -> NDArray[np.float64]:
+    def result(self) -> Floats:
         """The sums, one row each."""
         return self.sums
-
-
-Floats = NDArray[np.float64]
-
-TRUSTED_STEP = 0.5  # beyond this a cubic says little
-CUBIC_STEPS = 4  # Newton steps on the cubic; each doubles the digits
 
 
 @dataclass(slots=True)
@@ -170,116 +280,7 @@ class Search:
         return bool((self.error <= tolerance).all())
 
 
-TOLERANCE = 1e-11  # nat
-_STARTS_AT = 1e-6  # as close as the histogram is worth solving
-_MOST_PASSES = 100
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RealizedShift:
-    """Realized shift b_j of every label, and whether its scores can tell it.
-
-    Attributes
-    ----------
-    shift : numpy.ndarray
-        b_j in nat. ``inf`` where the prior is 0, ``-inf`` where it is 1, NaN where every cell is
-        saturated. Where only some are, they count as the margin 27.63 of the clip 1e-12 (margins
-        as they are), and the shift is a number but not identified.
-    identified : numpy.ndarray of bool
-        The shift is finite and no cell of the label is saturated.
-    n_saturated : numpy.ndarray
-        Cells of each label that float32 would store as exactly 1.0.
-    prior : numpy.ndarray
-        The prior that was matched.
-    n_rows : int
-        Rows of the panel.
-    n_passes : int
-        How often the scores were read.
-    label_names : tuple of str or None
-        Names of the labels.
-    """
-
-    shift: NDArray[np.float64]
-    identified: NDArray[np.bool_]
-    n_saturated: NDArray[np.int64]
-    prior: NDArray[np.float64]
-    n_rows: int
-    n_passes: int
-    label_names: tuple[str, ...] | None = None
-
-    def ratio(self, weights: ArrayLike) -> NDArray[np.float64]:
-        """Share of the intended shift that was realized, b_j / ln w_j; NaN where w_j is 1."""
-        intended = np.log(check_weights(weights, self.shift.size, label_names=self.label_names))
-        out = np.full_like(intended, np.nan)
-        return np.divide(self.shift, intended, out=out, where=intended != 0)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers; None for what is not finite."""
-        return plain({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[no-any-return]
-
-    def to_frame(self) -> Any:
-        """A pandas frame with one line per label."""
-        names = ("shift", "identified", "n_saturated", "prior")
-        return label_frame({name: getattr(self, name) for name in names}, self.label_names)
-
-
-def realized_shift(
-    scores: Any, prior: ArrayLike, *, kind: Kind | None = None, threads: int | None = None
-) -> RealizedShift:
-    """Realized shift of every label by prevalence matching, to 1e-9 nat.
-
-    The b with mean over rows of sigmoid(F_ij - b) equal to the prior of label j. No true labels
-    are needed. A first pass counts log-odds in bins and finds every shift to a few thousandths;
-    an exact pass or two finish. The answer does not depend on blocks beyond rounding.
-
-    Parameters
-    ----------
-    scores : anything of shape (n_rows, n_labels)
-        Weighted scores: an array, a panel, a source or a path.
-    prior : array-like of shape (n_labels,)
-        Prevalence of each label among the training rows.
-    kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise.
-    threads : int, optional
-        Threads to use; all cores available unless told.
-
-    Examples
-    --------
-    >>> found = realized_shift([[0.5, 0.75], [0.5, 0.75]], [0.2, 0.5])
-    >>> found.shift.round(6).tolist()
-    [1.386294, 1.098612]
-    """
-    source = open_source(scores, kind=kind)
-    share = per_label("prior", prior, source.n_labels)
-    wrong = np.flatnonzero(~((share >= 0) & (share <= 1)))
-    if wrong.size:
-        name = source.label_names[wrong[0]] if source.label_names else str(wrong[0])
-        raise InvalidInput(
-            f"prior must be between 0 and 1, got {share[wrong[0]]:g} at label {name!r}."
-        )
-    spread = source.run(SpreadTally(source.n_labels, source.kind), threads=threads)
-    solvable = (share > 0) & (share < 1)
-    search = _start(spread, np.where(solvable, share, 0.5))
-    n_passes = 1
-    while not search.settled(TOLERANCE) and n_passes < _MOST_PASSES:
-        sums = source.run(SigmoidTally(search.shift), threads=threads).result()
-        search.advance(sums, source.n_rows)
-        n_passes += 1
-    blank = spread.n_saturated == source.n_rows
-    shift = np.where(solvable, search.shift, np.where(share == 0, np.inf, -np.inf))
-    shift[blank] = np.nan
-    return RealizedShift(
-        shift,
-        solvable & (spread.n_saturated == 0),
-        spread.n_saturated,
-        share.copy(),
-        source.n_rows,
-        n_passes,
-        source.label_names,
-    )
-
-
-def _start(spread: SpreadTally, prior: NDArray[np.float64]) -> Search:
+def _start(spread: SpreadTally, prior: Floats) -> Search:
     """The search after matching the histogram: its root, and how far the true one can be."""
     from oddslip.kernels.logits import N_SUMS, sum_binned_sigmoids
 

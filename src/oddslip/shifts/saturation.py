@@ -1,4 +1,4 @@
-"""Where a cell counts as saturated: its probability, stored in float32, is exactly 1.0."""
+"""Saturation: cells whose probability, stored in float32, is exactly 1.0, and what they tie."""
 
 from __future__ import annotations
 
@@ -23,77 +23,7 @@ SATURATED_MARGIN = 25 * math.log(2)
 # the sum itself rounds to 1.
 SATURATED_MARGIN_FLOAT32 = 24 * math.log(2)
 
-
-def saturated_key(dtype: np.dtype[Any], kind: Kind, *, sigmoid: str = "float64") -> Any:
-    """The smallest key of a saturated cell, as a scalar of the keys' type.
-
-    ``sigmoid`` names the type in which margins become probabilities.
-    """
-    from oddslip.kernels.keys import keys_of
-
-    bound = SATURATED_PROBABILITY
-    if kind == "margin":
-        bound = SATURATED_MARGIN if sigmoid == "float64" else SATURATED_MARGIN_FLOAT32
-    least = dtype.type(bound)
-    if float(least) < bound:
-        least = np.nextafter(least, dtype.type(np.inf))
-    return keys_of(np.full((1, 1), least, dtype), kind)[0, 0]
-
-
-KEPT_BYTES = 2**28
-
-
-class DistinctTally:
-    """Keys of the labels ``first`` to ``last``, kept until all rows were seen."""
-
-    def __init__(self, first: int, last: int, decimals: int | None) -> None:
-        self.first, self.last, self.decimals = first, last, decimals
-        self.columns: list[NDArray[Any]] = []
-
-    def fresh(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(self.first, self.last, self.decimals)
-
-    def add(self, panel: Panel) -> None:
-        """Keep one block of rows, label by label."""
-        cells = panel.scores[:, self.first : self.last].T
-        if self.decimals is not None:
-            cells = np.round(cells.astype(np.float64), self.decimals)
-        # Adding 0.0 makes -0.0 equal to 0.0 in its bits as well; the copy is needed anyway.
-        self.columns.append(np.ascontiguousarray(cells + cells.dtype.type(0)))
-
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.columns += other.columns
-
-    def result(self) -> NDArray[np.int64]:
-        """Distinct scores per label. Any order of the bits will do, and whole numbers sort fast."""
-        counts = np.empty(self.last - self.first, np.int64)
-        for label in range(counts.size):
-            cells = np.concatenate([columns[label] for columns in self.columns])
-            bits = cells.view(np.uint32 if cells.itemsize == 4 else np.uint64)
-            bits.sort()
-            counts[label] = 1 + np.count_nonzero(bits[1:] != bits[:-1])
-        return counts
-
-
-def count_distinct(
-    source: Source,
-    decimals: int | None = None,
-    *,
-    threads: int | None = None,
-    kept_bytes: int = KEPT_BYTES,
-) -> NDArray[np.int64]:
-    """Distinct scores of each label, exactly; a pass over the rows for every tile of labels."""
-    itemsize = source.dtype.itemsize if decimals is None else 8
-    tile = max(1, kept_bytes // (source.n_rows * itemsize))
-    counts = [
-        source.run(
-            DistinctTally(first, min(first + tile, source.n_labels), decimals), threads=threads
-        ).result()
-        for first in range(0, source.n_labels, tile)
-    ]
-    return np.concatenate(counts)
+KEPT_BYTES = 2**28  # of scores held at once while distinct ones are counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,8 +137,8 @@ def saturation(
 
     Examples
     --------
-    >>> found = saturation([[1.0, 1.0, 0.2], [0.9, 0.5, 0.2]], k=1)
-    >>> found.n_saturated.tolist(), found.full_rows, found.tied_rows, found.n_distinct.tolist()
+    >>> counts = saturation([[1.0, 1.0, 0.2], [0.9, 0.5, 0.2]], k=1)
+    >>> counts.n_saturated.tolist(), counts.full_rows, counts.tied_rows, counts.n_distinct.tolist()
     ([1, 1, 0], 1, 1, [2, 2, 1])
     """
     source = open_source(scores, kind=kind)
@@ -226,6 +156,22 @@ def saturation(
         n_distinct,
         source.label_names,
     )
+
+
+def saturated_key(dtype: np.dtype[Any], kind: Kind, *, sigmoid: str = "float64") -> Any:
+    """The smallest key of a saturated cell, as a scalar of the keys' type.
+
+    ``sigmoid`` names the type in which margins become probabilities.
+    """
+    from oddslip.kernels.keys import keys_of
+
+    bound = SATURATED_PROBABILITY
+    if kind == "margin":
+        bound = SATURATED_MARGIN if sigmoid == "float64" else SATURATED_MARGIN_FLOAT32
+    least = dtype.type(bound)
+    if float(least) < bound:
+        least = np.nextafter(least, dtype.type(np.inf))
+    return keys_of(np.full((1, 1), least, dtype), kind)[0, 0]
 
 
 class SaturationTally:
@@ -268,3 +214,56 @@ class SaturationTally:
     def result(self) -> Self:
         """The counts."""
         return self
+
+
+def count_distinct(
+    source: Source,
+    decimals: int | None = None,
+    *,
+    threads: int | None = None,
+    kept_bytes: int = KEPT_BYTES,
+) -> NDArray[np.int64]:
+    """Distinct scores of each label, exactly; a pass over the rows for every tile of labels."""
+    itemsize = source.dtype.itemsize if decimals is None else 8
+    tile = max(1, kept_bytes // (source.n_rows * itemsize))
+    counts = [
+        source.run(
+            DistinctTally(first, min(first + tile, source.n_labels), decimals), threads=threads
+        ).result()
+        for first in range(0, source.n_labels, tile)
+    ]
+    return np.concatenate(counts)
+
+
+class DistinctTally:
+    """Keys of the labels ``first`` to ``last``, kept until all rows were seen."""
+
+    def __init__(self, first: int, last: int, decimals: int | None) -> None:
+        self.first, self.last, self.decimals = first, last, decimals
+        self.columns: list[NDArray[Any]] = []
+
+    def fresh(self) -> Self:
+        """An empty tally for another thread."""
+        return type(self)(self.first, self.last, self.decimals)
+
+    def add(self, panel: Panel) -> None:
+        """Keep one block of rows, label by label."""
+        cells = panel.scores[:, self.first : self.last].T
+        if self.decimals is not None:
+            cells = np.round(cells.astype(np.float64), self.decimals)
+        # Adding 0.0 makes -0.0 equal to 0.0 in its bits as well; the copy is needed anyway.
+        self.columns.append(np.ascontiguousarray(cells + cells.dtype.type(0)))
+
+    def merge(self, other: Self) -> None:
+        """Take over what another tally has seen."""
+        self.columns += other.columns
+
+    def result(self) -> NDArray[np.int64]:
+        """Distinct scores per label. Any order of the bits will do, and whole numbers sort fast."""
+        counts = np.empty(self.last - self.first, np.int64)
+        for label in range(counts.size):
+            cells = np.concatenate([columns[label] for columns in self.columns])
+            bits = cells.view(np.uint32 if cells.itemsize == 4 else np.uint64)
+            bits.sort()
+            counts[label] = 1 + np.count_nonzero(bits[1:] != bits[:-1])
+        return counts

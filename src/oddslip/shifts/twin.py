@@ -14,42 +14,11 @@ from oddslip.shifts.odds import logit_block
 from oddslip.shifts.saturation import saturated_key
 from oddslip.sources import Source, open_source
 
-
-def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
-    """Blocks of the same rows of both, whatever blocks either source cuts."""
-    left, right = iter(one.blocks()), iter(other.blocks())
-    a, b = next(left, None), next(right, None)
-    while a is not None and b is not None:
-        rows = min(a.n_rows, b.n_rows)
-        yield a.rows(0, rows), b.rows(0, rows)
-        a = a.rows(rows, a.n_rows) if rows < a.n_rows else next(left, None)
-        b = b.rows(rows, b.n_rows) if rows < b.n_rows else next(right, None)
-
-
-def open_twin(scores: Any, kind: Kind | None, arm: Source) -> Source:
-    """Open scores of the same kind as another arm, unless they say or bring their own."""
-    if kind is None and not isinstance(scores, Panel | Source):
-        kind = arm.kind
-    return open_source(scores, kind=kind)
-
-
-def check_pair(one: Source, other: Source, what: str) -> None:
-    """Refuse two sources that are not over the same cells."""
-    shapes = (one.n_rows, one.n_labels), (other.n_rows, other.n_labels)
-    if shapes[0] != shapes[1]:
-        raise InvalidInput(f"{what} must have the same shape, got {shapes[0]} and {shapes[1]}.")
-    names = one.label_names, other.label_names
-    if None not in names and names[0] != names[1]:
-        raise InvalidInput(
-            f"{what} must have the same labels in the same order. Reorder the columns of one."
-        )
-
+Keys = NDArray[np.uint64]
 
 KEPT_CELLS = 2**25  # a quarter of a gigabyte
 BIN_BITS = 9  # each further pass narrows a range by this many bits of a key
 TOP = np.uint64(0xFFDFFFFFFFFFFFFF)  # key of the largest finite difference
-
-Keys = NDArray[np.uint64]
 
 
 def direct_shift(
@@ -88,6 +57,95 @@ def direct_shift(
     if arm.n_rows * arm.n_labels <= kept_cells:
         return _median_of_rows(np.concatenate(list(_differences(arm, twin))))
     return _stream_median(arm, twin, kept_cells)
+
+
+def reorder_saturated(
+    weighted: Any,
+    order: Any,
+    *,
+    k: int,
+    labels: Any = None,
+    kind: Kind | None = None,
+    order_kind: Kind | None = None,
+) -> NDArray[np.int32]:
+    """Rank the weighted scores, the saturated cells of a row in an order of their own.
+
+    The saturated cells keep their places at the top of the row and change them among themselves:
+    by another panel (the twin's order), or by the true labels (an oracle, positives first).
+    All other cells rank as before.
+
+    Parameters
+    ----------
+    weighted : anything of shape (n_rows, n_labels)
+        Scores whose saturated cells are put in order.
+    order : anything of shape (n_rows, n_labels), or None
+        Scores that say the order. None if labels are given.
+    k : int
+        Slots per row.
+    labels : optional
+        What was true. Needed where order is None.
+    kind, order_kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise, and the order of the same kind.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_rows, k)
+        Labels, best first.
+
+    Examples
+    --------
+    >>> reorder_saturated([[1.0, 1.0, 0.7]], [[0.2, 0.3, 0.9]], k=3).tolist()
+    [[1, 0, 2]]
+    >>> reorder_saturated([[1.0, 1.0, 0.7]], None, k=2, labels=[[0, 1, 1]]).tolist()
+    [[1, 0]]
+    """
+    if (order is None) == (labels is None):
+        raise InvalidInput("either order or labels must be given, and not both.")
+    arm = open_source(weighted, labels, kind=kind)
+    k = check_k(k, arm.n_labels)
+    ranking = np.empty((arm.n_rows, k), np.int32)
+    start = 0
+    if order is None:
+        for panel in arm.blocks():
+            ranking[start : start + panel.n_rows] = _rank(panel, _truth_keys(panel), k)
+            start += panel.n_rows
+        return ranking
+    twin = open_twin(order, order_kind, arm)
+    check_pair(arm, twin, "weighted and order")
+    for panel, other in pair_blocks(arm, twin):
+        ranking[start : start + panel.n_rows] = _rank(panel, other.checked().keys(), k)
+        start += panel.n_rows
+    return ranking
+
+
+def open_twin(scores: Any, kind: Kind | None, arm: Source) -> Source:
+    """Open scores of the same kind as another arm, unless they say or bring their own."""
+    if kind is None and not isinstance(scores, Panel | Source):
+        kind = arm.kind
+    return open_source(scores, kind=kind)
+
+
+def check_pair(one: Source, other: Source, what: str) -> None:
+    """Refuse two sources that are not over the same cells."""
+    shapes = (one.n_rows, one.n_labels), (other.n_rows, other.n_labels)
+    if shapes[0] != shapes[1]:
+        raise InvalidInput(f"{what} must have the same shape, got {shapes[0]} and {shapes[1]}.")
+    names = one.label_names, other.label_names
+    if None not in names and names[0] != names[1]:
+        raise InvalidInput(
+            f"{what} must have the same labels in the same order. Reorder the columns of one."
+        )
+
+
+def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
+    """Blocks of the same rows of both, whatever blocks either source cuts."""
+    left, right = iter(one.blocks()), iter(other.blocks())
+    a, b = next(left, None), next(right, None)
+    while a is not None and b is not None:
+        rows = min(a.n_rows, b.n_rows)
+        yield a.rows(0, rows), b.rows(0, rows)
+        a = a.rows(rows, a.n_rows) if rows < a.n_rows else next(left, None)
+        b = b.rows(rows, b.n_rows) if rows < b.n_rows else next(right, None)
 
 
 def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
@@ -154,10 +212,10 @@ def _select(
             flat = (place.astype(np.int64) + labels * 2**BIN_BITS)[inside]
             counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
         before = np.cumsum(counts, axis=1)
-        found = np.minimum((before <= rank[:, None]).sum(axis=1), 2**BIN_BITS - 1)
-        rank -= (before - counts)[labels, found]
-        left = counts[labels, found]
-        low += found.astype(np.uint64) << shift
+        chosen = np.minimum((before <= rank[:, None]).sum(axis=1), 2**BIN_BITS - 1)
+        rank -= (before - counts)[labels, chosen]
+        left = counts[labels, chosen]
+        low += chosen.astype(np.uint64) << shift
         bits = int(shift)
     if bits == 0:
         return low
@@ -172,65 +230,6 @@ def _select(
     return low
 
 
-def reorder_saturated(
-    weighted: Any,
-    order: Any,
-    *,
-    k: int,
-    labels: Any = None,
-    kind: Kind | None = None,
-    order_kind: Kind | None = None,
-) -> NDArray[np.int32]:
-    """Rank the weighted scores, the saturated cells of a row in an order of their own.
-
-    The saturated cells keep their places at the top of the row and change them among themselves:
-    by another panel (the twin's order), or by the true labels (an oracle, positives first).
-    All other cells rank as before.
-
-    Parameters
-    ----------
-    weighted : anything of shape (n_rows, n_labels)
-        Scores whose saturated cells are put in order.
-    order : anything of shape (n_rows, n_labels), or None
-        Scores that say the order. None if labels are given.
-    k : int
-        Slots per row.
-    labels : optional
-        What was true. Needed where order is None.
-    kind, order_kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise, and the order of the same kind.
-
-    Returns
-    -------
-    numpy.ndarray of shape (n_rows, k)
-        Labels, best first.
-
-    Examples
-    --------
-    >>> reorder_saturated([[1.0, 1.0, 0.7]], [[0.2, 0.3, 0.9]], k=3).tolist()
-    [[1, 0, 2]]
-    >>> reorder_saturated([[1.0, 1.0, 0.7]], None, k=2, labels=[[0, 1, 1]]).tolist()
-    [[1, 0]]
-    """
-    if (order is None) == (labels is None):
-        raise InvalidInput("either order or labels must be given, and not both.")
-    arm = open_source(weighted, labels, kind=kind)
-    k = check_k(k, arm.n_labels)
-    ranking = np.empty((arm.n_rows, k), np.int32)
-    start = 0
-    if order is None:
-        for panel in arm.blocks():
-            ranking[start : start + panel.n_rows] = _rank(panel, _truth_keys(panel), k)
-            start += panel.n_rows
-        return ranking
-    twin = open_twin(order, order_kind, arm)
-    check_pair(arm, twin, "weighted and order")
-    for panel, other in pair_blocks(arm, twin):
-        ranking[start : start + panel.n_rows] = _rank(panel, other.checked().keys(), k)
-        start += panel.n_rows
-    return ranking
-
-
 def _truth_keys(panel: Panel) -> NDArray[Any]:
     positives = panel.positives()
     keys = np.zeros((panel.n_rows, panel.n_labels), np.uint32)
@@ -240,9 +239,9 @@ def _truth_keys(panel: Panel) -> NDArray[Any]:
 
 def _rank(panel: Panel, order: NDArray[Any], k: int) -> NDArray[np.int32]:
     """Saturated cells by the order, then the others by their own keys."""
-    panel = panel.checked()
     from oddslip.kernels.topk import rank_keys
 
+    panel = panel.checked()
     keys = panel.keys()
     saturated = keys >= saturated_key(panel.scores.dtype, panel.kind)
     # A key of 0 stands for "not here"; all others move up by one, for which there is room.

@@ -73,8 +73,8 @@ def what_if(
 
     Examples
     --------
-    >>> found = what_if([[0.6, 0.5, 0.1]], [1.0, 1.0, 20.0], k=2)
-    >>> found.ranking.tolist(), found.mean_overlap, found.share_changed
+    >>> ideal = what_if([[0.6, 0.5, 0.1]], [1.0, 1.0, 20.0], k=2)
+    >>> ideal.ranking.tolist(), ideal.mean_overlap, ideal.share_changed
     ([[2, 0]], 1.0, 1.0)
     """
     source = open_source(unweighted, labels, kind=kind)
@@ -189,8 +189,13 @@ class WhatIfTally:
         """The ranking in row order, and how it differs."""
         ranking = np.concatenate([self.rankings[row] for row in sorted(self.rankings)])
         rows = len(ranking)
-        told = (self.hits / rows, self.unweighted_hits / rows) if self.has_labels else (None, None)
-        return WhatIf(ranking, self.shared / rows, self.changed / rows, *told)
+        return WhatIf(
+            ranking=ranking,
+            mean_overlap=self.shared / rows,
+            share_changed=self.changed / rows,
+            hits=self.hits / rows if self.has_labels else None,
+            unweighted_hits=self.unweighted_hits / rows if self.has_labels else None,
+        )
 
 
 def _count_shared(one: NDArray[Any], two: NDArray[Any]) -> NDArray[np.int64]:

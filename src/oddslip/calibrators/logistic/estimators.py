@@ -7,20 +7,23 @@ offset. A label whose slope would be negative gets its prevalence, since a map m
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.base import PerLabelCalibrator
+from oddslip.calibrators.logistic.fits import LogisticFit, Status, fit_affine, fit_beta
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import DeadPolicy, LabelRecord, build_maps
+from oddslip.calibrators.policy import DeadPolicy, LabelRecord, build_maps, check_policy
+from oddslip.kernels.maps import CONSTANT
 from oddslip.panels import Kind
 from oddslip.sources import Source
 
 
 class _Logistic(PerLabelCalibrator):
-    """The arguments all logistic maps share."""
+    """What all logistic maps share; a subclass says what it fits."""
 
     def __init__(
         self,
@@ -35,18 +38,28 @@ class _Logistic(PerLabelCalibrator):
         self.prior = prior
         self.kind = kind
 
-    def _fit_with(self, source: Source, **options: Any) -> tuple[LabelMaps, LabelRecord]:
-        from oddslip.calibrators.logistic.fits import fit_affine
-        from oddslip.kernels.maps import AFFINE
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        check_policy(self.dead, self.tau)
+        fit = self._fit(source, threads)
+        record = self._record(fit.n_positives, fit.n_rows, fit.status != Status.FITTED)
+        # A label without negatives among the calibration rows gets its prior as a constant.
+        alone = (fit.status == Status.NO_NEGATIVE) & ~record.dead
+        maps = build_maps(
+            source.kind,
+            "log_odds",
+            record,
+            code=np.where(alone, CONSTANT, fit.code),
+            a=np.where(alone, record.prior, fit.a),
+            b=np.where(alone, 0.0, fit.b),
+            c=np.where(alone, 0.0, fit.c),
+        )
+        return maps, record
 
-        fit = fit_affine(source, **options)
-        record = self._record(*_fallbacks(fit))
-        code = np.full(source.n_labels, AFFINE, np.int8)
-        a, b = _single_class(fit, record, code, *self._parameters(fit))
-        return build_maps(source.kind, "log_odds", record, code=code, a=a, b=b), record
-
-    def _parameters(self, fit: Any) -> tuple[Any, Any]:
-        return fit.a, fit.b
+    @abstractmethod
+    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
+        """The parameters of all labels."""
 
 
 class Offset(_Logistic):
@@ -65,10 +78,8 @@ class Offset(_Logistic):
     array([0.25, 0.5 ])
     """
 
-    def _fit_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        return self._fit_with(source, threads=threads, slope=False, intercept=True)
+    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
+        return fit_affine(source, slope=False, intercept=True, threads=threads)
 
 
 class Platt(_Logistic):
@@ -86,10 +97,8 @@ class Platt(_Logistic):
     array([0.18, 0.39, 0.61, 0.82])
     """
 
-    def _fit_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        return self._fit_with(source, threads=threads, slope=True, intercept=True)
+    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
+        return fit_affine(source, slope=True, intercept=True, threads=threads)
 
 
 class Temperature(_Logistic):
@@ -124,20 +133,12 @@ class Temperature(_Logistic):
         super().__init__(dead=dead, tau=tau, prior=prior, kind=kind)
         self.shared = shared
 
-    def _fit_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        return self._fit_with(
-            source, threads=threads, slope=True, intercept=False, shared=self.shared
-        )
-
-    def _parameters(self, fit: Any) -> tuple[Any, Any]:
-        from oddslip.calibrators.logistic.fits import Status
-
+    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
+        fit = fit_affine(source, slope=True, intercept=False, shared=self.shared, threads=threads)
         # No temperature helps: a shared slope of zero would tie all cells, so scores stay raw.
         if self.shared and (fit.status == Status.NOT_INCREASING).any():
-            return np.ones_like(fit.a), np.zeros_like(fit.b)
-        return super()._parameters(fit)
+            return replace(fit, a=np.ones_like(fit.a), b=np.zeros_like(fit.b))
+        return fit
 
 
 class Beta(_Logistic):
@@ -155,34 +156,5 @@ class Beta(_Logistic):
     array([0.11, 0.4 , 0.6 , 0.89])
     """
 
-    def _fit_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        from oddslip.calibrators.logistic.fits import Status, fit_beta
-        from oddslip.kernels.maps import BETA
-
-        fit = fit_beta(source, threads=threads)
-        record = self._record(*_fallbacks(fit))
-        code = np.full(source.n_labels, BETA, np.int8)
-        a, b = _single_class(fit, record, code, fit.a, fit.b)
-        c = np.where(fit.status == Status.NO_NEGATIVE, 0.0, fit.c)
-        return build_maps(source.kind, "log_odds", record, code=code, a=a, b=b, c=c), record
-
-
-def _fallbacks(fit: Any) -> tuple[Any, ...]:
-    """What `_record` needs: counts, and the labels that did not get the map they asked for."""
-    from oddslip.calibrators.logistic.fits import Status
-
-    return fit.n_positives, fit.n_rows, fit.status != Status.FITTED, "fallback"
-
-
-def _single_class(
-    fit: Any, record: LabelRecord, code: NDArray[np.int8], a: Any, b: Any
-) -> tuple[Any, Any]:
-    """A label without negatives among the calibration rows gets its prior as a constant."""
-    from oddslip.calibrators.logistic.fits import Status
-    from oddslip.kernels.maps import CONSTANT
-
-    alone = (fit.status == Status.NO_NEGATIVE) & ~record.dead
-    code[alone] = CONSTANT
-    return np.where(alone, record.prior, a), np.where(alone, 0.0, b)
+    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
+        return fit_beta(source, threads=threads)

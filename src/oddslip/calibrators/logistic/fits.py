@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from oddslip.calibrators.logistic.moments import Cells, Model
 from oddslip.calibrators.logistic.newton import STEEPEST, Evaluate, descend, find_roots
 from oddslip.errors import InvalidInput
+from oddslip.kernels.maps import AFFINE, BETA
 from oddslip.sources import Source
 
 Floats = NDArray[np.float64]
@@ -39,27 +40,15 @@ class Status(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AffineFit:
-    """Logit of the probability = ``a`` x log-odds of the score + ``b``, per label.
+class LogisticFit:
+    """The logit of the probability of each label, as a map of its score s.
 
-    ``status`` holds a `Status` code per label, ``n_passes`` how often the source was read.
+    Where ``code`` is AFFINE of `oddslip.kernels.maps`, it is ``a`` x log-odds of s + ``b``, and c
+    is 0; where it is BETA, ``a`` ln s - ``b`` ln(1 - s) + ``c``. ``status`` holds a `Status` code
+    per label, ``n_passes`` how often the source was read.
     """
 
-    a: Floats
-    b: Floats
-    status: NDArray[np.int8]
-    n_positives: NDArray[np.int64]
-    n_rows: int
-    n_passes: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BetaFit:
-    """Logit of the probability = ``a`` ln s - ``b`` ln(1 - s) + ``c``, per label; s is the score.
-
-    ``status`` holds a `Status` code per label, ``n_passes`` how often the source was read.
-    """
-
+    code: int
     a: Floats
     b: Floats
     c: Floats
@@ -76,7 +65,7 @@ def fit_affine(
     intercept: bool,
     shared: bool = False,
     threads: int | None = None,
-) -> AffineFit:
+) -> LogisticFit:
     """Fit P(true) = sigmoid(a z + b) for every label, z being the log-odds of the score.
 
     Margins are taken as they are, probabilities after clipping to [1e-12, 1 - 1e-12]. What can
@@ -114,10 +103,10 @@ def fit_affine(
         raise InvalidInput("slope or intercept must be fitted, got slope=False, intercept=False.")
     cells = Cells(source, shared, threads)
     slopes, b, status = _fit(cells, "affine", slope, intercept)
-    return AffineFit(slopes[0], b, status, cells.label_positives, source.n_rows, cells.n_passes)
+    return _result(AFFINE, cells, slopes[0], b, np.zeros_like(b), status)
 
 
-def fit_beta(source: Source, *, threads: int | None = None) -> BetaFit:
+def fit_beta(source: Source, *, threads: int | None = None) -> LogisticFit:
     """Fit logit P(true) = a ln s - b ln(1 - s) + c with a, b >= 0 for every label.
 
     Beta calibration (Kull, Silva Filho and Flach 2017). The likelihood is maximised among the
@@ -145,9 +134,14 @@ def fit_beta(source: Source, *, threads: int | None = None) -> BetaFit:
     """
     cells = Cells(source, False, threads)
     slopes, c, status = _fit(cells, "beta", slope=True, intercept=True)
-    return BetaFit(
-        slopes[0], slopes[1], c, status, cells.label_positives, source.n_rows, cells.n_passes
-    )
+    return _result(BETA, cells, slopes[0], slopes[1], c, status)
+
+
+def _result(
+    code: int, cells: Cells, a: Floats, b: Floats, c: Floats, status: NDArray[np.int8]
+) -> LogisticFit:
+    counts = cells.label_positives, cells.source.n_rows, cells.n_passes
+    return LogisticFit(code, a, b, c, status, *counts)
 
 
 def _fit(

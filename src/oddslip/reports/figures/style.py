@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
-
-from matplotlib.figure import Figure
 
 from oddslip.reports import numbers
 from oddslip.reports.text import printable
@@ -16,21 +13,6 @@ from oddslip.reports.text import printable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-# At the top because a class needs its parent: so this file is imported when something is drawn.
-
-SCREEN_DPI = 110
-
-
-class Canvas(Figure):
-    """A matplotlib figure that no pyplot knows, so it needs no display and no closing."""
-
-    def _repr_png_(self) -> bytes:
-        """Notebooks show figures made by pyplot; this one brings its picture along."""
-        held = io.BytesIO()
-        self.savefig(held, format="png", dpi=SCREEN_DPI)
-        return held.getvalue()
 
 
 # Safe for the colour-blind, and told apart by shape as well, for print without colours.
@@ -49,6 +31,7 @@ MINUS = "\N{MINUS SIGN}"  # as wide as the plus
 
 def new_figure(height: float, width: float = WIDTH) -> Figure:
     """An empty figure; height and width in mm. Made without pyplot: no display, no global state."""
+    from oddslip.reports.figures.canvas import Canvas
 
     return Canvas(
         figsize=(width / INCH, height / INCH), dpi=DPI, facecolor="white", layout="constrained"

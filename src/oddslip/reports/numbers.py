@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts
     from oddslip.diagnosis.ladder import Ladder
     from oddslip.diagnosis.result import Diagnosis
-    from oddslip.metrics.evaluation import Estimate
 
 
 HERE = "this model"
@@ -242,114 +241,6 @@ def label_columns(found: Diagnosis) -> dict[str, Any]:
     shifts = found.shifts
     realized = np.where(shifts.identified, shifts.realized, np.nan)
     return found.label_columns() | {"realized_shift": realized}
-
-
-# --------------------------------------------------------------------------- how they are written
-
-
-def score(value: float) -> str:
-    """A metric, or a part of it."""
-    return f"{value:.4f}"
-
-
-def signed(change: float, digits: int = 4) -> str:
-    """A change of a metric with its sign."""
-    return f"{change:+.{digits}f}"
-
-
-def has_interval(estimate: Estimate) -> bool:
-    """Whether an interval was asked for."""
-    return math.isfinite(estimate.low) and math.isfinite(estimate.high)
-
-
-def interval(estimate: Estimate) -> str:
-    """The interval of an estimate, or a dash where none was asked for."""
-    if not has_interval(estimate):
-        return "-"
-    return f"{score(estimate.low)} to {score(estimate.high)}"
-
-
-def signed_interval(difference: Estimate) -> str:
-    """The interval of a difference, or a dash where none was asked for."""
-    if not has_interval(difference):
-        return "-"
-    return f"{signed(difference.low)} to {signed(difference.high)}"
-
-
-def estimated(estimate: Estimate) -> str:
-    """An estimate in one piece; the value alone where no interval was asked for."""
-    return str(estimate) if has_interval(estimate) else score(estimate.value)
-
-
-def percent(share: float, digits: int = 0) -> str:
-    """A share of a loss or of a level in percent."""
-    return f"{share:.{digits}%}"
-
-
-def small_percent(share: float) -> str:
-    """A share of rows or cells: what is not none does not look like it, nor what is not all.
-
-    Examples
-    --------
-    >>> [small_percent(share) for share in (0, 0.0007, 0.166, 0.9999, 1)]
-    ['0%', '<0.1%', '16.6%', '>99.9%', '100%']
-    """
-    if share in (0, 1):
-        return percent(share)
-    if 0 < share < 0.001:
-        return "<0.1%"
-    return ">99.9%" if 0.999 < share < 1 else percent(share, 1)
-
-
-def share_of(n: int, n_all: int) -> str:
-    """So many of all rows, as a share of them."""
-    return small_percent(n / max(1, n_all))
-
-
-def level_name(level: float) -> str:
-    """The level of an interval, all its digits.
-
-    Examples
-    --------
-    >>> level_name(0.95), level_name(0.999)
-    ('95%', '99.9%')
-    """
-    return f"{100 * level:g}%"
-
-
-def times(ratio: float | None) -> str:
-    """How much of the intended shift was realized."""
-    return "not known" if ratio is None else f"{ratio:.2f}"
-
-
-def nat(shift: float) -> str:
-    """A step budget, without its unit.
-
-    Examples
-    --------
-    >>> nat(3.0), nat(0.1 * 3), nat(0.04567)
-    ('3', '0.3', '0.0457')
-    """
-    return f"{shift:.3g}" if abs(shift) < 999.5 else f"{shift:,.0f}"
-
-
-def value_text(value: Any) -> str:
-    """A value of evidence, of a label or of provenance; a dash for what is not known."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:.4g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {value_text(item)}" for key, item in value.items())
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return ", ".join(value_text(item) for item in value)
-    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
-        return value_text(value.tolist())
-    return str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,20 +10,22 @@ import numpy as np
 from oddslip.metrics.evaluation import NAMES
 from oddslip.reports.numbers import (
     count_regimes,
-    estimated,
     finite_budget,
-    interval,
     label_columns,
+    read_regimes,
+    tell_association,
+)
+from oddslip.wording import (
+    estimated,
+    interval,
     level_name,
     nat,
     percent,
-    read_regimes,
     score,
     share_of,
     signed,
     signed_interval,
     small_percent,
-    tell_association,
     times,
     value_text,
 )
@@ -281,8 +283,8 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
         "ln w, nat": f"{low:.2f} to {high:.2f}",
         "step budget, nat": nat(plan.budget) if plan.capped else "no cap, no bound",
         "labels beyond the budget": f"{beyond:,}",
-        "smallest cap that admits every shift": f"{plan.admitting_cap:.3g}",
-        "largest cap that rules out saturation": f"{plan.unsaturating_cap:.3g}",
+        "smallest cap that admits every shift": nat(plan.admitting_cap),
+        "largest cap that rules out saturation": nat(plan.unsaturating_cap),
         f"leaf with 1 positive in {plan.rows_in_leaf}, driven to": _leaf(plan),
     }
     what_if = plan.what_if

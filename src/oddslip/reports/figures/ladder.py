@@ -18,7 +18,8 @@ from oddslip.reports.figures.style import (
     put_legend,
     style_axis,
 )
-from oddslip.reports.numbers import has_interval, kind_of, level_name, score
+from oddslip.reports.numbers import kind_of
+from oddslip.wording import has_interval, level_name, score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

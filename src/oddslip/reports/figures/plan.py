@@ -20,7 +20,7 @@ from oddslip.reports.figures.style import (
     put_legend,
     style_axis,
 )
-from oddslip.reports.numbers import nat
+from oddslip.wording import nat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,6 +120,6 @@ def _told(plan: Plan) -> str:
     cap = f"cap {plan.max_delta_step:g}" if plan.capped else "no cap"
     return (
         f"{plan.rounds:,} rounds at {plan.learning_rate:g}, {cap}. "
-        f"Smallest cap that admits every shift: {plan.admitting_cap:.3g}.\n"
-        f"Largest cap that rules out saturated cells: {plan.unsaturating_cap:.3g}."
+        f"Smallest cap that admits every shift: {nat(plan.admitting_cap)}.\n"
+        f"Largest cap that rules out saturated cells: {nat(plan.unsaturating_cap)}."
     )

@@ -21,7 +21,8 @@ from oddslip.reports.figures.style import (
     put_legend,
     style_axis,
 )
-from oddslip.reports.numbers import finite_budget, lacks_shifts, nat
+from oddslip.reports.numbers import finite_budget, lacks_shifts
+from oddslip.wording import nat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from oddslip.reports import numbers
+from oddslip import wording
 from oddslip.reports.text import printable
 
 if TYPE_CHECKING:
@@ -135,17 +135,17 @@ def series_marks(names: Sequence[str]) -> dict[str, dict[str, str]]:
 
 def signed(value: float, digits: int = 3) -> str:
     """A change with its sign."""
-    return numbers.signed(value, digits).replace("-", MINUS)
+    return wording.signed(value, digits).replace("-", MINUS)
 
 
 def percent(share: float, digits: int = 0) -> str:
     """A share in percent."""
-    return numbers.percent(share, digits).replace("-", MINUS)
+    return wording.percent(share, digits).replace("-", MINUS)
 
 
 def small_percent(share: float) -> str:
     """A share of cells: enough digits that what is not zero does not look like it."""
-    return numbers.small_percent(share).replace("-", MINUS)
+    return wording.small_percent(share).replace("-", MINUS)
 
 
 def round_steps(low: float, high: float) -> list[float]:

@@ -31,27 +31,29 @@ from oddslip.reports.numbers import (
     RegimePoint,
     Regimes,
     count_regimes,
-    interval,
     is_open,
     label_columns,
     lacks_regime,
     lacks_shifts,
     lacks_waterfall,
-    level_name,
-    percent,
     read_regimes,
     regime_of,
-    score,
-    signed,
-    signed_interval,
-    small_percent,
     tell_association,
-    times,
-    value_text,
     waterfall_of,
 )
 from oddslip.reports.text import printable
 from oddslip.results import plain
+from oddslip.wording import (
+    interval,
+    level_name,
+    percent,
+    score,
+    signed,
+    signed_interval,
+    small_percent,
+    times,
+    value_text,
+)
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.findings import Finding

@@ -15,18 +15,12 @@ from oddslip.reports.numbers import (
     Step,
     Waterfall,
     finite_budget,
-    has_interval,
     hurts,
     is_open,
     kind_of,
-    nat,
-    percent,
-    score,
-    signed,
-    small_percent,
-    times,
     waterfall_steps,
 )
+from oddslip.wording import has_interval, nat, percent, score, signed, small_percent, times
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts

@@ -79,8 +79,10 @@ def diagnose(
     --------
     >>> from oddslip.datasets import synthetic_pair
     >>> pair = synthetic_pair(2000, 30, seed=1)
-    >>> found = diagnose(pair.weighted, pair.labels, k=7, weights=pair.weights, n_replicates=100)
-    >>> found.verdict.code
+    >>> diagnosis = diagnose(
+    ...     pair.weighted, pair.labels, k=7, weights=pair.weights, n_replicates=100
+    ... )
+    >>> diagnosis.verdict.code
     'repairable_by_inversion'
     """
     if isinstance(n_replicates, bool) or n_replicates < 0:

@@ -41,8 +41,8 @@ def find_takeover(
 
     Examples
     --------
-    >>> found = find_takeover(np.array([[1]]), np.array([[0]]), np.array([False, True]))
-    >>> found.n_rows, found.slots
+    >>> takeover = find_takeover(np.array([[1]]), np.array([[0]]), np.array([False, True]))
+    >>> takeover.n_rows, takeover.slots
     (1, array([0, 1]))
     """
     shown = dead[identity]
@@ -156,6 +156,6 @@ def _lone(source: Source, factors: NDArray[np.uint64], threads: int | None) -> N
         return np.asarray(marks)
 
     blocks = source.map(take, threads=threads, what="comparing rows")
-    marks = np.concatenate([found for _, found in blocks])
+    marks = np.concatenate([block for _, block in blocks])
     values, counts = np.unique(marks, return_counts=True)
     return np.asarray(values[counts == 1])

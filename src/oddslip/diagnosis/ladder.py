@@ -240,8 +240,8 @@ def climb(case: Case) -> Climb:
     return Climb(
         rankings=rankings,
         values={
-            name: metric_values(Rankings.made(found, truth, case.arm.n_labels))
-            for name, found in rankings.items()
+            name: metric_values(Rankings.made(ranking, truth, case.arm.n_labels))
+            for name, ranking in rankings.items()
         },
         n_tied=int(ranked.decided_by_ties.sum()),
         map_worst=bound("worst"),
@@ -301,7 +301,7 @@ def _rank(
 ) -> dict[str, Ranking]:
     """Top K of all rows by raw and by every map, each map once, in one pass."""
     distinct = {id(each): each for each in maps.values()}
-    found = {key: np.empty((source.n_rows, k), np.int32) for key in (*distinct, 0)}
+    ranked_by = {key: np.empty((source.n_rows, k), np.int32) for key in (*distinct, 0)}
 
     def rank_block(panel: Panel) -> dict[int, Ranking]:
         columns = {key: each.rank_panel(panel, k) for key, each in distinct.items()}
@@ -309,5 +309,5 @@ def _rank(
 
     for first, columns in source.map(rank_block, threads=threads, what="climbing the ladder"):
         for key, block in columns.items():
-            found[key][first : first + len(block)] = block
-    return {"raw": found[0]} | {name: found[id(each)] for name, each in maps.items()}
+            ranked_by[key][first : first + len(block)] = block
+    return {"raw": ranked_by[0]} | {name: ranked_by[id(each)] for name, each in maps.items()}

@@ -221,8 +221,8 @@ class Diagnosis(Measurements):
         >>> from oddslip import diagnose
         >>> from oddslip.datasets import synthetic_pair
         >>> pair = synthetic_pair(300, 9)
-        >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
-        >>> found.plot("ladder").axes[0].get_xlabel()
+        >>> diagnosis = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
+        >>> diagnosis.plot("ladder").axes[0].get_xlabel()
         'MAP@3'
         """
         # Reports read results and so import this file. Here alone it goes the other way, when a

@@ -121,9 +121,9 @@ def repair_table(fitted: FittedRepair) -> Any:
             if done == action
         ]
         low, high = min(positives), max(positives)
-        told = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         name = f"dead: {action}" if action in ("prior", "identity", "exclude") else action
-        table.add_row(name, f"{len(positives):,}", told)
+        table.add_row(name, f"{len(positives):,}", count)
     table.caption = f"{fitted.calibrator} on {fitted.n_rows:,} rows; prior: {record.prior_source}"
     table.caption_justify = "left"
     return table
@@ -222,9 +222,9 @@ def protocol_sentence(d: Diagnosis) -> str:
 
 def loss_sentence(parts: Decomposition, k: int) -> str:
     """The loss and its parts in one line."""
-    told = f"Loss against the twin: {score(parts.loss)} MAP@{k}"
+    loss = f"Loss against the twin: {score(parts.loss)} MAP@{k}"
     if parts.loss <= 0:
-        return f"{told}: none."
+        return f"{loss}: none."
     named = {
         "odds": "odds shift",
         "slippage": "slippage",
@@ -236,7 +236,7 @@ def loss_sentence(parts: Decomposition, k: int) -> str:
         for part, name in named.items()
         if (share := parts.share(part)) is not None
     ]
-    return f"{told}: {', '.join(shares)}."
+    return f"{loss}: {', '.join(shares)}."
 
 
 def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[str]:
@@ -244,8 +244,10 @@ def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[str]:
     yield f"{finding.code} {finding.severity}: {printable(finding.sentence)}"
     yield f"  -> {printable(finding.advice)}"
     if verbose:
-        told = ", ".join(f"{name}={_evidence(value)}" for name, value in finding.evidence.items())
-        yield f"  {printable(told)} (docs: {finding.anchor})"
+        evidence = ", ".join(
+            f"{name}={_evidence(value)}" for name, value in finding.evidence.items()
+        )
+        yield f"  {printable(evidence)} (docs: {finding.anchor})"
 
 
 def _details(d: Diagnosis) -> Iterator[Any]:
@@ -322,5 +324,5 @@ def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
 
 def _evidence(value: Any) -> str:
     """A mapping in braces: on one line its names would run into those around it."""
-    told = value_text(value)
-    return f"{{{told}}}" if isinstance(value, Mapping) else told
+    written = value_text(value)
+    return f"{{{written}}}" if isinstance(value, Mapping) else written

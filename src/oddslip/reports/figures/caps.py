@@ -118,11 +118,11 @@ def _handles(points: Sequence[CapPoint], marks: dict[str, dict[str, str]]) -> li
         handles.append(legend_mark("step budget", color=INK, linewidth=1, linestyle="--"))
     triangles = [p for p in points if p.cap is None or p.largest_shift is None]
     if triangles:
-        told = "no cap" if all(p.cap is None for p in triangles) else "no shift to read"
+        meaning = "no cap" if all(p.cap is None for p in triangles) else "no shift to read"
         if any(p.saturated_share > 0 for p in triangles):
-            told += ", % at 1.0"
+            meaning += ", % at 1.0"
         open_one = {"markersize": 6, "markerfacecolor": "white", "markeredgecolor": GREY}
-        handles.append(legend_mark(told, marker="^", **open_one))
+        handles.append(legend_mark(meaning, marker="^", **open_one))
     return handles
 
 

@@ -124,12 +124,12 @@ def _tell_counts(axis: Axes, points: Sequence[RegimePoint]) -> None:
     counts = count_regimes(points)
     if not counts.n_models:
         return
-    told = (
+    summary = (
         f"Half of the loss or more returned: {counts.n_regained} of {counts.n_models} models\n"
         f"realized and unsaturated {counts.n_inside_regained} of {counts.n_inside}, "
         f"others {counts.n_outside_regained} of {counts.n_outside}"
     )
-    axis.set_title(told, fontsize=SMALL, color=GREY, loc="left")
+    axis.set_title(summary, fontsize=SMALL, color=GREY, loc="left")
 
 
 def _shape(p: RegimePoint, mark: dict[str, str]) -> dict[str, Any]:
@@ -145,13 +145,13 @@ def _shape(p: RegimePoint, mark: dict[str, str]) -> dict[str, Any]:
 
 
 def _note(p: RegimePoint, *, named: bool, beyond: bool) -> str:
-    told = drawable(p.name) if named else ""
+    note = drawable(p.name) if named else ""
     if beyond:
-        told += f": {percent(p.returned)}" if told else f"to {percent(p.returned)}"
+        note += f": {percent(p.returned)}" if note else f"to {percent(p.returned)}"
     if p.saturated_share > SATURATED_SHARE:
         share = small_percent(p.saturated_share)
-        told += f" ({share})" if told else share
-    return told
+        note += f" ({share})" if note else share
+    return note
 
 
 def _point_beyond(axis: Axes, x: float, y: float, way: tuple[int, int], colour: str) -> None:

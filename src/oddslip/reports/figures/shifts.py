@@ -35,14 +35,14 @@ FAR = 0.5  # nat: nearer labels are not named
 MANY = 2000  # dots; more of them are drawn smaller, and as pixels in vector files
 
 
-def draw_shifts(found: Diagnosis) -> Figure:
+def draw_shifts(diagnosis: Diagnosis) -> Figure:
     """Realized against intended shift of every label, with the diagonal and the step budget.
 
     Labels whose shift is not identified, because a cell is saturated, are ticks at the upper edge.
 
     Parameters
     ----------
-    found : Diagnosis
+    diagnosis : Diagnosis
         Of a model with known weights.
 
     Returns
@@ -59,21 +59,21 @@ def draw_shifts(found: Diagnosis) -> Figure:
     >>> from oddslip import diagnose
     >>> from oddslip.datasets import synthetic_pair
     >>> pair = synthetic_pair(300, 9)
-    >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0, weights=pair.weights)
-    >>> draw_shifts(found).axes[0].get_xlabel()
+    >>> diagnosis = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0, weights=pair.weights)
+    >>> draw_shifts(diagnosis).axes[0].get_xlabel()
     'intended shift ln w, nat'
     """
     figure = new_figure(95, 110)
-    place_notes(figure, put_shifts(figure, found))
+    place_notes(figure, put_shifts(figure, diagnosis))
     return finish(figure)
 
 
-def put_shifts(panel: Any, found: Diagnosis) -> list[Note]:
+def put_shifts(panel: Any, diagnosis: Diagnosis) -> list[Note]:
     """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
-    shifts = found.shifts
+    shifts = diagnosis.shifts
     if shifts.intended is None:
         raise InvalidInput(
-            f"a picture of shifts must have weights, got none. {lacks_shifts(found)}"
+            f"a picture of shifts must have weights, got none. {lacks_shifts(diagnosis)}"
         )
     known, intended, realized = shifts.identified, shifts.intended, shifts.realized
     budget = finite_budget(shifts)
@@ -104,7 +104,7 @@ def put_shifts(panel: Any, found: Diagnosis) -> list[Note]:
         handles.append(legend_mark(f"step budget, {nat(budget)} nat", **line))
     _frame(axis, low, high)
     put_legend(panel, handles, 2)
-    return _name_furthest(axis, found.label_names, intended, realized, known)
+    return _name_furthest(axis, diagnosis.label_names, intended, realized, known)
 
 
 def _limits(intended: NDArray[np.float64], realized: NDArray[np.float64]) -> tuple[float, float]:

@@ -60,87 +60,121 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.result import Diagnosis
 
 
-DIGITS = 7  # of a number in the table; --json holds all of them
+def write_page(
+    diagnosis: Diagnosis,
+    path: str | os.PathLike[str],
+    *,
+    provenance: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the page of a diagnosis, whole or not at all.
 
-
-class Column(NamedTuple):
-    """One column: its name among the label columns, its heading, and what the heading means."""
-
-    key: str
-    heading: str
-    hint: str
-
-
-COLUMNS = (
-    Column("label", "Label", "Name of the label"),
-    Column("evaluation_positives", "True, evaluated", "Evaluated rows in which it is true"),
-    Column("calibration_positives", "True, calibration", "Calibration rows in which it is true"),
-    Column("prior", "Prior", "Prevalence among the training rows, as far as known"),
-    Column("weight", "Weight", "Positive weight it was trained with"),
-    Column("intended_shift", "ln w", "Intended shift, nat"),
-    Column("realized_shift", "Realized", "Realized shift, nat; empty where it can not be read"),
-    Column("ratio", "Ratio", "Realized over intended shift"),
-    Column("direct_shift", "Direct", "Median difference to the twin's log-odds, nat"),
-    Column("over_correction", "Beyond budget", "Part of ln w beyond the step budget, nat"),
-    Column("saturated_cells", "Cells at 1.0", "Saturated cells: stored as exactly 1.0"),
-    Column("dead", "Dead", "No calibration row in which it is true"),
-    Column("takeover_slots", "Slots if dead", "Rows that show it if dead labels keep raw scores"),
-    Column("drifted", "Drifted", "Prevalence differs between calibration and evaluated rows"),
-)
-
-
-def label_data(found: Diagnosis) -> dict[str, Any]:
-    """Headings and values of every label, in built-in types.
-
-    Names are shown without control characters; ``raw`` keeps those that differ, by label, for the
-    download.
-    """
-    told = label_columns(found)
-    columns = [column for column in COLUMNS if column.key in told]
-    names = found.label_names
-    shown = [printable(name) for name in names]
-    values = {column.key: _values(told[column.key]) for column in columns[1:]}
-    return {
-        "columns": [column._asdict() for column in columns],
-        "values": {"label": shown} | values,
-        "raw": {at: name for at, name in enumerate(names) if name != shown[at]},
-    }
-
-
-def _values(column: Any) -> list[Any]:
-    values = np.asarray(column)
-    if values.dtype.kind != "f":
-        return list(plain(values))
-    return [None if value is None else float(f"{value:.{DIGITS}g}") for value in plain(values)]
-
-
-def script_json(value: Any) -> str:
-    """JSON that can stand inside a script element: nothing in it ends or opens one.
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+    path : str or path
+        Where the HTML file goes.
+    provenance : mapping, optional
+        What is known of the run: command, versions, hashes of the inputs. Mappings may be nested.
 
     Examples
     --------
-    >>> script_json("</script>")
-    '"\\\\u003c/script\\\\u003e"'
+    >>> write_page(diagnosis, "report.html")  # doctest: +SKIP
     """
-    told = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return told.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    page = render_page(diagnosis, provenance=provenance)
+    with whole_file(path) as unfinished:
+        unfinished.write_text(page, encoding="utf-8", newline="\n")
+
+
+def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = None) -> str:
+    """The page of a diagnosis as text. The same diagnosis gives the same text.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+    provenance : mapping, optional
+        See `write_page`.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> diagnosis = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
+    >>> render_page(diagnosis).startswith("<!DOCTYPE html>")
+    True
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("oddslip.reports.html", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, script = _read_template("page.css"), _read_template("page.js")
+    return environment.get_template("page.html").render(
+        diagnosis=diagnosis,
+        policy=content_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        # Pictures and data are made here and escaped where they are made.
+        svg=Markup,
+        data=Markup(script_json(label_data(diagnosis))),
+        verdict=printable(diagnosis.verdict.sentence),
+        look=words.look_of(diagnosis),
+        facts=words.facts_of(diagnosis),
+        waterfall=waterfall_part(diagnosis),
+        loss=words.tell_loss(diagnosis),
+        ladder=ladder_part(diagnosis),
+        dead=words.tell_dead(diagnosis),
+        shifts=shift_part(diagnosis),
+        shift_words=words.tell_shifts(diagnosis),
+        tiles=words.tiles_of(diagnosis),
+        ties=words.tell_ties(diagnosis),
+        regime=regime_part(diagnosis, read_regimes()),
+        findings=[finding_part(finding) for finding in diagnosis.findings],
+        missing=diagnosis.missing,
+        provenance=provenance_part(diagnosis, provenance),
+    )
+
+
+def content_policy(style: str, script: str) -> str:
+    """What the browser may do with the page: run this very style and script, and nothing else."""
+
+    def allow(content: str) -> str:
+        digest = hashlib.sha256(content.encode("utf-8")).digest()
+        return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+    return (
+        f"default-src 'none'; style-src {allow(style)}; script-src {allow(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _read_template(name: str) -> str:
+    return resources.files("oddslip.reports.html").joinpath("templates", name).read_text("utf-8")
+
+
+# ---------------------------------------------------------------------------- the parts of the page
 
 
 INVERSION_CODES = ("OS303", "OS304", "OS305")
 MARKS = {"critical": "alert", "warning": "alert", "info": "note"}
 
 
-def waterfall_part(found: Diagnosis) -> dict[str, Any]:
+def waterfall_part(diagnosis: Diagnosis) -> dict[str, Any]:
     """The waterfall, or what it lacks."""
-    shown = waterfall_of(found)
-    return {"svg": shown and draw_waterfall(shown), "lacks": lacks_waterfall(found)}
+    shown = waterfall_of(diagnosis)
+    return {"svg": shown and draw_waterfall(shown), "lacks": lacks_waterfall(diagnosis)}
 
 
-def ladder_part(found: Diagnosis) -> dict[str, Any]:
+def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
     """Every rung with its picture, and all other metrics."""
-    ladder = found.ladder
+    ladder = diagnosis.ladder
     axis = ladder_axis(ladder)
-    best = best_repair(found)
+    best = best_repair(diagnosis)
     rows = [
         {
             "name": name,
@@ -171,27 +205,27 @@ def ladder_part(found: Diagnosis) -> dict[str, Any]:
         "scale": draw_ladder_scale(axis),
         "level": level_name(ladder.level) if ladder.n_replicates else "",
         "others": others,
-        "metrics": [f"{title}@{found.k}" for name, title in NAMES.items() if name != "map"],
+        "metrics": [f"{title}@{diagnosis.k}" for name, title in NAMES.items() if name != "map"],
     }
 
 
-def shift_part(found: Diagnosis) -> dict[str, Any]:
+def shift_part(diagnosis: Diagnosis) -> dict[str, Any]:
     """The picture of the shifts, or what it lacks."""
-    if lacks := lacks_shifts(found):
+    if lacks := lacks_shifts(diagnosis):
         return {"svg": None, "lacks": f"{lacks} Realized shifts stand in the table of labels."}
-    return {"svg": draw_shifts(found.shifts), "lacks": ""}
+    return {"svg": draw_shifts(diagnosis.shifts), "lacks": ""}
 
 
-def regime_part(found: Diagnosis, regimes: Regimes) -> dict[str, Any]:
+def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, Any]:
     """This model among the reference points, as far as either is there."""
-    here = regime_of(found)
+    here = regime_of(diagnosis)
     points = [*regimes.points, *([] if here is None else [here])]
     shapes = shape_by_series(regimes.points)
     return {
         "svg": draw_regimes(points) if points else None,
-        "measured": measured_inversion(found),
+        "measured": measured_inversion(diagnosis),
         "association": tell_association(count_regimes(regimes.points)),
-        "lacks": lacks_regime(found),
+        "lacks": lacks_regime(diagnosis),
         "source": printable(regimes.source),
         "has_references": bool(regimes.points),
         "series": [(printable(name), draw_key(shape)) for name, shape in shapes.items()],
@@ -199,10 +233,10 @@ def regime_part(found: Diagnosis, regimes: Regimes) -> dict[str, Any]:
     }
 
 
-def measured_inversion(found: Diagnosis) -> str:
+def measured_inversion(diagnosis: Diagnosis) -> str:
     """What the ladder says of the inversion; empty without label-specific weights."""
-    made = [finding for code in INVERSION_CODES if (finding := found.finding(code)) is not None]
-    return printable(made[0].sentence) if made else ""
+    findings = [finding for finding in diagnosis.findings if finding.code in INVERSION_CODES]
+    return printable(findings[0].sentence) if findings else ""
 
 
 def _regime_row(point: RegimePoint) -> dict[str, Any]:
@@ -233,31 +267,31 @@ def finding_part(finding: Finding) -> dict[str, Any]:
     }
 
 
-def provenance_part(found: Diagnosis, provenance: Mapping[str, Any] | None) -> list[Any]:
-    """What was told about the run, after what the diagnosis itself knows."""
+def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, Any] | None) -> list[Any]:
+    """What is known of the run, after what the diagnosis itself knows."""
     from oddslip import __version__
 
-    ladder, bootstrap = found.ladder, "none"
+    ladder, bootstrap = diagnosis.ladder, "none"
     if ladder.n_replicates:
         bootstrap = f"{ladder.n_replicates:,} replicates, paired, seed {ladder.seed}"
     own = {
         "made by": f"oddslip {__version__}",
-        "scores": f"{found.kind}, {found.dtype}",
-        "seed": found.seed,
+        "scores": f"{diagnosis.kind}, {diagnosis.dtype}",
+        "seed": diagnosis.seed,
         "bootstrap": bootstrap,
-        "prior": found.prior_source,
+        "prior": diagnosis.prior_source,
     }
     return nested({**own, **(provenance or {})})
 
 
-def nested(told: Mapping[Any, Any]) -> list[Any]:
+def nested(values: Mapping[Any, Any]) -> list[Any]:
     """Names with their values, as text or, for a mapping, as a list of the same kind."""
     return [
         (
             printable(str(name).replace("_", " ")),
             nested(value) if isinstance(value, Mapping) else show_value(value),
         )
-        for name, value in told.items()
+        for name, value in values.items()
     ]
 
 
@@ -266,98 +300,70 @@ def show_value(value: Any) -> str:
     return printable(value_text(value))
 
 
-def write_page(
-    found: Diagnosis,
-    path: str | os.PathLike[str],
-    *,
-    provenance: Mapping[str, Any] | None = None,
-) -> None:
-    """Write the page of a diagnosis, whole or not at all.
+# ------------------------------------------------------------------------------ the table of labels
 
-    Parameters
-    ----------
-    found : Diagnosis
-    path : str or path
-        Where the HTML file goes.
-    provenance : mapping, optional
-        What is known of the run: command, versions, hashes of the inputs. Mappings may be nested.
+
+DIGITS = 7  # of a number in the table; --json holds all of them
+
+
+class Column(NamedTuple):
+    """One column: its name among the label columns, its heading, and what the heading means."""
+
+    key: str
+    heading: str
+    hint: str
+
+
+COLUMNS = (
+    Column("label", "Label", "Name of the label"),
+    Column("evaluation_positives", "True, evaluated", "Evaluated rows in which it is true"),
+    Column("calibration_positives", "True, calibration", "Calibration rows in which it is true"),
+    Column("prior", "Prior", "Prevalence among the training rows, as far as known"),
+    Column("weight", "Weight", "Positive weight it was trained with"),
+    Column("intended_shift", "ln w", "Intended shift, nat"),
+    Column("realized_shift", "Realized", "Realized shift, nat; empty where it can not be read"),
+    Column("ratio", "Ratio", "Realized over intended shift"),
+    Column("direct_shift", "Direct", "Median difference to the twin's log-odds, nat"),
+    Column("over_correction", "Beyond budget", "Part of ln w beyond the step budget, nat"),
+    Column("saturated_cells", "Cells at 1.0", "Saturated cells: stored as exactly 1.0"),
+    Column("dead", "Dead", "No calibration row in which it is true"),
+    Column("takeover_slots", "Slots if dead", "Rows that show it if dead labels keep raw scores"),
+    Column("drifted", "Drifted", "Prevalence differs between calibration and evaluated rows"),
+)
+
+
+def label_data(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Headings and values of every label, in built-in types.
+
+    Names are shown without control characters; ``raw`` keeps those that differ, by label, for the
+    download.
+    """
+    known = label_columns(diagnosis)
+    columns = [column for column in COLUMNS if column.key in known]
+    names = diagnosis.label_names
+    shown = [printable(name) for name in names]
+    values = {column.key: _values(known[column.key]) for column in columns[1:]}
+    return {
+        "columns": [column._asdict() for column in columns],
+        "values": {"label": shown} | values,
+        "raw": {at: name for at, name in enumerate(names) if name != shown[at]},
+    }
+
+
+def _values(column: Any) -> list[Any]:
+    values = np.asarray(column)
+    if values.dtype.kind != "f":
+        return list(plain(values))
+    return [None if value is None else float(f"{value:.{DIGITS}g}") for value in plain(values)]
+
+
+def script_json(value: Any) -> str:
+    """JSON that can stand inside a script element: nothing in it ends or opens one.
 
     Examples
     --------
-    >>> write_page(found, "report.html")  # doctest: +SKIP
+    >>> script_json("</script>")
+    '"\\\\u003c/script\\\\u003e"'
     """
-    page = render_page(found, provenance=provenance)
-    with whole_file(path) as unfinished:
-        unfinished.write_text(page, encoding="utf-8", newline="\n")
-
-
-def render_page(found: Diagnosis, *, provenance: Mapping[str, Any] | None = None) -> str:
-    """The page of a diagnosis as text. The same diagnosis gives the same text.
-
-    Parameters
-    ----------
-    found : Diagnosis
-    provenance : mapping, optional
-        See `write_page`.
-
-    Examples
-    --------
-    >>> from oddslip import diagnose
-    >>> from oddslip.datasets import synthetic_pair
-    >>> pair = synthetic_pair(300, 9)
-    >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
-    >>> render_page(found).startswith("<!DOCTYPE html>")
-    True
-    """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("oddslip.reports.html", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style, script = _read_template("page.css"), _read_template("page.js")
-    return environment.get_template("page.html").render(
-        found=found,
-        policy=content_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        # Pictures and data are made here and escaped where they are made.
-        svg=Markup,
-        data=Markup(script_json(label_data(found))),
-        verdict=printable(found.verdict.sentence),
-        look=words.look_of(found),
-        facts=words.facts_of(found),
-        waterfall=waterfall_part(found),
-        loss=words.tell_loss(found),
-        ladder=ladder_part(found),
-        dead=words.tell_dead(found),
-        shifts=shift_part(found),
-        shift_words=words.tell_shifts(found),
-        tiles=words.tiles_of(found),
-        ties=words.tell_ties(found),
-        regime=regime_part(found, read_regimes()),
-        findings=[finding_part(finding) for finding in found.findings],
-        missing=found.missing,
-        provenance=provenance_part(found, provenance),
-    )
-
-
-def content_policy(style: str, script: str) -> str:
-    """What the browser may do with the page: run this very style and script, and nothing else."""
-
-    def allow(content: str) -> str:
-        digest = hashlib.sha256(content.encode("utf-8")).digest()
-        return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-    return (
-        f"default-src 'none'; style-src {allow(style)}; script-src {allow(script)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _read_template(name: str) -> str:
-    return resources.files("oddslip.reports.html").joinpath("templates", name).read_text("utf-8")
+    written = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

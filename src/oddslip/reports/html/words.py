@@ -33,29 +33,29 @@ LOOKS = {
 }
 
 
-def look_of(found: Diagnosis) -> Look:
+def look_of(diagnosis: Diagnosis) -> Look:
     """The look of the verdict."""
-    return LOOKS.get(found.verdict.code, Look(found.verdict.code, "plain", "pause"))
+    return LOOKS.get(diagnosis.verdict.code, Look(diagnosis.verdict.code, "plain", "pause"))
 
 
-def facts_of(found: Diagnosis) -> list[tuple[str, str]]:
+def facts_of(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     """What was looked at: name and value."""
     return [
-        ("rows evaluated", f"{found.n_rows:,}"),
-        ("rows calibrated on", f"{found.n_calibration_rows:,}"),
-        ("labels", f"{found.n_labels:,}"),
-        ("slots, K", f"{found.k}"),
-        ("protocol", found.protocol),
-        ("weights", found.weighting),
+        ("rows evaluated", f"{diagnosis.n_rows:,}"),
+        ("rows calibrated on", f"{diagnosis.n_calibration_rows:,}"),
+        ("labels", f"{diagnosis.n_labels:,}"),
+        ("slots, K", f"{diagnosis.k}"),
+        ("protocol", diagnosis.protocol),
+        ("weights", diagnosis.weighting),
     ]
 
 
-def tell_loss(found: Diagnosis) -> list[str]:
+def tell_loss(diagnosis: Diagnosis) -> list[str]:
     """The decomposition in words; empty without the twin."""
-    parts = found.decomposition
+    parts = diagnosis.decomposition
     if parts is None:
         return []
-    metric = f"MAP@{found.k}"
+    metric = f"MAP@{diagnosis.k}"
     if parts.loss <= 0:
         change = f"{signed(-parts.loss)} {metric}"
         sentences = [f"The weighted model lost nothing against its twin ({change})."]
@@ -65,10 +65,10 @@ def tell_loss(found: Diagnosis) -> list[str]:
             *_tell_causes(parts),
             *_tell_repairs(parts),
         ]
-    if found.overlap is not None:
+    if diagnosis.overlap is not None:
         sentences.append(
-            f"On average {found.overlap.mean:.2f} of {found.k} shown labels are those the twin "
-            f"shows; {small_percent(found.overlap.share_changed)} of the rows differ."
+            f"On average {diagnosis.overlap.mean:.2f} of {diagnosis.k} shown labels are those the "
+            f"twin shows; {small_percent(diagnosis.overlap.share_changed)} of the rows differ."
         )
     return sentences
 
@@ -108,9 +108,9 @@ def _tell_repairs(parts: Decomposition) -> list[str]:
     return sentences
 
 
-def tell_shifts(found: Diagnosis) -> list[str]:
+def tell_shifts(diagnosis: Diagnosis) -> list[str]:
     """How far the intended shift was realized."""
-    shifts, n_labels = found.shifts, found.n_labels
+    shifts, n_labels = diagnosis.shifts, diagnosis.n_labels
     sentences = []
     if shifts.median_ratio is not None:
         sentences.append(
@@ -138,16 +138,16 @@ def tell_shifts(found: Diagnosis) -> list[str]:
     return sentences
 
 
-def tiles_of(found: Diagnosis) -> list[tuple[str, str, str]]:
+def tiles_of(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     """Saturation and ties as big numbers: value, name, detail."""
-    stored, ties, n = found.saturation, found.ties, found.ladder.n_evaluated
+    stored, ties, n = diagnosis.saturation, diagnosis.ties, diagnosis.ladder.n_evaluated
     return [
         (small_percent(stored.share), "cells at exactly 1.0", f"{stored.n_cells:,} cells"),
-        (f"{stored.n_labels_hit:,}", "labels with such cells", f"of {found.n_labels:,} labels"),
+        (f"{stored.n_labels_hit:,}", "labels with such cells", f"of {diagnosis.n_labels:,} labels"),
         (
-            share_of(stored.full_rows, found.n_rows),
-            f"rows with {found.k} or more of them",
-            f"{stored.full_rows:,} of {found.n_rows:,} rows",
+            share_of(stored.full_rows, diagnosis.n_rows),
+            f"rows with {diagnosis.k} or more of them",
+            f"{stored.full_rows:,} of {diagnosis.n_rows:,} rows",
         ),
         (
             share_of(ties.n_rows, n),
@@ -157,25 +157,25 @@ def tiles_of(found: Diagnosis) -> list[tuple[str, str, str]]:
     ]
 
 
-def tell_ties(found: Diagnosis) -> str:
+def tell_ties(diagnosis: Diagnosis) -> str:
     """How far ties can move the metric."""
-    ties = found.ties
+    ties = diagnosis.ties
     if not ties.n_rows:
         return "No row is decided by ties: the order of tied labels can not move the metric."
     return (
-        f"Depending on how a sort breaks them, ties put the raw MAP@{found.k} anywhere from "
+        f"Depending on how a sort breaks them, ties put the raw MAP@{diagnosis.k} anywhere from "
         f"{score(ties.map_worst)} to {score(ties.map_best)}. Here the lower label index goes "
-        f"first: {score(found.ladder.value('raw'))}."
+        f"first: {score(diagnosis.ladder.value('raw'))}."
     )
 
 
-def tell_dead(found: Diagnosis) -> str:
+def tell_dead(diagnosis: Diagnosis) -> str:
     """What dead labels would do under the identity policy; empty where there are none."""
-    taken = found.takeover
+    taken = diagnosis.takeover
     if taken is None or not taken.n_dead:
         return ""
     labels = "1 label is" if taken.n_dead == 1 else f"{taken.n_dead:,} labels are"
     return (
         f"{labels} dead: no calibration row in which they are true. If they kept their raw scores, "
-        f"they would take slots in {taken.n_rows:,} of {found.n_rows:,} rows."
+        f"they would take slots in {taken.n_rows:,} of {diagnosis.n_rows:,} rows."
     )

@@ -16,13 +16,14 @@ from oddslip.reports.figures.style import (
     drawable,
     finish,
     legend_mark,
+    mark_budget,
     name_axes,
     new_figure,
     put_legend,
     style_axis,
 )
 from oddslip.reports.numbers import finite_budget, lacks_shifts
-from oddslip.wording import nat
+from oddslip.wording import count_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,20 +89,25 @@ def put_shifts(panel: Any, diagnosis: Diagnosis) -> list[Note]:
             intended[known], realized[known], **dot, markersize=2.5 if many else 4,
             alpha=0.4 if many else 0.8, rasterized=many, zorder=3,
         )  # fmt: skip
-        handles.append(legend_mark(f"{_labels(known)}, shift identified", markersize=4, **dot))
+        handles.append(
+            legend_mark(
+                f"{count_of(int(known.sum()), 'label')}, shift identified", markersize=4, **dot
+            )
+        )
     if not known.all():
         tick: dict[str, Any] = {"linestyle": "none", "marker": "|", "color": ORANGE}
         axis.plot(
             intended[~known], np.full(int((~known).sum()), 0.985), **tick, markersize=7,
             transform=axis.get_xaxis_transform(), zorder=3,
         )  # fmt: skip
-        handles.append(legend_mark(f"{_labels(~known)}, not identified", markersize=7, **tick))
+        handles.append(
+            legend_mark(
+                f"{count_of(int((~known).sum()), 'label')}, not identified", markersize=7, **tick
+            )
+        )
     if budget is not None:
-        line: dict[str, Any] = {"color": ORANGE, "linewidth": 1, "linestyle": "-."}
-        for level in {budget, -budget} if low < -budget else {budget}:
-            axis.axhline(level, **line, zorder=1)
+        handles.append(mark_budget(axis.axhline, budget, both=low < -budget))
         high = max(high, budget * 1.06) if budget < 2 * high else high
-        handles.append(legend_mark(f"step budget, {nat(budget)} nat", **line))
     _frame(axis, low, high)
     put_legend(panel, handles, 2)
     return _name_furthest(axis, diagnosis.label_names, intended, realized, known)
@@ -119,11 +125,6 @@ def _frame(axis: Axes, low: float, high: float) -> None:
     axis.set_ylim(low, high)
     style_axis(axis, grid="both")
     name_axes(axis, "intended shift ln w, nat", "realized shift, nat")
-
-
-def _labels(which: NDArray[np.bool_]) -> str:
-    n = int(which.sum())
-    return f"{n:,} label" if n == 1 else f"{n:,} labels"
 
 
 def _name_furthest(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -63,6 +63,31 @@ def legend_mark(label: str, **how: Any) -> Any:
     from matplotlib.lines import Line2D
 
     return Line2D([], [], label=label, **{"linestyle": "none", **how})
+
+
+def open_mark(colour: str = GREY) -> dict[str, Any]:
+    """The look of a marker that is drawn open."""
+    return {
+        "markersize": 6, "markerfacecolor": "white", "markeredgecolor": colour,
+        "markeredgewidth": 1.2,
+    }  # fmt: skip
+
+
+def mark_budget(draw_line: Callable[..., Any], budget: float, *, both: bool) -> Any:
+    """The step budget as a line, below zero as well if asked; returns its entry of the legend."""
+    look = {"color": ORANGE, "linewidth": 1, "linestyle": "-."}
+    for level in (budget, -budget) if both else (budget,):
+        draw_line(level, **look, zorder=1)
+    return legend_mark(f"step budget, {wording.nat(budget)} nat", **look)
+
+
+def fix_ticks(axis: Any, ticks: Sequence[float], name: Callable[[float], str]) -> None:
+    """Ticks of an x or y axis at these places and no others."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: name(value))
 
 
 def put_legend(

@@ -56,6 +56,9 @@ def new_table(*columns: str) -> Any:
     return table
 
 
+# -------------------------------------------------------------------------------------- evaluations
+
+
 def evaluation_table(evaluation: Evaluation) -> Any:
     """Metrics of one ranking with their intervals."""
     table = new_table("metric", "value", f"{level_name(evaluation.level)} interval")
@@ -110,6 +113,22 @@ def ties_sentence(evaluation: Evaluation, what: str = "") -> str:
     )
 
 
+def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
+    """Rungs of a repair ladder: one metric with its interval, and the within-label AUC."""
+    first = next(iter(results.values()))
+    table = new_table(
+        "", f"{NAMES[metric]}@{first.k}", f"{level_name(first.level)} interval", "AUC"
+    )
+    for name, evaluation in results.items():
+        estimate = evaluation[metric]
+        auc = "-" if evaluation.mean_auc is None else f"{evaluation.mean_auc:.3f}"
+        table.add_row(printable(name), score(estimate.value), interval(estimate), auc)
+    return table
+
+
+# ------------------------------------------------------------------------------------------ repairs
+
+
 def repair_table(fitted: FittedRepair) -> Any:
     """What a fitted repair did to the labels."""
     table = new_table("what was done", "labels", "calibration positives")
@@ -126,19 +145,6 @@ def repair_table(fitted: FittedRepair) -> Any:
         table.add_row(name, f"{len(positives):,}", count)
     table.caption = f"{fitted.calibrator} on {fitted.n_rows:,} rows; prior: {record.prior_source}"
     table.caption_justify = "left"
-    return table
-
-
-def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
-    """Rungs of a repair ladder: one metric with its interval, and the within-label AUC."""
-    first = next(iter(results.values()))
-    table = new_table(
-        "", f"{NAMES[metric]}@{first.k}", f"{level_name(first.level)} interval", "AUC"
-    )
-    for name, evaluation in results.items():
-        estimate = evaluation[metric]
-        auc = "-" if evaluation.mean_auc is None else f"{evaluation.mean_auc:.3f}"
-        table.add_row(printable(name), score(estimate.value), interval(estimate), auc)
     return table
 
 
@@ -161,22 +167,10 @@ def selection_table(table: SelectionTable) -> Any:
     return shown
 
 
+# ---------------------------------------------------------------------------------------- diagnoses
+
+
 MATTERING = 3  # findings on the first screen
-LABELS_SHOWN = 20
-HEADINGS = {
-    "label": "label",
-    "n_positives": "true",
-    "calibration_positives": "true (cal)",
-    "evaluation_positives": "true (eval)",
-    "prior": "prior",
-    "intended_shift": "ln w",
-    "realized_shift": "realized",
-    "direct_shift": "direct",
-    "over_correction": "beyond",
-    "saturated_cells": "at 1.0",
-    "takeover_slots": "slots if dead",
-    "leaf_value": "leaf",
-}
 
 
 def show_diagnosis(diagnosis: Diagnosis, *, verbose: bool = False) -> Iterator[Any]:
@@ -250,6 +244,12 @@ def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[str]:
         yield f"  {printable(evidence)} (docs: {finding.anchor})"
 
 
+def _evidence(value: Any) -> str:
+    """A mapping in braces: on one line its names would run into those around it."""
+    written = value_text(value)
+    return f"{{{written}}}" if isinstance(value, Mapping) else written
+
+
 def _details(d: Diagnosis) -> Iterator[Any]:
     yield ""
     shifts = d.shifts
@@ -271,6 +271,9 @@ def _details(d: Diagnosis) -> Iterator[Any]:
         yield f"Not computed: {missing.what}. Needs: {missing.needs}."
     yield ""
     yield from label_lines(label_columns(d), d.n_labels)
+
+
+# -------------------------------------------------------------------------------------------- plans
 
 
 def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
@@ -309,6 +312,26 @@ def _leaf(plan: Plan) -> str:
     return f"{score(low)} to {score(high)}"
 
 
+# ------------------------------------------------------------------------------------------- labels
+
+
+LABELS_SHOWN = 20
+HEADINGS = {
+    "label": "label",
+    "n_positives": "true",
+    "calibration_positives": "true (cal)",
+    "evaluation_positives": "true (eval)",
+    "prior": "prior",
+    "intended_shift": "ln w",
+    "realized_shift": "realized",
+    "direct_shift": "direct",
+    "over_correction": "beyond",
+    "saturated_cells": "at 1.0",
+    "takeover_slots": "slots if dead",
+    "leaf_value": "leaf",
+}
+
+
 def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
     """The labels with most positives as a table, with the columns that fit."""
     shown = min(n_labels, LABELS_SHOWN)
@@ -320,9 +343,3 @@ def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
     yield table
     if shown < n_labels:
         yield f"{shown} of {n_labels:,} labels shown; --json holds all."
-
-
-def _evidence(value: Any) -> str:
-    """A mapping in braces: on one line its names would run into those around it."""
-    written = value_text(value)
-    return f"{{{written}}}" if isinstance(value, Mapping) else written

@@ -11,7 +11,7 @@ import oddslip
 ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
-    "provenance",
+    "provenance", "wording",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "counting"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "kernels": set(),
     "progress": set(),
     "results": {"errors"},
+    "wording": set(),
     "files": {"errors", "progress"},
     "labels": {"errors", "kernels"},
     "weights": {"errors"},
@@ -33,7 +34,7 @@ MAY_IMPORT = {
     "calibrators": ROWS,
     "selection": ROWS | {"metrics", "calibrators"},
     "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection"},
-    "reports": VERBS | {"errors", "results", "files"},
+    "reports": VERBS | {"errors", "results", "wording", "files"},
     "learners": GROUND | {"sources"},
     "datasets": GROUND | {"sources"},
     "studies": ROWS | VERBS | {"learners", "datasets", "reports"},

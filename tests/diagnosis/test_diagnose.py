@@ -1,6 +1,8 @@
 """What `diagnose` promises: any input, any form, the same numbers, nothing hidden."""
 
 import json
+import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import scipy.sparse as sp
 
 import oddslip
 from oddslip.datasets import synthetic_pair
-from oddslip.diagnosis import diagnose
+from oddslip.diagnosis import Verdict, diagnose
 from oddslip.diagnosis.case import draw_calibration_rows
 from oddslip.errors import InvalidInput
 from oddslip.shifts import direct_shift, overlap, realized_shift, saturation
@@ -188,3 +190,36 @@ def test_bad_input_is_refused_in_one_line(told, message):
 def test_one_row_can_not_be_split():
     with pytest.raises(InvalidInput, match="at least 2 rows"):
         diagnose(SCORES[:1], np.ones((1, 20), bool), **QUICK)
+
+
+def test_checks_and_verdict_read_measurements_that_hold_neither_findings_nor_a_verdict(monkeypatch):
+    seen = []
+    module = sys.modules["oddslip.diagnosis.diagnose"]
+
+    def look(measured):
+        seen.append(measured)
+
+    def judge(measured):
+        seen.append(measured)
+        return Verdict("healthy", "Healthy.")
+
+    monkeypatch.setattr(module, "CHECKS", (look,))
+    monkeypatch.setattr(module, "judge", judge)
+    found = diagnose(PAIR.weighted, PAIR.labels, **QUICK)
+    assert len(seen) == 2
+    for measured in seen:
+        assert not hasattr(measured, "verdict")
+        assert not hasattr(measured, "findings")
+        assert measured.ladder is found.ladder
+
+
+def test_a_diagnosis_can_not_be_made_without_its_verdict():
+    found = diagnose(PAIR.weighted, PAIR.labels, **QUICK)
+    known = {field.name: getattr(found, field.name) for field in fields(found)}
+    with pytest.raises(TypeError, match="verdict"):
+        type(found)(**{name: value for name, value in known.items() if name != "verdict"})
+
+
+def test_a_diagnosis_on_a_terminal_begins_with_its_verdict():
+    found = diagnose(PAIR.weighted, PAIR.labels, **QUICK)
+    assert repr(found).startswith(f"Diagnosis(verdict={found.verdict!r}, findings=(")

@@ -1,6 +1,7 @@
 """What a plan says before training, against the formulas and against what then happens."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -102,6 +103,12 @@ def test_label_specific_weights_are_advised_against_with_their_price():
     found = plan(PAIR.labels, unweighted=PAIR.unweighted, k=5, **BOOSTER)
     assert found.recommendation.startswith("Train without label-specific weights")
     assert f"{found.what_if.loss.value:.4f}" in found.recommendation
+
+
+def test_a_recommendation_is_that_of_the_numbers_beside_it():
+    early = plan(PAIR.labels, **BOOSTER)
+    common = replace(early, weights=np.full_like(early.weights, 3.0))
+    assert common.recommendation.startswith("Train as planned: the weight 3 is common")
 
 
 def test_the_advice_on_the_cap_fits_the_window():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddslip
-from oddslip import diagnose, plan
+from oddslip import diagnose, plan, wording
 from oddslip.datasets import synthetic_pair
 from oddslip.reports import numbers
 from oddslip.reports.figures import style as figures
@@ -110,6 +110,25 @@ def test_words_terminal_and_both_pictures_say_what_isotonic_returns():
     assert f"isotonic returns {share}" in printed(show_diagnosis(found))
 
 
+def test_a_slippage_that_gave_back_has_its_minus_on_page_figure_and_terminal():
+    found = found_with(seed=97)
+    parts = found.decomposition
+    share = f"{parts.share('slippage'):.0%}"
+    assert share.startswith("-")
+    assert parts.loss > 0
+    shown = numbers.waterfall_of(found)
+    assert share == shares_on_page(shown)[1] == shares_in_figure(shown)[1]
+    assert any(f"accounts for {share}" in sentence for sentence in tell_loss(found))
+    assert not any(f" {share[1:]}" in sentence for sentence in tell_loss(found))
+    assert f"slippage {share}" in printed(show_diagnosis(found))
+
+
+def test_an_odds_shift_that_would_gain_has_its_minus_in_words_too():
+    parts = replace(found_with().decomposition, odds=-0.01, slippage=0.05, loss=0.04)
+    words = tell_loss(replace(found_with(), decomposition=parts))
+    assert any("accounts for -25% of it" in sentence for sentence in words)
+
+
 def test_a_bar_that_starts_at_zero_is_joined_where_it_starts():
     # The weighted model ranks nothing right, so what repairs return starts at zero.
     shown = replace(HURT, weighted=0.0)
@@ -119,7 +138,7 @@ def test_a_bar_that_starts_at_zero_is_joined_where_it_starts():
 
 @pytest.mark.parametrize("share", [0.0, 0.0003, 0.0007, 0.01, 0.9997, 1.0])
 def test_a_small_share_reads_the_same_on_the_page_in_a_figure_and_in_its_table(share):
-    told = numbers.small_percent(share)
+    told = wording.small_percent(share)
     n_rows, n_labels = 100, 100
     found = found_with()
     saturated = np.zeros(n_labels, np.int64)
@@ -135,7 +154,7 @@ def test_a_small_share_reads_the_same_on_the_page_in_a_figure_and_in_its_table(s
 def test_what_is_not_none_never_reads_as_none_nor_what_is_not_all_as_all():
     shares = np.concatenate([np.geomspace(1e-12, 0.5), 1 - np.geomspace(1e-12, 0.5)])
     for share in shares:
-        assert float(numbers.small_percent(share).strip("<>%")) not in (0, 100)
+        assert float(wording.small_percent(share).strip("<>%")) not in (0, 100)
 
 
 def test_the_level_of_an_interval_keeps_its_digits():
@@ -179,13 +198,11 @@ def test_the_page_marks_a_repair_as_best_only_above_raw():
     assert not any(row["is_best"] for row in ladder_part(worse)["rows"])
 
 
-ELSEWHERE = {"numbers.py"}
-REPORTS = sorted((Path(oddslip.__file__).parent / "reports").glob("*.py"))
+ROOT = Path(oddslip.__file__).parent
+SPEAKERS = sorted([*(ROOT / "reports").rglob("*.py"), *(ROOT / "diagnosis").rglob("*.py")])
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in REPORTS if path.name not in ELSEWHERE], ids=lambda path: path.name
-)
-def test_only_numbers_says_how_shares_and_changes_are_written(path):
-    own = re.findall(r"\{[^{}\n]*:(?:\.\d%|\+\.\df|\.4f)\}", path.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("path", SPEAKERS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_wording_says_how_shares_and_changes_are_written(path):
+    own = re.findall(r"\{[^{}\n]*:(?:\.\d%|\+\.\df|\.4f|\.3g)\}", path.read_text(encoding="utf-8"))
     assert not own

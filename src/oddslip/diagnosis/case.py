@@ -170,16 +170,16 @@ def open_case(
             f"at least one evaluated row must have a true label, got none in {arm.n_rows:,} rows."
         )
     calibration_counts = count_labels(held_out)
-    told_prior, origin = find_prior(prior, calibration_counts, held_out.n_rows)
+    prevalence, prior_source = find_prior(prior, calibration_counts, held_out.n_rows)
     return Case(
         arm=arm,
         twin=twin,
         calibration=held_out,
         protocol="test-split" if calibration is None else "deployment",
         k=k,
-        weights=_as_weights(weights, whole, truth, None if prior is None else told_prior),
-        prior=told_prior,
-        prior_source=origin,
+        weights=_as_weights(weights, whole, truth, None if prior is None else prevalence),
+        prior=prevalence,
+        prior_source=prior_source,
         calibration_counts=calibration_counts,
         evaluation_counts=evaluation_counts,
         budget=_as_budget(rounds, learning_rate, max_delta_step),

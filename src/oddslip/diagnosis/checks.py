@@ -11,6 +11,7 @@ from oddslip.diagnosis.comparison import (
     Outcome,
     best_fitted,
     best_repair,
+    chosen_repair,
     conditions_hold,
     inversion_pays,
     is_gain,
@@ -19,9 +20,8 @@ from oddslip.diagnosis.comparison import (
     loses,
     try_inversion,
 )
-from oddslip.diagnosis.findings import Finding, Severity, count_of, signed
-from oddslip.diagnosis.plan import advise_repair
-from oddslip.diagnosis.result import Diagnosis
+from oddslip.diagnosis.findings import Finding, Severity
+from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
     DRIFT_SHARE,
     FELL_SHORT,
@@ -34,9 +34,25 @@ from oddslip.diagnosis.thresholds import (
     UNKNOWN_LABELS,
     UNSEEN_POSITIVES,
 )
+from oddslip.wording import (
+    count_of,
+    nat,
+    percent,
+    score,
+    signed,
+    signed_estimate,
+    small_percent,
+    times,
+    weight_text,
+)
+
+SHOWN = 10  # labels named in the evidence
 
 
-def check_popularity(d: Diagnosis) -> Finding | None:
+# --------------------------------------------------------------------------------------- the scores
+
+
+def check_popularity(d: Measurements) -> Finding | None:
     """OS201."""
     gain = d.ladder.gain("popularity")
     if not is_gain(gain, level_of(d, "popularity")):
@@ -45,7 +61,7 @@ def check_popularity(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS201",
         "critical",
-        f"The ranking is below popularity: MAP@{d.k} {raw:.4f} against {popular:.4f} for the "
+        f"The ranking is below popularity: MAP@{d.k} {score(raw)} against {score(popular)} for the "
         "same list in every row.",
         {"raw": raw, "popularity": popular, "difference": -gain.value},
         "Do not deploy these scores as they are. Take the repair that the ladder shows to be "
@@ -53,7 +69,7 @@ def check_popularity(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_saturation(d: Diagnosis) -> Finding | None:
+def check_saturation(d: Measurements) -> Finding | None:
     """OS202."""
     if not is_saturated(d):
         return None
@@ -63,7 +79,7 @@ def check_saturation(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS202",
         "warning",
-        f"{stored.share:.2%} of all cells {would} stored as exactly 1.0, in "
+        f"{small_percent(stored.share)} of all cells {would} stored as exactly 1.0, in "
         f"{count_of(n_labels, 'label')}; "
         f"{stored.full_rows:,} of {stored.n_rows:,} rows hold at least {d.k} of them.",
         {
@@ -77,7 +93,7 @@ def check_saturation(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_ties(d: Diagnosis) -> Finding | None:
+def check_ties(d: Measurements) -> Finding | None:
     """OS203."""
     share = d.ties.n_rows / d.ladder.n_evaluated
     if share < TIED_SHARE:
@@ -85,8 +101,8 @@ def check_ties(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS203",
         "critical" if share >= 0.5 else "warning",
-        f"Ties decide the top {d.k} in {share:.1%} of the rows: by how they are broken, "
-        f"MAP@{d.k} lies between {d.ties.map_worst:.4f} and {d.ties.map_best:.4f}.",
+        f"Ties decide the top {d.k} in {small_percent(share)} of the rows: by how they are broken, "
+        f"MAP@{d.k} lies between {score(d.ties.map_worst)} and {score(d.ties.map_best)}.",
         {
             "n_rows": d.ties.n_rows,
             "share": share,
@@ -98,7 +114,7 @@ def check_ties(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_storage(d: Diagnosis) -> Finding | None:
+def check_storage(d: Measurements) -> Finding | None:
     """OS204."""
     if d.kind != "probability" or not is_saturated(d) or not d.ties.n_rows:
         return None
@@ -113,15 +129,10 @@ def check_storage(d: Diagnosis) -> Finding | None:
     )
 
 
-SCORE_CHECKS: tuple[Callable[[Diagnosis], Finding | None], ...] = (
-    check_popularity,
-    check_saturation,
-    check_ties,
-    check_storage,
-)
+# -------------------------------------------------------------------------------------- the weights
 
 
-def check_different_weights(d: Diagnosis) -> Finding | None:
+def check_different_weights(d: Measurements) -> Finding | None:
     """OS101."""
     if d.weights is None or d.weighting != "label-specific":
         return None
@@ -130,15 +141,15 @@ def check_different_weights(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS101",
         "warning",
-        f"Weights differ across labels, from {low:.4g} to {high:.4g}: they change the order of "
-        f"labels whose log-odds lie closer than up to {spread:.1f} nat.",
+        f"Weights differ across labels, from {weight_text(low)} to {weight_text(high)}: they "
+        f"change the order of labels whose log-odds lie closer than up to {nat(spread)} nat.",
         {"smallest": low, "largest": high, "spread_nat": spread},
         "Train without weights, or with one weight common to all labels, which changes no order. "
         f"If label-specific weights stay: {_within(advise_repair(d))}",
     )
 
 
-def check_common_weight(d: Diagnosis) -> Finding | None:
+def check_common_weight(d: Measurements) -> Finding | None:
     """OS102."""
     if d.weights is None or d.weighting != "common":
         return None
@@ -146,15 +157,15 @@ def check_common_weight(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS102",
         "info",
-        f"All labels have the weight {weight:.4g}. A common weight never changes the order "
-        "within a row.",
+        f"All labels have the weight {weight_text(weight)}. A common weight never changes the "
+        "order within a row.",
         {"weight": weight},
         "Nothing needs to be repaired on its account. Probabilities are shifted by ln w; "
         "invert them if they are read as probabilities.",
     )
 
 
-def check_short_shift(d: Diagnosis) -> Finding | None:
+def check_short_shift(d: Measurements) -> Finding | None:
     """OS301."""
     known = d.shifts.identified & d.shifts.weighted
     short = known & (np.nan_to_num(d.shifts.ratio, nan=1.0) < FELL_SHORT)
@@ -163,16 +174,16 @@ def check_short_shift(d: Diagnosis) -> Finding | None:
     if d.weighting != "label-specific" or (n_short < SHORT_LABELS * max(1, n_known) and not beyond):
         return None
     median = d.shifts.median_ratio
-    told = "" if median is None else f"; the median label realized {median:.0%} of ln w"
-    cap = ""
-    if beyond:
+    realized = "" if median is None else f"; the median label realized {times(median)} of ln w"
+    cap, budget = "", d.shifts.budget
+    if beyond and budget is not None:
         labels = count_of(beyond, "label")
-        cap = f" The step budget of {d.shifts.budget:.3g} nat admits no more for {labels}."
+        cap = f" The step budget of {nat(budget)} nat admits no more for {labels}."
     return Finding(
         "OS301",
         "warning",
         f"The shift fell short for {n_short:,} of {n_known:,} labels whose shift can be read"
-        f"{told}.{cap}",
+        f"{realized}.{cap}",
         {
             "n_short": n_short,
             "n_known": n_known,
@@ -186,7 +197,7 @@ def check_short_shift(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_unknown_shift(d: Diagnosis) -> Finding | None:
+def check_unknown_shift(d: Measurements) -> Finding | None:
     """OS302."""
     weighted = d.shifts.weighted
     unknown = weighted & ~d.shifts.identified
@@ -206,7 +217,7 @@ def check_unknown_shift(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_inversion(d: Diagnosis) -> Finding | None:
+def check_inversion(d: Measurements) -> Finding | None:
     """OS303, OS304 or OS305, by what was measured; the paper's association explains it."""
     trial = try_inversion(d)
     if trial is None:
@@ -241,11 +252,11 @@ INVERSION_FINDINGS: dict[Outcome, tuple[str, Severity, str]] = {
 }
 
 
-def _measured(d: Diagnosis, trial: InversionTrial) -> str:
+def _measured(d: Measurements, trial: InversionTrial) -> str:
     """The paired differences, in words."""
-    told = f"it moves MAP@{d.k} by {signed(trial.gain)}"
+    moves = f"it moves MAP@{d.k} by {signed_estimate(trial.gain)}"
     if trial.lead is None or trial.to_other is None:
-        return told
+        return moves
     place = {
         "above": "above",
         "below": "below",
@@ -253,16 +264,18 @@ def _measured(d: Diagnosis, trial: InversionTrial) -> str:
         "undecided": "neither surely level with nor surely apart from",
     }[trial.to_other]
     which = "the best fitted repair" if trial.other_gains else "the highest fitted rung"
-    return f"{told} and is {place} {trial.other}, {which} ({signed(trial.lead)})"
+    return f"{moves} and is {place} {trial.other}, {which} ({signed_estimate(trial.lead)})"
 
 
-def _explain(d: Diagnosis, trial: InversionTrial) -> str:
+def _explain(d: Measurements, trial: InversionTrial) -> str:
     """What the paper's association would have expected, and why."""
     ratio, share = d.shifts.median_ratio, d.saturation.share
     realized = "no realized shift can be read"
     if ratio is not None:
-        realized = f"the median label realized {ratio:.0%} of its shift"
-    cells = f"{share:.2%} of all cells are" if is_saturated(d) else "essentially no cell is"
+        realized = f"the median label realized {times(ratio)} of its shift"
+    cells = (
+        f"{small_percent(share)} of all cells are" if is_saturated(d) else "essentially no cell is"
+    )
     expected = conditions_hold(ratio, share)
     reasons = [
         reason
@@ -278,7 +291,25 @@ def _explain(d: Diagnosis, trial: InversionTrial) -> str:
     return f"The paper's association would{'' if expected else ' not'} expect it to pay: {why}."
 
 
-def _yet(d: Diagnosis) -> str:
+def advise_repair(d: Measurements) -> str:
+    """Which repair to take, by the ladder: the same words wherever a finding recommends one."""
+    trial, repair = try_inversion(d), chosen_repair(d)
+    if repair is None:
+        return "Keep the raw scores, for no repair surely beats them on these rows."
+    if trial is not None and trial.outcome == "undecided" and trial.to_raw == "above":
+        return (
+            f"Compare inversion and {trial.other} on more rows; on these {repair} is the higher, "
+            "but not by a sure and material difference."
+        )
+    if repair == "inversion":
+        return "Subtract ln w from the log-odds (calibrator inversion); no rows are needed to fit."
+    return (
+        f"Calibrate on held-out rows like those you serve; {repair} is the best repair of the "
+        "ladder."
+    )
+
+
+def _yet(d: Measurements) -> str:
     return ", yet it is measured to pay" if inversion_pays(d) else ""
 
 
@@ -287,19 +318,10 @@ def _within(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
-WEIGHT_CHECKS: tuple[Callable[[Diagnosis], Finding | None], ...] = (
-    check_different_weights,
-    check_common_weight,
-    check_short_shift,
-    check_unknown_shift,
-    check_inversion,
-)
+# ----------------------------------------------------------------------------- the calibration rows
 
 
-SHOWN = 10  # labels named in the evidence
-
-
-def check_takeover(d: Diagnosis) -> Finding | None:
+def check_takeover(d: Measurements) -> Finding | None:
     """OS401."""
     if d.takeover is None or d.takeover.n_rows < TAKEN_ROWS * d.n_rows or not d.takeover.n_rows:
         return None
@@ -310,8 +332,8 @@ def check_takeover(d: Diagnosis) -> Finding | None:
         "OS401",
         "warning",
         "Passed through a per-label calibrator with their raw score, "
-        f"{count_of(d.takeover.n_dead, 'dead label')} would take slots in {share:.1%} of the rows "
-        f"({-cost:+.4f} MAP@{d.k} against the prior).",
+        f"{count_of(d.takeover.n_dead, 'dead label')} would take slots in {small_percent(share)} "
+        f"of the rows ({signed(-cost)} MAP@{d.k} against the prior).",
         {
             "n_dead": d.takeover.n_dead,
             "n_rows": d.takeover.n_rows,
@@ -328,19 +350,19 @@ def check_takeover(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_scarcity(d: Diagnosis) -> Finding | None:
+def check_scarcity(d: Measurements) -> Finding | None:
     """OS402."""
-    scarce = d.calibration_counts < SCARCE_POSITIVES
-    if scarce.mean() < SCARCE_LABELS:
+    share = float(np.mean(d.calibration_counts < SCARCE_POSITIVES))
+    if share < SCARCE_LABELS:
         return None
     median = float(np.median(d.calibration_counts))
     return Finding(
         "OS402",
         "warning",
-        f"{scarce.mean():.0%} of the labels have fewer than {SCARCE_POSITIVES} calibration "
+        f"{percent(share)} of the labels have fewer than {SCARCE_POSITIVES} calibration "
         f"positives (median {median:g}).",
         {
-            "share": float(scarce.mean()),
+            "share": share,
             "median": median,
             "n_dead": int((d.calibration_counts == 0).sum()),
         },
@@ -349,7 +371,7 @@ def check_scarcity(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_harm(d: Diagnosis) -> Finding | None:
+def check_harm(d: Measurements) -> Finding | None:
     """OS403."""
     if not loses(d, "isotonic") or best_fitted(d) is not None:
         return None
@@ -357,15 +379,15 @@ def check_harm(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS403",
         "warning",
-        f"Calibration hurts here: per-label isotonic moves MAP@{d.k} by {cost.value:+.4f}, and no "
-        "calibrator fitted on these rows surely beats raw.",
+        f"Calibration hurts here: per-label isotonic moves MAP@{d.k} by {signed(cost.value)}, and "
+        "no calibrator fitted on these rows surely beats raw.",
         {"gain": cost.value, "gain_low": cost.low, "gain_high": cost.high},
         "Fit on more and more similar rows before you calibrate. Until then: "
         + ("keep the raw scores." if best_repair(d) is None else "subtract ln w, which gains."),
     )
 
 
-def check_unseen(d: Diagnosis) -> Finding | None:
+def check_unseen(d: Measurements) -> Finding | None:
     """OS404."""
     unseen = d.drift.unseen
     total = int(d.evaluation_counts.sum())
@@ -376,7 +398,7 @@ def check_unseen(d: Diagnosis) -> Finding | None:
     return Finding(
         "OS404",
         "warning",
-        f"{lost:,} positives ({lost / total:.1%}) of the evaluated rows belong to "
+        f"{lost:,} positives ({small_percent(lost / total)}) of the evaluated rows belong to "
         f"{count_of(int(unseen.sum()), 'label')} without a calibration positive: at their prior "
         "these are hardly shown.",
         {
@@ -392,7 +414,7 @@ def check_unseen(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_overlap(d: Diagnosis) -> Finding | None:
+def check_overlap(d: Measurements) -> Finding | None:
     """OS405."""
     shared, total = d.drift.n_shared_rows, d.drift.n_calibration_rows
     if not shared or shared < SHARED_ROWS * total:
@@ -407,7 +429,7 @@ def check_overlap(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_drift(d: Diagnosis) -> Finding | None:
+def check_drift(d: Measurements) -> Finding | None:
     """OS406."""
     if d.drift.share < DRIFT_SHARE:
         return None
@@ -416,7 +438,7 @@ def check_drift(d: Diagnosis) -> Finding | None:
         "OS406",
         "critical",
         "The prevalence differs between calibration and evaluated rows for "
-        f"{count_of(n_drifted, 'label')} with {d.drift.share:.0%} of all positives.",
+        f"{count_of(n_drifted, 'label')} with {percent(d.drift.share)} of all positives.",
         {
             "n_labels": n_drifted,
             "share": d.drift.share,
@@ -427,7 +449,7 @@ def check_drift(d: Diagnosis) -> Finding | None:
     )
 
 
-def check_split(d: Diagnosis) -> Finding | None:
+def check_split(d: Measurements) -> Finding | None:
     """OS407."""
     if not d.optimistic:
         return None
@@ -441,7 +463,18 @@ def check_split(d: Diagnosis) -> Finding | None:
     )
 
 
-CALIBRATION_CHECKS: tuple[Callable[[Diagnosis], Finding | None], ...] = (
+# ---------------------------------------------------------------------------------- all of them
+
+CHECKS: tuple[Callable[[Measurements], Finding | None], ...] = (
+    check_popularity,
+    check_saturation,
+    check_ties,
+    check_storage,
+    check_different_weights,
+    check_common_weight,
+    check_short_shift,
+    check_unknown_shift,
+    check_inversion,
     check_drift,
     check_overlap,
     check_takeover,
@@ -450,5 +483,3 @@ CALIBRATION_CHECKS: tuple[Callable[[Diagnosis], Finding | None], ...] = (
     check_unseen,
     check_split,
 )
-
-CHECKS = (*SCORE_CHECKS, *WEIGHT_CHECKS, *CALIBRATION_CHECKS)

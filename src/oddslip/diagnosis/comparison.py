@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from oddslip.diagnosis.ladder import FITTED, REPAIRS
-from oddslip.diagnosis.result import Diagnosis
+from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import MATERIAL, NEAR, SATURATED_SHARE
 from oddslip.metrics.evaluation import Estimate
 
@@ -45,36 +45,36 @@ def standing_of(difference: Estimate, level: float) -> Standing:
     return "level" if inside else "undecided"
 
 
-def level_of(diagnosis: Diagnosis, rung: str) -> float:
+def level_of(measured: Measurements, rung: str) -> float:
     """The better of a rung and raw: what a difference is held against."""
-    return max(diagnosis.ladder.value(rung), diagnosis.ladder.value("raw"))
+    return max(measured.ladder.value(rung), measured.ladder.value("raw"))
 
 
-def gains(diagnosis: Diagnosis, rung: str) -> bool:
+def gains(measured: Measurements, rung: str) -> bool:
     """Whether a rung is surely and materially above raw."""
-    ladder = diagnosis.ladder
-    return rung in ladder and is_gain(ladder.gain(rung), level_of(diagnosis, rung))
+    ladder = measured.ladder
+    return rung in ladder and is_gain(ladder.gain(rung), level_of(measured, rung))
 
 
-def loses(diagnosis: Diagnosis, rung: str) -> bool:
+def loses(measured: Measurements, rung: str) -> bool:
     """Whether a rung is surely and materially below raw."""
-    ladder = diagnosis.ladder
-    return rung in ladder and is_loss(ladder.gain(rung), level_of(diagnosis, rung))
+    ladder = measured.ladder
+    return rung in ladder and is_loss(ladder.gain(rung), level_of(measured, rung))
 
 
-def best_repair(diagnosis: Diagnosis) -> str | None:
+def best_repair(measured: Measurements) -> str | None:
     """The best of the rungs that can be deployed and surely beat raw."""
-    return diagnosis.ladder.best(tuple(name for name in REPAIRS if gains(diagnosis, name)))
+    return measured.ladder.best(tuple(name for name in REPAIRS if gains(measured, name)))
 
 
-def best_fitted(diagnosis: Diagnosis) -> str | None:
+def best_fitted(measured: Measurements) -> str | None:
     """The best of the rungs that are fitted on the calibration rows and surely beat raw."""
-    return diagnosis.ladder.best(tuple(name for name in FITTED if gains(diagnosis, name)))
+    return measured.ladder.best(tuple(name for name in FITTED if gains(measured, name)))
 
 
-def is_saturated(diagnosis: Diagnosis) -> bool:
+def is_saturated(measured: Measurements) -> bool:
     """Whether more than a trace of all cells is stored as exactly 1.0."""
-    return diagnosis.saturation.share > SATURATED_SHARE
+    return measured.saturation.share > SATURATED_SHARE
 
 
 def conditions_hold(ratio: float | None, saturated_share: float) -> bool:
@@ -110,14 +110,14 @@ class InversionTrial(NamedTuple):
         return "undecided" if self.to_raw == "undecided" else "fails"
 
 
-def try_inversion(diagnosis: Diagnosis) -> InversionTrial | None:
+def try_inversion(measured: Measurements) -> InversionTrial | None:
     """The measured, paired trial of the inversion; None without label-specific weights."""
-    ladder = diagnosis.ladder
-    if diagnosis.weighting != "label-specific" or "inversion" not in ladder:
+    ladder = measured.ladder
+    if measured.weighting != "label-specific" or "inversion" not in ladder:
         return None
     gain = ladder.gain("inversion")
-    to_raw = standing_of(gain, level_of(diagnosis, "inversion"))
-    sure = best_fitted(diagnosis)
+    to_raw = standing_of(gain, level_of(measured, "inversion"))
+    sure = best_fitted(measured)
     other = sure or ladder.best(FITTED)
     if other is None:
         return InversionTrial(gain, to_raw, None, False, None, None)
@@ -126,12 +126,12 @@ def try_inversion(diagnosis: Diagnosis) -> InversionTrial | None:
     return InversionTrial(gain, to_raw, other, sure is not None, lead, standing_of(lead, level))
 
 
-def inversion_pays(diagnosis: Diagnosis) -> bool:
+def inversion_pays(measured: Measurements) -> bool:
     """Whether the inversion is measured to gain, and no other repair to gain surely more."""
-    trial = try_inversion(diagnosis)
+    trial = try_inversion(measured)
     return trial is not None and trial.outcome == "pays"
 
 
-def chosen_repair(diagnosis: Diagnosis) -> str | None:
+def chosen_repair(measured: Measurements) -> str | None:
     """The repair to take: the best that surely beats raw, or the inversion if level with it."""
-    return "inversion" if inversion_pays(diagnosis) else best_repair(diagnosis)
+    return "inversion" if inversion_pays(measured) else best_repair(measured)

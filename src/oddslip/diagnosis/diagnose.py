@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from oddslip.diagnosis.drift import find_drift, find_takeover
 from oddslip.diagnosis.findings import order_findings
 from oddslip.diagnosis.label_shifts import find_shifts
 from oddslip.diagnosis.ladder import Climb, climb, estimate_ladder
-from oddslip.diagnosis.result import Diagnosis, Missing, Overlap, Ties, Verdict
+from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
 from oddslip.diagnosis.verdict import judge
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind
@@ -79,8 +79,10 @@ def diagnose(
     --------
     >>> from oddslip.datasets import synthetic_pair
     >>> pair = synthetic_pair(2000, 30, seed=1)
-    >>> found = diagnose(pair.weighted, pair.labels, k=7, weights=pair.weights, n_replicates=100)
-    >>> found.verdict.code
+    >>> diagnosis = diagnose(
+    ...     pair.weighted, pair.labels, k=7, weights=pair.weights, n_replicates=100
+    ... )
+    >>> diagnosis.verdict.code
     'repairable_by_inversion'
     """
     if isinstance(n_replicates, bool) or n_replicates < 0:
@@ -90,13 +92,20 @@ def diagnose(
         prior=prior, kind=kind, rounds=rounds, learning_rate=learning_rate,
         max_delta_step=max_delta_step, seed=seed, label_names=label_names, threads=threads,
     )  # fmt: skip
-    found = _measure(case, climb(case), n_replicates)
-    made = [finding for check in CHECKS if (finding := check(found)) is not None]
-    return replace(found, findings=order_findings(made), verdict=judge(found))
+    return _conclude(_measure(case, climb(case), n_replicates))
 
 
-def _measure(case: Case, climbed: Climb, n_replicates: int) -> Diagnosis:
-    """All numbers; findings and verdict are still to come."""
+def _conclude(measured: Measurements) -> Diagnosis:
+    """The numbers with all they give rise to say."""
+    findings = [finding for check in CHECKS if (finding := check(measured)) is not None]
+    return Diagnosis(
+        **{field.name: getattr(measured, field.name) for field in fields(measured)},
+        findings=order_findings(findings),
+        verdict=judge(measured),
+    )
+
+
+def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
     rankings = climbed.rankings
     ladder = estimate_ladder(
         climbed.values, k=case.k, n_rows=case.arm.n_rows, n_replicates=n_replicates,
@@ -110,9 +119,7 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Diagnosis:
     if "unweighted" in rankings:
         counts = overlap(rankings["raw"], rankings["unweighted"])
         shared = Overlap(float(counts.mean()), float(np.mean(counts < case.k)))
-    return Diagnosis(
-        verdict=Verdict("", ""),
-        findings=(),
+    return Measurements(
         ladder=ladder,
         decomposition=decompose(ladder),
         shifts=find_shifts(case),
@@ -139,30 +146,24 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Diagnosis:
 
 
 def _list_missing(case: Case) -> list[Missing]:
-    missing = []
-    if case.weights is None:
-        missing.append(
-            Missing("inversion, intended shift and its ratio to the realized", "weights")
-        )
-    if case.twin is None:
-        missing.append(
-            Missing("the loss and its parts, direct shift, overlap with the twin", "unweighted")
-        )
-    if case.twin is None or case.weights is None:
-        needs = [
-            name
-            for name, there in (("weights", case.weights), ("unweighted", case.twin))
-            if there is None
-        ]
-        missing.append(Missing("what-if and the odds share of the loss", " and ".join(needs)))
-    if not case.calibration_counts.any():
-        missing.append(Missing("calibrated rungs", "calibration rows with a positive"))
-    if case.protocol == "test-split":
-        missing.append(Missing("the deployment protocol", "calibration"))
-    if not case.prior_given:
-        missing.append(
-            Missing("shifts and popularity by training prevalence (calibration's is used)", "prior")
-        )
-    if case.budget is None:
-        missing.append(Missing("the step budget", "rounds, learning_rate and max_delta_step"))
-    return missing
+    """What could not be computed, and the input that would allow it."""
+    weights, twin = case.weights is None, case.twin is None
+    needs = [name for name, lacks in (("weights", weights), ("unweighted", twin)) if lacks]
+    table = (
+        (weights, "inversion, intended shift and its ratio to the realized", "weights"),
+        (twin, "the loss and its parts, direct shift, overlap with the twin", "unweighted"),
+        (weights or twin, "what-if and the odds share of the loss", " and ".join(needs)),
+        (
+            not case.calibration_counts.any(),
+            "calibrated rungs",
+            "calibration rows with a positive",
+        ),
+        (case.protocol == "test-split", "the deployment protocol", "calibration"),
+        (
+            not case.prior_given,
+            "shifts and popularity by training prevalence (calibration's is used)",
+            "prior",
+        ),
+        (case.budget is None, "the step budget", "rounds, learning_rate and max_delta_step"),
+    )
+    return [Missing(what, needed) for lacks, what, needed in table if lacks]

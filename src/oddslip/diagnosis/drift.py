@@ -1,4 +1,4 @@
-"""Whether calibration rows speak for the evaluated ones: overlap, drift, dead-label takeover."""
+"""Whether calibration rows speak for the evaluated ones: shared rows, drift, dead labels."""
 
 from __future__ import annotations
 
@@ -14,47 +14,10 @@ from oddslip.panels import Panel
 from oddslip.results import plain
 from oddslip.sources import Source
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Takeover:
-    """What the identity policy hands to dead labels, against the prior policy.
-
-    ``n_rows`` rows show more dead labels than under the prior; ``slots`` counts, per label, the
-    rows in which a dead label is shown under the identity policy.
-    """
-
-    n_dead: int
-    n_rows: int
-    slots: NDArray[np.int64]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Built-in types only."""
-        return plain(  # type: ignore[no-any-return]
-            {"n_dead": self.n_dead, "n_rows": self.n_rows, "n_slots": int(self.slots.sum())}
-        )
+FINGERPRINT_SEED = 20240229  # any number does
 
 
-def find_takeover(
-    identity: NDArray[np.int32], prior: NDArray[np.int32], dead: NDArray[np.bool_]
-) -> Takeover:
-    """Compare the two rankings of the same rows.
-
-    Examples
-    --------
-    >>> found = find_takeover(np.array([[1]]), np.array([[0]]), np.array([False, True]))
-    >>> found.n_rows, found.slots
-    (1, array([0, 1]))
-    """
-    shown = dead[identity]
-    risen = shown.sum(axis=1) > dead[prior].sum(axis=1)
-    return Takeover(
-        n_dead=int(dead.sum()),
-        n_rows=int(risen.sum()),
-        slots=np.bincount(identity[shown], minlength=dead.size),
-    )
-
-
-_SEED = 20240229  # of the fingerprint; any number does
+# ----------------------------------------------------------------------------- rows and prevalences
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,13 +99,15 @@ def count_shared_rows(calibration: Source, evaluation: Source, threads: int | No
         return int(np.isin(ids[0].astype(str), ids[1].astype(str)).sum())
     if calibration.dtype != evaluation.dtype:
         return 0
-    rng = np.random.default_rng(_SEED)
+    rng = np.random.default_rng(FINGERPRINT_SEED)
     factors = rng.integers(1, 2**63, size=(2, calibration.n_labels), dtype=np.uint64) * 2 + 1
-    first, second = (_lone(rows, factors, threads) for rows in (calibration, evaluation))
+    first, second = (_find_lone(rows, factors, threads) for rows in (calibration, evaluation))
     return int(np.isin(first, second).sum())
 
 
-def _lone(source: Source, factors: NDArray[np.uint64], threads: int | None) -> NDArray[np.uint64]:
+def _find_lone(
+    source: Source, factors: NDArray[np.uint64], threads: int | None
+) -> NDArray[np.uint64]:
     """Fingerprints of the rows that are the only ones of their kind.
 
     Coarse models give many rows the same scores; such rows are no sign of overlap.
@@ -156,6 +121,48 @@ def _lone(source: Source, factors: NDArray[np.uint64], threads: int | None) -> N
         return np.asarray(marks)
 
     blocks = source.map(take, threads=threads, what="comparing rows")
-    marks = np.concatenate([found for _, found in blocks])
+    marks = np.concatenate([block for _, block in blocks])
     values, counts = np.unique(marks, return_counts=True)
     return np.asarray(values[counts == 1])
+
+
+# -------------------------------------------------------------------------------------- dead labels
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Takeover:
+    """What the identity policy hands to dead labels, against the prior policy.
+
+    ``n_rows`` rows show more dead labels than under the prior; ``slots`` counts, per label, the
+    rows in which a dead label is shown under the identity policy.
+    """
+
+    n_dead: int
+    n_rows: int
+    slots: NDArray[np.int64]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        return plain(  # type: ignore[no-any-return]
+            {"n_dead": self.n_dead, "n_rows": self.n_rows, "n_slots": int(self.slots.sum())}
+        )
+
+
+def find_takeover(
+    identity: NDArray[np.int32], prior: NDArray[np.int32], dead: NDArray[np.bool_]
+) -> Takeover:
+    """Compare the two rankings of the same rows.
+
+    Examples
+    --------
+    >>> takeover = find_takeover(np.array([[1]]), np.array([[0]]), np.array([False, True]))
+    >>> takeover.n_rows, takeover.slots
+    (1, array([0, 1]))
+    """
+    shown = dead[identity]
+    risen = shown.sum(axis=1) > dead[prior].sum(axis=1)
+    return Takeover(
+        n_dead=int(dead.sum()),
+        n_rows=int(risen.sum()),
+        slots=np.bincount(identity[shown], minlength=dead.size),
+    )

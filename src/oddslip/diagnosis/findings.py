@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from oddslip.metrics.evaluation import Estimate
 from oddslip.results import plain
 
 Severity = Literal["critical", "warning", "info"]
@@ -84,24 +83,6 @@ class Finding:
                 "doc": self.anchor,
             }
         )
-
-
-def count_of(n: int, noun: str) -> str:
-    """A number with its noun: "1 label", "1,200 labels"."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
-def signed(difference: Estimate) -> str:
-    """A difference with its interval, where it has one.
-
-    Examples
-    --------
-    >>> signed(Estimate(0.0123, 0.01, 0.02)), signed(Estimate(-0.2, float("nan"), float("nan")))
-    ('+0.0123 [+0.0100, +0.0200]', '-0.2000')
-    """
-    if difference.low != difference.low:
-        return f"{difference.value:+.4f}"
-    return f"{difference.value:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}]"
 
 
 def order_findings(findings: list[Finding]) -> tuple[Finding, ...]:

@@ -25,6 +25,10 @@ from oddslip.sources import Source
 
 LEVEL = 0.95
 GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together
+Ranking = NDArray[np.int32]
+
+
+# ---------------------------------------------------------------------------------------- the rungs
 
 
 def _calibrated_rungs() -> Iterator[tuple[str, str]]:
@@ -50,6 +54,9 @@ FITTED = tuple(
     if name == "isotonic, exclude" or (name in CATALOGUE and CATALOGUE[name].fitted)
 )
 REPAIRS = ("inversion", *FITTED)  # what can be deployed in place of raw
+
+
+# --------------------------------------------------------------------------------------- the result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,60 +160,11 @@ class Ladder:
         )
 
 
-def estimate_ladder(
-    values: dict[str, NDArray[np.float64]],
-    *,
-    k: int,
-    n_rows: int,
-    n_replicates: int,
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
-) -> Ladder:
-    """Means, intervals and paired differences from the per-row values of every rung.
-
-    ``values`` holds the columns of `oddslip.metrics.at_k.Column` for the rows with a true label.
-    The draws depend on the seed alone, so rungs resampled one after the other stay paired.
-    """
-    n = len(values["raw"])
-    draws = _resample(values, n_replicates, seed, threads)
-    rungs, map_draws = {}, {}
-    for name in (name for name in RUNGS if name in values):
-        map_draws[name] = metric_of_sums(draws[name], "map", n)
-        metrics, differences = {}, {}
-        for metric in NAMES:
-            mean, raw_mean = (
-                metric_of_sums(values[at].sum(axis=0), metric, n) for at in (name, "raw")
-            )
-            drawn, raw_drawn = (metric_of_sums(draws[at], metric, n) for at in (name, "raw"))
-            metrics[metric] = Estimate(float(mean), *percentile_interval(drawn, LEVEL))
-            differences[metric] = Estimate(
-                float(mean) - float(raw_mean), *percentile_interval(drawn - raw_drawn, LEVEL)
-            )
-        rungs[name] = Rung(name, metrics, differences)
-    return Ladder(rungs, k, n_rows, n, n_replicates, seed, map_draws=map_draws)
-
-
-def _resample(
-    values: dict[str, NDArray[np.float64]], n_replicates: int, seed: int, threads: int | None
-) -> dict[str, NDArray[np.float64]]:
-    """Resampled sums of all rungs, as many rungs at a time as memory allows."""
-    names = list(values)
-    size = max(1, values["raw"].nbytes)
-    together = max(1, GROUP_BYTES // size)
-    sums: dict[str, NDArray[np.float64]] = {}
-    for first in range(0, len(names), together):
-        group = names[first : first + together]
-        stacked = np.hstack([values[name] for name in group])
-        drawn = bootstrap_sums(stacked, n_replicates=n_replicates, seed=seed, threads=threads)
-        sums |= dict(zip(group, np.split(drawn, len(group), axis=1), strict=True))
-    return sums
-
-
 def _estimates(estimates: dict[str, Estimate]) -> dict[str, Any]:
     return {name: estimate.to_dict() for name, estimate in estimates.items()}
 
 
-Ranking = NDArray[np.int32]
+# ------------------------------------------------------------------------------- ranking every rung
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,8 +198,8 @@ def climb(case: Case) -> Climb:
     return Climb(
         rankings=rankings,
         values={
-            name: metric_values(Rankings.made(found, truth, case.arm.n_labels))
-            for name, found in rankings.items()
+            name: metric_values(Rankings.made(ranking, truth, case.arm.n_labels))
+            for name, ranking in rankings.items()
         },
         n_tied=int(ranked.decided_by_ties.sum()),
         map_worst=bound("worst"),
@@ -301,7 +259,7 @@ def _rank(
 ) -> dict[str, Ranking]:
     """Top K of all rows by raw and by every map, each map once, in one pass."""
     distinct = {id(each): each for each in maps.values()}
-    found = {key: np.empty((source.n_rows, k), np.int32) for key in (*distinct, 0)}
+    ranked_by = {key: np.empty((source.n_rows, k), np.int32) for key in (*distinct, 0)}
 
     def rank_block(panel: Panel) -> dict[int, Ranking]:
         columns = {key: each.rank_panel(panel, k) for key, each in distinct.items()}
@@ -309,5 +267,57 @@ def _rank(
 
     for first, columns in source.map(rank_block, threads=threads, what="climbing the ladder"):
         for key, block in columns.items():
-            found[key][first : first + len(block)] = block
-    return {"raw": found[0]} | {name: found[id(each)] for name, each in maps.items()}
+            ranked_by[key][first : first + len(block)] = block
+    return {"raw": ranked_by[0]} | {name: ranked_by[id(each)] for name, each in maps.items()}
+
+
+# ---------------------------------------------------------------------------------- estimating them
+
+
+def estimate_ladder(
+    values: dict[str, NDArray[np.float64]],
+    *,
+    k: int,
+    n_rows: int,
+    n_replicates: int,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+) -> Ladder:
+    """Means, intervals and paired differences from the per-row values of every rung.
+
+    ``values`` holds the columns of `oddslip.metrics.at_k.Column` for the rows with a true label.
+    The draws depend on the seed alone, so rungs resampled one after the other stay paired.
+    """
+    n = len(values["raw"])
+    draws = _resample(values, n_replicates, seed, threads)
+    rungs, map_draws = {}, {}
+    for name in (name for name in RUNGS if name in values):
+        map_draws[name] = metric_of_sums(draws[name], "map", n)
+        metrics, differences = {}, {}
+        for metric in NAMES:
+            mean, raw_mean = (
+                metric_of_sums(values[at].sum(axis=0), metric, n) for at in (name, "raw")
+            )
+            drawn, raw_drawn = (metric_of_sums(draws[at], metric, n) for at in (name, "raw"))
+            metrics[metric] = Estimate(float(mean), *percentile_interval(drawn, LEVEL))
+            differences[metric] = Estimate(
+                float(mean) - float(raw_mean), *percentile_interval(drawn - raw_drawn, LEVEL)
+            )
+        rungs[name] = Rung(name, metrics, differences)
+    return Ladder(rungs, k, n_rows, n, n_replicates, seed, map_draws=map_draws)
+
+
+def _resample(
+    values: dict[str, NDArray[np.float64]], n_replicates: int, seed: int, threads: int | None
+) -> dict[str, NDArray[np.float64]]:
+    """Resampled sums of all rungs, as many rungs at a time as memory allows."""
+    names = list(values)
+    size = max(1, values["raw"].nbytes)
+    together = max(1, GROUP_BYTES // size)
+    sums: dict[str, NDArray[np.float64]] = {}
+    for first in range(0, len(names), together):
+        group = names[first : first + together]
+        stacked = np.hstack([values[name] for name in group])
+        drawn = bootstrap_sums(stacked, n_replicates=n_replicates, seed=seed, threads=threads)
+        sums |= dict(zip(group, np.split(drawn, len(group), axis=1), strict=True))
+    return sums

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.diagnosis.case import LabelledSource
-from oddslip.diagnosis.comparison import chosen_repair, is_gain, try_inversion
-from oddslip.diagnosis.findings import count_of
+from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.ladder import estimate_ladder
-from oddslip.diagnosis.result import Diagnosis
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.errors import InvalidInput
 from oddslip.labels import Labels, Positives, as_labels
@@ -40,81 +38,11 @@ from oddslip.sources import Source, open_source
 from oddslip.sources.opening import is_path, open_labels
 from oddslip.tallies import available_threads
 from oddslip.weights import balance_ratios, resolve_weights
-
-INVERSION_DOUBTED = (
-    "by the paper's association, which is no law, inverting by ln w pays less there, so measure it "
-    "before you rely on it"
-)
-
-
-def advise_repair(d: Diagnosis) -> str:
-    """Which repair to take, by the ladder: the same words wherever a finding recommends one."""
-    trial, repair = try_inversion(d), chosen_repair(d)
-    if repair is None:
-        return "Keep the raw scores, for no repair surely beats them on these rows."
-    if trial is not None and trial.outcome == "undecided" and trial.to_raw == "above":
-        return (
-            f"Compare inversion and {trial.other} on more rows; on these {repair} is the higher, "
-            "but not by a sure and material difference."
-        )
-    if repair == "inversion":
-        return "Subtract ln w from the log-odds (calibrator inversion); no rows are needed to fit."
-    return (
-        f"Calibrate on held-out rows like those you serve; {repair} is the best repair of the "
-        "ladder."
-    )
-
-
-def recommend(plan: Plan) -> Plan:
-    """The plan with its recommendation."""
-    return replace(plan, recommendation=_sentence(plan))
-
-
-def _sentence(plan: Plan) -> str:
-    if plan.weights.max() <= plan.weights.min() * COMMON_WEIGHT:
-        weight = float(plan.weights[0])
-        if abs(weight - 1) < COMMON_WEIGHT - 1:
-            return "Train as planned: no label is weighted, so no order is changed."
-        return (
-            f"Train as planned: the weight {weight:.4g} is common to all labels, which changes "
-            "no order within a row."
-        )
-    start = "Train without label-specific weights"
-    loss = None if plan.what_if is None else plan.what_if.loss
-    if loss is not None and plan.what_if is not None and plan.what_if.unweighted is not None:
-        level = plan.what_if.unweighted.value
-        if is_gain(loss, level):
-            start += f": fully realized, these cost {loss.value:.4f} of MAP@{plan.k} {level:.4f}"
-        else:
-            start += f": they buy nothing for the order (what-if MAP@{plan.k} {-loss.value:+.4f})"
-    else:
-        spread = float(plan.intended.max() - plan.intended.min())
-        start += f": these move labels against each other by up to {spread:.1f} nat"
-    return f"{start}. If they must stay, {_cap_advice(plan)}."
-
-
-def _cap_advice(plan: Plan) -> str:
-    low, high = plan.admitting_cap, plan.unsaturating_cap
-    calibrate = "calibrate per label on held-out rows, with dead labels at their prior"
-    if low <= high:
-        window = f"a max_delta_step between {low:.3g} and {high:.3g} admits every shift without "
-        window += "saturating any cell"
-        if low <= plan.max_delta_step <= high:
-            return f"your cap of {plan.max_delta_step:g} is right ({window}); then {calibrate}"
-        return f"{window}: set one, then {calibrate}"
-    if plan.capped and plan.max_delta_step <= high:
-        labels = count_of(int(plan.unrealizable.sum()), "label")
-        return (
-            f"your cap of {plan.max_delta_step:g} rules out saturated cells but leaves {labels} "
-            f"short of the shift: {calibrate}; {INVERSION_DOUBTED}"
-        )
-    return (
-        f"no cap admits every shift (from {low:.3g}) and rules out saturation (up to {high:.3g}): "
-        f"cap at {high:.3g} or below, then {calibrate}; {INVERSION_DOUBTED}"
-    )
-
+from oddslip.wording import count_of, nat, score, signed, weight_text
 
 Floats = NDArray[np.float64]
+
+ROWS_IN_LEAF = 20  # LightGBM's min_data_in_leaf unless set
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,15 +61,16 @@ class WhatIfLoss:
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only."""
-        told: dict[str, Any] = {
-            "n_rows": self.n_rows,
-            "mean_overlap": self.mean_overlap,
-            "share_changed": self.share_changed,
-        }
-        for name in ("unweighted", "weighted", "loss"):
-            value = getattr(self, name)
-            told[name] = value and value.to_dict()
-        return plain(told)  # type: ignore[no-any-return]
+        return plain(  # type: ignore[no-any-return]
+            {
+                "n_rows": self.n_rows,
+                "mean_overlap": self.mean_overlap,
+                "share_changed": self.share_changed,
+                "unweighted": self.unweighted and self.unweighted.to_dict(),
+                "weighted": self.weighted and self.weighted.to_dict(),
+                "loss": self.loss and self.loss.to_dict(),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +102,7 @@ class Plan:
         Needs the scores of an unweighted model.
     """
 
-    recommendation: str
+    recommendation: str = field(init=False)
     label_names: tuple[str, ...]
     n_rows: int
     n_positives: NDArray[np.int64]
@@ -194,6 +123,9 @@ class Plan:
     leaf_saturates: NDArray[np.bool_]
     k: int
     what_if: WhatIfLoss | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "recommendation", recommend(self))
 
     @property
     def n_labels(self) -> int:
@@ -265,16 +197,16 @@ class Plan:
 
     def _repr_html_(self) -> str:
         rows = [
-            ["largest intended shift, nat", f"{np.abs(self.intended).max():.3f}"],
-            ["step budget, nat", f"{self.budget:.3f}" if self.capped else "no cap, no bound"],
+            ["largest intended shift, nat", nat(float(np.abs(self.intended).max()))],
+            ["step budget, nat", nat(self.budget) if self.capped else "no cap, no bound"],
             ["labels beyond the budget", f"{int(self.unrealizable.sum()):,}"],
-            ["smallest cap that admits all", f"{self.admitting_cap:.4g}"],
-            ["largest cap without saturation", f"{self.unsaturating_cap:.4g}"],
+            ["smallest cap that admits all", nat(self.admitting_cap)],
+            ["largest cap without saturation", nat(self.unsaturating_cap)],
         ]
         return html_table(["", "value"], rows, self.recommendation)
 
 
-ROWS_IN_LEAF = 20  # LightGBM's min_data_in_leaf unless set
+# ----------------------------------------------------------------------------------------- the verb
 
 
 def plan(
@@ -329,8 +261,8 @@ def plan(
 
     Examples
     --------
-    >>> found = plan(counts=[500, 10], n_rows=1000, rounds=60, learning_rate=0.05)
-    >>> found.intended.round(2).tolist(), round(found.admitting_cap, 2)
+    >>> early = plan(counts=[500, 10], n_rows=1000, rounds=60, learning_rate=0.05)
+    >>> early.intended.round(2).tolist(), round(early.admitting_cap, 2)
     ([0.0, 4.6], 1.53)
     >>> plan(
     ...     counts=[500, 10], n_rows=1000, rounds=60, learning_rate=0.05, max_delta_step=0.5
@@ -347,8 +279,7 @@ def plan(
     budget = step_budget(rounds, learning_rate, max_delta_step)
     prior = n_positives / total
     eps = 1 - SATURATED_PROBABILITY
-    found = Plan(
-        recommendation="",
+    return Plan(
         label_names=names,
         n_rows=total,
         n_positives=n_positives,
@@ -370,7 +301,6 @@ def plan(
         k=k,
         what_if=_what_if(unweighted, truth, weight, k, kind, n_replicates, seed, threads),
     )
-    return recommend(found)
 
 
 def _count(
@@ -420,13 +350,13 @@ def _what_if(
         return None
     source = _open_unweighted(unweighted, truth, kind)
     k = check_k(k, source.n_labels)
-    found = what_if(source, weight, k=k, threads=threads)
+    changed = what_if(source, weight, k=k, threads=threads)
     if not source.has_labels:
-        return WhatIfLoss(source.n_rows, found.mean_overlap, found.share_changed)
+        return WhatIfLoss(source.n_rows, changed.mean_overlap, changed.share_changed)
     truth_known = source.positives()
     if not truth_known.indices.size:
         raise InvalidInput("the rows of the unweighted scores must hold a true label, got none.")
-    rankings = {"raw": rank(source, k=k, threads=threads), "what-if": found.ranking}
+    rankings = {"raw": rank(source, k=k, threads=threads), "what-if": changed.ranking}
     values = {
         name: metric_values(Rankings.made(shown, truth_known, source.n_labels))
         for name, shown in rankings.items()
@@ -437,8 +367,8 @@ def _what_if(
     gain = ladder.gain("what-if")
     return WhatIfLoss(
         source.n_rows,
-        found.mean_overlap,
-        found.share_changed,
+        changed.mean_overlap,
+        changed.share_changed,
         ladder["raw"]["map"],
         ladder["what-if"]["map"],
         Estimate(-gain.value, -gain.high, -gain.low),
@@ -460,3 +390,63 @@ def _open_unweighted(unweighted: Any, truth: Labels | None, kind: Kind | None) -
         )
     positives: Positives = truth.positives(0, source.n_rows)
     return LabelledSource(source, positives)
+
+
+# ------------------------------------------------------------------------------- the recommendation
+
+INVERSION_DOUBTED = (
+    "by the paper's association, which is no law, inverting by ln w pays less there, so measure it "
+    "before you rely on it"
+)
+CALIBRATE = "calibrate per label on held-out rows, with dead labels at their prior"
+
+
+def recommend(plan: Plan) -> str:
+    """What to do, in a sentence or two."""
+    if plan.weights.max() > plan.weights.min() * COMMON_WEIGHT:
+        return (
+            f"Train without label-specific weights: {_tell_cost(plan)}. "
+            f"If they must stay, {_advise_cap(plan)}."
+        )
+    weight = float(plan.weights[0])
+    if abs(weight - 1) < COMMON_WEIGHT - 1:
+        return "Train as planned: no label is weighted, so no order is changed."
+    return (
+        f"Train as planned: the weight {weight_text(weight)} is common to all labels, which "
+        "changes no order within a row."
+    )
+
+
+def _tell_cost(plan: Plan) -> str:
+    """What the weights would do to the order, by the what-if where there is one."""
+    measured = plan.what_if
+    if measured is None or measured.loss is None or measured.unweighted is None:
+        spread = float(plan.intended.max() - plan.intended.min())
+        return f"these move labels against each other by up to {nat(spread)} nat"
+    loss, level = measured.loss, measured.unweighted.value
+    if is_gain(loss, level):
+        return f"fully realized, these cost {score(loss.value)} of MAP@{plan.k} {score(level)}"
+    return f"they buy nothing for the order (what-if MAP@{plan.k} {signed(-loss.value)})"
+
+
+def _advise_cap(plan: Plan) -> str:
+    """Which cap on the leaf step to take, and what to do after training."""
+    low, high, own = nat(plan.admitting_cap), nat(plan.unsaturating_cap), nat(plan.max_delta_step)
+    if plan.admitting_cap <= plan.unsaturating_cap:
+        window = (
+            f"a max_delta_step between {low} and {high} admits every shift without saturating any "
+            "cell"
+        )
+        if plan.admitting_cap <= plan.max_delta_step <= plan.unsaturating_cap:
+            return f"your cap of {own} is right ({window}); then {CALIBRATE}"
+        return f"{window}: set one, then {CALIBRATE}"
+    if plan.capped and plan.max_delta_step <= plan.unsaturating_cap:
+        labels = count_of(int(plan.unrealizable.sum()), "label")
+        return (
+            f"your cap of {own} rules out saturated cells but leaves {labels} short of the shift: "
+            f"{CALIBRATE}; {INVERSION_DOUBTED}"
+        )
+    return (
+        f"no cap admits every shift (from {low}) and rules out saturation (up to {high}): "
+        f"cap at {high} or below, then {CALIBRATE}; {INVERSION_DOUBTED}"
+    )

@@ -1,8 +1,8 @@
-"""`Diagnosis`: what was found about a ranker, as numbers, findings and a verdict."""
+"""`Measurements` of a ranker, and the `Diagnosis`: the same with findings and a verdict."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.panels import Kind
 from oddslip.results import as_frame, html_table, plain
 from oddslip.shifts import Saturation
+from oddslip.wording import score, signed
 
 Weighting = Literal["unknown", "none", "common", "label-specific"]
 
@@ -52,37 +53,13 @@ class Overlap(NamedTuple):
     share_changed: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Diagnosis:
-    """What `diagnose` found. Start with ``verdict.sentence``, ``findings`` and ``ladder``.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Measurements:
+    """All numbers of a case: what checks and the verdict read.
 
-    Attributes
-    ----------
-    verdict : Verdict
-    findings : tuple of Finding
-        The gravest first.
-    ladder : Ladder
-        Every rung with its metrics, intervals and paired differences to raw.
-    decomposition : Decomposition or None
-        Parts of the loss in MAP@K; needs the twin.
-    shifts : LabelShifts
-        Realized, intended and direct shift.
-    saturation : Saturation
-    ties : Ties
-    takeover : Takeover or None
-        Dead labels under the identity policy; needs a calibration positive.
-    overlap : Overlap or None
-        Of the top K with that of the twin.
-    drift : Drift
-        Calibration rows against evaluated rows.
-    missing : tuple of Missing
-        What could not be computed, and why.
-    protocol : {"deployment", "test-split"}
-        "test-split" calibrates on 30% of the same rows and is optimistic.
+    `Diagnosis` says what each is.
     """
 
-    verdict: Verdict
-    findings: tuple[Finding, ...]
     ladder: Ladder
     decomposition: Decomposition | None
     shifts: LabelShifts
@@ -125,10 +102,6 @@ class Diagnosis:
             return "label-specific"
         return "none" if np.allclose(self.weights, 1.0, rtol=1e-9, atol=0) else "common"
 
-    def finding(self, code: str) -> Finding | None:
-        """The finding of this code, if it was made."""
-        return next((finding for finding in self.findings if finding.code == code), None)
-
     def label_columns(self) -> dict[str, Any]:
         """One value per label in each column; columns that are not known are left out."""
         shifts = self.shifts
@@ -151,6 +124,43 @@ class Diagnosis:
             "drifted": self.drift.drifted,
         }
         return {name: column for name, column in columns.items() if column is not None}
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class Diagnosis(Measurements):
+    """What `diagnose` found. Start with ``verdict.sentence``, ``findings`` and ``ladder``.
+
+    Attributes
+    ----------
+    verdict : Verdict
+    findings : tuple of Finding
+        The gravest first.
+    ladder : Ladder
+        Every rung with its metrics, intervals and paired differences to raw.
+    decomposition : Decomposition or None
+        Parts of the loss in MAP@K; needs the twin.
+    shifts : LabelShifts
+        Realized, intended and direct shift.
+    saturation : Saturation
+    ties : Ties
+    takeover : Takeover or None
+        Dead labels under the identity policy; needs a calibration positive.
+    overlap : Overlap or None
+        Of the top K with that of the twin.
+    drift : Drift
+        Calibration rows against evaluated rows.
+    missing : tuple of Missing
+        What could not be computed, and why.
+    protocol : {"deployment", "test-split"}
+        "test-split" calibrates on 30% of the same rows and is optimistic.
+    """
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+
+    def finding(self, code: str) -> Finding | None:
+        """The finding of this code, if it was made."""
+        return next((finding for finding in self.findings if finding.code == code), None)
 
     def to_frame(self, what: Literal["ladder", "labels"] = "ladder") -> Any:
         """A pandas frame of the ladder, or with one line per label."""
@@ -211,8 +221,8 @@ class Diagnosis:
         >>> from oddslip import diagnose
         >>> from oddslip.datasets import synthetic_pair
         >>> pair = synthetic_pair(300, 9)
-        >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
-        >>> found.plot("ladder").axes[0].get_xlabel()
+        >>> diagnosis = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
+        >>> diagnosis.plot("ladder").axes[0].get_xlabel()
         'MAP@3'
         """
         # Reports read results and so import this file. Here alone it goes the other way, when a
@@ -221,6 +231,11 @@ class Diagnosis:
 
         return draw_diagnosis(self, what)
 
+    def __repr__(self) -> str:
+        """All that is held, the verdict and the findings first."""
+        names = ("verdict", "findings", *(field.name for field in fields(Measurements)))
+        return f"Diagnosis({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+
     def _repr_html_(self) -> str:
         """Verdict, five rungs and three findings, without colours of its own."""
         ladder = self.ladder
@@ -228,16 +243,16 @@ class Diagnosis:
                  "popularity", *ladder)  # fmt: skip
         shown = list(dict.fromkeys(name for name in first if name in ladder))[:5]
         rows = [
-            [name, f"{rung['map'].value:.4f}", f"{rung.differences['map'].value:+.4f}"]
+            [name, score(rung["map"].value), signed(rung.differences["map"].value)]
             for name, rung in ladder.rungs.items()
             if name in shown
         ]
         caption = f"{len(rows)} of {len(ladder.rungs)} rungs, {ladder.n_evaluated:,} rows evaluated"
         table = html_table(["rung", f"MAP@{self.k}", "minus raw"], rows, caption)
         findings = "".join(
-            f"<li><b>{found.code} {found.severity}</b>: {escape(found.sentence)} "
-            f"<i>{escape(found.advice)}</i></li>"
-            for found in self.findings[:3]
+            f"<li><b>{finding.code} {finding.severity}</b>: {escape(finding.sentence)} "
+            f"<i>{escape(finding.advice)}</i></li>"
+            for finding in self.findings[:3]
         )
         listed = f"<ul>{findings}</ul>" if findings else ""
         return f"<div><p><b>{escape(self.verdict.sentence)}</b></p>{table}{listed}</div>"

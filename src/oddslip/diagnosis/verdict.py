@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from oddslip.diagnosis.comparison import (
     InversionTrial,
     best_fitted,
@@ -11,8 +14,7 @@ from oddslip.diagnosis.comparison import (
     loses,
     try_inversion,
 )
-from oddslip.diagnosis.findings import count_of, signed
-from oddslip.diagnosis.result import Diagnosis, Verdict
+from oddslip.diagnosis.result import Measurements, Verdict
 from oddslip.diagnosis.thresholds import (
     DRIFT_RULES,
     IDENTITY_KEEPS,
@@ -21,160 +23,211 @@ from oddslip.diagnosis.thresholds import (
     TIED_SHARE,
 )
 from oddslip.metrics.evaluation import Estimate
+from oddslip.wording import count_of, percent, score, share_of, signed, signed_estimate
 
 
-def judge(d: Diagnosis) -> Verdict:
-    """The verdict on a diagnosis whose numbers are known."""
-    repair, hurt = chosen_repair(d), _loses_to_twin(d)
-    if d.drift.share >= DRIFT_RULES:
-        return Verdict("drift", _drifted(d, hurt))
-    if d.weighting in ("none", "common") and repair is None and not hurt:
-        if d.weighting == "common":
-            return Verdict(
-                "common_weight",
-                "Healthy: the weight is common to all labels and can not change their order; "
-                f"{_no_repair(d)}.",
-            )
-        return Verdict("healthy", f"Healthy: no label is weighted, and {_no_repair(d)}.")
-    if repair is None and not hurt:
-        if loses(d, "isotonic"):
-            return Verdict(
-                "keep_raw",
-                f"Calibration does not pay here: per-label isotonic {_moves(d, 'isotonic')} and "
-                "nothing surely beats the raw scores; keep them.",
-            )
-        return Verdict("healthy", f"Healthy as far as these inputs can tell: {_no_repair(d)}.")
-    if repair is None:
-        return Verdict(
-            "keep_raw",
-            f"{_cause(d, hurt)}, but calibration does not pay here: no repair surely beats the "
-            "raw scores; keep them, use more calibration rows, or retrain without weights.",
+def judge(measured: Measurements) -> Verdict:
+    """The verdict on what was measured: the first rule whose condition holds."""
+    grounds = Grounds(measured, chosen_repair(measured), _loses_to_twin(measured))
+    rule = next(rule for rule in RULES if rule.holds(grounds))
+    return Verdict(rule.code, rule.sentence.format(g=grounds))
+
+
+class Grounds(NamedTuple):
+    """What the rules ask, and the pieces of their sentences, each made when it is needed."""
+
+    d: Measurements
+    repair: str | None
+    hurt: bool  # surely below the unweighted twin
+
+    @property
+    def sound(self) -> bool:
+        """Nothing surely beats raw, and the twin is not surely better."""
+        return self.repair is None and not self.hurt
+
+    @property
+    def lost_in_ties(self) -> bool:
+        """Whether saturated cells tie so that no per-label map returns the whole loss."""
+        if not is_saturated(self.d) or self.d.ties.n_rows < TIED_SHARE * self.d.ladder.n_evaluated:
+            return False
+        parts = self.d.decomposition
+        residue = None if parts is None else parts.share("tie_residue")
+        return residue is None or residue >= TIE_RESIDUE
+
+    @property
+    def takeover(self) -> str:
+        """What the identity policy would do, where it would undo much of the repair."""
+        d, taken = self.d, self.d.takeover
+        if taken is None or taken.n_rows < max(1, TAKEN_ROWS * d.n_rows):
+            return ""
+        kept, whole = d.ladder.gain("isotonic, identity").value, d.ladder.gain("isotonic").value
+        if kept > IDENTITY_KEEPS * whole:
+            return ""
+        return (
+            f"calibrated with raw scores for {count_of(taken.n_dead, 'dead label')}, "
+            f"{share_of(taken.n_rows, d.n_rows)} of the rows would lose slots to them"
         )
-    takeover = _takeover(d)
-    does, after = _does(d, repair), f"; {takeover}." if takeover else "."
-    if _lost_in_ties(d):
-        surely = "is" if d.decomposition else "may be"
-        return Verdict(
-            "keep_margins",
-            f"{_cause(d, hurt)}, and part of it {surely} lost in ties: {does}; "
-            f"the rest needs the margins or a cap on the leaf step{after}",
+
+    @property
+    def end(self) -> str:
+        """The end of a sentence about a repair: the takeover, where there is one."""
+        return f"; {self.takeover}." if self.takeover else "."
+
+    @property
+    def cause(self) -> str:
+        """What is wrong, as far as it is known."""
+        d = self.d
+        if self.hurt:
+            change = signed(-d.ladder.gain("unweighted").value)
+            return f"Hurt by the weights (MAP@{d.k} {change} against the unweighted twin)"
+        if d.weighting == "label-specific":
+            return "Hurt, most likely by the label-specific weights"
+        known = "" if d.weighting == "unknown" else ", though not by the weights"
+        return f"Scores of different labels are not on one scale{known}"
+
+    @property
+    def no_repair(self) -> str:
+        """That nothing is better than raw."""
+        raw = score(self.d.ladder.value("raw"))
+        return f"no repair surely beats the raw MAP@{self.d.k} of {raw}"
+
+    @property
+    def isotonic(self) -> str:
+        """What per-label isotonic does."""
+        return f"per-label isotonic {_moves(self.d, 'isotonic')}"
+
+    @property
+    def does(self) -> str:
+        """What the repair does, and whether the rows tell it from the inversion or the best."""
+        assert self.repair is not None
+        trial = try_inversion(self.d)
+        inverts = self.repair == "inversion"
+        name = "subtracting ln w" if inverts else self.repair
+        beside = ""
+        if trial is not None:
+            beside = _beside(self.d, trial) if inverts else _inversion_beside(self.d, trial)
+        return f"{name} {_moves(self.d, self.repair)}{beside}"
+
+    @property
+    def surely(self) -> str:
+        """Without a twin, what ties cost is not known."""
+        return "is" if self.d.decomposition else "may be"
+
+    @property
+    def drifted(self) -> str:
+        """What is known although the calibration rows are not like the evaluated ones."""
+        d, fitted = self.d, best_fitted(self.d)
+        start = f"{self.cause}, and" if self.hurt or self.repair else "Undecided:"
+        end = (
+            f"{fitted} still {_moves(d, fitted)}, but refit it on rows like those you serve"
+            if fitted
+            else "no map fitted on them surely helps; calibrate on rows like those you serve"
         )
-    if repair == "inversion":
-        return Verdict(
-            "repairable_by_inversion",
-            f"{_cause(d, hurt)}, repairable by inversion: {does}{after}",
+        if self.repair == "inversion":
+            end += f"; subtracting ln w, which needs none of them, {_moves(d, self.repair)}"
+        return (
+            f"{start} the calibration rows are not like the evaluated ones (prevalence differs for "
+            f"labels with {percent(d.drift.share)} of the positives): {end}."
         )
-    if takeover:
-        return Verdict(
-            "dead_labels",
-            f"{_cause(d, hurt)}, repairable only if dead labels go to their prior: {does}{after}",
-        )
-    return Verdict(
-        "repairable_by_calibration", f"{_cause(d, hurt)}, repairable by calibration: {does}."
-    )
 
 
-def _does(d: Diagnosis, repair: str) -> str:
-    """What the repair does, and whether the rows tell it from the inversion or from the best."""
-    trial = try_inversion(d)
-    if repair == "inversion":
-        beside = "" if trial is None else _beside(d, trial)
-        return f"subtracting ln w {_moves(d, repair)}{beside}"
-    beside = "" if trial is None else _inversion_beside(d, trial)
-    return f"{repair} {_moves(d, repair)}{beside}"
+class Rule(NamedTuple):
+    """A code and its sentence, for grounds on which the condition holds."""
+
+    code: str
+    holds: Callable[[Grounds], bool]
+    sentence: str
 
 
-def _beside(d: Diagnosis, trial: InversionTrial) -> str:
-    """How the best fitted repair compares, after what the inversion does."""
-    if trial.other is None or trial.lead is None:
-        return ""
-    if not trial.other_gains:
-        return ", and no calibrator fitted on these rows surely beats raw"
-    value = d.ladder.value(trial.other)
-    if trial.to_other == "above":
-        return f", surely more than {trial.other} ({value:.4f})"
-    if trial.to_other == "level":
-        return f", level with {trial.other} ({value:.4f}), which has to be fitted"
-    return (
-        f", though these rows do not decide between it and {trial.other} ({value:.4f}; "
-        f"difference {signed(trial.lead)})"
-    )
+# The first that holds is the verdict.
+RULES = (
+    Rule("drift", lambda g: g.d.drift.share >= DRIFT_RULES, "{g.drifted}"),
+    Rule(
+        "common_weight",
+        lambda g: g.sound and g.d.weighting == "common",
+        "Healthy: the weight is common to all labels and can not change their order; "
+        "{g.no_repair}.",
+    ),
+    Rule(
+        "healthy",
+        lambda g: g.sound and g.d.weighting == "none",
+        "Healthy: no label is weighted, and {g.no_repair}.",
+    ),
+    Rule(
+        "keep_raw",
+        lambda g: g.sound and loses(g.d, "isotonic"),
+        "Calibration does not pay here: {g.isotonic} and nothing surely beats the raw scores; "
+        "keep them.",
+    ),
+    Rule(
+        "healthy",
+        lambda g: g.sound,
+        "Healthy as far as these inputs can tell: {g.no_repair}.",
+    ),
+    Rule(
+        "keep_raw",
+        lambda g: g.repair is None,
+        "{g.cause}, but calibration does not pay here: no repair surely beats the raw scores; "
+        "keep them, use more calibration rows, or retrain without weights.",
+    ),
+    Rule(
+        "keep_margins",
+        lambda g: g.lost_in_ties,
+        "{g.cause}, and part of it {g.surely} lost in ties: {g.does}; the rest needs the margins "
+        "or a cap on the leaf step{g.end}",
+    ),
+    Rule(
+        "repairable_by_inversion",
+        lambda g: g.repair == "inversion",
+        "{g.cause}, repairable by inversion: {g.does}{g.end}",
+    ),
+    Rule(
+        "dead_labels",
+        lambda g: bool(g.takeover),
+        "{g.cause}, repairable only if dead labels go to their prior: {g.does}{g.end}",
+    ),
+    Rule(
+        "repairable_by_calibration",
+        lambda g: True,
+        "{g.cause}, repairable by calibration: {g.does}.",
+    ),
+)
 
 
-def _inversion_beside(d: Diagnosis, trial: InversionTrial) -> str:
-    """How the inversion compares, where these rows do not decide against it."""
-    if trial.outcome != "undecided" or trial.lead is None:
-        return ""
-    return (
-        ", though these rows do not decide between it and subtracting ln w "
-        f"({d.ladder.value('inversion'):.4f}; difference {signed(_turned(trial.lead))})"
-    )
-
-
-def _turned(difference: Estimate) -> Estimate:
-    return Estimate(-difference.value, -difference.high, -difference.low)
-
-
-def _lost_in_ties(d: Diagnosis) -> bool:
-    """Whether saturated cells tie so that no per-label map returns the whole loss."""
-    if not is_saturated(d) or d.ties.n_rows < TIED_SHARE * d.ladder.n_evaluated:
-        return False
-    residue = None if d.decomposition is None else d.decomposition.share("tie_residue")
-    return residue is None or residue >= TIE_RESIDUE
-
-
-def _takeover(d: Diagnosis) -> str:
-    """What the identity policy would do, where it would undo much of the repair."""
-    found = d.takeover
-    if found is None or found.n_rows < max(1, TAKEN_ROWS * d.n_rows):
-        return ""
-    kept, whole = d.ladder.gain("isotonic, identity").value, d.ladder.gain("isotonic").value
-    if kept > IDENTITY_KEEPS * whole:
-        return ""
-    dead = count_of(found.n_dead, "dead label")
-    return (
-        f"calibrated with raw scores for {dead}, {found.n_rows / d.n_rows:.0%} of the rows would "
-        "lose slots to them"
-    )
-
-
-def _loses_to_twin(d: Diagnosis) -> bool:
+def _loses_to_twin(d: Measurements) -> bool:
     if "unweighted" not in d.ladder:
         return False
     return is_gain(d.ladder.gain("unweighted"), d.ladder.value("unweighted"))
 
 
-def _cause(d: Diagnosis, hurt: bool) -> str:
-    if hurt:
-        loss: Estimate = d.ladder.gain("unweighted")
-        return f"Hurt by the weights (MAP@{d.k} {-loss.value:+.4f} against the unweighted twin)"
-    if d.weighting == "label-specific":
-        return "Hurt, most likely by the label-specific weights"
-    if d.weighting == "unknown":
-        return "Scores of different labels are not on one scale"
-    return "Scores of different labels are not on one scale, though not by the weights"
+def _moves(d: Measurements, rung: str) -> str:
+    raw, value = score(d.ladder.value("raw")), score(d.ladder.value(rung))
+    return f"takes MAP@{d.k} from {raw} to {value}"
 
 
-def _moves(d: Diagnosis, rung: str) -> str:
-    value = d.ladder.value(rung)
-    return f"takes MAP@{d.k} from {d.ladder.value('raw'):.4f} to {value:.4f}"
-
-
-def _no_repair(d: Diagnosis) -> str:
-    return f"no repair surely beats the raw MAP@{d.k} of {d.ladder.value('raw'):.4f}"
-
-
-def _drifted(d: Diagnosis, hurt: bool) -> str:
-    repair, fitted = chosen_repair(d), best_fitted(d)
-    start = f"{_cause(d, hurt)}, and" if hurt or repair else "Undecided:"
-    end = (
-        f"{fitted} still {_moves(d, fitted)}, but refit it on rows like those you serve"
-        if fitted
-        else "no map fitted on them surely helps; calibrate on rows like those you serve"
-    )
-    if repair == "inversion":
-        end += f"; subtracting ln w, which needs none of them, {_moves(d, repair)}"
+def _beside(d: Measurements, trial: InversionTrial) -> str:
+    """How the best fitted repair compares, after what the inversion does."""
+    if trial.other is None or trial.lead is None:
+        return ""
+    if not trial.other_gains:
+        return ", and no calibrator fitted on these rows surely beats raw"
+    value = score(d.ladder.value(trial.other))
+    if trial.to_other == "above":
+        return f", surely more than {trial.other} ({value})"
+    if trial.to_other == "level":
+        return f", level with {trial.other} ({value}), which has to be fitted"
     return (
-        f"{start} the calibration rows are not like the evaluated ones (prevalence differs for "
-        f"labels with {d.drift.share:.0%} of the positives): {end}."
+        f", though these rows do not decide between it and {trial.other} ({value}; "
+        f"difference {signed_estimate(trial.lead)})"
+    )
+
+
+def _inversion_beside(d: Measurements, trial: InversionTrial) -> str:
+    """How the inversion compares, where these rows do not decide against it."""
+    if trial.outcome != "undecided" or trial.lead is None:
+        return ""
+    behind = Estimate(-trial.lead.value, -trial.lead.high, -trial.lead.low)
+    return (
+        ", though these rows do not decide between it and subtracting ln w "
+        f"({score(d.ladder.value('inversion'))}; difference {signed_estimate(behind)})"
     )

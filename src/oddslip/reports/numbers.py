@@ -19,14 +19,76 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts
     from oddslip.diagnosis.ladder import Ladder
     from oddslip.diagnosis.result import Diagnosis
-    from oddslip.metrics.evaluation import Estimate
-
 
 HERE = "this model"
-COLLAPSED = 0.5  # a weighted model that keeps less than this share of the twin's metric
 
 
-# --------------------------------------------------------------------- the waterfall, figure 1A
+# ------------------------------------------------------------------------- the waterfall, figure 1A
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """The loss of one matched pair, and what repairs return (the paper's figure 1A).
+
+    ``unweighted_repaired`` is the twin under the same calibrator, where that is known.
+    """
+
+    name: str
+    metric: str
+    unweighted: float
+    what_if: float
+    weighted: float
+    inversion: float | None
+    repaired: float
+    ceiling: float
+    unweighted_repaired: float | None = None
+
+
+def waterfall_of(diagnosis: Diagnosis) -> Waterfall | None:
+    """The loss and what repairs return; None if `lacks_waterfall` gives a reason.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> diagnosis = diagnose(
+    ...     pair.weighted, pair.labels, k=3, n_replicates=0,
+    ...     weights=pair.weights, unweighted=pair.unweighted,
+    ... )
+    >>> waterfall_of(diagnosis).metric
+    'MAP@3'
+    """
+    if lacks_waterfall(diagnosis):
+        return None
+    ladder = diagnosis.ladder
+    return Waterfall(
+        name=HERE,
+        metric=f"MAP@{diagnosis.k}",
+        unweighted=ladder.value("unweighted"),
+        what_if=ladder.value("what-if"),
+        weighted=ladder.value("raw"),
+        inversion=ladder.value("inversion") if "inversion" in ladder else None,
+        repaired=ladder.value("isotonic"),
+        ceiling=ladder.value("ceiling"),
+    )
+
+
+def lacks_waterfall(diagnosis: Diagnosis) -> str:
+    """Why there is no waterfall and what would allow it; empty if there is one."""
+    needs = {
+        "unweighted": "The scores of the unweighted twin for the same rows (unweighted=, "
+        "--unweighted) would show what the weights cost, and by which cause.",
+        "what-if": "The weight of every label (weights=, --weights) would tell the odds shift from "
+        "the slippage.",
+        "isotonic": "Calibration rows with a true label would show what calibration returns.",
+    }
+    return next((need for rung, need in needs.items() if rung not in diagnosis.ladder), "")
+
+
+def has_loss(shown: Waterfall) -> bool:
+    """Whether the weights cost anything, so that parts can be shares of it."""
+    return shown.unweighted > shown.weighted
 
 
 class Step(NamedTuple):
@@ -58,17 +120,11 @@ class Step(NamedTuple):
         return self.stop if self.is_model else self.start
 
 
-def has_loss(shown: Waterfall) -> bool:
-    """Whether the weights cost anything, so that parts can be shares of it."""
-    return shown.unweighted > shown.weighted
-
-
 def waterfall_steps(shown: Waterfall) -> list[Step]:
     """The bars from the twin down to the weighted model, and what each repair makes of it.
 
     Examples
     --------
-    >>> from oddslip.reports.numbers import Waterfall
     >>> hurt = Waterfall("a pair", "MAP@7", 0.5, 0.45, 0.4, None, repaired=0.35, ceiling=0.5)
     >>> [(step.name, round(step.share, 2)) for step in waterfall_steps(hurt) if step.share]
     [('odds shift', 0.5), ('slippage', 0.5), ('isotonic', -0.5)]
@@ -99,275 +155,7 @@ def waterfall_steps(shown: Waterfall) -> list[Step]:
     ]
 
 
-def waterfall_of(found: Diagnosis) -> Waterfall | None:
-    """The loss and what repairs return; None if `lacks_waterfall` gives a reason.
-
-    Examples
-    --------
-    >>> from oddslip import diagnose
-    >>> from oddslip.datasets import synthetic_pair
-    >>> pair = synthetic_pair(300, 9)
-    >>> found = diagnose(
-    ...     pair.weighted, pair.labels, k=3, n_replicates=0,
-    ...     weights=pair.weights, unweighted=pair.unweighted,
-    ... )
-    >>> waterfall_of(found).metric
-    'MAP@3'
-    """
-    if lacks_waterfall(found):
-        return None
-    ladder = found.ladder
-    return Waterfall(
-        name=HERE,
-        metric=f"MAP@{found.k}",
-        unweighted=ladder.value("unweighted"),
-        what_if=ladder.value("what-if"),
-        weighted=ladder.value("raw"),
-        inversion=ladder.value("inversion") if "inversion" in ladder else None,
-        repaired=ladder.value("isotonic"),
-        ceiling=ladder.value("ceiling"),
-    )
-
-
-def lacks_waterfall(found: Diagnosis) -> str:
-    """Why there is no waterfall and what would allow it; empty if there is one."""
-    if "unweighted" not in found.ladder:
-        return (
-            "The scores of the unweighted twin for the same rows (unweighted=, --unweighted) "
-            "would show what the weights cost, and by which cause."
-        )
-    if "what-if" not in found.ladder:
-        return (
-            "The weight of every label (weights=, --weights) would tell the odds shift from the "
-            "slippage."
-        )
-    if "isotonic" not in found.ladder:
-        return "Calibration rows with a true label would show what calibration returns."
-    return ""
-
-
-# -------------------------------------------------------------------------- regimes and collapses
-
-
-def regime_of(found: Diagnosis) -> RegimePoint | None:
-    """This model in the regime picture; None if `lacks_regime` gives a reason.
-
-    Examples
-    --------
-    >>> from oddslip import diagnose
-    >>> from oddslip.datasets import synthetic_pair
-    >>> pair = synthetic_pair(300, 9)
-    >>> regime_of(diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)) is None
-    True
-    """
-    parts, ratio = found.decomposition, found.shifts.median_ratio
-    if lacks_regime(found) or parts is None or ratio is None:
-        return None
-    return RegimePoint(
-        name=HERE,
-        series=HERE,
-        ratio=ratio,
-        returned=parts.returned["inversion"],
-        saturated_share=found.saturation.share,
-        here=True,
-    )
-
-
-def lacks_regime(found: Diagnosis) -> str:
-    """Why this model has no place in the regime picture; empty if it has one."""
-    needs = [
-        name
-        for name, there in (
-            ("the weight of every label (weights=, --weights)", found.weights is not None),
-            (
-                "the scores of the unweighted twin (unweighted=, --unweighted)",
-                found.decomposition is not None,
-            ),
-        )
-        if not there
-    ]
-    if needs:
-        return f"Its place needs {' and '.join(needs)}."
-    parts, ratio = found.decomposition, found.shifts.median_ratio
-    if parts is not None and parts.loss <= 0:
-        return "It lost nothing against its unweighted twin, so there is no loss to return."
-    if ratio is None:
-        return "No weighted label has a shift that can be read: weights of 1, or saturated cells."
-    return ""
-
-
-def is_open(point: RegimePoint) -> bool:
-    """Whether more than essentially no cell is saturated: such marks are drawn open."""
-    return point.saturated_share > SATURATED_SHARE
-
-
-def is_collapsed(weighted: float, unweighted: float) -> bool:
-    """Whether a weighted model keeps less than half of its twin's metric."""
-    return weighted < COLLAPSED * unweighted
-
-
-# -------------------------------------------------------------------------- rungs, shifts, labels
-
-
-def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
-    """Whether a rung is raw, something to deploy in its place, or something to compare with."""
-    if rung == "raw":
-        return "raw"
-    return "repair" if rung in (*REPAIRS, "isotonic, identity") else "reference"
-
-
-def hurts(ladder: Ladder, rung: str, metric: str = "map") -> bool:
-    """Whether a repair stands below raw."""
-    return kind_of(rung) == "repair" and ladder.value(rung, metric) < ladder.value("raw", metric)
-
-
-def finite_budget(shifts: LabelShifts) -> float | None:
-    """The step budget if there is one and it binds at all."""
-    budget = shifts.budget
-    return budget if budget is not None and math.isfinite(budget) else None
-
-
-def lacks_shifts(found: Diagnosis) -> str:
-    """Why there is no picture of the shifts and what would allow it; empty if there is one."""
-    if found.shifts.intended is None:
-        return (
-            "The weight of every label (weights=, --weights) would give the shift that each was "
-            "meant to have."
-        )
-    return ""
-
-
-def label_columns(found: Diagnosis) -> dict[str, Any]:
-    """The columns of the table of labels; a shift that can not be read is left empty."""
-    shifts = found.shifts
-    realized = np.where(shifts.identified, shifts.realized, np.nan)
-    return found.label_columns() | {"realized_shift": realized}
-
-
-# --------------------------------------------------------------------------- how they are written
-
-
-def score(value: float) -> str:
-    """A metric, or a part of it."""
-    return f"{value:.4f}"
-
-
-def signed(change: float, digits: int = 4) -> str:
-    """A change of a metric with its sign."""
-    return f"{change:+.{digits}f}"
-
-
-def has_interval(estimate: Estimate) -> bool:
-    """Whether an interval was asked for."""
-    return math.isfinite(estimate.low) and math.isfinite(estimate.high)
-
-
-def interval(estimate: Estimate) -> str:
-    """The interval of an estimate, or a dash where none was asked for."""
-    if not has_interval(estimate):
-        return "-"
-    return f"{score(estimate.low)} to {score(estimate.high)}"
-
-
-def signed_interval(difference: Estimate) -> str:
-    """The interval of a difference, or a dash where none was asked for."""
-    if not has_interval(difference):
-        return "-"
-    return f"{signed(difference.low)} to {signed(difference.high)}"
-
-
-def estimated(estimate: Estimate) -> str:
-    """An estimate in one piece; the value alone where no interval was asked for."""
-    return str(estimate) if has_interval(estimate) else score(estimate.value)
-
-
-def percent(share: float, digits: int = 0) -> str:
-    """A share of a loss or of a level in percent."""
-    return f"{share:.{digits}%}"
-
-
-def small_percent(share: float) -> str:
-    """A share of rows or cells: what is not none does not look like it, nor what is not all.
-
-    Examples
-    --------
-    >>> [small_percent(share) for share in (0, 0.0007, 0.166, 0.9999, 1)]
-    ['0%', '<0.1%', '16.6%', '>99.9%', '100%']
-    """
-    if share in (0, 1):
-        return percent(share)
-    if 0 < share < 0.001:
-        return "<0.1%"
-    return ">99.9%" if 0.999 < share < 1 else percent(share, 1)
-
-
-def share_of(n: int, n_all: int) -> str:
-    """So many of all rows, as a share of them."""
-    return small_percent(n / max(1, n_all))
-
-
-def level_name(level: float) -> str:
-    """The level of an interval, all its digits.
-
-    Examples
-    --------
-    >>> level_name(0.95), level_name(0.999)
-    ('95%', '99.9%')
-    """
-    return f"{100 * level:g}%"
-
-
-def times(ratio: float | None) -> str:
-    """How much of the intended shift was realized."""
-    return "not known" if ratio is None else f"{ratio:.2f}"
-
-
-def nat(shift: float) -> str:
-    """A step budget, without its unit.
-
-    Examples
-    --------
-    >>> nat(3.0), nat(0.1 * 3), nat(0.04567)
-    ('3', '0.3', '0.0457')
-    """
-    return f"{shift:.3g}" if abs(shift) < 999.5 else f"{shift:,.0f}"
-
-
-def value_text(value: Any) -> str:
-    """A value of evidence, of a label or of provenance; a dash for what is not known."""
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) >= 10_000 else str(value)
-    if isinstance(value, float):
-        return "-" if value != value else f"{value:.4g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {value_text(item)}" for key, item in value.items())
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return ", ".join(value_text(item) for item in value)
-    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
-        return value_text(value.tolist())
-    return str(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Waterfall:
-    """The loss of one matched pair, and what repairs return (the paper's figure 1A).
-
-    ``unweighted_repaired`` is the twin under the same calibrator, where that is known.
-    """
-
-    name: str
-    metric: str
-    unweighted: float
-    what_if: float
-    weighted: float
-    inversion: float | None
-    repaired: float
-    ceiling: float
-    unweighted_repaired: float | None = None
+# ---------------------------------------------------------------------- caps, figure 1B, and series
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,22 +171,6 @@ class CapPoint:
     budget: float | None
     largest_shift: float | None
     saturated_share: float
-
-
-@dataclass(frozen=True, slots=True)
-class RegimePoint:
-    """One weighted model in the regime picture (figure 2).
-
-    ``ratio`` is the median realized over intended shift, ``returned`` the share of the loss that
-    the inversion returns, ``here`` marks the model that a report is about.
-    """
-
-    name: str
-    series: str
-    ratio: float
-    returned: float
-    saturated_share: float
-    here: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,6 +195,71 @@ class SeriesPanel:
     series: Sequence[Series]
 
 
+# -------------------------------------------------------------------------------- regimes, figure 2
+
+
+@dataclass(frozen=True, slots=True)
+class RegimePoint:
+    """One weighted model in the regime picture (figure 2).
+
+    ``ratio`` is the median realized over intended shift, ``returned`` the share of the loss that
+    the inversion returns, ``here`` marks the model that a report is about.
+    """
+
+    name: str
+    series: str
+    ratio: float
+    returned: float
+    saturated_share: float
+    here: bool = False
+
+
+def regime_of(diagnosis: Diagnosis) -> RegimePoint | None:
+    """This model in the regime picture; None if `lacks_regime` gives a reason.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> regime_of(diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)) is None
+    True
+    """
+    parts, ratio = diagnosis.decomposition, diagnosis.shifts.median_ratio
+    if lacks_regime(diagnosis) or parts is None or ratio is None:
+        return None
+    return RegimePoint(
+        name=HERE,
+        series=HERE,
+        ratio=ratio,
+        returned=parts.returned["inversion"],
+        saturated_share=diagnosis.saturation.share,
+        here=True,
+    )
+
+
+def lacks_regime(diagnosis: Diagnosis) -> str:
+    """Why this model has no place in the regime picture; empty if it has one."""
+    parts, ratio = diagnosis.decomposition, diagnosis.shifts.median_ratio
+    inputs = {
+        "the weight of every label (weights=, --weights)": diagnosis.weights,
+        "the scores of the unweighted twin (unweighted=, --unweighted)": parts,
+    }
+    needs = [name for name, given in inputs.items() if given is None]
+    if needs:
+        return f"Its place needs {' and '.join(needs)}."
+    if parts is not None and parts.loss <= 0:
+        return "It lost nothing against its unweighted twin, so there is no loss to return."
+    if ratio is None:
+        return "No weighted label has a shift that can be read: weights of 1, or saturated cells."
+    return ""
+
+
+def is_open(point: RegimePoint) -> bool:
+    """Whether more than essentially no cell is saturated: such marks are drawn open."""
+    return point.saturated_share > SATURATED_SHARE
+
+
 class Regimes(NamedTuple):
     """Reference points and where they come from; no points where the package holds none."""
 
@@ -435,7 +272,7 @@ def read_regimes() -> Regimes:
     file = resources.files("oddslip.reports").joinpath("regimes.json")
     if not file.is_file():
         return Regimes("", ())
-    told = json.loads(file.read_text(encoding="utf-8"))
+    stored = json.loads(file.read_text(encoding="utf-8"))
     points = tuple(
         RegimePoint(
             name=str(point["name"]),
@@ -444,11 +281,11 @@ def read_regimes() -> Regimes:
             returned=float(point["returned"]),
             saturated_share=float(point["saturated_share"]),
         )
-        for point in told["points"]
+        for point in stored["points"]
         # A model without a loss or without a readable shift has no place in the picture.
         if point["ratio"] is not None and point["returned"] is not None
     )
-    return Regimes(str(told["source"]), points)
+    return Regimes(str(stored["source"]), points)
 
 
 class RegimeCounts(NamedTuple):
@@ -500,15 +337,61 @@ def tell_association(counts: RegimeCounts) -> list[str]:
     'Of 6 weighted models trained before, 3 regained at least half of their loss by subtracting \
 ln w: 2 of the 2 that meet both conditions, and 1 of the 4 that do not.'
     """
-    told = [
+    sentences = [
         "The paper's association: subtracting ln w pays where the learner realized the shift "
         f"(median {NEAR[0]:g} to {NEAR[1]:g} of ln w) and essentially no cell is saturated."
     ]
     if counts.n_models:
-        told.append(
+        sentences.append(
             f"Of {counts.n_models} weighted models trained before, {counts.n_regained} regained at "
             f"least half of their loss by subtracting ln w: {counts.n_inside_regained} of the "
             f"{counts.n_inside} that meet both conditions, and {counts.n_outside_regained} of the "
             f"{counts.n_outside} that do not."
         )
-    return told
+    return sentences
+
+
+# ---------------------------------------------------------------------------- rungs, shifts, labels
+
+
+COLLAPSED = 0.5  # a weighted model that keeps less than this share of the twin's metric
+
+
+def is_collapsed(weighted: float, unweighted: float) -> bool:
+    """Whether a weighted model keeps less than half of its twin's metric."""
+    return weighted < COLLAPSED * unweighted
+
+
+def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
+    """Whether a rung is raw, something to deploy in its place, or something to compare with."""
+    if rung == "raw":
+        return "raw"
+    return "repair" if rung in (*REPAIRS, "isotonic, identity") else "reference"
+
+
+def hurts(ladder: Ladder, rung: str, metric: str = "map") -> bool:
+    """Whether a repair stands below raw."""
+    return kind_of(rung) == "repair" and ladder.value(rung, metric) < ladder.value("raw", metric)
+
+
+def finite_budget(shifts: LabelShifts) -> float | None:
+    """The step budget if there is one and it binds at all."""
+    budget = shifts.budget
+    return budget if budget is not None and math.isfinite(budget) else None
+
+
+def lacks_shifts(diagnosis: Diagnosis) -> str:
+    """Why there is no picture of the shifts and what would allow it; empty if there is one."""
+    if diagnosis.shifts.intended is None:
+        return (
+            "The weight of every label (weights=, --weights) would give the shift that each was "
+            "meant to have."
+        )
+    return ""
+
+
+def label_columns(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The columns of the table of labels; a shift that can not be read is left empty."""
+    shifts = diagnosis.shifts
+    realized = np.where(shifts.identified, shifts.realized, np.nan)
+    return diagnosis.label_columns() | {"realized_shift": realized}

@@ -10,20 +10,22 @@ import numpy as np
 from oddslip.metrics.evaluation import NAMES
 from oddslip.reports.numbers import (
     count_regimes,
-    estimated,
     finite_budget,
-    interval,
     label_columns,
+    read_regimes,
+    tell_association,
+)
+from oddslip.wording import (
+    estimated,
+    interval,
     level_name,
     nat,
     percent,
-    read_regimes,
     score,
     share_of,
     signed,
     signed_interval,
     small_percent,
-    tell_association,
     times,
     value_text,
 )
@@ -52,6 +54,9 @@ def new_table(*columns: str) -> Any:
     for number, column in enumerate(columns):
         table.add_column(column, justify="right" if number else "left", no_wrap=True)
     return table
+
+
+# -------------------------------------------------------------------------------------- evaluations
 
 
 def evaluation_table(evaluation: Evaluation) -> Any:
@@ -108,6 +113,22 @@ def ties_sentence(evaluation: Evaluation, what: str = "") -> str:
     )
 
 
+def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
+    """Rungs of a repair ladder: one metric with its interval, and the within-label AUC."""
+    first = next(iter(results.values()))
+    table = new_table(
+        "", f"{NAMES[metric]}@{first.k}", f"{level_name(first.level)} interval", "AUC"
+    )
+    for name, evaluation in results.items():
+        estimate = evaluation[metric]
+        auc = "-" if evaluation.mean_auc is None else f"{evaluation.mean_auc:.3f}"
+        table.add_row(printable(name), score(estimate.value), interval(estimate), auc)
+    return table
+
+
+# ------------------------------------------------------------------------------------------ repairs
+
+
 def repair_table(fitted: FittedRepair) -> Any:
     """What a fitted repair did to the labels."""
     table = new_table("what was done", "labels", "calibration positives")
@@ -119,24 +140,11 @@ def repair_table(fitted: FittedRepair) -> Any:
             if done == action
         ]
         low, high = min(positives), max(positives)
-        told = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        count = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         name = f"dead: {action}" if action in ("prior", "identity", "exclude") else action
-        table.add_row(name, f"{len(positives):,}", told)
+        table.add_row(name, f"{len(positives):,}", count)
     table.caption = f"{fitted.calibrator} on {fitted.n_rows:,} rows; prior: {record.prior_source}"
     table.caption_justify = "left"
-    return table
-
-
-def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
-    """Rungs of a repair ladder: one metric with its interval, and the within-label AUC."""
-    first = next(iter(results.values()))
-    table = new_table(
-        "", f"{NAMES[metric]}@{first.k}", f"{level_name(first.level)} interval", "AUC"
-    )
-    for name, evaluation in results.items():
-        estimate = evaluation[metric]
-        auc = "-" if evaluation.mean_auc is None else f"{evaluation.mean_auc:.3f}"
-        table.add_row(printable(name), score(estimate.value), interval(estimate), auc)
     return table
 
 
@@ -159,22 +167,10 @@ def selection_table(table: SelectionTable) -> Any:
     return shown
 
 
+# ---------------------------------------------------------------------------------------- diagnoses
+
+
 MATTERING = 3  # findings on the first screen
-LABELS_SHOWN = 20
-HEADINGS = {
-    "label": "label",
-    "n_positives": "true",
-    "calibration_positives": "true (cal)",
-    "evaluation_positives": "true (eval)",
-    "prior": "prior",
-    "intended_shift": "ln w",
-    "realized_shift": "realized",
-    "direct_shift": "direct",
-    "over_correction": "beyond",
-    "saturated_cells": "at 1.0",
-    "takeover_slots": "slots if dead",
-    "leaf_value": "leaf",
-}
 
 
 def show_diagnosis(diagnosis: Diagnosis, *, verbose: bool = False) -> Iterator[Any]:
@@ -220,9 +216,9 @@ def protocol_sentence(d: Diagnosis) -> str:
 
 def loss_sentence(parts: Decomposition, k: int) -> str:
     """The loss and its parts in one line."""
-    told = f"Loss against the twin: {score(parts.loss)} MAP@{k}"
+    loss = f"Loss against the twin: {score(parts.loss)} MAP@{k}"
     if parts.loss <= 0:
-        return f"{told}: none."
+        return f"{loss}: none."
     named = {
         "odds": "odds shift",
         "slippage": "slippage",
@@ -234,7 +230,7 @@ def loss_sentence(parts: Decomposition, k: int) -> str:
         for part, name in named.items()
         if (share := parts.share(part)) is not None
     ]
-    return f"{told}: {', '.join(shares)}."
+    return f"{loss}: {', '.join(shares)}."
 
 
 def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[str]:
@@ -242,8 +238,16 @@ def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[str]:
     yield f"{finding.code} {finding.severity}: {printable(finding.sentence)}"
     yield f"  -> {printable(finding.advice)}"
     if verbose:
-        told = ", ".join(f"{name}={_evidence(value)}" for name, value in finding.evidence.items())
-        yield f"  {printable(told)} (docs: {finding.anchor})"
+        evidence = ", ".join(
+            f"{name}={_evidence(value)}" for name, value in finding.evidence.items()
+        )
+        yield f"  {printable(evidence)} (docs: {finding.anchor})"
+
+
+def _evidence(value: Any) -> str:
+    """A mapping in braces: on one line its names would run into those around it."""
+    written = value_text(value)
+    return f"{{{written}}}" if isinstance(value, Mapping) else written
 
 
 def _details(d: Diagnosis) -> Iterator[Any]:
@@ -269,6 +273,9 @@ def _details(d: Diagnosis) -> Iterator[Any]:
     yield from label_lines(label_columns(d), d.n_labels)
 
 
+# -------------------------------------------------------------------------------------------- plans
+
+
 def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
     """What to print, piece by piece: texts and tables."""
     yield printable(plan.recommendation)
@@ -281,8 +288,8 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
         "ln w, nat": f"{low:.2f} to {high:.2f}",
         "step budget, nat": nat(plan.budget) if plan.capped else "no cap, no bound",
         "labels beyond the budget": f"{beyond:,}",
-        "smallest cap that admits every shift": f"{plan.admitting_cap:.3g}",
-        "largest cap that rules out saturation": f"{plan.unsaturating_cap:.3g}",
+        "smallest cap that admits every shift": nat(plan.admitting_cap),
+        "largest cap that rules out saturation": nat(plan.unsaturating_cap),
         f"leaf with 1 positive in {plan.rows_in_leaf}, driven to": _leaf(plan),
     }
     what_if = plan.what_if
@@ -305,6 +312,26 @@ def _leaf(plan: Plan) -> str:
     return f"{score(low)} to {score(high)}"
 
 
+# ------------------------------------------------------------------------------------------- labels
+
+
+LABELS_SHOWN = 20
+HEADINGS = {
+    "label": "label",
+    "n_positives": "true",
+    "calibration_positives": "true (cal)",
+    "evaluation_positives": "true (eval)",
+    "prior": "prior",
+    "intended_shift": "ln w",
+    "realized_shift": "realized",
+    "direct_shift": "direct",
+    "over_correction": "beyond",
+    "saturated_cells": "at 1.0",
+    "takeover_slots": "slots if dead",
+    "leaf_value": "leaf",
+}
+
+
 def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
     """The labels with most positives as a table, with the columns that fit."""
     shown = min(n_labels, LABELS_SHOWN)
@@ -316,9 +343,3 @@ def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
     yield table
     if shown < n_labels:
         yield f"{shown} of {n_labels:,} labels shown; --json holds all."
-
-
-def _evidence(value: Any) -> str:
-    """A mapping in braces: on one line its names would run into those around it."""
-    told = value_text(value)
-    return f"{{{told}}}" if isinstance(value, Mapping) else told

@@ -36,15 +36,15 @@ def test_labels_beyond_the_budget_stand_apart(n_labels):
     assert marks["D"] == sorted(early.intended[early.unrealizable])
 
 
-def test_the_budget_is_a_dashed_line():
+def test_the_budget_is_a_line_of_dashes_and_dots():
     axis = planned().plot().axes[0]
-    (line,) = [line for line in axis.get_lines() if line.get_linestyle() == "--"]
+    (line,) = [line for line in axis.get_lines() if line.get_linestyle() == "-."]
     assert set(line.get_xdata()) == {3.0}
 
 
 def test_weights_below_one_have_a_budget_on_their_side_too():
     axis = planned(weights=[0.01, 1, 2, 3, 500]).plot().axes[0]
-    levels = {line.get_xdata()[0] for line in axis.get_lines() if line.get_linestyle() == "--"}
+    levels = {line.get_xdata()[0] for line in axis.get_lines() if line.get_linestyle() == "-."}
     assert levels == {3.0, -3.0}
 
 

@@ -1,5 +1,6 @@
 """The page: complete, escaped, the same every time, and honest about what is not there."""
 
+import ast
 import base64
 import hashlib
 import json
@@ -7,17 +8,18 @@ import re
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from oddslip import diagnose
+from oddslip import diagnose, reports
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.reports.html import page as pages
-from oddslip.reports.html.page import label_data, render_page, script_json, write_page
+from oddslip.reports.html.page import label_data, ladder_part, render_page, script_json, write_page
 from oddslip.reports.html.pictures import (
     MOST_DOTS,
     SHAPES,
@@ -370,6 +372,25 @@ def test_marks_are_open_where_cells_are_saturated():
     point = RegimePoint("a", "s", 1.0, 0.5, 0.0)
     assert 'class="mark"' in draw_regimes([point])
     assert 'class="mark open"' in draw_regimes([replace(point, saturated_share=0.2)])
+
+
+def test_the_pictures_of_the_ladder_are_as_high_as_a_line_of_its_table():
+    part = ladder_part(full())
+    for svg in [*(row["svg"] for row in part["rows"]), part["scale"]]:
+        assert float(re.search(r'<svg[^>]* height="([\d.]+)"', svg)[1]) < 40
+
+
+def test_no_constant_of_the_reports_is_set_twice():
+    for path in sorted(Path(reports.__file__).parent.rglob("*.py")):
+        names = [
+            name.id
+            for node in ast.parse(path.read_text(encoding="utf-8")).body
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            for name in ast.walk(target)
+            if isinstance(name, ast.Name)
+        ]
+        assert len(names) == len(set(names)), path
 
 
 def test_series_get_shapes_of_their_own():

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from oddslip.errors import InvalidInput
 from oddslip.reports.figures.notes import Note, place_notes
 from oddslip.reports.figures.style import (
-    GREY,
     INK,
     drawable,
     finish,
+    fix_ticks,
     legend_mark,
     name_axes,
     new_figure,
+    open_mark,
     put_legend,
     round_steps,
     series_marks,
@@ -94,11 +95,8 @@ def put_caps(panel: Any, points: Sequence[CapPoint]) -> list[Note]:
             x = beside[series] if p.cap is None else p.cap
             y = top / EDGE if p.largest_shift is None else max(p.largest_shift, bottom * EDGE)
             if p.cap is None or p.largest_shift is None:
-                axis.plot(
-                    x, y, marker="^", markersize=7, markerfacecolor="white",
-                    markeredgecolor=mark["color"], markeredgewidth=1.2, linestyle="none", zorder=3,
-                    clip_on=False,
-                )  # fmt: skip
+                triangle = {**open_mark(mark["color"]), "marker": "^", "markersize": 7}
+                axis.plot(x, y, linestyle="none", zorder=3, clip_on=False, **triangle)
             if p.saturated_share > 0:
                 notes.append(Note(axis, x, y, small_percent(p.saturated_share)))
     axis.set_ylim(bottom, top)
@@ -118,11 +116,10 @@ def _handles(points: Sequence[CapPoint], marks: dict[str, dict[str, str]]) -> li
         handles.append(legend_mark("step budget", color=INK, linewidth=1, linestyle="--"))
     triangles = [p for p in points if p.cap is None or p.largest_shift is None]
     if triangles:
-        told = "no cap" if all(p.cap is None for p in triangles) else "no shift to read"
+        meaning = "no cap" if all(p.cap is None for p in triangles) else "no shift to read"
         if any(p.saturated_share > 0 for p in triangles):
-            told += ", % at 1.0"
-        open_one = {"markersize": 6, "markerfacecolor": "white", "markeredgecolor": GREY}
-        handles.append(legend_mark(told, marker="^", **open_one))
+            meaning += ", % at 1.0"
+        handles.append(legend_mark(meaning, marker="^", **open_mark()))
     return handles
 
 
@@ -150,8 +147,6 @@ def _budget_lines(points: Sequence[CapPoint]) -> list[list[tuple[float, float]]]
 
 
 def _name_ticks(axis: Axes, points: Sequence[CapPoint], none_at: float) -> None:
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     caps = sorted({p.cap for p in points if p.cap is not None})
     ticks = {cap: f"{cap:g}" for cap in caps}
     if any(p.cap is None for p in points):
@@ -160,6 +155,4 @@ def _name_ticks(axis: Axes, points: Sequence[CapPoint], none_at: float) -> None:
     axis.set_xticks([], minor=True)
     low = min(ticks, default=1.0)
     axis.set_xlim(low / 1.35, max(ticks, default=1.0) * 1.6)
-    axis.yaxis.set_major_locator(FixedLocator(round_steps(*axis.get_ylim())))
-    axis.yaxis.set_minor_locator(NullLocator())
-    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    fix_ticks(axis.yaxis, round_steps(*axis.get_ylim()), "{:g}".format)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from oddslip.reports.figures.style import BLUE, GREY, ORANGE
+from oddslip.reports.figures.style import BLUE, GREY, GRID, ORANGE, PALE_GREY, legend_mark
 from oddslip.reports.numbers import COLLAPSED, is_collapsed
+
+# ------------------------------------------------------------------------------- one weight each
 
 
 class DoseRow(NamedTuple):
@@ -19,6 +21,17 @@ class DoseRow(NamedTuple):
     weighted: float
     repaired: float
     popularity: float
+
+
+# The values of a row, in the order they are drawn.
+DOTS: dict[str, dict[str, Any]] = {
+    "unweighted, w = 1": {"marker": "o", "color": BLUE, "markersize": 5.5},
+    "weighted, w = r": {"marker": "o", "color": ORANGE, "markersize": 5.5},
+    "weighted, isotonic per label": {
+        "marker": "o", "markerfacecolor": "none", "markeredgecolor": ORANGE, "markersize": 8.5,
+    },
+    "popularity": {"marker": "|", "color": GREY, "markersize": 9, "markeredgewidth": 1.6},
+}  # fmt: skip
 
 
 def draw_doses(rows: Sequence[DoseRow]) -> Any:
@@ -36,14 +49,14 @@ def draw_doses(rows: Sequence[DoseRow]) -> Any:
         axis.set_title(learner, fontsize=9)
         axis.set_xlim(-0.04, 1.04)
         axis.set_xlabel("MAP@K", fontsize=8)
-        axis.tick_params(labelsize=8, length=2)
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(axis="x", color="#E5E5E5", linewidth=0.6)
+        _strip(axis)
+        axis.grid(axis="x", color=GRID, linewidth=0.6)
         axis.set_axisbelow(True)
     axes[0].set_yticks(range(len(names)), [f"{data} ({n})" for n, data in names])
     axes[0].set_ylim(len(names) - 0.5, -0.5)
     wide = len(learners) > 2
-    _draw_dose_legend(figure, n_columns=4 if wide else 2)
+    handles = [legend_mark(name, **look) for name, look in DOTS.items()]
+    _put_legend_above(figure, handles, 4 if wide else 2)
     figure.tight_layout(rect=(0, 0, 1, 0.93 if wide else 0.9))
     return figure
 
@@ -51,31 +64,13 @@ def draw_doses(rows: Sequence[DoseRow]) -> Any:
 def _draw_row(axis: Any, row: DoseRow, y: int) -> None:
     if is_collapsed(row.weighted, row.unweighted):
         axis.axhspan(y - 0.5, y + 0.5, color=ORANGE, alpha=0.13, linewidth=0)
-    axis.plot([row.weighted, row.unweighted], [y, y], color="#BBBBBB", linewidth=1, zorder=1)
-    axis.plot(row.popularity, y, "|", color=GREY, markersize=9, markeredgewidth=1.6)
-    axis.plot(row.unweighted, y, "o", color=BLUE, markersize=5.5)
-    axis.plot(row.weighted, y, "o", color=ORANGE, markersize=5.5)
-    axis.plot(row.repaired, y, "o", markerfacecolor="none", markeredgecolor=ORANGE, markersize=8.5)
+    axis.plot([row.weighted, row.unweighted], [y, y], color=PALE_GREY, linewidth=1, zorder=1)
+    values = (row.unweighted, row.weighted, row.repaired, row.popularity)
+    for value, look in zip(values, DOTS.values(), strict=True):
+        axis.plot(value, y, linestyle="none", **look)
 
 
-def _draw_dose_legend(figure: Any, n_columns: int) -> None:
-    from matplotlib.lines import Line2D
-
-    def mark(label: str, **how: Any) -> Any:
-        return Line2D([], [], linestyle="none", label=label, **how)
-
-    figure.legend(
-        handles=[
-            mark("unweighted, w = 1", marker="o", color=BLUE, markersize=5.5),
-            mark("weighted, w = r", marker="o", color=ORANGE, markersize=5.5),
-            mark(
-                "weighted, isotonic per label",
-                marker="o", markerfacecolor="none", markeredgecolor=ORANGE, markersize=8.5,
-            ),
-            mark("popularity", marker="|", color=GREY, markersize=9, markeredgewidth=1.6),
-        ],
-        loc="upper center", ncols=n_columns, frameon=False, fontsize=8,
-    )  # fmt: skip
+# ------------------------------------------------------------------------------- many weights
 
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")  # one per data set that collapses
@@ -116,7 +111,12 @@ def draw_magnitudes(lines: Sequence[MagnitudeLine], weights: Sequence[str]) -> A
     axes[0][0].set_ylabel("raw\nshare of unweighted MAP@K", fontsize=8)
     axes[1][0].set_ylabel("isotonic per label\nshare of unweighted MAP@K", fontsize=8)
     axes[0][0].set_ylim(bottom=-0.04)  # last: it ends the automatic upper end
-    _draw_magnitude_legend(figure, marks)
+    handles = [
+        legend_mark(data, marker=mark, color=ORANGE, linestyle="-", linewidth=1.3, markersize=4.5)
+        for data, mark in marks.items()
+    ]
+    handles.append(legend_mark("never below half", color=GREY, linestyle="-", linewidth=0.8))
+    _put_legend_above(figure, handles, len(handles))
     figure.tight_layout(rect=(0, 0, 1, 0.93))
     return figure
 
@@ -146,22 +146,20 @@ def _draw_line(axis: Any, line: MagnitudeLine, what: str, marks: dict[str, str])
 
 
 def _dress(axis: Any, weights: Sequence[str]) -> None:
-    axis.axhline(1, color="#BBBBBB", linewidth=0.8, zorder=1)
-    axis.axhline(COLLAPSED, color="#BBBBBB", linewidth=0.8, linestyle=":", zorder=1)
+    axis.axhline(1, color=PALE_GREY, linewidth=0.8, zorder=1)
+    axis.axhline(COLLAPSED, color=PALE_GREY, linewidth=0.8, linestyle=":", zorder=1)
     axis.set_xticks(range(len(weights)), list(weights))
     axis.set_xlim(-0.25, len(weights) - 0.75)
+    _strip(axis)
+
+
+# --------------------------------------------------------------------------------- shared by both
+
+
+def _strip(axis: Any) -> None:
     axis.tick_params(labelsize=8, length=2)
     axis.spines[["top", "right"]].set_visible(False)
 
 
-def _draw_magnitude_legend(figure: Any, marks: dict[str, str]) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [
-        Line2D([], [], marker=mark, color=ORANGE, linewidth=1.3, markersize=4.5, label=data)
-        for data, mark in marks.items()
-    ]
-    handles.append(Line2D([], [], color=GREY, linewidth=0.8, label="never below half"))
-    figure.legend(
-        handles=handles, loc="upper center", ncols=len(handles), frameon=False, fontsize=8
-    )
+def _put_legend_above(figure: Any, handles: Sequence[Any], n_columns: int) -> None:
+    figure.legend(handles=handles, loc="upper center", ncols=n_columns, frameon=False, fontsize=8)

@@ -18,7 +18,8 @@ from oddslip.reports.figures.style import (
     put_legend,
     style_axis,
 )
-from oddslip.reports.numbers import has_interval, kind_of, level_name, score
+from oddslip.reports.numbers import kind_of
+from oddslip.wording import has_interval, level_name, score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,12 +35,12 @@ KINDS: dict[str, dict[str, Any]] = {
 LEGEND = {"raw": "the scores as they are", "repair": "repairs", "reference": "to compare with"}
 
 
-def draw_ladder(found: Diagnosis, metric: str = "map") -> Figure:
+def draw_ladder(diagnosis: Diagnosis, metric: str = "map") -> Figure:
     """Every rung of the ladder of a diagnosis; a vertical line marks raw.
 
     Parameters
     ----------
-    found : Diagnosis
+    diagnosis : Diagnosis
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
 
     Returns
@@ -51,18 +52,18 @@ def draw_ladder(found: Diagnosis, metric: str = "map") -> Figure:
     >>> from oddslip import diagnose
     >>> from oddslip.datasets import synthetic_pair
     >>> pair = synthetic_pair(300, 9)
-    >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=50)
-    >>> draw_ladder(found).axes[0].get_xlabel()
+    >>> diagnosis = diagnose(pair.weighted, pair.labels, k=3, n_replicates=50)
+    >>> draw_ladder(diagnosis).axes[0].get_xlabel()
     'MAP@3, with 95% intervals'
     """
-    figure = new_figure(6.0 * len(found.ladder.rungs) + 26, 130)
-    put_ladder(figure, found, metric)
+    figure = new_figure(6.0 * len(diagnosis.ladder.rungs) + 26, 130)
+    put_ladder(figure, diagnosis, metric)
     return finish(figure)
 
 
-def put_ladder(panel: Any, found: Diagnosis, metric: str = "map") -> None:
+def put_ladder(panel: Any, diagnosis: Diagnosis, metric: str = "map") -> None:
     """The picture into a figure or a part of one, with the legend below."""
-    ladder = found.ladder
+    ladder = diagnosis.ladder
     axis = panel.subplots()
     axis.axvline(ladder.value("raw", metric), color=ORANGE, linewidth=0.8, linestyle="--", zorder=1)
     estimates = {name: rung[metric] for name, rung in ladder.rungs.items()}
@@ -88,9 +89,11 @@ def put_ladder(panel: Any, found: Diagnosis, metric: str = "map") -> None:
     axis.locator_params(axis="x", nbins=5)
     style_axis(axis)
     axis.tick_params(axis="y", length=0)
-    told = any(has_interval(e) for e in estimates.values())
-    unit = f"{NAMES[metric]}@{found.k}"
-    name_axes(axis, f"{unit}, with {level_name(ladder.level)} intervals" if told else unit)
+    with_intervals = any(has_interval(e) for e in estimates.values())
+    unit = f"{NAMES[metric]}@{diagnosis.k}"
+    name_axes(
+        axis, f"{unit}, with {level_name(ladder.level)} intervals" if with_intervals else unit
+    )
     kinds = dict.fromkeys(kind_of(name) for name in estimates)
     put_legend(
         panel,

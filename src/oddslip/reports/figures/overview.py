@@ -55,33 +55,33 @@ class Drawing(NamedTuple):
 DRAWINGS = {
     "waterfall": Drawing(
         "The loss, and what returns it",
-        lambda found: draw_waterfalls(_waterfalls(found)),
-        lambda panel, found: put_waterfalls(panel, _waterfalls(found)),
+        lambda diagnosis: draw_waterfalls(_waterfalls(diagnosis)),
+        lambda panel, diagnosis: put_waterfalls(panel, _waterfalls(diagnosis)),
         lacks_waterfall,
     ),
-    "ladder": Drawing("Repair ladder", draw_ladder, put_ladder, lambda found: ""),
+    "ladder": Drawing("Repair ladder", draw_ladder, put_ladder, lambda diagnosis: ""),
     "shifts": Drawing("Realized shift", draw_shifts, put_shifts, lacks_shifts),
     "regime": Drawing(
         "When the inversion pays",
-        lambda found: draw_regimes(_regimes(found)),
-        lambda panel, found: put_regimes(panel, _regimes(found), columns=2),
+        lambda diagnosis: draw_regimes(_regimes(diagnosis)),
+        lambda panel, diagnosis: put_regimes(panel, _regimes(diagnosis), columns=2),
         lacks_regime,
     ),
 }
 
 
-def _waterfalls(found: Diagnosis) -> list[Waterfall]:
-    waterfall = waterfall_of(found)
+def _waterfalls(diagnosis: Diagnosis) -> list[Waterfall]:
+    waterfall = waterfall_of(diagnosis)
     return [] if waterfall is None else [replace(waterfall, name="")]
 
 
-def _regimes(found: Diagnosis) -> list[RegimePoint]:
+def _regimes(diagnosis: Diagnosis) -> list[RegimePoint]:
     """This model among those that come with the package."""
-    here = regime_of(found)
+    here = regime_of(diagnosis)
     return [] if here is None else [*read_regimes().points, here]
 
 
-def draw_diagnosis(found: Diagnosis, what: str = "overview") -> Figure:
+def draw_diagnosis(diagnosis: Diagnosis, what: str = "overview") -> Figure:
     """The picture of that name; `Diagnosis.plot` calls this.
 
     Examples
@@ -89,37 +89,39 @@ def draw_diagnosis(found: Diagnosis, what: str = "overview") -> Figure:
     >>> from oddslip import diagnose
     >>> from oddslip.datasets import synthetic_pair
     >>> pair = synthetic_pair(300, 9)
-    >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0, weights=pair.weights)
-    >>> len(draw_diagnosis(found).axes)
+    >>> diagnosis = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0, weights=pair.weights)
+    >>> len(draw_diagnosis(diagnosis).axes)
     2
     """
     if what == "overview":
-        return draw_overview(found)
+        return draw_overview(diagnosis)
     if what not in DRAWINGS:
         raise InvalidInput(f"what must be one of overview, {', '.join(DRAWINGS)}, got {what!r}.")
     drawing = DRAWINGS[what]
-    if reason := drawing.lacks(found):
+    if reason := drawing.lacks(diagnosis):
         raise InvalidInput(f'plot("{what}") can not be drawn from this diagnosis. {reason}')
-    return drawing.draw(found)
+    return drawing.draw(diagnosis)
 
 
-def draw_overview(found: Diagnosis) -> Figure:
+def draw_overview(diagnosis: Diagnosis) -> Figure:
     """All pictures that this diagnosis allows, below its verdict; the others are left out."""
-    there = [drawing for drawing in DRAWINGS.values() if not drawing.lacks(found)]
+    there = [drawing for drawing in DRAWINGS.values() if not drawing.lacks(diagnosis)]
     n_columns = min(2, len(there))
     n_rows = -(-len(there) // n_columns)
     figure = new_figure(74.0 * n_rows + 10, ALONE if n_columns == 1 else WIDTH)
-    verdict = drawable(found.verdict.sentence, 4 * ON_A_LINE)
+    verdict = drawable(diagnosis.verdict.sentence, 4 * ON_A_LINE)
     figure.suptitle(textwrap.fill(verdict, ON_A_LINE), fontsize=TITLE, color=INK, x=0.01, ha="left")
     panels = figure.subfigures(n_rows, n_columns, squeeze=False, wspace=0.02, hspace=0.02).ravel()
     notes: list[Note] = []
     for panel, drawing in zip(panels, there, strict=False):
         panel.suptitle(drawing.title, fontsize=TITLE, color=INK, x=0.01, ha="left", weight="bold")
-        notes += drawing.put(panel, found) or []
+        notes += drawing.put(panel, diagnosis) or []
     if len(there) == 3:  # the empty corner says why
-        title, reason = next((d.title, d.lacks(found)) for d in DRAWINGS.values() if d.lacks(found))
+        title, reason = next(
+            (d.title, d.lacks(diagnosis)) for d in DRAWINGS.values() if d.lacks(diagnosis)
+        )
         panels[3].suptitle(title, fontsize=TITLE, color=GREY, x=0.01, ha="left", weight="bold")
-        told = textwrap.fill(f"Not drawn. {reason}", IN_A_PANEL)
-        panels[3].text(0.01, 0.85, told, fontsize=TEXT, color=GREY, va="top")
+        reason_lines = textwrap.fill(f"Not drawn. {reason}", IN_A_PANEL)
+        panels[3].text(0.01, 0.85, reason_lines, fontsize=TEXT, color=GREY, va="top")
     place_notes(figure, notes)
     return finish(figure)

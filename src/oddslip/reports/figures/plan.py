@@ -15,12 +15,13 @@ from oddslip.reports.figures.style import (
     drawable,
     finish,
     legend_mark,
+    mark_budget,
     name_axes,
     new_figure,
     put_legend,
     style_axis,
 )
-from oddslip.reports.numbers import nat
+from oddslip.wording import nat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,12 +95,9 @@ def put_plan(panel: Any, plan: Plan, order: NDArray[np.int64], *, named: bool) -
     draw_line = axis.axvline if named else axis.axhline
     draw_line(0, color=INK, linewidth=0.6, zorder=1)
     if plan.capped:
-        line: dict[str, Any] = {"color": ORANGE, "linewidth": 1, "linestyle": "--"}
-        for level in {plan.budget, -plan.budget} if intended.min() < 0 else {plan.budget}:
-            draw_line(level, **line, zorder=1)
-        handles.append(legend_mark(f"step budget, {nat(plan.budget)} nat", **line))
+        handles.append(mark_budget(draw_line, plan.budget, both=bool(intended.min() < 0)))
     _name(axis, plan, order, named=named)
-    axis.set_title(_told(plan), fontsize=SMALL, color=INK, loc="left")
+    axis.set_title(_tell_caps(plan), fontsize=SMALL, color=INK, loc="left")
     put_legend(panel, handles, 2)
 
 
@@ -116,10 +114,10 @@ def _name(axis: Axes, plan: Plan, order: NDArray[np.int64], *, named: bool) -> N
         name_axes(axis, "labels, the largest shift first", unit)
 
 
-def _told(plan: Plan) -> str:
+def _tell_caps(plan: Plan) -> str:
     cap = f"cap {plan.max_delta_step:g}" if plan.capped else "no cap"
     return (
         f"{plan.rounds:,} rounds at {plan.learning_rate:g}, {cap}. "
-        f"Smallest cap that admits every shift: {plan.admitting_cap:.3g}.\n"
-        f"Largest cap that rules out saturated cells: {plan.unsaturating_cap:.3g}."
+        f"Smallest cap that admits every shift: {nat(plan.admitting_cap)}.\n"
+        f"Largest cap that rules out saturated cells: {nat(plan.unsaturating_cap)}."
     )

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from oddslip.diagnosis.thresholds import SATURATED_SHARE
 from oddslip.errors import InvalidInput
 from oddslip.reports.figures.notes import Note, place_notes
 from oddslip.reports.figures.style import (
@@ -15,9 +14,11 @@ from oddslip.reports.figures.style import (
     SMALL,
     drawable,
     finish,
+    fix_ticks,
     legend_mark,
     name_axes,
     new_figure,
+    open_mark,
     percent,
     put_legend,
     round_steps,
@@ -25,7 +26,7 @@ from oddslip.reports.figures.style import (
     small_percent,
     style_axis,
 )
-from oddslip.reports.numbers import RegimePoint, count_regimes
+from oddslip.reports.numbers import RegimePoint, count_regimes, is_open
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -124,34 +125,33 @@ def _tell_counts(axis: Axes, points: Sequence[RegimePoint]) -> None:
     counts = count_regimes(points)
     if not counts.n_models:
         return
-    told = (
+    summary = (
         f"Half of the loss or more returned: {counts.n_regained} of {counts.n_models} models\n"
         f"realized and unsaturated {counts.n_inside_regained} of {counts.n_inside}, "
         f"others {counts.n_outside_regained} of {counts.n_outside}"
     )
-    axis.set_title(told, fontsize=SMALL, color=GREY, loc="left")
+    axis.set_title(summary, fontsize=SMALL, color=GREY, loc="left")
 
 
 def _shape(p: RegimePoint, mark: dict[str, str]) -> dict[str, Any]:
     colour = mark["color"]
     return {
+        **open_mark(colour),
         "marker": mark["marker"],
         "markersize": 11 if p.here else 6,
-        "markerfacecolor": "white" if p.saturated_share > SATURATED_SHARE else colour,
-        "markeredgecolor": colour,
-        "markeredgewidth": 1.2,
+        "markerfacecolor": "white" if is_open(p) else colour,
         "zorder": 5 if p.here else 3,
     }
 
 
 def _note(p: RegimePoint, *, named: bool, beyond: bool) -> str:
-    told = drawable(p.name) if named else ""
+    note = drawable(p.name) if named else ""
     if beyond:
-        told += f": {percent(p.returned)}" if told else f"to {percent(p.returned)}"
-    if p.saturated_share > SATURATED_SHARE:
+        note += f": {percent(p.returned)}" if note else f"to {percent(p.returned)}"
+    if is_open(p):
         share = small_percent(p.saturated_share)
-        told += f" ({share})" if told else share
-    return told
+        note += f" ({share})" if note else share
+    return note
 
 
 def _point_beyond(axis: Axes, x: float, y: float, way: tuple[int, int], colour: str) -> None:
@@ -163,18 +163,16 @@ def _point_beyond(axis: Axes, x: float, y: float, way: tuple[int, int], colour: 
 
 
 def _set_limits(axis: Axes, low: float, high: float, edge: float) -> None:
-    from matplotlib.ticker import FixedLocator, NullLocator
-
     axis.set_xlim(low, high)
     axis.set_ylim(LOWEST - BEYOND, HIGHEST + BEYOND)
     ticks = round_steps(low, high)
     if edge > low:
         ticks = [edge, *(tick for tick in ticks if tick > edge * AT_EDGE)]
-    axis.xaxis.set_major_locator(FixedLocator(ticks))
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(
-        lambda value, _: EDGE if edge > low and math.isclose(value, edge) else f"{value:g}"
-    )
+
+    def name(ratio: float) -> str:
+        return EDGE if edge > low and math.isclose(ratio, edge) else f"{ratio:g}"
+
+    fix_ticks(axis.xaxis, ticks, name)
     axis.set_yticks([-0.5, 0, 0.5, 1, 1.5], [percent(y) for y in (-0.5, 0, 0.5, 1, 1.5)])
 
 
@@ -185,9 +183,8 @@ def _handles(points: Sequence[RegimePoint], marks: dict[str, dict[str, str]]) ->
     here = next((p for p in points if p.here), None)
     if here is not None:
         handles.append(legend_mark(drawable(here.name), marker="*", color=INK, markersize=9))
-    if any(p.saturated_share > SATURATED_SHARE for p in points):
-        open_one = {"markersize": 6, "markerfacecolor": "white", "markeredgecolor": GREY}
-        handles.append(legend_mark("open: share of cells at 1.0", marker="o", **open_one))
+    if any(is_open(p) for p in points):
+        handles.append(legend_mark("open: share of cells at 1.0", marker="o", **open_mark()))
     if any(p.ratio <= 0 for p in points):
         handles.append(legend_mark("at the left edge: ratio 0 or less", marker="<", color=GREY))
     return handles

@@ -16,12 +16,14 @@ from oddslip.reports.figures.style import (
     drawable,
     finish,
     legend_mark,
+    mark_budget,
     name_axes,
     new_figure,
     put_legend,
     style_axis,
 )
-from oddslip.reports.numbers import finite_budget, lacks_shifts, nat
+from oddslip.reports.numbers import finite_budget, lacks_shifts
+from oddslip.wording import count_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,14 +36,14 @@ FAR = 0.5  # nat: nearer labels are not named
 MANY = 2000  # dots; more of them are drawn smaller, and as pixels in vector files
 
 
-def draw_shifts(found: Diagnosis) -> Figure:
+def draw_shifts(diagnosis: Diagnosis) -> Figure:
     """Realized against intended shift of every label, with the diagonal and the step budget.
 
     Labels whose shift is not identified, because a cell is saturated, are ticks at the upper edge.
 
     Parameters
     ----------
-    found : Diagnosis
+    diagnosis : Diagnosis
         Of a model with known weights.
 
     Returns
@@ -58,21 +60,21 @@ def draw_shifts(found: Diagnosis) -> Figure:
     >>> from oddslip import diagnose
     >>> from oddslip.datasets import synthetic_pair
     >>> pair = synthetic_pair(300, 9)
-    >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0, weights=pair.weights)
-    >>> draw_shifts(found).axes[0].get_xlabel()
+    >>> diagnosis = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0, weights=pair.weights)
+    >>> draw_shifts(diagnosis).axes[0].get_xlabel()
     'intended shift ln w, nat'
     """
     figure = new_figure(95, 110)
-    place_notes(figure, put_shifts(figure, found))
+    place_notes(figure, put_shifts(figure, diagnosis))
     return finish(figure)
 
 
-def put_shifts(panel: Any, found: Diagnosis) -> list[Note]:
+def put_shifts(panel: Any, diagnosis: Diagnosis) -> list[Note]:
     """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
-    shifts = found.shifts
+    shifts = diagnosis.shifts
     if shifts.intended is None:
         raise InvalidInput(
-            f"a picture of shifts must have weights, got none. {lacks_shifts(found)}"
+            f"a picture of shifts must have weights, got none. {lacks_shifts(diagnosis)}"
         )
     known, intended, realized = shifts.identified, shifts.intended, shifts.realized
     budget = finite_budget(shifts)
@@ -87,23 +89,28 @@ def put_shifts(panel: Any, found: Diagnosis) -> list[Note]:
             intended[known], realized[known], **dot, markersize=2.5 if many else 4,
             alpha=0.4 if many else 0.8, rasterized=many, zorder=3,
         )  # fmt: skip
-        handles.append(legend_mark(f"{_labels(known)}, shift identified", markersize=4, **dot))
+        handles.append(
+            legend_mark(
+                f"{count_of(int(known.sum()), 'label')}, shift identified", markersize=4, **dot
+            )
+        )
     if not known.all():
         tick: dict[str, Any] = {"linestyle": "none", "marker": "|", "color": ORANGE}
         axis.plot(
             intended[~known], np.full(int((~known).sum()), 0.985), **tick, markersize=7,
             transform=axis.get_xaxis_transform(), zorder=3,
         )  # fmt: skip
-        handles.append(legend_mark(f"{_labels(~known)}, not identified", markersize=7, **tick))
+        handles.append(
+            legend_mark(
+                f"{count_of(int((~known).sum()), 'label')}, not identified", markersize=7, **tick
+            )
+        )
     if budget is not None:
-        line: dict[str, Any] = {"color": ORANGE, "linewidth": 1, "linestyle": "-."}
-        for level in {budget, -budget} if low < -budget else {budget}:
-            axis.axhline(level, **line, zorder=1)
+        handles.append(mark_budget(axis.axhline, budget, both=low < -budget))
         high = max(high, budget * 1.06) if budget < 2 * high else high
-        handles.append(legend_mark(f"step budget, {nat(budget)} nat", **line))
     _frame(axis, low, high)
     put_legend(panel, handles, 2)
-    return _name_furthest(axis, found.label_names, intended, realized, known)
+    return _name_furthest(axis, diagnosis.label_names, intended, realized, known)
 
 
 def _limits(intended: NDArray[np.float64], realized: NDArray[np.float64]) -> tuple[float, float]:
@@ -118,11 +125,6 @@ def _frame(axis: Axes, low: float, high: float) -> None:
     axis.set_ylim(low, high)
     style_axis(axis, grid="both")
     name_axes(axis, "intended shift ln w, nat", "realized shift, nat")
-
-
-def _labels(which: NDArray[np.bool_]) -> str:
-    n = int(which.sum())
-    return f"{n:,} label" if n == 1 else f"{n:,} labels"
 
 
 def _name_furthest(

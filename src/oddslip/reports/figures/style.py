@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from matplotlib.figure import Figure
-
-from oddslip.reports import numbers
+from oddslip import wording
 from oddslip.reports.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-# At the top because a class needs its parent: so this file is imported when something is drawn.
-
-SCREEN_DPI = 110
-
-
-class Canvas(Figure):
-    """A matplotlib figure that no pyplot knows, so it needs no display and no closing."""
-
-    def _repr_png_(self) -> bytes:
-        """Notebooks show figures made by pyplot; this one brings its picture along."""
-        held = io.BytesIO()
-        self.savefig(held, format="png", dpi=SCREEN_DPI)
-        return held.getvalue()
-
 
 # Safe for the colour-blind, and told apart by shape as well, for print without colours.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
@@ -47,8 +28,12 @@ LONGEST = 28  # characters of a name
 MINUS = "\N{MINUS SIGN}"  # as wide as the plus
 
 
+# --------------------------------------------------------------------- a figure, from first to last
+
+
 def new_figure(height: float, width: float = WIDTH) -> Figure:
     """An empty figure; height and width in mm. Made without pyplot: no display, no global state."""
+    from oddslip.reports.figures.canvas import Canvas
 
     return Canvas(
         figsize=(width / INCH, height / INCH), dpi=DPI, facecolor="white", layout="constrained"
@@ -75,25 +60,6 @@ def name_axes(axis: Axes, x: str, y: str = "", title: str = "") -> None:
         axis.set_title(title, fontsize=TITLE, color=INK, loc="left")
 
 
-def legend_mark(label: str, **how: Any) -> Any:
-    """An entry of a legend: a marker, unless a line is asked for."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], label=label, **{"linestyle": "none", **how})
-
-
-def put_legend(
-    panel: Any, handles: Sequence[Any], columns: int = 4, title: str | None = None
-) -> None:
-    """One legend below all axes of a figure or of a part of it."""
-    if handles:
-        panel.legend(
-            handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)),
-            frameon=False, fontsize=SMALL, labelcolor=INK, title=title, title_fontsize=SMALL,
-            handletextpad=0.5, columnspacing=1.4,
-        )  # fmt: skip
-
-
 def finish(figure: Figure) -> Figure:
     """Every text plain and in one font, whatever the settings of the machine: no TeX, no math.
 
@@ -109,6 +75,83 @@ def finish(figure: Figure) -> Figure:
         text.set_parse_math(False)
         text.set_fontfamily(FONT)
     return figure
+
+
+# ---------------------------------------------------------------------- ticks, marks and the legend
+
+
+def round_steps(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: 1, 2, 5, 10, ... or powers of ten where there are many.
+
+    Examples
+    --------
+    >>> round_steps(0.4, 6)
+    [0.5, 1.0, 2.0, 5.0]
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    factors = (1, 2, 5) if last - first <= 3 else (1,)
+    steps = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+    return [step for step in steps if low <= step <= high]
+
+
+def fix_ticks(axis: Any, ticks: Sequence[float], name: Callable[[float], str]) -> None:
+    """Ticks of an x or y axis at these places and no others."""
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    axis.set_major_locator(FixedLocator(ticks))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: name(value))
+
+
+def series_marks(names: Sequence[str]) -> dict[str, dict[str, str]]:
+    """A colour and a marker for each series, in the order they come."""
+    distinct = list(dict.fromkeys(names))
+    colours = (BLUE, ORANGE, GREY)
+    return {
+        name: {
+            "color": colours[at % len(colours)],
+            "marker": MARKERS[(at + at // len(MARKERS)) % len(MARKERS)],
+        }
+        for at, name in enumerate(distinct)
+    }
+
+
+def open_mark(colour: str = GREY) -> dict[str, Any]:
+    """The look of a marker that is drawn open."""
+    return {
+        "markersize": 6, "markerfacecolor": "white", "markeredgecolor": colour,
+        "markeredgewidth": 1.2,
+    }  # fmt: skip
+
+
+def legend_mark(label: str, **how: Any) -> Any:
+    """An entry of a legend: a marker, unless a line is asked for."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], label=label, **{"linestyle": "none", **how})
+
+
+def mark_budget(draw_line: Callable[..., Any], budget: float, *, both: bool) -> Any:
+    """The step budget as a line, below zero as well if asked; returns its entry of the legend."""
+    look = {"color": ORANGE, "linewidth": 1, "linestyle": "-."}
+    for level in (budget, -budget) if both else (budget,):
+        draw_line(level, **look, zorder=1)
+    return legend_mark(f"step budget, {wording.nat(budget)} nat", **look)
+
+
+def put_legend(
+    panel: Any, handles: Sequence[Any], columns: int = 4, title: str | None = None
+) -> None:
+    """One legend below all axes of a figure or of a part of it."""
+    if handles:
+        panel.legend(
+            handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)),
+            frameon=False, fontsize=SMALL, labelcolor=INK, title=title, title_fontsize=SMALL,
+            handletextpad=0.5, columnspacing=1.4,
+        )  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------- texts
 
 
 def drawable(name: object, longest: int = LONGEST) -> str:
@@ -137,43 +180,16 @@ def _in_font(character: str) -> bool:
     return bool(_font().get_char_index(ord(character)))
 
 
-def series_marks(names: Sequence[str]) -> dict[str, dict[str, str]]:
-    """A colour and a marker for each series, in the order they come."""
-    distinct = list(dict.fromkeys(names))
-    colours = (BLUE, ORANGE, GREY)
-    return {
-        name: {
-            "color": colours[at % len(colours)],
-            "marker": MARKERS[(at + at // len(MARKERS)) % len(MARKERS)],
-        }
-        for at, name in enumerate(distinct)
-    }
-
-
 def signed(value: float, digits: int = 3) -> str:
     """A change with its sign."""
-    return numbers.signed(value, digits).replace("-", MINUS)
+    return wording.signed(value, digits).replace("-", MINUS)
 
 
 def percent(share: float, digits: int = 0) -> str:
     """A share in percent."""
-    return numbers.percent(share, digits).replace("-", MINUS)
+    return wording.percent(share, digits).replace("-", MINUS)
 
 
 def small_percent(share: float) -> str:
     """A share of cells: enough digits that what is not zero does not look like it."""
-    return numbers.small_percent(share).replace("-", MINUS)
-
-
-def round_steps(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: 1, 2, 5, 10, ... or powers of ten where there are many.
-
-    Examples
-    --------
-    >>> round_steps(0.4, 6)
-    [0.5, 1.0, 2.0, 5.0]
-    """
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    factors = (1, 2, 5) if last - first <= 3 else (1,)
-    steps = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-    return [step for step in steps if low <= step <= high]
+    return wording.small_percent(share).replace("-", MINUS)

@@ -22,6 +22,7 @@ from oddslip.reports.figures.style import (
     legend_mark,
     name_axes,
     new_figure,
+    open_mark,
     percent,
     put_legend,
     signed,
@@ -193,10 +194,7 @@ def _write(axis: Axes, y: int, step: Step, limit: float, marks: Sequence[float])
 
 
 def _twin_mark() -> dict[str, Any]:
-    return {
-        "marker": "o", "markersize": 5, "markerfacecolor": "white", "markeredgecolor": BLUE,
-        "markeredgewidth": 1.2, "linestyle": "none",
-    }  # fmt: skip
+    return {**open_mark(BLUE), "marker": "o", "markersize": 5, "linestyle": "none"}
 
 
 def _handles(twin: bool) -> list[Any]:

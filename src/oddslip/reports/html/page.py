@@ -31,31 +31,276 @@ from oddslip.reports.numbers import (
     RegimePoint,
     Regimes,
     count_regimes,
-    interval,
     is_open,
     label_columns,
     lacks_regime,
     lacks_shifts,
     lacks_waterfall,
-    level_name,
-    percent,
     read_regimes,
     regime_of,
-    score,
-    signed,
-    signed_interval,
-    small_percent,
     tell_association,
-    times,
-    value_text,
     waterfall_of,
 )
 from oddslip.reports.text import printable
 from oddslip.results import plain
+from oddslip.wording import (
+    interval,
+    level_name,
+    percent,
+    score,
+    signed,
+    signed_interval,
+    small_percent,
+    times,
+    value_text,
+)
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.result import Diagnosis
+
+
+def write_page(
+    diagnosis: Diagnosis,
+    path: str | os.PathLike[str],
+    *,
+    provenance: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the page of a diagnosis, whole or not at all.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+    path : str or path
+        Where the HTML file goes.
+    provenance : mapping, optional
+        What is known of the run: command, versions, hashes of the inputs. Mappings may be nested.
+
+    Examples
+    --------
+    >>> write_page(diagnosis, "report.html")  # doctest: +SKIP
+    """
+    page = render_page(diagnosis, provenance=provenance)
+    with whole_file(path) as unfinished:
+        unfinished.write_text(page, encoding="utf-8", newline="\n")
+
+
+def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = None) -> str:
+    """The page of a diagnosis as text. The same diagnosis gives the same text.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+    provenance : mapping, optional
+        See `write_page`.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> diagnosis = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
+    >>> render_page(diagnosis).startswith("<!DOCTYPE html>")
+    True
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("oddslip.reports.html", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    style, script = _read_template("page.css"), _read_template("page.js")
+    return environment.get_template("page.html").render(
+        diagnosis=diagnosis,
+        policy=content_policy(style, script),
+        style=Markup(style),
+        script=Markup(script),
+        # Pictures and data are made here and escaped where they are made.
+        svg=Markup,
+        data=Markup(script_json(label_data(diagnosis))),
+        verdict=printable(diagnosis.verdict.sentence),
+        look=words.look_of(diagnosis),
+        facts=words.facts_of(diagnosis),
+        waterfall=waterfall_part(diagnosis),
+        loss=words.tell_loss(diagnosis),
+        ladder=ladder_part(diagnosis),
+        dead=words.tell_dead(diagnosis),
+        shifts=shift_part(diagnosis),
+        shift_words=words.tell_shifts(diagnosis),
+        tiles=words.tiles_of(diagnosis),
+        ties=words.tell_ties(diagnosis),
+        regime=regime_part(diagnosis, read_regimes()),
+        findings=[finding_part(finding) for finding in diagnosis.findings],
+        missing=diagnosis.missing,
+        provenance=provenance_part(diagnosis, provenance),
+    )
+
+
+def content_policy(style: str, script: str) -> str:
+    """What the browser may do with the page: run this very style and script, and nothing else."""
+
+    def allow(content: str) -> str:
+        digest = hashlib.sha256(content.encode("utf-8")).digest()
+        return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+    return (
+        f"default-src 'none'; style-src {allow(style)}; script-src {allow(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _read_template(name: str) -> str:
+    return resources.files("oddslip.reports.html").joinpath("templates", name).read_text("utf-8")
+
+
+# ---------------------------------------------------------------------------- the parts of the page
+
+
+INVERSION_CODES = ("OS303", "OS304", "OS305")
+MARKS = {"critical": "alert", "warning": "alert", "info": "note"}
+
+
+def waterfall_part(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The waterfall, or what it lacks."""
+    shown = waterfall_of(diagnosis)
+    return {"svg": shown and draw_waterfall(shown), "lacks": lacks_waterfall(diagnosis)}
+
+
+def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Every rung with its picture, and all other metrics."""
+    ladder = diagnosis.ladder
+    axis = ladder_axis(ladder)
+    best = best_repair(diagnosis)
+    rows = [
+        {
+            "name": name,
+            "what": RUNGS[name],
+            "svg": draw_rung(rung, ladder, axis),
+            "value": score(rung["map"].value),
+            "interval": interval(rung["map"]),
+            "apart": "" if name == "raw" else signed(rung.differences["map"].value),
+            "apart_interval": "" if name == "raw" else signed_interval(rung.differences["map"]),
+            "is_raw": name == "raw",
+            "is_best": name == best,
+        }
+        for name, rung in ladder.rungs.items()
+    ]
+    others = [
+        {
+            "name": name,
+            "cells": [
+                (score(rung[metric].value), interval(rung[metric]))
+                for metric in NAMES
+                if metric != "map"
+            ],
+        }
+        for name, rung in ladder.rungs.items()
+    ]
+    return {
+        "rows": rows,
+        "scale": draw_ladder_scale(axis),
+        "level": level_name(ladder.level) if ladder.n_replicates else "",
+        "others": others,
+        "metrics": [f"{title}@{diagnosis.k}" for name, title in NAMES.items() if name != "map"],
+    }
+
+
+def shift_part(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The picture of the shifts, or what it lacks."""
+    if lacks := lacks_shifts(diagnosis):
+        return {"svg": None, "lacks": f"{lacks} Realized shifts stand in the table of labels."}
+    return {"svg": draw_shifts(diagnosis.shifts), "lacks": ""}
+
+
+def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, Any]:
+    """This model among the reference points, as far as either is there."""
+    here = regime_of(diagnosis)
+    points = [*regimes.points, *([] if here is None else [here])]
+    shapes = shape_by_series(regimes.points)
+    return {
+        "svg": draw_regimes(points) if points else None,
+        "measured": measured_inversion(diagnosis),
+        "association": tell_association(count_regimes(regimes.points)),
+        "lacks": lacks_regime(diagnosis),
+        "source": printable(regimes.source),
+        "has_references": bool(regimes.points),
+        "series": [(printable(name), draw_key(shape)) for name, shape in shapes.items()],
+        "rows": [_regime_row(point) for point in points],
+    }
+
+
+def measured_inversion(diagnosis: Diagnosis) -> str:
+    """What the ladder says of the inversion; empty without label-specific weights."""
+    findings = [finding for finding in diagnosis.findings if finding.code in INVERSION_CODES]
+    return printable(findings[0].sentence) if findings else ""
+
+
+def _regime_row(point: RegimePoint) -> dict[str, Any]:
+    return {
+        "name": printable(point.name),
+        "series": "" if point.here else printable(point.series),
+        "ratio": times(point.ratio),
+        "returned": percent(point.returned),
+        "saturated": small_percent(point.saturated_share) if is_open(point) else "none",
+        "here": point.here,
+    }
+
+
+def finding_part(finding: Finding) -> dict[str, Any]:
+    """A finding as texts."""
+    return {
+        "code": finding.code,
+        "name": finding.name,
+        "severity": finding.severity,
+        "icon": MARKS[finding.severity],
+        "sentence": printable(finding.sentence),
+        "advice": printable(finding.advice),
+        "anchor": f"docs/{finding.anchor}",
+        "evidence": [
+            (printable(name.replace("_", " ")), show_value(value))
+            for name, value in finding.evidence.items()
+        ],
+    }
+
+
+def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, Any] | None) -> list[Any]:
+    """What is known of the run, after what the diagnosis itself knows."""
+    from oddslip import __version__
+
+    ladder, bootstrap = diagnosis.ladder, "none"
+    if ladder.n_replicates:
+        bootstrap = f"{ladder.n_replicates:,} replicates, paired, seed {ladder.seed}"
+    own = {
+        "made by": f"oddslip {__version__}",
+        "scores": f"{diagnosis.kind}, {diagnosis.dtype}",
+        "seed": diagnosis.seed,
+        "bootstrap": bootstrap,
+        "prior": diagnosis.prior_source,
+    }
+    return nested({**own, **(provenance or {})})
+
+
+def nested(values: Mapping[Any, Any]) -> list[Any]:
+    """Names with their values, as text or, for a mapping, as a list of the same kind."""
+    return [
+        (
+            printable(str(name).replace("_", " ")),
+            nested(value) if isinstance(value, Mapping) else show_value(value),
+        )
+        for name, value in values.items()
+    ]
+
+
+def show_value(value: Any) -> str:
+    """A value of evidence or provenance as text of one line."""
+    return printable(value_text(value))
+
+
+# ------------------------------------------------------------------------------ the table of labels
 
 
 DIGITS = 7  # of a number in the table; --json holds all of them
@@ -87,17 +332,17 @@ COLUMNS = (
 )
 
 
-def label_data(found: Diagnosis) -> dict[str, Any]:
+def label_data(diagnosis: Diagnosis) -> dict[str, Any]:
     """Headings and values of every label, in built-in types.
 
     Names are shown without control characters; ``raw`` keeps those that differ, by label, for the
     download.
     """
-    told = label_columns(found)
-    columns = [column for column in COLUMNS if column.key in told]
-    names = found.label_names
+    known = label_columns(diagnosis)
+    columns = [column for column in COLUMNS if column.key in known]
+    names = diagnosis.label_names
     shown = [printable(name) for name in names]
-    values = {column.key: _values(told[column.key]) for column in columns[1:]}
+    values = {column.key: _values(known[column.key]) for column in columns[1:]}
     return {
         "columns": [column._asdict() for column in columns],
         "values": {"label": shown} | values,
@@ -120,242 +365,5 @@ def script_json(value: Any) -> str:
     >>> script_json("</script>")
     '"\\\\u003c/script\\\\u003e"'
     """
-    told = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return told.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-INVERSION_CODES = ("OS303", "OS304", "OS305")
-MARKS = {"critical": "alert", "warning": "alert", "info": "note"}
-
-
-def waterfall_part(found: Diagnosis) -> dict[str, Any]:
-    """The waterfall, or what it lacks."""
-    shown = waterfall_of(found)
-    return {"svg": shown and draw_waterfall(shown), "lacks": lacks_waterfall(found)}
-
-
-def ladder_part(found: Diagnosis) -> dict[str, Any]:
-    """Every rung with its picture, and all other metrics."""
-    ladder = found.ladder
-    axis = ladder_axis(ladder)
-    best = best_repair(found)
-    rows = [
-        {
-            "name": name,
-            "what": RUNGS[name],
-            "svg": draw_rung(rung, ladder, axis),
-            "value": score(rung["map"].value),
-            "interval": interval(rung["map"]),
-            "apart": "" if name == "raw" else signed(rung.differences["map"].value),
-            "apart_interval": "" if name == "raw" else signed_interval(rung.differences["map"]),
-            "is_raw": name == "raw",
-            "is_best": name == best,
-        }
-        for name, rung in ladder.rungs.items()
-    ]
-    others = [
-        {
-            "name": name,
-            "cells": [
-                (score(rung[metric].value), interval(rung[metric]))
-                for metric in NAMES
-                if metric != "map"
-            ],
-        }
-        for name, rung in ladder.rungs.items()
-    ]
-    return {
-        "rows": rows,
-        "scale": draw_ladder_scale(axis),
-        "level": level_name(ladder.level) if ladder.n_replicates else "",
-        "others": others,
-        "metrics": [f"{title}@{found.k}" for name, title in NAMES.items() if name != "map"],
-    }
-
-
-def shift_part(found: Diagnosis) -> dict[str, Any]:
-    """The picture of the shifts, or what it lacks."""
-    if lacks := lacks_shifts(found):
-        return {"svg": None, "lacks": f"{lacks} Realized shifts stand in the table of labels."}
-    return {"svg": draw_shifts(found.shifts), "lacks": ""}
-
-
-def regime_part(found: Diagnosis, regimes: Regimes) -> dict[str, Any]:
-    """This model among the reference points, as far as either is there."""
-    here = regime_of(found)
-    points = [*regimes.points, *([] if here is None else [here])]
-    shapes = shape_by_series(regimes.points)
-    return {
-        "svg": draw_regimes(points) if points else None,
-        "measured": measured_inversion(found),
-        "association": tell_association(count_regimes(regimes.points)),
-        "lacks": lacks_regime(found),
-        "source": printable(regimes.source),
-        "has_references": bool(regimes.points),
-        "series": [(printable(name), draw_key(shape)) for name, shape in shapes.items()],
-        "rows": [_regime_row(point) for point in points],
-    }
-
-
-def measured_inversion(found: Diagnosis) -> str:
-    """What the ladder says of the inversion; empty without label-specific weights."""
-    made = [finding for code in INVERSION_CODES if (finding := found.finding(code)) is not None]
-    return printable(made[0].sentence) if made else ""
-
-
-def _regime_row(point: RegimePoint) -> dict[str, Any]:
-    return {
-        "name": printable(point.name),
-        "series": "" if point.here else printable(point.series),
-        "ratio": times(point.ratio),
-        "returned": percent(point.returned),
-        "saturated": small_percent(point.saturated_share) if is_open(point) else "none",
-        "here": point.here,
-    }
-
-
-def finding_part(finding: Finding) -> dict[str, Any]:
-    """A finding as texts."""
-    return {
-        "code": finding.code,
-        "name": finding.name,
-        "severity": finding.severity,
-        "icon": MARKS[finding.severity],
-        "sentence": printable(finding.sentence),
-        "advice": printable(finding.advice),
-        "anchor": f"docs/{finding.anchor}",
-        "evidence": [
-            (printable(name.replace("_", " ")), show_value(value))
-            for name, value in finding.evidence.items()
-        ],
-    }
-
-
-def provenance_part(found: Diagnosis, provenance: Mapping[str, Any] | None) -> list[Any]:
-    """What was told about the run, after what the diagnosis itself knows."""
-    from oddslip import __version__
-
-    ladder, bootstrap = found.ladder, "none"
-    if ladder.n_replicates:
-        bootstrap = f"{ladder.n_replicates:,} replicates, paired, seed {ladder.seed}"
-    own = {
-        "made by": f"oddslip {__version__}",
-        "scores": f"{found.kind}, {found.dtype}",
-        "seed": found.seed,
-        "bootstrap": bootstrap,
-        "prior": found.prior_source,
-    }
-    return nested({**own, **(provenance or {})})
-
-
-def nested(told: Mapping[Any, Any]) -> list[Any]:
-    """Names with their values, as text or, for a mapping, as a list of the same kind."""
-    return [
-        (
-            printable(str(name).replace("_", " ")),
-            nested(value) if isinstance(value, Mapping) else show_value(value),
-        )
-        for name, value in told.items()
-    ]
-
-
-def show_value(value: Any) -> str:
-    """A value of evidence or provenance as text of one line."""
-    return printable(value_text(value))
-
-
-def write_page(
-    found: Diagnosis,
-    path: str | os.PathLike[str],
-    *,
-    provenance: Mapping[str, Any] | None = None,
-) -> None:
-    """Write the page of a diagnosis, whole or not at all.
-
-    Parameters
-    ----------
-    found : Diagnosis
-    path : str or path
-        Where the HTML file goes.
-    provenance : mapping, optional
-        What is known of the run: command, versions, hashes of the inputs. Mappings may be nested.
-
-    Examples
-    --------
-    >>> write_page(found, "report.html")  # doctest: +SKIP
-    """
-    page = render_page(found, provenance=provenance)
-    with whole_file(path) as unfinished:
-        unfinished.write_text(page, encoding="utf-8", newline="\n")
-
-
-def render_page(found: Diagnosis, *, provenance: Mapping[str, Any] | None = None) -> str:
-    """The page of a diagnosis as text. The same diagnosis gives the same text.
-
-    Parameters
-    ----------
-    found : Diagnosis
-    provenance : mapping, optional
-        See `write_page`.
-
-    Examples
-    --------
-    >>> from oddslip import diagnose
-    >>> from oddslip.datasets import synthetic_pair
-    >>> pair = synthetic_pair(300, 9)
-    >>> found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)
-    >>> render_page(found).startswith("<!DOCTYPE html>")
-    True
-    """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    environment = Environment(
-        loader=PackageLoader("oddslip.reports.html", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style, script = _read_template("page.css"), _read_template("page.js")
-    return environment.get_template("page.html").render(
-        found=found,
-        policy=content_policy(style, script),
-        style=Markup(style),
-        script=Markup(script),
-        # Pictures and data are made here and escaped where they are made.
-        svg=Markup,
-        data=Markup(script_json(label_data(found))),
-        verdict=printable(found.verdict.sentence),
-        look=words.look_of(found),
-        facts=words.facts_of(found),
-        waterfall=waterfall_part(found),
-        loss=words.tell_loss(found),
-        ladder=ladder_part(found),
-        dead=words.tell_dead(found),
-        shifts=shift_part(found),
-        shift_words=words.tell_shifts(found),
-        tiles=words.tiles_of(found),
-        ties=words.tell_ties(found),
-        regime=regime_part(found, read_regimes()),
-        findings=[finding_part(finding) for finding in found.findings],
-        missing=found.missing,
-        provenance=provenance_part(found, provenance),
-    )
-
-
-def content_policy(style: str, script: str) -> str:
-    """What the browser may do with the page: run this very style and script, and nothing else."""
-
-    def allow(content: str) -> str:
-        digest = hashlib.sha256(content.encode("utf-8")).digest()
-        return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-    return (
-        f"default-src 'none'; style-src {allow(style)}; script-src {allow(script)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _read_template(name: str) -> str:
-    return resources.files("oddslip.reports.html").joinpath("templates", name).read_text("utf-8")
+    written = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

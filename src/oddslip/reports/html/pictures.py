@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,27 +15,23 @@ from oddslip.reports.numbers import (
     Step,
     Waterfall,
     finite_budget,
-    has_interval,
     hurts,
     is_open,
     kind_of,
-    nat,
-    percent,
-    score,
-    signed,
-    small_percent,
-    times,
     waterfall_steps,
 )
+from oddslip.wording import has_interval, nat, percent, score, signed, small_percent, times
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts
     from oddslip.diagnosis.ladder import Ladder, Rung
 
 
+# ------------------------------------------------------------------------------------ the waterfall
+
 STEP = 46  # pixels from one bar to the next
 BAR = 14
-NAMES = {
+STEP_NAMES = {
     "unweighted": "Unweighted twin",
     "odds shift": "Odds shift, ln w",
     "slippage": "Slippage, the rest",
@@ -61,7 +58,7 @@ def draw_waterfall(shown: Waterfall) -> str:
         height=len(steps) * STEP + 18,
         id_="waterfall",
         title=f"Where the {shown.metric} went",
-        description="; ".join(f"{NAMES[step.name]} {tell_step(step)}" for step in steps)
+        description="; ".join(f"{STEP_NAMES[step.name]} {tell_step(step)}" for step in steps)
         + f"; ceiling of per-label maps {score(shown.ceiling)}.",
     )
 
@@ -87,7 +84,7 @@ def _draw_step(step: Step, axis: Axis, top: float) -> list[str]:
     width = max(axis(high) - axis(low), 0.3)
     base = top + 14
     return [
-        text(NAMES[step.name], x="0", y=short(base), class_="name"),
+        text(STEP_NAMES[step.name], x="0", y=short(base), class_="name"),
         text(tell_step(step), x="100%", y=short(base), class_="value end"),
         tag(
             "rect", x=axis.percent(low), y=short(base + 7), width=f"{short(width)}%", height=BAR,
@@ -113,7 +110,9 @@ def _draw_ceiling(ceiling: float, axis: Axis, top: float) -> list[str]:
     ]  # fmt: skip
 
 
-HEIGHT = 26
+# --------------------------------------------------------------------------------------- the ladder
+
+RUNG_HEIGHT = 26  # pixels
 
 
 def ladder_axis(ladder: Ladder, metric: str = "map") -> Axis:
@@ -128,9 +127,9 @@ def ladder_axis(ladder: Ladder, metric: str = "map") -> Axis:
 
 def draw_rung(rung: Rung, ladder: Ladder, axis: Axis, metric: str = "map") -> str:
     """The picture beside the numbers. Screen readers skip it: the numbers say it all."""
-    estimate, raw, middle = rung[metric], ladder.value("raw", metric), HEIGHT / 2
+    estimate, raw, middle = rung[metric], ladder.value("raw", metric), RUNG_HEIGHT / 2
     at_raw = axis.percent(raw)
-    pieces = [tag("line", x1=at_raw, x2=at_raw, y1=0, y2=HEIGHT, class_="reference")]
+    pieces = [tag("line", x1=at_raw, x2=at_raw, y1=0, y2=RUNG_HEIGHT, class_="reference")]
     if has_interval(estimate):
         low, high = axis.percent(estimate.low), axis.percent(estimate.high)
         pieces.append(tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval"))
@@ -138,7 +137,7 @@ def draw_rung(rung: Rung, ladder: Ladder, axis: Axis, metric: str = "map") -> st
     look = "bad" if hurts(ladder, rung.name, metric) else looks[kind_of(rung.name)]
     place = axis.percent(estimate.value)
     pieces.append(tag("circle", cx=place, cy=middle, r=4.5, class_=f"dot {look}"))
-    return tag("svg", *pieces, width="100%", height=HEIGHT, aria_hidden="true", class_="rung")
+    return tag("svg", *pieces, width="100%", height=RUNG_HEIGHT, aria_hidden="true", class_="rung")
 
 
 def draw_ladder_scale(axis: Axis) -> str:
@@ -150,9 +149,33 @@ def draw_ladder_scale(axis: Axis) -> str:
     return tag("svg", *pieces, width="100%", height=16, aria_hidden="true", class_="rung")
 
 
+# ----------------------------------------------------------------- pictures with a grid: two axes
+
+GRID_HEIGHT, GRID_BOTTOM = 380, 334  # pixels; ticks and the name of the axis stand below
+
+
+def _draw_level(mark: float, name: str, y_axis: Axis, look: str = "grid") -> list[str]:
+    """A line across, and its number at the left."""
+    y = y_axis(mark)
+    return [
+        tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_=look),
+        text(name, x=-8, y=short(y + 4), class_="tick-text end"),
+    ]
+
+
+def _draw_ticks(ticks: Mapping[float, str], x_axis: Axis, unit: str) -> list[str]:
+    """The numbers below the grid, and what they count."""
+    marks = [
+        text(name, x=x_axis.percent(mark), y=GRID_BOTTOM + 18, class_="tick-text middle")
+        for mark, name in ticks.items()
+    ]
+    return [*marks, text(unit, x="50%", y=GRID_HEIGHT - 6, class_="axis-text middle")]
+
+
+# --------------------------------------------------------------------------------------- the shifts
+
 MOST_DOTS = 4000
-HEIGHT, BAND = 380, 44  # the band on top holds labels whose shift can not be read
-BOTTOM = HEIGHT - 46
+BAND = 44  # pixels on top, for labels whose shift can not be read
 
 
 def choose_labels(n_labels: int) -> range:
@@ -175,21 +198,21 @@ def draw_shifts(shifts: LabelShifts) -> str:
     ends = [0.0, *_ends(shifts.intended), *_ends(known)]
     if budget is not None and budget <= 1.3 * max(abs(end) for end in ends):
         ends += [budget] if min(ends) >= 0 else [budget, -budget]
-    y_axis = axis_over(ends, BOTTOM, BAND + 14)
-    pieces = [*_draw_shift_grid(x_axis, y_axis), *_draw_band(bool((~shifts.identified).any()))]
+    y_axis = axis_over(ends, GRID_BOTTOM, BAND + 14)
+    pieces = [*_draw_shifts_grid(x_axis, y_axis), *_draw_band(bool((~shifts.identified).any()))]
     pieces += _draw_lines(x_axis, y_axis, budget)
     drawn = choose_labels(shifts.realized.size)
     pieces += [_draw_dot(shifts, label, x_axis, y_axis) for label in drawn]
-    told = shifts.to_dict()
+    n_read = int(shifts.identified.sum())
     return picture(
         pieces,
-        height=HEIGHT,
+        height=GRID_HEIGHT,
         id_="shifts",
         title="Realized against intended shift, one dot per label",
         description=(
-            f"{told['n_identified']:,} of {shifts.realized.size:,} labels have a shift that can be "
-            f"read. Median realized over intended: {times(told['median_ratio'])}. The table of "
-            "labels below holds every number."
+            f"{n_read:,} of {shifts.realized.size:,} labels have a shift that can be read. Median "
+            f"realized over intended: {times(shifts.median_ratio)}. The table of labels below "
+            "holds every number."
         ),
     )
 
@@ -199,22 +222,10 @@ def _ends(values: Sequence[float] | np.ndarray[tuple[int], np.dtype[np.float64]]
     return [float(finite.min()), float(finite.max())] if finite.size else []
 
 
-def _draw_shift_grid(x_axis: Axis, y_axis: Axis) -> list[str]:
-    pieces = []
-    for mark in y_axis.ticks():
-        y = y_axis(mark)
-        pieces += [
-            tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_="grid"),
-            text(f"{mark:g}", x=-8, y=short(y + 4), class_="tick-text end"),
-        ]
-    for mark in x_axis.ticks():
-        pieces.append(
-            text(f"{mark:g}", x=x_axis.percent(mark), y=BOTTOM + 18, class_="tick-text middle")
-        )
-    pieces.append(
-        text("intended shift ln w, nat", x="50%", y=HEIGHT - 6, class_="axis-text middle")
-    )
-    return pieces
+def _draw_shifts_grid(x_axis: Axis, y_axis: Axis) -> list[str]:
+    levels = [_draw_level(mark, f"{mark:g}", y_axis) for mark in y_axis.ticks()]
+    ticks = {mark: f"{mark:g}" for mark in x_axis.ticks()}
+    return [*chain(*levels), *_draw_ticks(ticks, x_axis, "intended shift ln w, nat")]
 
 
 def _draw_band(there: bool) -> list[str]:
@@ -258,7 +269,9 @@ def _draw_dot(shifts: LabelShifts, label: int, x_axis: Axis, y_axis: Axis) -> st
     return tag("circle", cx=x, cy=y, r=3, class_="speck", data_i=label)
 
 
-HEIGHT, TOP, BOTTOM = 380, 34, 330
+# -------------------------------------------------------------------------------------- the regimes
+
+REGIMES_TOP = 34  # pixels
 LOWEST = -1.0  # shares below are drawn at the edge with an arrow: they would squeeze the rest
 HIGHEST = 1.5
 AT_EDGE = 1.8  # factor from the lowest place of the axis to the marks at or below 0, and beyond
@@ -277,15 +290,15 @@ def draw_regimes(points: Sequence[RegimePoint]) -> str:
         edge = low / AT_EDGE
         low = edge / AT_EDGE
     x_axis = Axis(low, max(2.0, *ratios) * 1.25, 0.0, 100.0, log=True)
-    y_axis = Axis(LOWEST - 0.1, HIGHEST, BOTTOM, TOP)
-    pieces = _draw_regime_grid(x_axis, y_axis, edge)
+    y_axis = Axis(LOWEST - 0.1, HIGHEST, GRID_BOTTOM, REGIMES_TOP)
+    pieces = _draw_regimes_grid(x_axis, y_axis, edge)
     shapes = shape_by_series(points)
     for point in sorted(points, key=lambda point: point.here):  # this model last, on top
         at = point.ratio if edge is None or point.ratio > 0 else edge
         pieces += _draw_point(point, shapes[point.series], at, x_axis, y_axis)
     return picture(
         pieces,
-        height=HEIGHT,
+        height=GRID_HEIGHT,
         id_="regimes",
         title="When subtracting ln w pays",
         description="; ".join(describe_point(point) for point in points) + ".",
@@ -309,27 +322,21 @@ def describe_point(point: RegimePoint) -> str:
     )
 
 
-def _draw_regime_grid(x_axis: Axis, y_axis: Axis, edge: float | None) -> list[str]:
-    pieces = []
-    for mark in (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5):
-        y = y_axis(mark)
-        look = "grid strong" if mark in (0.0, 1.0) else "grid"
-        pieces += [
-            tag("line", x1="0", x2="100%", y1=short(y), y2=short(y), class_=look),
-            text(percent(mark), x=-8, y=short(y + 4), class_="tick-text end"),
-        ]
+def _draw_regimes_grid(x_axis: Axis, y_axis: Axis, edge: float | None) -> list[str]:
+    levels = [
+        _draw_level(mark, percent(mark), y_axis, "grid strong" if mark in (0.0, 1.0) else "grid")
+        for mark in (-1.0, -0.5, 0.0, 0.5, 1.0, 1.5)
+    ]
     ticks = {mark: f"{mark:g}" for mark in x_axis.ticks()}
     if edge is not None:
-        ticks = {mark: told for mark, told in ticks.items() if mark > edge * AT_EDGE}
+        ticks = {mark: name for mark, name in ticks.items() if mark > edge * AT_EDGE}
         ticks[edge] = "0 or less"
-    for mark, told in ticks.items():
-        pieces.append(text(told, x=x_axis.percent(mark), y=BOTTOM + 18, class_="tick-text middle"))
     one = x_axis.percent(1.0)
     return [
-        *pieces,
-        tag("line", x1=one, x2=one, y1=TOP, y2=BOTTOM, class_="diagonal"),
+        *chain(*levels),
+        *_draw_ticks(ticks, x_axis, "median realized / intended shift"),
+        tag("line", x1=one, x2=one, y1=REGIMES_TOP, y2=GRID_BOTTOM, class_="diagonal"),
         text("share of the loss that subtracting ln w returns", x="0", y=14, class_="axis-text"),
-        text("median realized / intended shift", x="50%", y=HEIGHT - 6, class_="axis-text middle"),
     ]
 
 
@@ -356,10 +363,10 @@ def _draw_point(
             )
         )  # fmt: skip
     elif is_open(point):
-        told = small_percent(point.saturated_share)
+        share = small_percent(point.saturated_share)
         beside = ratio != point.ratio  # marks at the edge stand above one another
         place = {"x": 10, "y": 4, "class_": "tick-text"} if beside else {"x": 0, "y": -10}
-        inner.append(text(told, **{"class_": "tick-text middle"} | place))
+        inner.append(text(share, **{"class_": "tick-text middle"} | place))
     return [tag("svg", *inner, x=x, y=short(y), class_="place")]
 
 

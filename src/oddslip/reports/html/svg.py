@@ -25,12 +25,12 @@ def tag(name: str, *children: str, **attributes: object) -> str:
     >>> tag("circle", cx="5%", class_="dot", data_i=None)
     '<circle cx="5%" class="dot"/>'
     """
-    told = "".join(
+    written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(printable(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return f"<{name}{told}>{''.join(children)}</{name}>" if children else f"<{name}{told}/>"
+    return f"<{name}{written}>{''.join(children)}</{name}>" if children else f"<{name}{written}/>"
 
 
 def text(content: object, **attributes: object) -> str:
@@ -76,13 +76,13 @@ class Axis:
         """Round numbers inside the range: about n of them, and two at least."""
         if self.log:
             return _log_ticks(self.low, self.high)
-        found: list[float] = []
-        while len(found) < 2:
+        ticks: list[float] = []
+        while len(ticks) < 2:
             step = round_step((self.high - self.low) / n)
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-            found = [step * at for at in range(first, last + 1)]
+            ticks = [step * at for at in range(first, last + 1)]
             n *= 2
-        return found
+        return ticks
 
 
 def axis_over(values: Iterable[float], start: float, stop: float, *, margin: float = 0.04) -> Axis:

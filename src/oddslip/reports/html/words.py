@@ -5,16 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from oddslip.reports.html.pictures import choose_labels
-from oddslip.reports.numbers import (
-    finite_budget,
-    nat,
-    percent,
-    score,
-    share_of,
-    signed,
-    small_percent,
-    times,
-)
+from oddslip.reports.numbers import finite_budget
+from oddslip.wording import nat, percent, score, share_of, signed, small_percent, times
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.decomposition import Decomposition
@@ -41,123 +33,121 @@ LOOKS = {
 }
 
 
-def look_of(found: Diagnosis) -> Look:
+def look_of(diagnosis: Diagnosis) -> Look:
     """The look of the verdict."""
-    return LOOKS.get(found.verdict.code, Look(found.verdict.code, "plain", "pause"))
+    return LOOKS.get(diagnosis.verdict.code, Look(diagnosis.verdict.code, "plain", "pause"))
 
 
-def facts_of(found: Diagnosis) -> list[tuple[str, str]]:
+def facts_of(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     """What was looked at: name and value."""
     return [
-        ("rows evaluated", f"{found.n_rows:,}"),
-        ("rows calibrated on", f"{found.n_calibration_rows:,}"),
-        ("labels", f"{found.n_labels:,}"),
-        ("slots, K", f"{found.k}"),
-        ("protocol", found.protocol),
-        ("weights", found.weighting),
+        ("rows evaluated", f"{diagnosis.n_rows:,}"),
+        ("rows calibrated on", f"{diagnosis.n_calibration_rows:,}"),
+        ("labels", f"{diagnosis.n_labels:,}"),
+        ("slots, K", f"{diagnosis.k}"),
+        ("protocol", diagnosis.protocol),
+        ("weights", diagnosis.weighting),
     ]
 
 
-def tell_loss(found: Diagnosis) -> list[str]:
+def tell_loss(diagnosis: Diagnosis) -> list[str]:
     """The decomposition in words; empty without the twin."""
-    parts = found.decomposition
+    parts = diagnosis.decomposition
     if parts is None:
         return []
-    metric = f"MAP@{found.k}"
+    metric = f"MAP@{diagnosis.k}"
     if parts.loss <= 0:
-        told = [
-            f"The weighted model lost nothing against its twin ({signed(-parts.loss)} {metric})."
-        ]
+        change = f"{signed(-parts.loss)} {metric}"
+        sentences = [f"The weighted model lost nothing against its twin ({change})."]
     else:
-        told = [f"The weights cost {score(parts.loss)} {metric} against the unweighted twin."]
-        told += _tell_causes(parts) + _tell_repairs(parts)
-    if found.overlap is not None:
-        told.append(
-            f"On average {found.overlap.mean:.2f} of {found.k} shown labels are those the twin "
-            f"shows; {small_percent(found.overlap.share_changed)} of the rows differ."
+        sentences = [
+            f"The weights cost {score(parts.loss)} {metric} against the unweighted twin.",
+            *_tell_causes(parts),
+            *_tell_repairs(parts),
+        ]
+    if diagnosis.overlap is not None:
+        sentences.append(
+            f"On average {diagnosis.overlap.mean:.2f} of {diagnosis.k} shown labels are those the "
+            f"twin shows; {small_percent(diagnosis.overlap.share_changed)} of the rows differ."
         )
-    return told
+    return sentences
 
 
 def _tell_causes(parts: Decomposition) -> list[str]:
+    """Shares as the waterfall shows them: below zero for a cause that gained."""
     odds, slippage = parts.share("odds"), parts.share("slippage")
     if odds is None or slippage is None:
         return []
-    told = [
+    alone = "" if odds >= 0 else "; alone it would have gained"
+    less = "" if slippage >= 0 else ": it lost less than the odds shift says"
+    return [
         "The odds shift, which an ideal learner would suffer too, accounts for "
-        f"{percent(odds)} of it."
-        if odds >= 0
-        else "The odds shift alone would have lost nothing."
+        f"{percent(odds)} of it{alone}.",
+        "Slippage, what this learner made of it beyond that, accounts for "
+        f"{percent(slippage)}{less}.",
     ]
-    told.append(
-        f"Slippage, what this learner made of it beyond that, accounts for {percent(slippage)}."
-        if slippage >= 0
-        else "This learner lost less than the odds shift says: slippage gave "
-        f"{percent(-slippage)} back."
-    )
-    return told
 
 
 def _tell_repairs(parts: Decomposition) -> list[str]:
-    told = []
+    sentences = []
     inverted, residue = parts.returned.get("inversion"), parts.share("tie_residue")
     isotonic, estimation = parts.share("isotonic"), parts.share("estimation")
     if inverted is not None:
-        told.append(f"Subtracting ln w returns {percent(inverted)} of the loss.")
+        sentences.append(f"Subtracting ln w returns {percent(inverted)} of the loss.")
     if isotonic is not None and estimation is not None:
         price = f"; {percent(estimation)} is the price of fitting it on few calibration rows"
-        told.append(
+        sentences.append(
             f"Per-label isotonic returns {percent(isotonic)}{price if estimation > 0 else ''}."
         )
     if residue is not None:
-        told.append(
+        sentences.append(
             f"{percent(residue)} is out of reach of any per-label map: ties."
             if residue > 0
             else "No part is out of reach of per-label maps: their ceiling is at or above the twin."
         )
-    return told
+    return sentences
 
 
-def tell_shifts(found: Diagnosis) -> list[str]:
+def tell_shifts(diagnosis: Diagnosis) -> list[str]:
     """How far the intended shift was realized."""
-    shifts, told = found.shifts, []
-    numbers = shifts.to_dict()
+    shifts, n_labels = diagnosis.shifts, diagnosis.n_labels
+    sentences = []
     if shifts.median_ratio is not None:
-        told.append(
+        sentences.append(
             f"The median label realized {times(shifts.median_ratio)} of its ln w "
-            f"({shifts.n_known:,} of {numbers['n_weighted']:,} weighted labels can be read)."
+            f"({shifts.n_known:,} of {int(shifts.weighted.sum()):,} weighted labels can be read)."
         )
     elif shifts.intended is not None:
-        told.append("No weighted label has a shift that can be read.")
+        sentences.append("No weighted label has a shift that can be read.")
     if shifts.median_direct_ratio is not None:
-        told.append(
+        sentences.append(
             f"Held against the twin directly, the median is {times(shifts.median_direct_ratio)}."
         )
     budget = finite_budget(shifts)
     if budget is not None:
-        beyond = numbers["n_unrealizable"] or 0
-        told.append(
+        beyond = 0 if shifts.unrealizable is None else int(shifts.unrealizable.sum())
+        sentences.append(
             f"The step budget is {nat(budget)} nat; ln w lies beyond it for {beyond:,} of "
-            f"{found.n_labels:,} labels."
+            f"{n_labels:,} labels."
         )
     elif shifts.budget is not None:
-        told.append("The leaf step has no cap, so no step budget bounds the shift.")
-    n_drawn = len(choose_labels(found.n_labels))
-    if shifts.intended is not None and n_drawn < found.n_labels:
-        told.append(f"{n_drawn:,} of {found.n_labels:,} labels are drawn, evenly chosen.")
-    return told
+        sentences.append("The leaf step has no cap, so no step budget bounds the shift.")
+    n_drawn = len(choose_labels(n_labels))
+    if shifts.intended is not None and n_drawn < n_labels:
+        sentences.append(f"{n_drawn:,} of {n_labels:,} labels are drawn, evenly chosen.")
+    return sentences
 
 
-def tiles_of(found: Diagnosis) -> list[tuple[str, str, str]]:
+def tiles_of(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     """Saturation and ties as big numbers: value, name, detail."""
-    stored, ties, n = found.saturation, found.ties, found.ladder.n_evaluated
+    stored, ties, n = diagnosis.saturation, diagnosis.ties, diagnosis.ladder.n_evaluated
     return [
         (small_percent(stored.share), "cells at exactly 1.0", f"{stored.n_cells:,} cells"),
-        (f"{stored.n_labels_hit:,}", "labels with such cells", f"of {found.n_labels:,} labels"),
+        (f"{stored.n_labels_hit:,}", "labels with such cells", f"of {diagnosis.n_labels:,} labels"),
         (
-            share_of(stored.full_rows, found.n_rows),
-            f"rows with {found.k} or more of them",
-            f"{stored.full_rows:,} of {found.n_rows:,} rows",
+            share_of(stored.full_rows, diagnosis.n_rows),
+            f"rows with {diagnosis.k} or more of them",
+            f"{stored.full_rows:,} of {diagnosis.n_rows:,} rows",
         ),
         (
             share_of(ties.n_rows, n),
@@ -167,25 +157,25 @@ def tiles_of(found: Diagnosis) -> list[tuple[str, str, str]]:
     ]
 
 
-def tell_ties(found: Diagnosis) -> str:
+def tell_ties(diagnosis: Diagnosis) -> str:
     """How far ties can move the metric."""
-    ties = found.ties
+    ties = diagnosis.ties
     if not ties.n_rows:
         return "No row is decided by ties: the order of tied labels can not move the metric."
     return (
-        f"Depending on how a sort breaks them, ties put the raw MAP@{found.k} anywhere from "
+        f"Depending on how a sort breaks them, ties put the raw MAP@{diagnosis.k} anywhere from "
         f"{score(ties.map_worst)} to {score(ties.map_best)}. Here the lower label index goes "
-        f"first: {score(found.ladder.value('raw'))}."
+        f"first: {score(diagnosis.ladder.value('raw'))}."
     )
 
 
-def tell_dead(found: Diagnosis) -> str:
+def tell_dead(diagnosis: Diagnosis) -> str:
     """What dead labels would do under the identity policy; empty where there are none."""
-    taken = found.takeover
+    taken = diagnosis.takeover
     if taken is None or not taken.n_dead:
         return ""
     labels = "1 label is" if taken.n_dead == 1 else f"{taken.n_dead:,} labels are"
     return (
         f"{labels} dead: no calibration row in which they are true. If they kept their raw scores, "
-        f"they would take slots in {taken.n_rows:,} of {found.n_rows:,} rows."
+        f"they would take slots in {taken.n_rows:,} of {diagnosis.n_rows:,} rows."
     )

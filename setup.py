@@ -69,6 +69,7 @@ class BuildKernels(build_ext):
                 extension.extra_compile_args = list(UNIX_CHECKED if CHECKED else UNIX)
                 extension.extra_link_args = ["-fsanitize=address"] if CHECKED else []
             if kind == "unix":
+                extension.libraries = ["m"]
                 name = extension.name.rpartition(".")[2]
                 extension.extra_compile_args += OF_ONE_KERNEL.get(name, [])
             if ".avx2." in extension.name:

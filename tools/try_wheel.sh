@@ -16,7 +16,7 @@ echo "Built in $SECONDS s."
 if [[ $(uname) == Linux ]]; then
     "$here/build/bin/auditwheel" show "$here"/dist/*.whl | tr '\n' ' '; echo
     # A toolchain of an old enough system is needed for a manylinux tag; cibuildwheel brings one.
-    "$here/build/bin/auditwheel" repair --wheel-dir "$here/repaired" "$here"/dist/*.whl \
+    PATH=$here/build/bin:$PATH "$here/build/bin/auditwheel" repair --wheel-dir "$here/repaired" "$here"/dist/*.whl \
         >"$here/repair.log" 2>&1 && ls "$here/repaired" || tail -2 "$here/repair.log"
 fi
 if "$python" -m zipfile --list "$here"/dist/*.whl | grep -E '\.(pyx|pxd|c|o) '; then

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.diagnosis.case import LabelledSource
 from oddslip.diagnosis.comparison import chosen_repair, is_gain, try_inversion
 from oddslip.diagnosis.findings import count_of
 from oddslip.diagnosis.ladder import estimate_ladder
@@ -38,6 +37,7 @@ from oddslip.shifts import (
 from oddslip.shifts.saturation import SATURATED_PROBABILITY
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import is_path, open_labels
+from oddslip.sources.views import LabelledSource
 from oddslip.tallies import available_threads
 from oddslip.weights import balance_ratios, resolve_weights
 

@@ -21,8 +21,9 @@ from oddslip.calibrators.policy import LabelRecord, build_maps, find_prior
 from oddslip.kernels.maps import AFFINE, CLIP, IDENTITY, KNOTS
 from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.folds import FoldCounter, Folds, FoldSource, PositiveCells
+from oddslip.selection.folds import FoldCounter, Folds, PositiveCells
 from oddslip.sources import Source
+from oddslip.sources.views import FoldSource
 
 Knots = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 

@@ -111,6 +111,24 @@ def test_nothing_is_imported_by_a_string_but_a_room_its_own_names(path):
         assert set(getattr(room, "_ROOMS", ())) <= set(MAY_IMPORT)
 
 
+def classes_by_base():
+    """Base classes of every class, by the names they go by; and the room that defines it."""
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                bases = {getattr(base, "id", getattr(base, "attr", None)) for base in node.bases}
+                yield node.name, bases, room_of(path)
+
+
+def test_every_subclass_of_source_is_defined_in_sources():
+    classes, sources = list(classes_by_base()), {"Source"}
+    for _ in classes:  # a subclass may be read before its parent
+        sources |= {name for name, bases, _ in classes if bases & sources}
+    homes = {name: room for name, _, room in classes if name in sources}
+    assert {"ArraySource", "ParquetSource", "FoldSource"} <= homes.keys()
+    assert set(homes.values()) == {"sources"}, homes
+
+
 def test_every_room_says_what_lives_there():
     for init in ROOT.rglob("__init__.py"):
         assert ast.get_docstring(ast.parse(init.read_text())), init

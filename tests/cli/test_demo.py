@@ -50,14 +50,14 @@ def test_the_repair_returns_most_of_the_loss_on_fresh_rows(story):
 
 
 def test_the_diagnosis_follows_the_deployment_protocol(story):
-    assert story.found.protocol == "deployment"
-    assert story.found.verdict.code == "repairable_by_calibration"
-    assert story.found.finding("OS201") is not None
+    assert story.diagnosis.protocol == "deployment"
+    assert story.diagnosis.verdict.code == "repairable_by_calibration"
+    assert story.diagnosis.finding("OS201") is not None
 
 
 def test_the_screen_begins_with_the_verdict_and_fits_one_screen(story, screen):
     flat = " ".join(screen.split())
-    assert flat.startswith(story.found.verdict.sentence)
+    assert flat.startswith(story.diagnosis.verdict.sentence)
     assert len(screen.splitlines()) <= 45
     assert max(map(len, screen.splitlines())) <= 100
 
@@ -99,7 +99,7 @@ def test_the_files_it_leaves_give_the_same_diagnosis_by_hand(story, folder, caps
     assert _run(said) == 0
     import json
 
-    assert json.loads(capsys.readouterr().out) == story.found.to_dict()
+    assert json.loads(capsys.readouterr().out) == story.diagnosis.to_dict()
 
 
 def test_the_saved_repair_ranks_as_the_fitted_one(story, folder):

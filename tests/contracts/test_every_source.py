@@ -10,6 +10,7 @@ from scipy import sparse
 
 from oddslip.sources import base as blocks_of
 from oddslip.sources import open_source
+from oddslip.sources.views import FoldSource, LabelledSource
 
 ROW_GROUP = 7
 
@@ -189,6 +190,20 @@ def open_index_lists(folder, scores, truths, names):
     lists = pa.array([np.flatnonzero(row)[::-1] for row in truths], pa.list_(pa.int64()))
     write(folder / "y.parquet", {"true": lists})
     return open_source(folder / "s.npy", folder / "y.parquet", label_names=names)
+
+
+def open_labelled(folder, scores, truths, names):
+    bare = open_source(scores, label_names=names)
+    return LabelledSource(bare, open_c(folder, scores, truths, names).positives())
+
+
+def open_fold(folder, scores, truths, names):
+    """Every second row of a source whose other rows hold other scores and labels."""
+    twice, doubled = np.repeat(scores, 2, 0), np.repeat(truths, 2, 0)
+    twice[1::2], doubled[1::2] = 0.5, ~truths
+    whole = open_c(folder, twice, doubled, names)
+    kept = np.arange(whole.n_rows) % 2 == 0
+    return FoldSource(whole, kept, whole.positives())
 
 
 OPENERS = [thing for name, thing in sorted(globals().items()) if name.startswith("open_")]

@@ -39,7 +39,7 @@ FILES = {
 class _Story:
     pair: MatchedPair
     plan: Plan
-    found: Diagnosis
+    diagnosis: Diagnosis
     repair: Repair
     fresh: dict[str, Evaluation]  # MAP and AUC of the fresh rows, arm by arm
 
@@ -67,9 +67,9 @@ def demo(
         raise InvalidInput(f"{output} must be a folder, got a file. Name another with --output.")
     if not output.absolute().parent.is_dir():
         raise InvalidInput(f"{output} must lie in an existing folder. Make that first.")
-    told = _tell(output, context.obj)
+    story = _tell(output, context.obj)
     out = console()
-    for piece in _show(told, output):
+    for piece in _show(story, output):
         out.print(piece)
 
 
@@ -90,8 +90,8 @@ def _tell(folder: Path, typed: list[str] | None) -> _Story:
     )
     rows = dict(_cut())
     booster: dict[str, Any] = {"rounds": ROUNDS, "learning_rate": LEARNING_RATE}
-    told = {"num_iterations": ROUNDS, "learning_rate": LEARNING_RATE, "num_leaves": 4}
-    template = OneVsRest("lightgbm", parameters=told, seed=SEED)
+    parameters = {"num_iterations": ROUNDS, "learning_rate": LEARNING_RATE, "num_leaves": 4}
+    template = OneVsRest("lightgbm", parameters=parameters, seed=SEED)
     training = rows["training"]
     planned = oddslip.plan(drawn.labels[training], **booster)
     pair = MatchedPair(template).fit(
@@ -99,7 +99,7 @@ def _tell(folder: Path, typed: list[str] | None) -> _Story:
     )
     files = _write_files(folder, pair, drawn, rows)
     held_out = (files["calibration"], files["calibration labels"])
-    found = oddslip.diagnose(
+    diagnosis = oddslip.diagnose(
         files["scores"],
         files["labels"],
         k=K,
@@ -116,7 +116,9 @@ def _tell(folder: Path, typed: list[str] | None) -> _Story:
     )
     repair.save(folder / "repair.oddslip")
     write_page(
-        found, folder / "report.html", provenance=describe_run(typed, files, seed=found.seed)
+        diagnosis,
+        folder / "report.html",
+        provenance=describe_run(typed, files, seed=diagnosis.seed),
     )
     last = rows["fresh"]
     arms = {
@@ -126,7 +128,7 @@ def _tell(folder: Path, typed: list[str] | None) -> _Story:
     }
     truth = drawn.labels[last]
     fresh = {name: oddslip.evaluate(arm, truth, k=K, auc=True) for name, arm in arms.items()}
-    return _Story(pair, planned, found, repair, fresh)
+    return _Story(pair, planned, diagnosis, repair, fresh)
 
 
 def _cut() -> Iterator[tuple[str, slice]]:
@@ -178,9 +180,9 @@ def _show(story: _Story, folder: Path) -> Iterator[Any]:
     from oddslip.reports import text
     from oddslip.reports.text import finding_lines, loss_sentence
 
-    found, fresh, parts = story.found, story.fresh, PARTS
+    diagnosis, fresh, parts = story.diagnosis, story.fresh, PARTS
     weights = story.pair.weights_
-    yield found.verdict.sentence
+    yield diagnosis.verdict.sentence
     yield ""
     yield (
         f"What happened: {2 * N_LABELS} small LightGBM models were trained just now, one per label "
@@ -192,9 +194,9 @@ def _show(story: _Story, folder: Path) -> Iterator[Any]:
     yield ""
     yield f"Before training, plan: {story.plan.recommendation}"
     yield ""
-    if found.decomposition is not None:
-        yield f"After training, diagnose: {loss_sentence(found.decomposition, K)}"
-    for finding in found.findings[:FINDINGS]:
+    if diagnosis.decomposition is not None:
+        yield f"After training, diagnose: {loss_sentence(diagnosis.decomposition, K)}"
+    for finding in diagnosis.findings[:FINDINGS]:
         yield from finding_lines(finding)
     yield ""
     yield f"Repair, chosen by 5-fold cross-validation: {story.repair.why_}"

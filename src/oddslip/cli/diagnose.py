@@ -9,7 +9,9 @@ import typer
 
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
+    RESOLVED,
     WEIGHTS,
+    Bootstrap,
     Figure,
     Json,
     JsonFile,
@@ -17,6 +19,7 @@ from oddslip.cli.options import (
     KindOption,
     Labels,
     Names,
+    Prior,
     Scores,
     Threads,
     check_outputs,
@@ -46,10 +49,7 @@ def diagnose(
     k: K = 7,
     weights: Annotated[
         str | None,
-        typer.Option(
-            help=f"Weight each label was trained with: {WEIGHTS}. A name is resolved on --prior, "
-            "else it is the ratio on the rows given here."
-        ),
+        typer.Option(help=f"Weight each label was trained with: {WEIGHTS}. {RESOLVED}"),
     ] = None,
     unweighted: Unweighted = None,
     calibration: Annotated[
@@ -58,9 +58,7 @@ def diagnose(
     calibration_labels: Annotated[
         Path | None, typer.Option(help="What was true for the calibration rows.")
     ] = None,
-    prior: Annotated[
-        Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
-    ] = None,
+    prior: Prior = None,
     kind: KindOption = "probability",
     rounds: Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")] = None,
     learning_rate: Annotated[
@@ -69,7 +67,7 @@ def diagnose(
     max_delta_step: Annotated[
         float | None, typer.Option(help="Cap of the leaf step, for the budget; 0 for none.")
     ] = None,
-    bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")] = 2000,
+    bootstrap: Bootstrap = 2000,
     seed: Annotated[int, typer.Option(help="Same seed, same split and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
     threads: Threads = None,
@@ -96,7 +94,7 @@ def diagnose(
 
       oddslip diagnose scores.npy labels.npz --html report.html --json-file report.json
     """
-    from oddslip.diagnosis import diagnose as find
+    import oddslip
 
     check_outputs(html, json_file, figure=figure)
     held_out: tuple[Any, Any] | None = None
@@ -106,7 +104,7 @@ def diagnose(
         from oddslip.errors import InvalidInput
 
         raise InvalidInput("--calibration-labels needs --calibration, the scores of those rows.")
-    found = find(
+    diagnosis = oddslip.diagnose(
         scores,
         labels,
         k=k,
@@ -137,14 +135,14 @@ def diagnose(
             "prior": prior,
             "label names": label_names,
         }
-        write_page(found, html, provenance=describe_run(context.obj, inputs, seed=seed))
-    _write(found, figure, json_file)
+        write_page(diagnosis, html, provenance=describe_run(context.obj, inputs, seed=seed))
+    _write(diagnosis, figure, json_file)
     if json:
-        return print_json(found.to_dict())
+        return print_json(diagnosis.to_dict())
     from oddslip.reports.text import show_diagnosis
 
     out = console()
-    for piece in show_diagnosis(found, verbose=verbose):
+    for piece in show_diagnosis(diagnosis, verbose=verbose):
         out.print(piece)
     _say_written(out, html, figure, json_file)
     return None
@@ -186,10 +184,10 @@ def plan(
 
       oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
     """
-    from oddslip.diagnosis import plan as find
+    import oddslip
 
     check_outputs(json_file, figure=figure)
-    found = find(
+    planned = oddslip.plan(
         labels,
         rounds=rounds,
         learning_rate=learning_rate,
@@ -204,23 +202,23 @@ def plan(
         seed=seed,
         threads=threads,
     )
-    _write(found, figure, json_file)
+    _write(planned, figure, json_file)
     if json:
-        return print_json(found.to_dict())
+        return print_json(planned.to_dict())
     from oddslip.reports.text import show_plan
 
     out = console()
-    for piece in show_plan(found, verbose=verbose):
+    for piece in show_plan(planned, verbose=verbose):
         out.print(piece)
     _say_written(out, figure, json_file)
     return None
 
 
-def _write(found: Any, figure: Path | None, json_file: Path | None) -> None:
+def _write(result: Any, figure: Path | None, json_file: Path | None) -> None:
     if figure is not None:
-        write_figure(figure, found.plot())
+        write_figure(figure, result.plot())
     if json_file is not None:
-        write_json(json_file, found.to_dict())
+        write_json(json_file, result.to_dict())
 
 
 def _say_written(out: Any, *paths: Path | None) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
+    Bootstrap,
     Json,
     K,
     KindOption,
@@ -42,7 +43,7 @@ def evaluate(
         str, typer.Option(help="Average over rows with_positives, or all.")
     ] = "with_positives",
     auc: Annotated[bool, typer.Option("--auc", help="Also the mean within-label AUC.")] = False,
-    bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")] = 2000,
+    bootstrap: Bootstrap = 2000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
@@ -85,11 +86,11 @@ def evaluate(
     second = None if against is None else evaluated(against)
     comparison = None if second is None else first.compare(second, threads=threads)
     if json:
-        told = first.to_dict()
+        document = first.to_dict()
         if second is not None and comparison is not None:
-            told["against"] = second.to_dict()
-            told["difference"] = comparison.to_dict()
-        return print_json(told)
+            document["against"] = second.to_dict()
+            document["difference"] = comparison.to_dict()
+        return print_json(document)
     out = console()
     if second is not None and comparison is not None and against is not None:
         names_shown = (scores.name, against.name)

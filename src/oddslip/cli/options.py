@@ -8,10 +8,13 @@ from typing import Annotated, Any
 import typer
 
 FIGURES = (".png", ".svg", ".pdf")
+# What --weights takes, in every command.
 WEIGHTS = (
     "none, balanced, sqrt, common, a multiple of balanced such as 10x, a number for all labels, "
     "or a file with one number per label (.npy, .npz, or text with one a line)"
 )
+# Where the rows of a command are not those of training.
+RESOLVED = "A name is resolved on --prior, else it is the ratio on the rows given here."
 
 Scores = Annotated[
     Path, typer.Argument(help="Scores: .npy, .npz or .parquet, shape (rows, labels).")
@@ -30,6 +33,11 @@ KindOption = Annotated[
 Names = Annotated[
     Path | None, typer.Option("--label-names", help="Text file with one label name per line.")
 ]
+Prior = Annotated[
+    Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
+]
+Bootstrap = Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")]
+TableFile = Annotated[Path, typer.Option("-o", "--output", help="Write .npy or .parquet.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--json-file", help="Also write the JSON to this file.")

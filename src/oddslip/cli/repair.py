@@ -10,12 +10,15 @@ import typer
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli.options import (
+    RESOLVED,
     WEIGHTS,
     Json,
     KindOption,
     Labels,
     Names,
+    Prior,
     Scores,
+    TableFile,
     Threads,
     console,
     print_json,
@@ -47,14 +50,11 @@ def fit(
     tau: Annotated[
         int, typer.Option(help="Labels with at most this many calibration positives are dead.")
     ] = 0,
-    prior: Annotated[
-        Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
-    ] = None,
+    prior: Prior = None,
     weights: Annotated[
         str | None,
         typer.Option(
-            help=f"Weight each label was trained with, for inversion: {WEIGHTS}. A name is "
-            "resolved on --prior, else it is the ratio on the rows given here."
+            help=f"Weight each label was trained with, for inversion: {WEIGHTS}. {RESOLVED}"
         ),
     ] = None,
     interpolation: Annotated[
@@ -126,7 +126,7 @@ def apply(
     repair: Annotated[Path, typer.Argument(help="A repair saved by `oddslip fit`.")],
     scores: Scores,
     *,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Write .npy or .parquet.")],
+    output: TableFile,
     top_k: Annotated[
         int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
     ] = None,

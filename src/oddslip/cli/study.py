@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
@@ -42,166 +43,95 @@ def generate(
 
     if form is Form.santander:
         path = generate_santander(output, n_rows=size, seed=seed)
-        told = f"{size:,} rows in {path}."
+        written = f"{size:,} rows in {path}."
     elif form is Form.instacart:
         path = generate_instacart(output, n_users=size, seed=seed)
-        told = f"Six files of {size:,} users in {path}."
+        written = f"Six files of {size:,} users in {path}."
     else:
         path = generate_baskets(output, n_users=size, seed=seed)
-        told = f"Baskets of {size:,} users in {path}; items beside it."
-    console().print(told)
+        written = f"Baskets of {size:,} users in {path}; items beside it."
+    console().print(written)
 
 
-class Wanted(NamedTuple):
-    """Where a study is kept, and what is to be made of it."""
+reproduce = typer.Typer(
+    help="Redo the paper's experiments. A killed run continues where it was.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
-    results: Path | None
-    work: Path | None
-    finished: bool
-    page: Path | None
-    figures: Path | None
-    tables: Path | None
-    json: bool
-
-
-def select_arms(
-    part: Any, learner: Any, weight: Any, cap: Any, draw: Any, all_products: bool = True
-) -> dict[str, Any]:
-    """Which arms, as `reproduce_pairs` wants them."""
-    from oddslip.errors import InvalidInput
-    from oddslip.studies.pairs.arms import PARTS
-
-    parts = PARTS if all_products else PARTS[:-1]
-    if not all_products and "all-products" in (part or ()):
-        raise InvalidInput("part must not be all-products here: all products are labels already.")
-    return {
-        "parts": part or parts,
-        "learners": learner or None,
-        "weights": weight or None,
-        "caps": [_as_cap(each) for each in cap] if cap else None,
-        "draws": draw or None,
-    }
-
-
-def _as_cap(text: str) -> float | None:
-    from oddslip.errors import InvalidInput
-
-    if text == "none":
-        return None
-    try:
-        return float(text)
-    except ValueError as error:
-        raise InvalidInput(f"cap must be a number or none, got {text!r}.") from error
-
-
-def need_folder(data: Path | None, what: str) -> Path:
-    """The folder that was named, or a line that says what it must hold."""
-    from oddslip.errors import InvalidInput
-
-    if data is None:
-        raise InvalidInput(f"--data must name the folder with {what}, got none.")
-    return data
-
-
-def run_study(
-    name: str,
-    study: str,
-    read: Callable[[int | None], Any],
-    labels: int | None,
-    selection: dict[str, Any],
-    wanted: Wanted,
-) -> None:
-    """Run or read a study, write what was asked for, and print Table 1."""
-    from oddslip.studies.pairs.study import reproduce_pairs
-
-    cells = reproduce_pairs(
-        study,
-        read,
-        command=f"oddslip reproduce {name.replace('-sample', ' --sample')}",
-        n_labels=labels,
-        results=wanted.results,
-        work=wanted.work,
-        finished=wanted.finished,
-        **selection,
-    )
-    if wanted.figures is not None:
-        from oddslip.studies.pairs.pictures import write_pictures
-
-        write_pictures(cells, name, wanted.figures)
-    if wanted.tables is not None:
-        from oddslip.studies.pairs.records import write_tables
-
-        write_tables(cells, name, wanted.tables)
-    if wanted.page is not None:
-        from oddslip.files import whole_file
-        from oddslip.studies.pairs.page import write_page
-
-        with whole_file(wanted.page) as unfinished:
-            folder = wanted.results or Path(f"results/{study}")
-            text = write_page(cells, name, results=folder, tables=wanted.tables)
-            unfinished.write_text(text, encoding="utf-8")
-    if wanted.json:
-        return print_json(cells)
-    from oddslip.reports.text import new_table
-    from oddslip.studies.pairs.tables import format_entry, table_one
-
-    columns = table_one(cells)
-    table = new_table("", *columns)
-    for row in next(iter(columns.values()), {}):
-        table.add_row(row, *(format_entry(row, column[row]) for column in columns.values()))
-    console().print(table)
-    if cells.get("data", {}).get("generated"):
-        console().print("Generated data: the scores say nothing about people.")
-    return None
-
-
-Part = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="ladder, caps, splits, choices, doses, draws, all-products. May be given again."
-    ),
-]
-Learner = Annotated[list[str] | None, typer.Option(help="lightgbm, mlp. Both.")]
-Weight = Annotated[list[str] | None, typer.Option(help="1, sqrt, r, 10r. All that a part has.")]
-Cap = Annotated[
-    list[str] | None, typer.Option(help="0.3, 0.7, 1, 2, 5, none. All that a part has.")
-]
-Draw = Annotated[
-    list[int] | None, typer.Option(help="Draw of the training rows: 1, 2, 3; 0 for all rows.")
-]
-Data = Annotated[Path | None, typer.Option(help="Folder with the data.")]
-Results = Annotated[Path | None, typer.Option(help="Where finished cells are kept.")]
-Work = Annotated[Path | None, typer.Option(help="Where trained scores are kept.")]
 Finished = Annotated[
     bool, typer.Option("--finished", help="Only read finished cells; no data, no training.")
 ]
-Page = Annotated[Path | None, typer.Option(help="Write the page of tables and claims (Markdown).")]
-Figures = Annotated[
-    Path | None, typer.Option(help="Draw figures 1 and 2 and the supplement's into this folder.")
-]
-Tables = Annotated[
-    Path | None,
-    typer.Option(help="Write every table and figure as numbers (JSON, CSV) into this folder."),
-]
+
+
+class PairOptions(NamedTuple):
+    """Options of every study of matched pairs: which arms, where they are kept, what is written."""
+
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ladder, caps, splits, choices, doses, draws, all-products. May be given again."
+        ),
+    ] = None
+    learner: Annotated[list[str] | None, typer.Option(help="lightgbm, mlp. Both.")] = None
+    weight: Annotated[
+        list[str] | None, typer.Option(help="1, sqrt, r, 10r. All that a part has.")
+    ] = None
+    cap: Annotated[
+        list[str] | None, typer.Option(help="0.3, 0.7, 1, 2, 5, none. All that a part has.")
+    ] = None
+    draw: Annotated[
+        list[int] | None, typer.Option(help="Draw of the training rows: 1, 2, 3; 0 for all rows.")
+    ] = None
+    data: Annotated[Path | None, typer.Option(help="Folder with the data.")] = None
+    results: Annotated[Path | None, typer.Option(help="Where finished cells are kept.")] = None
+    work: Annotated[Path | None, typer.Option(help="Where trained scores are kept.")] = None
+    finished: Finished = False
+    page: Annotated[
+        Path | None, typer.Option(help="Write the page of tables and claims (Markdown).")
+    ] = None
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Draw figures 1 and 2 and the supplement's into this folder."),
+    ] = None
+    tables: Annotated[
+        Path | None,
+        typer.Option(help="Write every table and figure as numbers (JSON, CSV) into this folder."),
+    ] = None
+    json: Json = False
+
+
+def pair_command(study: Callable[..., None]) -> Callable[..., None]:
+    """The command of a study of matched pairs: its own options, then `PairOptions`, as one."""
+    own = get_type_hints(study, include_extras=True)
+    shared = get_type_hints(PairOptions, include_extras=True)
+    del own["options"], own["return"]
+    hints = own | shared
+    defaults = {name: signature(study).parameters[name].default for name in own}
+    defaults |= PairOptions._field_defaults
+
+    def command(**given: Any) -> None:
+        study(
+            PairOptions(**{name: given[name] for name in shared}),
+            **{name: given[name] for name in own},
+        )
+
+    # The parser reads options off a function's signature.
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hint)
+        for name, hint in hints.items()
+    ]
+    command.__name__, command.__doc__ = study.__name__, study.__doc__
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = hints
+    return reproduce.command()(command)
+
+
 NLabels = Annotated[int, typer.Option("--labels", min=2, help="Most frequent products kept.")]
 
 
-def tafeng(
-    part: Part = None,
-    learner: Learner = None,
-    weight: Weight = None,
-    cap: Cap = None,
-    draw: Draw = None,
-    data: Data = None,
-    labels: NLabels = 1000,
-    results: Results = None,
-    work: Work = None,
-    finished: Finished = False,
-    page: Page = None,
-    figures: Figures = None,
-    tables: Tables = None,
-    json: Json = False,
-) -> None:
+@pair_command
+def tafeng(options: PairOptions, labels: NLabels = 1000) -> None:
     """Section 3 on Ta-Feng: next baskets of a grocery store.
 
     Examples:
@@ -214,30 +144,14 @@ def tafeng(
     def read(n_labels: int | None) -> Any:
         from oddslip.datasets.baskets.tafeng import read_tafeng
 
-        return read_tafeng(data, n_labels=n_labels)
+        return read_tafeng(options.data, n_labels=n_labels)
 
     study = "tafeng" if labels == 1000 else f"tafeng-{labels}"
-    selection = select_arms(part, learner, weight, cap, draw)
-    wanted = Wanted(results, work, finished, page, figures, tables, json)
-    run_study("tafeng", study, read, labels, selection, wanted)
+    _run_pairs("tafeng", read, options, study=study, labels=labels)
 
 
-def instacart(
-    part: Part = None,
-    learner: Learner = None,
-    weight: Weight = None,
-    cap: Cap = None,
-    draw: Draw = None,
-    data: Data = None,
-    labels: NLabels = 4000,
-    results: Results = None,
-    work: Work = None,
-    finished: Finished = False,
-    page: Page = None,
-    figures: Figures = None,
-    tables: Tables = None,
-    json: Json = False,
-) -> None:
+@pair_command
+def instacart(options: PairOptions, labels: NLabels = 4000) -> None:
     """Section 3 on Instacart: Kaggle's files of 2017, or generated ones of the same form.
 
     Examples:
@@ -250,31 +164,18 @@ def instacart(
     def read(n_labels: int | None) -> Any:
         from oddslip.datasets.baskets.instacart import read_instacart
 
-        return read_instacart(data, n_labels=n_labels)
+        return read_instacart(options.data, n_labels=n_labels)
 
     study = "instacart" if labels == 4000 else f"instacart-{labels}"
-    selection = select_arms(part, learner, weight, cap, draw)
-    wanted = Wanted(results, work, finished, page, figures, tables, json)
-    run_study("instacart", study, read, labels, selection, wanted)
+    _run_pairs("instacart", read, options, study=study, labels=labels)
 
 
+@pair_command
 def santander(
-    part: Part = None,
-    learner: Learner = None,
-    weight: Weight = None,
-    cap: Cap = None,
-    draw: Draw = None,
-    data: Data = None,
+    options: PairOptions,
     sample: Annotated[
         bool, typer.Option("--sample", help="The public sample of 12,373 rows instead.")
     ] = False,
-    results: Results = None,
-    work: Work = None,
-    finished: Finished = False,
-    page: Page = None,
-    figures: Figures = None,
-    tables: Tables = None,
-    json: Json = False,
 ) -> None:
     """Section 3 on Santander: products a bank's customers add in the following month.
 
@@ -289,28 +190,104 @@ def santander(
         if sample:
             from oddslip.datasets.santander.sample import read_santander_sample
 
-            return read_santander_sample(data)
+            return read_santander_sample(options.data)
         from oddslip.datasets.santander.reader import read_santander
 
-        return read_santander(need_folder(data, "train_ver2.csv"))
+        return read_santander(_need_folder(options.data, "train_ver2.csv"))
 
-    study = "santander-sample" if sample else "santander"
-    selection = select_arms(part, learner, weight, cap, draw, all_products=False)
-    wanted = Wanted(results, work, finished, page, figures, tables, json)
-    run_study(study, study, read, None, selection, wanted)
+    name = "santander-sample" if sample else "santander"
+    _run_pairs(name, read, options, study=name, labels=None)
 
 
-reproduce = typer.Typer(
-    help="Redo the paper's experiments. A killed run continues where it was.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-for study in (
-    tafeng,
-    instacart,
-    santander,
-):
-    reproduce.command()(study)
+def _run_pairs(
+    name: str,
+    read: Callable[[int | None], Any],
+    options: PairOptions,
+    *,
+    study: str,
+    labels: int | None,
+) -> None:
+    """Run or read a study, write what was asked for, and print Table 1.
+
+    ``labels`` is how many of the data's products are labels; None for all, as Santander has them.
+    """
+    from oddslip.studies.pairs.study import reproduce_pairs
+
+    cells = reproduce_pairs(
+        study,
+        read,
+        command=f"oddslip reproduce {name.replace('-sample', ' --sample')}",
+        n_labels=labels,
+        results=options.results,
+        work=options.work,
+        finished=options.finished,
+        **_select_arms(options, all_products=labels is not None),
+    )
+    if options.figures is not None:
+        from oddslip.studies.pairs.pictures import write_pictures
+
+        write_pictures(cells, name, options.figures)
+    if options.tables is not None:
+        from oddslip.studies.pairs.records import write_tables
+
+        write_tables(cells, name, options.tables)
+    if options.page is not None:
+        from oddslip.files import whole_file
+        from oddslip.studies.pairs.page import write_page
+
+        with whole_file(options.page) as unfinished:
+            folder = options.results or Path(f"results/{study}")
+            text = write_page(cells, name, results=folder, tables=options.tables)
+            unfinished.write_text(text, encoding="utf-8")
+    if options.json:
+        return print_json(cells)
+    from oddslip.reports.text import new_table
+    from oddslip.studies.pairs.tables import format_entry, table_one
+
+    columns = table_one(cells)
+    table = new_table("", *columns)
+    for row in next(iter(columns.values()), {}):
+        table.add_row(row, *(format_entry(row, column[row]) for column in columns.values()))
+    console().print(table)
+    if cells.get("data", {}).get("generated"):
+        console().print("Generated data: the scores say nothing about people.")
+    return None
+
+
+def _select_arms(options: PairOptions, *, all_products: bool) -> dict[str, Any]:
+    """Which arms, as `reproduce_pairs` wants them."""
+    from oddslip.errors import InvalidInput
+    from oddslip.studies.pairs.arms import PARTS
+
+    if not all_products and "all-products" in (options.part or ()):
+        raise InvalidInput("part must not be all-products here: all products are labels already.")
+    return {
+        "parts": options.part or (PARTS if all_products else PARTS[:-1]),
+        "learners": options.learner or None,
+        "weights": options.weight or None,
+        "caps": [_as_cap(each) for each in options.cap] if options.cap else None,
+        "draws": options.draw or None,
+    }
+
+
+def _as_cap(text: str) -> float | None:
+    from oddslip.errors import InvalidInput
+
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InvalidInput(f"cap must be a number or none, got {text!r}.") from error
+
+
+def _need_folder(data: Path | None, what: str) -> Path:
+    """The folder that was named, or a line that says what it must hold."""
+    from oddslip.errors import InvalidInput
+
+    if data is None:
+        raise InvalidInput(f"--data must name the folder with {what}, got none.")
+    return data
 
 
 @reproduce.command()
@@ -332,9 +309,7 @@ def mulan(
         ".work/mulan"
     ),
     choices: Annotated[bool, typer.Option(help="Also what the selection rules choose.")] = True,
-    finished: Annotated[
-        bool, typer.Option("--finished", help="Only read finished cells; train nothing.")
-    ] = False,
+    finished: Finished = False,
     page: Annotated[
         Path | None, typer.Option(help="Write the comparison with the paper as Markdown.")
     ] = None,

@@ -8,7 +8,15 @@ from typing import Annotated, Any
 import typer
 
 from oddslip import DEFAULT_SEED
-from oddslip.cli.options import WEIGHTS, Names, Threads, console, read_names, read_weights
+from oddslip.cli.options import (
+    WEIGHTS,
+    Names,
+    Threads,
+    check_outputs,
+    console,
+    read_names,
+    read_weights,
+)
 
 Features = Annotated[
     Path, typer.Argument(help="Features: .npy, .npz or a scipy.sparse .npz, (rows, features).")
@@ -54,14 +62,12 @@ def train(
 
       oddslip train X.npz labels.npz -o model.oddslip --preset paper-booster -p num_leaves=15
     """
-    from oddslip.errors import InvalidInput
     from oddslip.learners import OneVsRest
     from oddslip.learners.backend import preset_learner
     from oddslip.learners.features import read_features
     from oddslip.sources.opening import open_labels
 
-    if output.is_dir() or not output.absolute().parent.is_dir():
-        raise InvalidInput(f"{output} must be a file in an existing folder.")
+    check_outputs(output)
     model = OneVsRest(
         learner or ("lightgbm" if preset is None else preset_learner(preset)),
         weights=read_weights(weights),
@@ -75,12 +81,12 @@ def train(
     )
     model.fit(read_features(features), open_labels(labels), label_names=read_names(label_names))
     model.save(output)
-    told = f"{model.n_labels:,} labels trained on {model.n_rows_:,} rows; saved as {output}."
+    summary = f"{model.n_labels:,} labels trained on {model.n_rows_:,} rows; saved as {output}."
     if model.constant_.any():
-        told += (
+        summary += (
             f" {int(model.constant_.sum()):,} of them are constant and predict their prevalence."
         )
-    console().print(told)
+    console().print(summary)
 
 
 def score(

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from oddslip.diagnosis.case import Case
 from oddslip.results import plain
-from oddslip.selection.folds import FoldSource
 from oddslip.shifts import direct_shift, over_correction, realized_shift, unrealizable
 from oddslip.shifts.twin import KEPT_CELLS
+from oddslip.sources.views import FoldSource
 
 Floats = NDArray[np.float64]
 

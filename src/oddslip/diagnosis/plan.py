@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.diagnosis.case import LabelledSource
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.ladder import estimate_ladder
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
@@ -36,6 +35,7 @@ from oddslip.shifts import (
 from oddslip.shifts.saturation import SATURATED_PROBABILITY
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import is_path, open_labels
+from oddslip.sources.views import LabelledSource
 from oddslip.tallies import available_threads
 from oddslip.weights import balance_ratios, resolve_weights
 from oddslip.wording import count_of, nat, score, signed, weight_text

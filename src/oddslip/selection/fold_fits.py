@@ -30,8 +30,9 @@ from oddslip.counting import Knots
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.folds import FoldCounter, Folds, FoldSource, PositiveCells
+from oddslip.selection.folds import FoldCounter, Folds, PositiveCells
 from oddslip.sources import Source
+from oddslip.sources.views import FoldSource
 
 Fitted = tuple[LabelMaps, LabelRecord]
 T = TypeVar("T")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple, Self
@@ -14,7 +14,7 @@ from oddslip import DEFAULT_SEED
 from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints, starts_of_runs
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import UNSIGNED, keys_of
-from oddslip.labels import Positives, SparseLabels
+from oddslip.labels import Positives
 from oddslip.panels import Panel
 from oddslip.sources import Source
 from oddslip.sources.base import block_rows
@@ -50,67 +50,6 @@ def draw_folds(n_rows: int, n_folds: Any, *, seed: Any = DEFAULT_SEED, n_repeats
 def _check_whole(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise InvalidInput(f"{name} must be a whole number, at least {least}, got {value!r}.")
-
-
-def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
-    """A panel of some rows of a block: their scores are copied, nothing is checked again."""
-    taken = panel.rows(0, panel.n_rows)
-    taken.scores = panel.scores[rows]
-    taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
-    taken.labels = None
-    if positives is not None:
-        shape = (int(rows.size), panel.n_labels)
-        taken.labels = SparseLabels(positives.indptr, positives.indices, shape)
-    return taken
-
-
-class FoldSource(Source):
-    """Some rows of another source, read block by block from it.
-
-    Parameters
-    ----------
-    whole : Source
-    kept : ndarray of bool, shape (n_rows,)
-        Which rows. The others are never handed on.
-    positives : Positives
-        True labels of all rows of the whole.
-
-    Examples
-    --------
-    >>> from oddslip.sources import open_source
-    >>> whole = open_source([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]], [[1, 0], [0, 1], [0, 0]])
-    >>> part = FoldSource(whole, np.array([False, True, True]), whole.positives())
-    >>> [block.scores.tolist() for block in part.blocks()]
-    [[[0.3, 0.4], [0.5, 0.6]]]
-    """
-
-    def __init__(self, whole: Source, kept: NDArray[np.bool_], positives: Positives) -> None:
-        self.whole, self.kept, self.all_positives = whole, kept, positives
-        self.n_rows, self.n_labels = int(np.count_nonzero(kept)), whole.n_labels
-        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels = True
-
-    def row_ids(self) -> NDArray[Any] | None:
-        """Names of the rows kept, or None where rows are only numbered."""
-        ids = self.whole.row_ids()
-        return None if ids is None else ids[self.kept]
-
-    def positives(self) -> Positives:
-        """True labels of the rows kept."""
-        return self.all_positives.take(np.flatnonzero(self.kept))
-
-    def blocks(self) -> Iterator[Panel]:
-        """The rows kept of each block of the whole."""
-        first = 0
-        for panel in self.whole.blocks():
-            start = panel.first_row
-            rows = np.flatnonzero(self.kept[start : start + panel.n_rows])
-            if not rows.size:
-                continue
-            part = take_rows(panel, rows, self.all_positives.take(start + rows))
-            part.first_row = first
-            first += part.n_rows
-            yield part
 
 
 class PositiveCells(NamedTuple):

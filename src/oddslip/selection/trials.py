@@ -24,8 +24,9 @@ from oddslip.metrics.ranking import Rankings
 from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_fits import FoldFits, counts_needed
-from oddslip.selection.folds import FoldCounter, Folds, PositiveCellTally, draw_folds, take_rows
+from oddslip.selection.folds import FoldCounter, Folds, PositiveCellTally, draw_folds
 from oddslip.sources import Source
+from oddslip.sources.views import take_rows
 
 Floats = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from oddslip.datasets.recommendation import Recommendation
 from oddslip.diagnosis.case import draw_calibration_rows
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import Estimate
-from oddslip.selection.folds import FoldSource
 from oddslip.sources import Source, open_source
+from oddslip.sources.views import FoldSource
 from oddslip.studies.pairs.arms import SEED
 from oddslip.studies.pairs.bench import ArmScores
 from oddslip.studies.store import row_precisions

@@ -1,0 +1,121 @@
+"""Views of a source: the rows of a fold, true labels attached once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.labels import Positives, SparseLabels
+from oddslip.panels import Panel
+from oddslip.sources.base import Source
+
+
+class _View(Source):
+    """Another source's scores under true labels that were found once."""
+
+    has_labels = True
+
+    def __init__(self, whole: Source, positives: Positives) -> None:
+        self.whole, self.all_positives = whole, positives
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+
+
+class LabelledSource(_View):
+    """A source with these true labels, found once, in place of its own.
+
+    A ladder reads its rows many times. Dense labels would be searched each time, and the twin
+    often comes without any.
+
+    Parameters
+    ----------
+    whole : Source
+    positives : Positives
+        True labels of all its rows.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> truth = open_source([[0.1, 0.2]], [[0, 1]]).positives()
+    >>> LabelledSource(open_source([[0.3, 0.4]]), truth).positives().indices
+    array([1], dtype=int32)
+    """
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.all_positives
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole, as views."""
+        labels = SparseLabels(*self.all_positives, (self.n_rows, self.n_labels))
+        for panel in self.whole.blocks():
+            part = panel.rows(0, panel.n_rows)
+            positives = labels.positives(panel.first_row, panel.first_row + panel.n_rows)
+            part.labels = SparseLabels(*positives, (panel.n_rows, panel.n_labels))
+            yield part
+
+
+class FoldSource(_View):
+    """Some rows of another source, read block by block from it.
+
+    Parameters
+    ----------
+    whole : Source
+    kept : ndarray of bool, shape (n_rows,)
+        Which rows. The others are never handed on.
+    positives : Positives
+        True labels of all rows of the whole.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> whole = open_source([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]], [[1, 0], [0, 1], [0, 0]])
+    >>> part = FoldSource(whole, np.array([False, True, True]), whole.positives())
+    >>> [block.scores.tolist() for block in part.blocks()]
+    [[[0.3, 0.4], [0.5, 0.6]]]
+    """
+
+    def __init__(self, whole: Source, kept: NDArray[np.bool_], positives: Positives) -> None:
+        super().__init__(whole, positives)
+        self.kept, self.n_rows = kept, int(np.count_nonzero(kept))
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of the rows kept, or None where rows are only numbered."""
+        ids = self.whole.row_ids()
+        return None if ids is None else ids[self.kept]
+
+    def positives(self) -> Positives:
+        """True labels of the rows kept."""
+        return self.all_positives.take(np.flatnonzero(self.kept))
+
+    def blocks(self) -> Iterator[Panel]:
+        """The rows kept of each block of the whole."""
+        first = 0
+        for panel in self.whole.blocks():
+            start = panel.first_row
+            rows = np.flatnonzero(self.kept[start : start + panel.n_rows])
+            if not rows.size:
+                continue
+            part = take_rows(panel, rows, self.all_positives.take(start + rows))
+            part.first_row = first
+            first += part.n_rows
+            yield part
+
+
+def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
+    """A panel of some rows of a block: their scores are copied, nothing is checked again."""
+    taken = panel.rows(0, panel.n_rows)
+    taken.scores = panel.scores[rows]
+    taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
+    taken.labels = None
+    if positives is not None:
+        shape = (int(rows.size), panel.n_labels)
+        taken.labels = SparseLabels(positives.indptr, positives.indices, shape)
+    return taken

@@ -267,11 +267,8 @@ def test_what_breaks_off_leaves_no_file(tmp_path, form, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    module = {
-        "santander": "santander_files", "instacart": "instacart_folders", "baskets": "basket_files"
-    }[form]  # fmt: skip
     name = "write_month" if form == "santander" else "draw_blocks"
-    monkeypatch.setattr(f"oddslip.datasets.generated.{module}.{name}", interrupted)
+    monkeypatch.setattr(f"oddslip.datasets.generated.{form}.{name}", interrupted)
     with pytest.raises(KeyboardInterrupt):
         SMALL[form](tmp_path / "made", 0)
     assert list((tmp_path / "made").iterdir()) == []

@@ -51,8 +51,8 @@ def finished_study(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("pairs")
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("pair_cells", "pair_protocols"):
-            patch.setattr(f"oddslip.studies.{module}.N_REPLICATES", 40)
+        for module in ("cells", "protocols"):
+            patch.setattr(f"oddslip.studies.pairs.{module}.N_REPLICATES", 40)
         cells = reproduce_pairs(
             "products",
             lambda n: make_products(n or 14),

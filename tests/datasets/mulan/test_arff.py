@@ -1,6 +1,7 @@
 """ARFF files are read whole and right, or refused in one line that names the place."""
 
 import hashlib
+import sys
 
 import numpy as np
 import pytest
@@ -11,9 +12,8 @@ from scipy.io import arff as scipy_arff
 from scipy.sparse import issparse
 
 from oddslip.datasets import read_arff
-from oddslip.datasets.mulan import arff as arff_rows
-from oddslip.datasets.mulan import arff as arffs
-from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.datasets.mulan import arff as reader
+from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
 
 few = settings(max_examples=60, deadline=None)
 HEAD = "@relation r\n@attribute a numeric\n@attribute b {x,y}\n@attribute c real\n@data\n"
@@ -72,6 +72,33 @@ def test_escapes_are_read_inside_quotes_only_and_kept_in_the_literal_name(folder
     assert [each.literal for each in arff.attributes] == ["Swainson\\'s Thrush", "m\\'usica"]
     assert arff.nominal["m\\'usica"] == ("a\\\tb", "c'")
     assert_array_equal(arff.cells, [[1, 1]])
+
+
+def test_an_integer_attribute_keeps_fractions(folder):
+    arff = read_arff(write(folder, HEAD.replace("numeric", "integer") + "1.5,x,2\n"))
+    assert arff.cells[0, 0] == 1.5
+
+
+def test_an_empty_value_is_not_a_missing_one(folder):
+    for row in ("1,,2", ",x,2", "1,?,", "1,'x', "):
+        with pytest.raises(UnreadableFile, match="must not be empty"):
+            read_arff(write(folder, HEAD + row + "\n"), missing="nan")
+
+
+def test_commas_braces_and_percent_signs_in_quotes_belong_to_the_value(folder):
+    head = "@relation r\n@attribute a {'x, %y','{z}'}\n@attribute b real\n@data\n"
+    assert_array_equal(
+        read_arff(write(folder, head + "'{z}',1 % end\n'x, %y',2\n")).cells, [[1, 1], [0, 2]]
+    )
+    assert_array_equal(dense(read_arff(write(folder, head + "{0 '{z}', 1 4} % end\n"))), [[1, 4]])
+
+
+def test_without_liac_arff_the_advice_is_the_extra_that_brings_it(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arff", None)
+    with pytest.raises(
+        MissingDependency, match=r'needs liac-arff\. Run: pip install "oddslip\[data\]"'
+    ):
+        read_arff(write(folder, HEAD))
 
 
 def test_a_missing_value_is_an_error_or_nan_as_told_but_a_quoted_question_mark_is_a_value(folder):
@@ -232,7 +259,7 @@ def test_the_fast_way_and_the_careful_way_agree_on_every_row(folder, rows):
 
     fast = outcome()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arff_rows, "_is_plain", lambda line: False)
+        patch.setattr(reader, "_is_plain", lambda line: False)
         assert outcome() == fast
 
 
@@ -243,14 +270,15 @@ HOSTILE = {
     "an unclosed quote in a row": (HEAD + "1,x,2\n1,'x,2\n", 7, "a quote must be closed"),
     "an unclosed quote in a sparse row": (HEAD + "{1 'x}\n", 6, "a quote must be closed"),
     "an escaped last quote": (HEAD + "1,'x\\',2\n", 6, "a quote must be closed"),
-    "an unclosed list": ("@relation r\n@attribute a {x,y\n@data\n", 2, "the end of the line"),
+    "an unclosed list": ("@relation r\n@attribute a {x,y\n@data\n", 2, "separated by commas up to a brace, got 'y'"),
+    "an unclosed list of many": ("@relation r\n@attribute a {" + ",".join("v" * n for n in range(1, 60)) + "\n@data\n", 2, "up to a brace"),
     "an empty list": ("@relation r\n@attribute a {}\n@data\n", 2, "must not be empty"),
     "a value twice": ("@relation r\n@attribute a {x,x}\n@data\n", 2, "'x' twice"),
     "too few values": (HEAD + "1,x\n", 6, "each of the 3 attributes, got 2"),
     "too many values": (HEAD + "1,x,2,3\n", 6, "each of the 3 attributes, got 4"),
     "an empty value": (HEAD + "1,,2\n", 6, "must not be empty"),
-    "a comma at the end": (HEAD + "1,x,2,\n", 6, "must not be empty"),
-    "text behind a quote": (HEAD + "1,'x'y,2\n", 6, "separated by commas, got 'y,2'"),
+    "a comma at the end": (HEAD + "1,x,2,\n", 6, "each of the 3 attributes, got 4"),
+    "text behind a quote": (HEAD + "1,'x'y,2\n", 6, "separated by commas, those with spaces quoted, got"),
     "an unknown value": (HEAD + "1,z,2\n", 6, "attribute 'b' must be one of '{x, y}', got 'z'"),
     "a value in another case": (HEAD + "1,X,2\n", 6, "must be one of"),
     "no number": (HEAD + "one,x,2\n", 6, "attribute 'a' must be a finite number, got 'one'"),
@@ -261,14 +289,21 @@ HOSTILE = {
     "a huge index": (HEAD + "{99999999999 1}\n", 6, "below the number of attributes, 3, got 99999999999"),
     "an endless index": (HEAD + "{" + "9" * 9000 + " 1}\n", 6, "below the number of attributes"),
     "an index one too high": (HEAD + "{3 1}\n", 6, "below the number of attributes, 3, got 3"),
-    "a negative index": (HEAD + "{-1 1}\n", 6, "must hold pairs 'index value'"),
+    "a negative index": (HEAD + "{-1 1}\n", 6, "must hold pairs, {index value, ...}"),
     "an index twice": (HEAD + "{0 1,0 2}\n", 6, "got 0 twice"),
+    "an index twice, written in two ways": (HEAD + "{0 1,00 2}\n", 6, "got 00 twice"),
+    "an index twice beside a comma in quotes": ("@relation r\n@attribute a {x,'1,2'}\n@attribute b real\n@data\n{0 '1,2',1 3,1 4}\n", 5, "got 1 twice"),
+    "an index in another script": (HEAD + "{\u0661 y}\n", 6, "must hold pairs"),
+    "a value with spaces and no quotes": (HEAD + "1,x y,2\n", 6, "those with spaces quoted"),
+    "an escape that means nothing": (HEAD + "1,'\\q',2\n", 6, "values must be"),
+    "an enormous number": (HEAD + "1,x," + "2" * 200_000 + "\n", 6, " must be "),
+    "an infinite integer": (HEAD.replace("numeric", "integer") + "1e999,x,2\n", 6, "must be a finite number"),
     "an index without value": (HEAD + "{0}\n", 6, "must hold pairs"),
-    "three in a pair": (HEAD + "{0 1 2}\n", 6, "must be a finite number, got '1 2'"),
-    "a sparse row cut short": (HEAD + "{0 1,2 3", 6, "end with a brace, got the end of the line"),
-    "a sparse row cut behind a comma": (HEAD + "{0 1,", 6, "the end of the line"),
-    "a lone brace": (HEAD + "{", 6, "the end of the line"),
-    "text behind a sparse row": (HEAD + "{0 1} 5\n", 6, "must end at its brace"),
+    "three in a pair": (HEAD + "{0 1 2}\n", 6, "must hold pairs"),
+    "a sparse row cut short": (HEAD + "{0 1,2 3", 6, "must hold pairs, {index value, ...}, got '{0 1,2 3'"),
+    "a sparse row cut behind a comma": (HEAD + "{0 1,", 6, "must hold pairs"),
+    "a lone brace": (HEAD + "{", 6, "must hold pairs"),
+    "text behind a sparse row": (HEAD + "{0 1} 5\n", 6, "must hold pairs"),
     "a sparse row among dense": (HEAD + "1,x,2\n{0 1}\n", 7, "all dense or all sparse"),
     "a dense row among sparse": (HEAD + "{0 1}\n1,x,2\n", 7, "all dense or all sparse"),
     "an attribute twice": ("@relation r\n@attribute a real\n@attribute 'a' real\n@data\n", 3, "'a' twice"),
@@ -299,7 +334,7 @@ def test_a_hostile_file_is_refused_in_one_line_with_file_and_line_number(
 
 
 def test_an_enormous_line_is_refused_before_it_is_read_whole(folder, monkeypatch):
-    monkeypatch.setattr(arffs, "_LONGEST_LINE", 1000)
+    monkeypatch.setattr(reader, "_LONGEST_LINE", 1000)
     path = write(folder, HEAD + "1,x," + "2" * 100_000)
     with pytest.raises(UnreadableFile, match=r"line 6: a line must be at most 1000 bytes"):
         read_arff(path)

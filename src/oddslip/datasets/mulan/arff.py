@@ -1,91 +1,45 @@
-"""ARFF files, dense or sparse, read line by line."""
+"""ARFF files, dense or sparse: liac-arff takes rows apart, we hold it to the format.
+
+liac-arff reads what is right, and also much that is wrong: an index twice, a sparse row among
+dense ones, an empty value, NaN, ``1_0``. It takes hours over an unclosed list of 40 values, and
+cuts a quote off the end of a name. So declarations are read here, rows are asked for as text, and
+every value is made a number here.
+"""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import math
 import os
 import re
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
+
+Missing = Literal["error", "nan"]
+
+_LONGEST_LINE = 1 << 26  # bytes; a longer one is no table of ours, and must not fill the memory
+_NUMERIC = ("numeric", "real", "integer")
 
 # Each pattern is unrolled, so that a long quoted value costs one step per character.
-_QUOTED = {
-    "'": re.compile(r"'([^'\\]*(?:\\.[^'\\]*)*)'", re.DOTALL),
-    '"': re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"', re.DOTALL),
-}
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
-_SPACES = re.compile(r"\s*")
-
-# How far a bare token goes: to the next space or brace in a declaration, to the next comma in a
-# row (a % after a space opens a comment), to the next comma or closing brace between braces.
-BARE_NAME = re.compile(r"[^\s{]*")
-BARE_CELL = re.compile(r"[^,%]*(?:(?<!\s)%[^,%]*)*")
-BARE_ITEM = re.compile(r"[^,}]*")
-
-
-class Fault(Exception):  # noqa: N818
-    """What is wrong with a line. The reader adds the file and the line number."""
-
-
-class Token(NamedTuple):
-    """A name or a value."""
-
-    text: str  # what it means
-    literal: str  # what stands in the file, without its outer quotes
-    quoted: bool
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether it is the bare question mark of a missing value."""
-        return not self.quoted and self.text == "?"
-
-
-def take_token(line: str, at: int, bare: re.Pattern[str]) -> tuple[Token, int]:
-    """The token that starts at a place or after the spaces there, and the place behind it."""
-    at = skip_spaces(line, at)
-    if at < len(line) and line[at] in _QUOTED:
-        found = _QUOTED[line[at]].match(line, at)
-        if found is None:
-            raise Fault(f"a quote must be closed on its line, got {show(line[at:])}")
-        literal = found[1]
-        text = _ESCAPED.sub(_unescape, literal) if "\\" in literal else literal
-        return Token(text, literal, True), skip_spaces(line, found.end())
-    found = bare.match(line, at)
-    end = at if found is None else found.end()
-    text = line[at:end].rstrip()
-    if not text:
-        raise Fault(f"a name or value must not be empty, got {show(line[at:] or line)}")
-    return Token(text, text, False), skip_spaces(line, end)
-
-
-def skip_spaces(line: str, at: int) -> int:
-    """The first place from here on that is no space."""
-    found = _SPACES.match(line, at)
-    return at if found is None else found.end()
-
-
-def show(text: str, longest: int = 40) -> str:
-    """A piece of a line for a message: quoted, on one line, not too long."""
-    return repr(text if len(text) <= longest else text[: longest - 3] + "...")
-
-
-def _unescape(found: re.Match[str]) -> str:
-    return _CONTROLS.get(found[1], found[1])
-
-
-_KEYWORD = re.compile(r"@(\w+)(?:\s+|$)", re.ASCII)
-_NUMERIC = {"numeric", "real", "integer"}
+_QUOTED = r"""'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*\""""
+_KEYWORD = re.compile(r"@(relation|attribute|data)(?:\s+|$)", re.ASCII | re.IGNORECASE)
+_NAME = re.compile(rf"({_QUOTED}|[^\s{{'\"][^\s{{]*)\s*")
+_ITEM = re.compile(rf"\s*({_QUOTED}|[^\s,}}'\"][^,}}]*)\s*([,}}])")
+_QUOTES = re.compile(_QUOTED)
+_COMMENT = re.compile(rf"((?:[^'\"%]|{_QUOTED}|(?<!\s)(?<!^)%)*)(?:(?<=\s)|^)%")
+_EMPTY = re.compile(r"(?:^|,)\s*(?:,|$)")
+_INDEX = re.compile(r"[{,]\s*([^\s,}]+)")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 
 
 class Attribute(NamedTuple):
@@ -94,264 +48,6 @@ class Attribute(NamedTuple):
     name: str
     literal: str  # the name as it stands in the file, escapes kept, without its outer quotes
     values: tuple[str, ...] | None  # of a nominal attribute, coded by position; None if numeric
-
-
-class Header:
-    """Takes the lines before the rows, one by one."""
-
-    def __init__(self) -> None:
-        self.relation = ""
-        self._attributes: dict[str, Attribute] = {}
-
-    @property
-    def attributes(self) -> tuple[Attribute, ...]:
-        """The attributes declared so far, in order."""
-        return tuple(self._attributes.values())
-
-    def add(self, line: str) -> bool:
-        """Take one line without outer spaces. True if it is ``@data``."""
-        found = _KEYWORD.match(line)
-        keyword = found[1].lower() if found else ""
-        if found is None or keyword not in ("relation", "attribute", "data"):
-            raise Fault(f"a line before @data must be @relation or @attribute, got {show(line)}")
-        if keyword == "data":
-            _expect_end(line, found.end())
-            if not self._attributes:
-                raise Fault("@data must follow at least one @attribute, got none")
-            return True
-        if keyword == "relation":
-            self.relation = take_token(line, found.end(), BARE_NAME)[0].text
-            return False
-        attribute = read_attribute(line, found.end())
-        if attribute.name in self._attributes:
-            raise Fault(f"attributes must have different names, got {show(attribute.name)} twice")
-        self._attributes[attribute.name] = attribute
-        return False
-
-
-def read_attribute(line: str, at: int) -> Attribute:
-    """The attribute declared from a place of the line on: its name, then its kind."""
-    name, at = take_token(line, at, BARE_NAME)
-    if line[at : at + 1] == "{":
-        values, at = _read_values(line, at + 1)
-        _expect_end(line, at)
-        return Attribute(name.text, name.literal, values)
-    kind = line[at:].split(maxsplit=1)
-    if not kind or kind[0].lower() not in _NUMERIC:
-        came = show(line[at:]) if kind else "nothing"
-        raise Fault(
-            f"attribute {show(name.text)} must be numeric, real, integer or a list "
-            f"{{a, b}}, got {came}"
-        )
-    _expect_end(line, at + len(kind[0]))
-    return Attribute(name.text, name.literal, None)
-
-
-def _read_values(line: str, at: int) -> tuple[tuple[str, ...], int]:
-    """The values of a nominal attribute, from behind the opening brace on."""
-    values: dict[str, None] = {}
-    while True:
-        token, at = take_token(line, at, BARE_ITEM)
-        if token.text in values:
-            raise Fault(f"nominal values must be different, got {show(token.text)} twice")
-        values[token.text] = None
-        following = line[at : at + 1]
-        if following == "}":
-            return tuple(values), at + 1
-        if following != ",":
-            came = show(line[at:]) if following else "the end of the line"
-            raise Fault(f"nominal values must be separated by commas up to a brace, got {came}")
-        at += 1
-
-
-def _expect_end(line: str, at: int) -> None:
-    at = skip_spaces(line, at)
-    if at < len(line) and line[at] != "%":
-        raise Fault(f"the declaration must end here, got {show(line[at:])}")
-
-
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_INDEX = re.compile(r"(\d+)\s+", re.ASCII)
-
-
-class Cells:
-    """What both kinds of rows share: how a token becomes a number."""
-
-    def __init__(self, attributes: Sequence[Attribute], keep_missing: bool) -> None:
-        self.attributes = attributes
-        self.keep_missing = keep_missing
-        codes = [_code_values(attribute) for attribute in attributes]
-        self.codes = codes
-        self.converters: list[Callable[[str], float]] = [
-            float if code is None else _plain_codes(code).__getitem__ for code in codes
-        ]
-
-    def convert(self, token: Token, column: int) -> float:
-        """The number of a token: its position if nominal, NaN if missing."""
-        code, name = self.codes[column], show(self.attributes[column].name)
-        if token.is_missing:
-            if self.keep_missing:
-                return math.nan
-            raise Fault(f'attribute {name} has a missing value. Pass missing="nan" to keep it')
-        if code is None:
-            value = float(token.text) if _NUMBER.fullmatch(token.text) else math.nan
-            if not math.isfinite(value):
-                raise Fault(f"attribute {name} must be a finite number, got {show(token.text)}")
-            return value
-        if token.text not in code:
-            declared = ", ".join(list(code)[:5]) + (", ..." if len(code) > 5 else "")
-            raise Fault(
-                f"attribute {name} must be one of {show('{' + declared + '}', 60)}, "
-                f"got {show(token.text)}"
-            )
-        return code[token.text]
-
-
-class DenseRows(Cells):
-    """Rows with one value per attribute, separated by commas."""
-
-    def __init__(self, attributes: Sequence[Attribute], keep_missing: bool) -> None:
-        super().__init__(attributes, keep_missing)
-        self.cells = array("d")
-
-    def add(self, line: str) -> None:
-        """Take one row."""
-        if line.startswith("{"):
-            raise Fault("rows must be all dense or all sparse, got a sparse row among dense ones")
-        self.cells.fromlist(self._read_plain(line) or self._read_with_care(line))
-
-    def result(self) -> Any:
-        """All rows as an array of shape (rows, attributes)."""
-        return np.frombuffer(self.cells, np.float64).reshape(-1, len(self.attributes))
-
-    def _read_plain(self, line: str) -> list[float] | None:
-        if not _is_plain(line):
-            return None
-        values = line.split(",")
-        if len(values) != len(self.converters):
-            return None
-        try:
-            row = [convert(value) for convert, value in zip(self.converters, values, strict=True)]
-        except (KeyError, ValueError):
-            return None
-        return row if math.isfinite(sum(row)) else None
-
-    def _read_with_care(self, line: str) -> list[float]:
-        tokens, at = [], 0
-        while True:
-            token, at = take_token(line, at, BARE_CELL)
-            tokens.append(token)
-            if at == len(line) or line[at] == "%":
-                break
-            if line[at] != ",":
-                raise Fault(f"values must be separated by commas, got {show(line[at:])}")
-            at += 1
-        if len(tokens) != len(self.attributes):
-            raise Fault(
-                f"a row must have one value for each of the {len(self.attributes)} attributes, "
-                f"got {len(tokens)}"
-            )
-        return [self.convert(token, column) for column, token in enumerate(tokens)]
-
-
-class SparseRows(Cells):
-    """Rows of pairs ``{index value, ...}``. An attribute left out is 0, or its first value."""
-
-    def __init__(self, attributes: Sequence[Attribute], keep_missing: bool) -> None:
-        super().__init__(attributes, keep_missing)
-        self.indptr, self.indices, self.values = array("q", [0]), array("i"), array("d")
-
-    def add(self, line: str) -> None:
-        """Take one row."""
-        if not line.startswith("{"):
-            raise Fault("rows must be all dense or all sparse, got a dense row among sparse ones")
-        indices, values = self._read_plain(line) or self._read_with_care(line)
-        self.indices.fromlist(indices)
-        self.values.fromlist(values)
-        self.indptr.append(len(self.indices))
-
-    def result(self) -> Any:
-        """All rows as a scipy CSR matrix of shape (rows, attributes), without stored zeros."""
-        parts = (self.values, np.float64), (self.indices, np.int32), (self.indptr, np.int64)
-        arrays = tuple(np.frombuffer(part, dtype) for part, dtype in parts)
-        rows = csr_matrix(arrays, shape=(len(self.indptr) - 1, len(self.attributes)), copy=True)
-        rows.eliminate_zeros()
-        return rows
-
-    def _read_plain(self, line: str) -> tuple[list[int], list[float]] | None:
-        if not _is_plain(line) or not line.endswith("}"):
-            return None
-        try:
-            pairs = [item.split() for item in line[1:-1].split(",")]
-            indices = [int(index) for index, _ in pairs]
-            if indices[0] < 0 or any(a >= b for a, b in pairwise(indices)):
-                return None
-            converters = self.converters
-            values = [converters[at](pair[1]) for at, pair in zip(indices, pairs, strict=True)]
-        except (IndexError, KeyError, ValueError):
-            return None
-        return (indices, values) if math.isfinite(sum(values)) else None
-
-    def _read_with_care(self, line: str) -> tuple[list[int], list[float]]:
-        row: dict[int, float] = {}
-        at = skip_spaces(line, 1)
-        while line[at : at + 1] != "}" or row:
-            index, at = self._take_index(line, at)
-            if index in row:
-                raise Fault(f"sparse indices must be different within a row, got {index} twice")
-            token, at = take_token(line, at, BARE_ITEM)
-            row[index] = self.convert(token, index)
-            if line[at : at + 1] == "}":
-                break
-            if line[at : at + 1] != ",":
-                _complain_unclosed(line, at)
-            at = skip_spaces(line, at + 1)
-        at = skip_spaces(line, at + 1)
-        if at < len(line) and line[at] != "%":
-            raise Fault(f"a sparse row must end at its brace, got {show(line[at:])}")
-        indices = sorted(row)
-        return indices, [row[index] for index in indices]
-
-    def _take_index(self, line: str, at: int) -> tuple[int, int]:
-        found = _INDEX.match(line, at)
-        if found is None:
-            if at >= len(line):
-                _complain_unclosed(line, at)
-            raise Fault(f"a sparse row must hold pairs 'index value', got {show(line[at:])}")
-        # The length is checked first: Python refuses to read thousands of digits.
-        digits = found[1].lstrip("0") or "0"
-        if len(digits) > 18 or int(digits) >= len(self.attributes):
-            raise Fault(
-                f"a sparse index must be below the number of attributes, "
-                f"{len(self.attributes)}, got {show(digits)[1:-1]}"
-            )
-        return int(digits), found.end()
-
-
-def _complain_unclosed(line: str, at: int) -> NoReturn:
-    came = show(line[at:]) if at < len(line) else "the end of the line"
-    raise Fault(f"a sparse row must go on with a comma or end with a brace, got {came}")
-
-
-def _code_values(attribute: Attribute) -> dict[str, float] | None:
-    if attribute.values is None:
-        return None
-    return {value: float(code) for code, value in enumerate(attribute.values)}
-
-
-def _plain_codes(codes: dict[str, float]) -> dict[str, float]:
-    """The codes without those values that mean something else when they stand bare."""
-    return {value: code for value, code in codes.items() if value != "?" and value == value.strip()}
-
-
-def _is_plain(line: str) -> bool:
-    # Python reads 1_000 and digits of other scripts as numbers; ARFF does not.
-    return line.isascii() and not any(mark in line for mark in "'\"%_")
-
-
-_LONGEST_LINE = 1 << 26  # bytes; a longer one is no table of ours, and must not fill the memory
-
-Missing = Literal["error", "nan"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -421,59 +117,290 @@ def read_arff(
     """
     if missing not in ("error", "nan"):
         raise InvalidInput(f'missing must be "error" or "nan", got missing={missing!r}.')
+    _import_arff()
     path = Path(path)
-    digest = hashlib.sha256()
-    number = 0
-    header, rows, ended = Header(), None, False
     try:
         "".encode(encoding)
         with path.open("rb") as file:
-            for number, line in _lines(file, digest, encoding):  # noqa: B007
-                if not line or line.startswith("%"):
-                    continue
-                if not ended:
-                    ended = header.add(line)
-                    continue
-                if rows is None:
-                    kind = SparseRows if line.startswith("{") else DenseRows
-                    rows = kind(header.attributes, missing == "nan")
-                rows.add(line)
-            if not ended:
-                raise Fault("the file must have a line @data, but it ends here")
-    except _LineFault as fault:
-        raise UnreadableFile(f"{path}, line {fault.number}: {fault}.") from None
-    except Fault as fault:
-        raise UnreadableFile(f"{path}, line {max(number, 1)}: {fault}.") from None
+            lines = _Lines(file, encoding)
+            relation, attributes = _read_header(lines)
+            cells = _read_rows(lines, attributes, keep_missing=missing == "nan")
+    except _Fault as fault:
+        raise UnreadableFile(f"{path}, line {max(lines.number, 1)}: {fault}.") from None
     except LookupError:
         raise InvalidInput(f"encoding must be one that Python knows, got {encoding!r}.") from None
     except OSError as error:
         raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
-    if rows is None:
-        rows = DenseRows(header.attributes, False)
-    return Arff(header.relation, header.attributes, rows.result(), digest.hexdigest())
+    return Arff(relation, attributes, cells, lines.digest.hexdigest())
 
 
-class _LineFault(Fault):
-    """A fault of a line that could not even be handed out."""
+def _import_arff() -> Any:
+    try:
+        import arff
+    except ImportError:
+        raise MissingDependency(
+            'read_arff() needs liac-arff. Run: pip install "oddslip[data]"'
+        ) from None
+    return arff
 
-    def __init__(self, number: int, message: str) -> None:
-        super().__init__(message)
-        self.number = number
+
+class _Fault(Exception):  # noqa: N818
+    """What is wrong with the line at hand. The reader adds the file and the line number."""
 
 
-def _lines(file: BinaryIO, digest: Any, encoding: str) -> Iterator[tuple[int, str]]:
-    """Line numbers and lines without outer spaces."""
-    number = 0
-    while raw := file.readline(_LONGEST_LINE + 1):
-        number += 1
+class _Lines:
+    """Lines of a file without outer spaces and comments; empty ones are left out."""
+
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        self.file, self.encoding = file, encoding
+        self.number, self.line, self.digest = 0, "", hashlib.sha256()
+
+    def __iter__(self) -> Iterator[str]:
+        while raw := self.file.readline(_LONGEST_LINE + 1):
+            self.number += 1
+            self.line = self._decode(raw)
+            if "%" in self.line and (comment := _COMMENT.match(self.line)):
+                self.line = comment[1].rstrip()
+            if self.line:
+                yield self.line
+
+    def _decode(self, raw: bytes) -> str:
         if len(raw) > _LONGEST_LINE:
-            raise _LineFault(number, f"a line must be at most {_LONGEST_LINE} bytes long")
-        digest.update(raw)
+            raise _Fault(f"a line must be at most {_LONGEST_LINE} bytes long")
+        self.digest.update(raw)
         if b"\0" in raw:
-            raise _LineFault(number, "the file must be text, got a zero byte")
+            raise _Fault("the file must be text, got a zero byte")
         try:
-            line = raw.decode(encoding)
+            line = raw.decode(self.encoding)
         except UnicodeError:
-            message = f"the file must be text in {encoding}. Pass another encoding if it has one"
-            raise _LineFault(number, message) from None
-        yield number, (line.removeprefix("\ufeff") if number == 1 else line).strip()
+            raise _Fault(
+                f"the file must be text in {self.encoding}. Pass another encoding if it has one"
+            ) from None
+        return (line.removeprefix("\ufeff") if self.number == 1 else line).strip()
+
+
+# ------------------------------------------------------------------------------------ declarations
+
+
+def _read_header(lines: Iterable[str]) -> tuple[str, tuple[Attribute, ...]]:
+    """The relation's name and the attributes, from the lines up to ``@data``."""
+    relation, attributes = "", dict[str, Attribute]()
+    for line in lines:
+        match = _KEYWORD.match(line)
+        if match is None:
+            raise _Fault(f"a line before @data must be @relation or @attribute, got {_show(line)}")
+        keyword, rest = match[1].lower(), line[match.end() :]
+        if keyword == "data":
+            _expect_end(rest)
+            if not attributes:
+                raise _Fault("@data must follow at least one @attribute, got none")
+            return relation, tuple(attributes.values())
+        name, literal, kind = _take_name(rest)
+        if keyword == "relation":
+            relation = name
+        elif name in attributes:
+            raise _Fault(f"attributes must have different names, got {_show(name)} twice")
+        else:
+            attributes[name] = Attribute(name, literal, _read_kind(kind, name))
+    raise _Fault("the file must have a line @data, but it ends here")
+
+
+def _take_name(text: str) -> tuple[str, str, str]:
+    """A name, how it stands in the file, and what follows it."""
+    match = _NAME.match(text)
+    if match is None:
+        _refuse_open_quote(text)
+        raise _Fault(f"a name must not be empty, got {_show(text)}")
+    token = match[1]
+    return _unquote(token), token[1:-1] if token[0] in "'\"" else token, text[match.end() :]
+
+
+def _read_kind(text: str, name: str) -> tuple[str, ...] | None:
+    """The values of a nominal attribute, or None of a numeric one."""
+    word = text.split(maxsplit=1)[0] if text else "nothing"
+    if word.lower() in _NUMERIC:
+        return _expect_end(text[len(word) :])
+    if not text.startswith("{"):
+        came = _show(text) if text else word
+        raise _Fault(
+            f"attribute {_show(name)} must be numeric, real, integer or a list {{a, b}}, got {came}"
+        )
+    values: dict[str, None] = {}
+    at, mark = 1, ","
+    while mark == ",":
+        match = _ITEM.match(text, at)
+        if match is None:
+            _refuse_open_quote(text[at:])
+            came = _show(text[at:]) if text[at:] else "the end of the line"
+            raise _Fault(
+                "nominal values must not be empty, and be separated by commas up to a brace, "
+                f"got {came}"
+            )
+        value = _unquote(match[1].rstrip())
+        if value in values:
+            raise _Fault(f"nominal values must be different, got {_show(value)} twice")
+        values[value] = None
+        at, mark = match.end(), match[2]
+    _expect_end(text[at:])
+    return tuple(values)
+
+
+def _expect_end(text: str) -> None:
+    if text.strip():
+        raise _Fault(f"the declaration must end here, got {_show(text.strip())}")
+
+
+def _refuse_open_quote(text: str) -> None:
+    """Say so if a quote is opened and not closed."""
+    if opened := re.search("['\"].*", _QUOTES.sub("", text)):
+        raise _Fault(f"a quote must be closed on its line, got {_show(opened[0])}")
+
+
+def _unquote(token: str) -> str:
+    """What a token means: escapes count in quotes only, and as liac-arff reads them in rows."""
+    if token[0] not in "'\"":
+        return token
+    return str(next(_split_rows([token], 1, sparse=False))[0]) if "\\" in token else token[1:-1]
+
+
+def _show(text: str, longest: int = 40) -> str:
+    """A piece of a line for a message: quoted, on one line, not too long."""
+    return repr(text if len(text) <= longest else text[: longest - 3] + "...")
+
+
+# -------------------------------------------------------------------------------------------- rows
+
+
+def _read_rows(lines: _Lines, attributes: Sequence[Attribute], *, keep_missing: bool) -> Any:
+    """All rows, as an array or as a CSR matrix without stored zeros."""
+    rest = iter(lines)
+    first = list(islice(rest, 1))
+    sparse = bool(first) and first[0].startswith("{")
+    columns = _Columns(attributes, keep_missing)
+    indptr, indices, values = array("q", [0]), array("i"), array("d")
+    for row in _split_rows(chain(first, rest), len(attributes), sparse=sparse):
+        if sparse:
+            order = sorted(row)
+            _check_indices(lines.line, len(attributes), n_found=len(row))
+            values.fromlist(columns.convert(order, [row[at] for at in order], lines.line))
+            indices.fromlist(order)
+            indptr.append(len(indices))
+        else:
+            values.fromlist(columns.convert(columns.all, row, lines.line))
+    cells = np.frombuffer(values, np.float64)
+    if not sparse:
+        return cells.reshape(-1, len(attributes))
+    parts = cells, np.frombuffer(indices, np.int32), np.frombuffer(indptr, np.int64)
+    table = csr_matrix(parts, shape=(len(indptr) - 1, len(attributes)), copy=True)
+    table.eliminate_zeros()
+    return table
+
+
+def _split_rows(lines: Iterable[str], n_columns: int, *, sparse: bool) -> Iterator[Any]:
+    """Texts of each row by liac-arff: a list, or a dictionary by index; None where it is missing.
+
+    All columns are declared as text, since its numbers are too lenient: it cuts 1.5 to an integer.
+    """
+    arff = _import_arff()
+    line = ""
+
+    def hand_out() -> Iterator[str]:
+        nonlocal line
+        for line in lines:
+            if line.startswith("{") != sparse:
+                came = (
+                    "a dense row among sparse ones" if sparse else "a sparse row among dense ones"
+                )
+                raise _Fault(f"rows must be all dense or all sparse, got {came}")
+            yield line
+
+    head = ["@relation r", *(f"@attribute c{at} string" for at in range(n_columns)), "@data"]
+    kind = arff.LOD_GEN if sparse else arff.DENSE_GEN
+    try:
+        yield from arff.ArffDecoder().decode(chain(head, hand_out()), return_type=kind)["data"]
+    except (arff.ArffException, csv.Error, ValueError):  # its words name neither place nor remedy
+        _refuse_open_quote(line)
+        if sparse:
+            _check_indices(line, n_columns)
+            rule = "a sparse row must hold pairs, {index value, ...}"
+        elif (n_values := _QUOTES.sub("q", line).count(",") + 1) != n_columns:
+            raise _Fault(
+                f"a row must have one value for each of the {n_columns} attributes, got {n_values}"
+            ) from None
+        else:
+            rule = "values must be separated by commas, those with spaces quoted"
+        raise _Fault(f"{rule}, got {_show(line)}") from None
+
+
+def _check_indices(line: str, n_columns: int, n_found: int = -1) -> None:
+    """Refuse indices of a sparse row that liac-arff lets pass: of one given twice, it keeps one."""
+    if _is_plain(line) and n_found == (line.count(",") + 1 if n_found else 0):
+        return
+    seen = set()
+    for index in _INDEX.findall(_QUOTES.sub("q", line)):
+        # The length is looked at first: Python refuses to read thousands of digits.
+        if index.isdecimal() and (len(index) > 18 or int(index) >= n_columns):
+            came = _show(index)[1:-1]
+            raise _Fault(
+                f"a sparse index must be below the number of attributes, {n_columns}, got {came}"
+            )
+        if not index.isdecimal() or not index.isascii():
+            raise _Fault(f"a sparse row must hold pairs, {{index value, ...}}, got {_show(line)}")
+        if int(index) in seen:
+            raise _Fault(f"sparse indices must be different within a row, got {index} twice")
+        seen.add(int(index))
+
+
+class _Columns:
+    """Makes texts numbers: those of a nominal attribute by their position in its list."""
+
+    def __init__(self, attributes: Sequence[Attribute], keep_missing: bool) -> None:
+        self.attributes, self.keep_missing = attributes, keep_missing
+        self.all = range(len(attributes))
+        self.codes = [
+            None if each.values is None else {v: float(at) for at, v in enumerate(each.values)}
+            for each in attributes
+        ]
+        self.converters: list[Callable[[Any], float]] = [
+            float if codes is None else codes.__getitem__ for codes in self.codes
+        ]
+
+    def convert(
+        self, columns: Sequence[int], texts: Sequence[str | None], line: str
+    ) -> list[float]:
+        """Numbers of the texts in some columns of a line."""
+        if _is_plain(line):
+            converters = self.converters
+            try:
+                row = [converters[at](text) for at, text in zip(columns, texts, strict=True)]
+                if math.isfinite(sum(row)):
+                    return row
+            except (KeyError, TypeError, ValueError):
+                pass
+        if None in texts and _EMPTY.search(_QUOTES.sub("q", line)):
+            raise _Fault(f"a value must not be empty, got {_show(line)}")
+        return [self._convert(text, at) for at, text in zip(columns, texts, strict=True)]
+
+    def _convert(self, text: str | None, column: int) -> float:
+        codes, name = self.codes[column], _show(self.attributes[column].name)
+        if text is None:
+            if self.keep_missing:
+                return math.nan
+            raise _Fault(f'attribute {name} has a missing value. Pass missing="nan" to keep it')
+        if codes is None:
+            value = float(text) if _NUMBER.fullmatch(text) else math.nan
+            if not math.isfinite(value):
+                raise _Fault(f"attribute {name} must be a finite number, got {_show(text)}")
+            return value
+        if text not in codes:
+            declared = ", ".join(list(codes)[:5]) + (", ..." if len(codes) > 5 else "")
+            raise _Fault(
+                f"attribute {name} must be one of {_show('{' + declared + '}', 60)}, "
+                f"got {_show(text)}"
+            )
+        return codes[text]
+
+
+def _is_plain(line: str) -> bool:
+    # Python reads 1_000 and digits of other scripts as numbers; ARFF does not.
+    return line.isascii() and not any(mark in line for mark in "'\"_")

@@ -66,13 +66,13 @@ def test_options_reach_the_calibrator(name):
 
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_every_candidate_can_be_fitted_by_a_rule(name):
-    repair = oddslip.Repair(2, rule=name).fit(PAIR.weighted, PAIR.labels)
+    repair = oddslip.Repair(k=2, rule=name).fit(PAIR.weighted, PAIR.labels)
     assert repair.chosen_.split("-")[0] == name
 
 
 @pytest.mark.parametrize("name", sorted(set(CANDIDATES) & set(NAMES) - {"raw"}))
 def test_a_rule_and_a_name_fit_the_same(name):
-    by_rule = oddslip.Repair(2, rule=name, prior=PAIR.prior).fit(PAIR.weighted, PAIR.labels)
+    by_rule = oddslip.Repair(k=2, rule=name, prior=PAIR.prior).fit(PAIR.weighted, PAIR.labels)
     by_name = build_calibrator(name, prior=PAIR.prior).fit(PAIR.weighted, PAIR.labels)
     for array in ("code", "a", "b", "c"):
         np.testing.assert_allclose(

@@ -110,7 +110,7 @@ def test_every_file_of_a_folder_is_hashed(tmp_path):
 
 
 def test_files_longer_than_a_piece_are_hashed_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("oddslip.provenance.CHUNK_BYTES", 7)
+    monkeypatch.setattr("oddslip.files.CHUNK_BYTES", 7)
     (tmp_path / "f").write_bytes(bytes(range(100)))
     told = hash_files({"scores": tmp_path / "f"})
     assert told["scores"]["SHA-256"] == hashlib.sha256(bytes(range(100))).hexdigest()

@@ -7,7 +7,7 @@ booster's rounds, learning rate and cap of the leaf step.
 """
 
 import oddslip
-from oddslip.datasets import synthetic as synthetic_rows
+from oddslip.datasets import synthetic_rows
 
 drawn = synthetic_rows(5000, 25, prevalence=(0.002, 0.3), seed=42)
 

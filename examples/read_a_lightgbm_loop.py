@@ -10,7 +10,7 @@ import numpy as np
 from lightgbm import LGBMClassifier
 
 import oddslip
-from oddslip.datasets import synthetic as synthetic_rows
+from oddslip.datasets import synthetic_rows
 
 drawn = synthetic_rows(9000, 15, n_features=6, prevalence=(0.005, 0.3), seed=42)
 X, X_calibration, X_recent = np.split(drawn.X, 3)

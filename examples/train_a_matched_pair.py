@@ -9,7 +9,7 @@ them is what the weight did, and nothing else. Needs the extra ``lightgbm``.
 import numpy as np
 
 import oddslip
-from oddslip.datasets import synthetic as synthetic_rows
+from oddslip.datasets import synthetic_rows
 
 drawn = synthetic_rows(9000, 20, n_features=6, prevalence=(0.005, 0.3), seed=42)
 X, X_calibration, X_recent = np.split(drawn.X, 3)

@@ -11,7 +11,7 @@ import oddslip
 ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
-    "provenance",
+    "provenance", "sparse",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "counting"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
@@ -21,7 +21,8 @@ MAY_IMPORT = {
     "progress": set(),
     "results": {"errors"},
     "files": {"errors", "progress"},
-    "labels": {"errors", "kernels"},
+    "sparse": {"errors"},
+    "labels": {"errors", "kernels", "sparse"},
     "weights": {"errors"},
     "panels": {"errors", "kernels", "labels"},
     "tallies": {"errors", "panels", "progress"},

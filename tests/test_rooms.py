@@ -11,7 +11,7 @@ import oddslip
 ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
-    "provenance", "wording",
+    "provenance", "wording", "sparse",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "counting"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "results": {"errors"},
     "wording": set(),
     "files": {"errors", "progress"},
-    "labels": {"errors", "kernels"},
+    "sparse": {"errors"},
+    "labels": {"errors", "kernels", "sparse"},
     "weights": {"errors"},
     "panels": {"errors", "kernels", "labels"},
     "tallies": {"errors", "panels", "progress"},

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
+from oddslip.sparse import label_rows
 
 NameOf = Callable[[int], str]
 
@@ -96,26 +97,13 @@ class SparseLabels:
 
 
 def labels_from_sparse(matrix: Any, name_of: NameOf = str) -> SparseLabels:
-    """A scipy.sparse matrix or array of 0/1 cells."""
-    rows = matrix.tocsr(copy=True)
-    rows.sum_duplicates()
-    wrong = np.flatnonzero((rows.data != 0) & (rows.data != 1))
-    if wrong.size:
-        at = int(wrong[0])
-        row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
-        raise InvalidInput(
-            f"labels must be 0 or 1, got {rows.data[at]:g} "
-            f"at row {row}, label {name_of(int(rows.indices[at]))!r}."
-        )
-    rows.eliminate_zeros()
-    rows.sort_indices()
-    return SparseLabels(
-        rows.indptr.astype(np.int64), rows.indices.astype(np.int32), (rows.shape[0], rows.shape[1])
-    )
+    """A scipy.sparse matrix or array of 0/1 cells, each stored once: see `oddslip.sparse`."""
+    indptr, indices = label_rows(matrix, name_of)
+    return SparseLabels(indptr, indices, (int(matrix.shape[0]), int(matrix.shape[1])))
 
 
 def labels_from_lists(lists: Sequence[Any], n_labels: int) -> SparseLabels:
-    """A list of label indices for each row."""
+    """A list of label indices for each row; a label named twice is named."""
     indptr = np.zeros(len(lists) + 1, np.int64)
     rows = []
     for row, listed in enumerate(lists):

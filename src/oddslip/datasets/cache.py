@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse, load_npz, save_npz
+from scipy.sparse import issparse, save_npz
 
 from oddslip.datasets.recommendation import Period, Recommendation
 from oddslip.errors import UnreadableFile
 from oddslip.files import flush, hash_file
+from oddslip.sparse import read_sparse_npz
 
 MANIFEST = "files.json"
 _FORMAT = 1
@@ -221,5 +222,5 @@ def load_rows(folder: Path) -> Recommendation:
 def _load_matrix(folder: Path, name: str) -> Any:
     sparse = folder / f"{name}.npz"
     if sparse.exists():
-        return load_npz(sparse)
+        return read_sparse_npz(sparse)
     return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)

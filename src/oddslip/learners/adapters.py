@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from oddslip.errors import InvalidInput
 from oddslip.learners.forest import Forests
 from oddslip.panels import Kind, Panel
+from oddslip.sparse import as_rows
 
 _BATCH_ROWS = 16_384
 _CLIP = 1e-12  # a label that was always or never true has the log-odds of this probability
@@ -350,7 +351,7 @@ def _refusal(model: Any, what: str = "") -> InvalidInput:
 
 def _as_rows(X: Any) -> Any:
     if hasattr(X, "tocsr"):
-        return X.tocsr()
+        return as_rows(X, "X")
     rows = X if hasattr(X, "shape") else np.asarray(X)
     if len(rows.shape) != 2 or rows.shape[0] == 0:
         raise InvalidInput(

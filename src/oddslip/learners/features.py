@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip import sparse
+from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.sources.npy import read_npy, read_npz
 
 _HASH_BYTES = 64 * 1024 * 1024
@@ -18,13 +19,7 @@ _HASH_BYTES = 64 * 1024 * 1024
 def as_features(X: Any) -> Any:
     """Features as a two-dimensional array, CSR or CSC matrix. Nothing is copied without need."""
     if hasattr(X, "tocsr"):
-        from scipy.sparse import csc_matrix, csr_matrix
-
-        # Matrices, not arrays: the boosters know only those. Their cells are shared.
-        rows = csc_matrix(X) if X.format == "csc" else csr_matrix(X)
-        if rows.dtype.kind not in "biuf":
-            raise InvalidInput(f"X must hold numbers, got a sparse matrix of dtype {rows.dtype}.")
-        return rows
+        return sparse.as_features(X)
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):
         X = X.to_numpy()
     array = np.asanyarray(X)
@@ -62,12 +57,10 @@ def read_features(path: str | Path) -> Any:
             f"{path} must end in .npy or .npz, got {path.suffix or 'no ending'!r}."
         )
     try:
-        with zipfile.ZipFile(path) as archive:
-            sparse = {"indices.npy", "row.npy"} & set(archive.namelist())
-        if sparse:
-            from scipy.sparse import load_npz
-
-            return as_features(load_npz(path))
+        if sparse.is_sparse_npz(path):
+            return as_features(sparse.read_sparse_npz(path))
+    except OddslipError:
+        raise
     except FileNotFoundError as error:
         raise UnreadableFile(f"{path} does not exist.") from error
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:

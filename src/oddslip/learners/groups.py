@@ -16,6 +16,7 @@ from oddslip.panels import check_names
 from oddslip.progress import progress_bar
 
 _BLOCK_ROWS = 65_536
+_MOST_LISTED = 2**24  # labels: memory is claimed for each before one is seen
 
 
 class LabelColumns:
@@ -73,7 +74,13 @@ def _count_labels(Y: Any) -> int:
         flat = [cell for row in Y for cell in row]
         if len(widths) == 1 and set(flat) <= {0, 1}:
             return widths.pop()
-        return 1 + int(max(flat, default=0))
+        n_labels = 1 + int(max(flat, default=0))
+        if n_labels > _MOST_LISTED:
+            raise InvalidInput(
+                f"label indices of lists must be below {_MOST_LISTED}, got {n_labels - 1}. "
+                "Pass a scipy.sparse matrix, whose shape says how many labels there are."
+            )
+        return n_labels
     return 1
 
 

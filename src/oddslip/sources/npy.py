@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from oddslip.errors import OddslipError, UnreadableFile
 from oddslip.labels import DenseLabels, Labels, labels_from_sparse
+from oddslip.sparse import is_sparse_npz, read_sparse_npz
 
 # What NumPy, zipfile and SciPy raise on a file that is cut short, damaged or of another kind.
 _DAMAGED = (
@@ -67,13 +68,9 @@ def read_npz(path: Path) -> NDArray[Any]:
 def read_labels_npz(path: Path) -> Labels:
     """Labels from an .npz: a matrix saved by scipy.sparse, or one dense array."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            sparse = "indices.npy" in archive.namelist() or "row.npy" in archive.namelist()
-        if not sparse:
-            return DenseLabels(_two_dimensional(path, read_npz(path)))
-        from scipy.sparse import load_npz
-
-        return labels_from_sparse(load_npz(path))
+        if is_sparse_npz(path):
+            return labels_from_sparse(read_sparse_npz(path))
+        return DenseLabels(_two_dimensional(path, read_npz(path)))
     except OddslipError:
         raise
     except _DAMAGED as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, load_npz, save_npz
+from scipy.sparse import csr_matrix, save_npz
 
 from oddslip.datasets.cache import default_folder, hash_inputs, recall_entry, unchanged
 from oddslip.datasets.origin import is_generated
@@ -30,6 +30,7 @@ from oddslip.datasets.santander.rows import check_csv, write_rows
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.progress import progress_bar
 from oddslip.sources.sinks import write_scores
+from oddslip.sparse import read_sparse_npz
 
 _RECORD = "recommendation.json"
 
@@ -84,7 +85,7 @@ def open_rows(folder: Path) -> Recommendation:
         return cut_periods(
             record["name"],
             np.load(folder / "X.npy", mmap_mode="r", allow_pickle=False),
-            csr_matrix(load_npz(folder / "Y.npz")),
+            csr_matrix(read_sparse_npz(folder / "Y.npz")),
             np.load(folder / "ids.npy", allow_pickle=False),
             label_names=tuple(record["label_names"]),
             feature_names=tuple(record["feature_names"]),

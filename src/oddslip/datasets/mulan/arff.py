@@ -219,7 +219,8 @@ def _read_kind(text: str, name: str) -> tuple[str, ...] | None:
     """The values of a nominal attribute, or None of a numeric one."""
     word = text.split(maxsplit=1)[0] if text else "nothing"
     if word.lower() in _NUMERIC:
-        return _expect_end(text[len(word) :])
+        _expect_end(text[len(word) :])
+        return None
     if not text.startswith("{"):
         came = _show(text) if text else word
         raise _Fault(

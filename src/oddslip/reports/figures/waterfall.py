@@ -151,9 +151,10 @@ def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> No
     for y, following in enumerate(steps[1:]):
         axis.plot([following.joint] * 2, [y + 0.31, y + 0.69], color=GREY, linewidth=0.6)
     last = len(steps) - 1
-    axis.plot([w.ceiling] * 2, [last - 0.42, last + 0.42], color=INK, linewidth=1.6)
+    above = {"zorder": 5}  # the box of a number may reach beyond a short bar
+    axis.plot([w.ceiling] * 2, [last - 0.42, last + 0.42], color=INK, linewidth=1.6, **above)
     if w.unweighted_repaired is not None:
-        axis.plot(w.unweighted_repaired, last, **_twin_mark())
+        axis.plot(w.unweighted_repaired, last, **_twin_mark(), **above)
     axis.set_xlim(0, limit)
     axis.set_yticks(range(len(steps)), [step.name if named else "" for step in steps])
     axis.set_ylim(last + 0.6, -0.6)

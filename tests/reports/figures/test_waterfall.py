@@ -110,6 +110,15 @@ def test_no_number_leaves_its_panel_or_covers_another(waterfall):
     assert not any(a.overlaps(b) for at, a in enumerate(boxes) for b in boxes[:at])
 
 
+def test_no_number_is_drawn_over_the_ceiling_or_the_twin():
+    axis = draw_waterfalls([SANTANDER]).axes[0]
+    twin = [line for line in axis.get_lines() if line.get_marker() == "o"]
+    ceiling = [line for line in axis.get_lines() if line.get_linewidth() == 1.6]
+    assert len(twin) == len(ceiling) == 1
+    texts = max(text.get_zorder() for text in axis.texts)
+    assert min(line.get_zorder() for line in (*twin, *ceiling)) > texts
+
+
 def test_zeros_can_be_drawn():
     draw_waterfalls([Waterfall("nothing", "MAP@7", 0, 0, 0, 0, 0, 0)]).draw_without_rendering()
 

@@ -30,7 +30,9 @@ DOTS: dict[str, dict[str, Any]] = {
     "weighted, isotonic per label": {
         "marker": "o", "markerfacecolor": "none", "markeredgecolor": ORANGE, "markersize": 8.5,
     },
-    "popularity": {"marker": "|", "color": GREY, "markersize": 9, "markeredgewidth": 1.6},
+    "popularity": {
+        "marker": "|", "color": GREY, "markersize": 9, "markeredgewidth": 1.6, "zorder": 1.5,
+    },
 }  # fmt: skip
 
 

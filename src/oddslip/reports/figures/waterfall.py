@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SHARES = "in brackets: share of the loss"
 IN_A_ROW = 3  # data sets side by side
 ROOM = 1.3  # of the axis, so that numbers find a place beside the longest bar
+NEAR_END = 0.06  # share of the axis: a mark so near the end of a bar would touch its number
 BESIDE = 0.36  # bars shorter than this share of the axis have their number beside them
 
 
@@ -151,9 +152,10 @@ def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> No
     for y, following in enumerate(steps[1:]):
         axis.plot([following.joint] * 2, [y + 0.31, y + 0.69], color=GREY, linewidth=0.6)
     last = len(steps) - 1
-    axis.plot([w.ceiling] * 2, [last - 0.42, last + 0.42], color=INK, linewidth=1.6)
+    above = 5  # the numbers: their boxes may reach beyond a short bar
+    axis.plot([w.ceiling] * 2, [last - 0.42, last + 0.42], color=INK, linewidth=1.6, zorder=above)
     if w.unweighted_repaired is not None:
-        axis.plot(w.unweighted_repaired, last, **_twin_mark())
+        axis.plot(w.unweighted_repaired, last, **_twin_mark(), zorder=above)
     axis.set_xlim(0, limit)
     axis.set_yticks(range(len(steps)), [step.name if named else "" for step in steps])
     axis.set_ylim(last + 0.6, -0.6)
@@ -184,6 +186,9 @@ def _write(axis: Axes, y: int, step: Step, limit: float, marks: Sequence[float])
     low, high = sorted((step.start, step.stop))
     if high - low >= BESIDE * limit:  # inside
         x, ha = (low + high) / 2, "center"
+        near = [mark for mark in marks if abs(mark - high) < NEAR_END * limit]
+        if near:  # keep clear of them
+            x, ha = min(high, *near) - NEAR_END / 2 * limit, "right"
         colour = "white" if step.is_model else INK
     elif max([high, *marks]) <= (1 - BESIDE) * limit:
         x, ha, colour = max([high, *marks]) + 0.02 * limit, "left", INK

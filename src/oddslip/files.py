@@ -1,13 +1,14 @@
-"""Files written whole or not at all, and what their bytes hash to."""
+"""Files written whole or not at all, what their bytes hash to, and why one can not be read."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from oddslip.errors import InvalidInput, UnreadableFile
 
@@ -26,10 +27,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     ...     unfinished.write_text("done")
     """
     path = Path(path)
-    if path.is_dir():
-        raise InvalidInput(f"{path} must be a file to write, got a folder.")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"{path} must lie in an existing folder. Make {path.parent} first.")
+    check_place(path)
     # The ending stays, since some writers add their own to a name without it.
     unfinished = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
     try:
@@ -45,6 +43,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise
 
 
+def check_place(path: Path) -> None:
+    """Refuse a place where no file can be written: a folder, or within none."""
+    if path.is_dir():
+        raise InvalidInput(f"{path} must be a file to write, got a folder.")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path} must lie in an existing folder. Make {path.parent} first.")
+
+
 def flush(path: Path) -> None:
     """Have the bytes on disk before the name says so."""
     with path.open("rb+") as file:
@@ -53,7 +59,21 @@ def flush(path: Path) -> None:
 
 def hash_bytes(raw: bytes) -> str:
     """SHA-256 of some bytes."""
-    return hashlib.sha256(raw).hexdigest()
+    return hash_pieces([raw])
+
+
+def hash_pieces(pieces: Iterable[Any]) -> str:
+    """SHA-256 of bytes, or of arrays that lie in one piece, one after another.
+
+    Examples
+    --------
+    >>> hash_pieces([b"ab", b"c"]) == hash_bytes(b"abc")
+    True
+    """
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def hash_file(path: Path, advance: Callable[[int], object] = lambda _: None) -> str:
@@ -67,3 +87,15 @@ def hash_file(path: Path, advance: Callable[[int], object] = lambda _: None) -> 
     except OSError as error:
         raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
     return digest.hexdigest()
+
+
+def unreadable(path: Path, error: Exception, otherwise: str) -> UnreadableFile:
+    """The one line to raise when a file can not be read: why, or else that it is ``otherwise``."""
+    if isinstance(error, FileNotFoundError):
+        return UnreadableFile(f"{path} does not exist.")
+    if isinstance(error, IsADirectoryError):
+        return UnreadableFile(f"{path} is a folder, not a file.")
+    if isinstance(error, PermissionError):
+        return UnreadableFile(f"{path} may not be read. Check its permissions.")
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return UnreadableFile(f"{path} is {otherwise} ({line}).")

@@ -209,16 +209,16 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
     """Label names as a tuple of unique strings, one per label."""
     if names is None:
         return None
-    told = tuple(str(name) for name in names)
-    if len(told) != n_labels:
+    checked = tuple(str(name) for name in names)
+    if len(checked) != n_labels:
         raise InvalidInput(
-            f"label_names must hold one name per label, n_labels={n_labels}, got {len(told)}."
+            f"label_names must hold one name per label, n_labels={n_labels}, got {len(checked)}."
         )
-    if len(set(told)) < len(told):
+    if len(set(checked)) < len(checked):
         seen: set[str] = set()
-        twice = next(name for name in told if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        twice = next(name for name in checked if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InvalidInput(f"label_names must be unique, got {twice!r} more than once.")
-    return told
+    return checked
 
 
 def _as_scores(scores: Any) -> NDArray[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 import shlex
@@ -14,7 +13,7 @@ from typing import Any
 
 from oddslip import __version__
 from oddslip.errors import UnreadableFile
-from oddslip.files import hash_file
+from oddslip.files import hash_bytes, hash_file
 from oddslip.progress import progress_bar
 from oddslip.results import plain
 
@@ -23,13 +22,13 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "xgboost", "t
 
 def versions() -> dict[str, str]:
     """Versions of Python, of us, and of what the numbers depend on."""
-    found = {"python": platform.python_version(), "oddslip": __version__}
+    numbers = {"python": platform.python_version(), "oddslip": __version__}
     for name in (*PACKAGES, "xgboost-cpu"):
         try:
-            found[name] = metadata.version(name)
+            numbers[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return numbers
 
 
 def digest_of(configuration: dict[str, Any]) -> str:
@@ -41,7 +40,7 @@ def digest_of(configuration: dict[str, Any]) -> str:
     True
     """
     text = json.dumps(plain(configuration), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hash_bytes(text.encode())[:16]
 
 
 def describe_run(
@@ -76,11 +75,11 @@ def hash_files(paths: Mapping[str, Path]) -> dict[str, dict[str, Any]]:
             hashes = [hash_file(file, advance) for _, file in files]
     except OSError as error:
         raise UnreadableFile(f"{error.filename} cannot be read ({error.strerror}).") from error
-    told: dict[str, dict[str, Any]] = {}
+    described: dict[str, dict[str, Any]] = {}
     for (part, file), size, digest in zip(files, sizes, hashes, strict=True):
         key = part if file == paths[part] else f"{part}, {file.name}"
-        told[key] = {"file": str(file), "bytes": size, "SHA-256": digest}
-    return told
+        described[key] = {"file": str(file), "bytes": size, "SHA-256": digest}
+    return described
 
 
 def _files_of(path: Path) -> list[Path]:

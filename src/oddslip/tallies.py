@@ -109,9 +109,9 @@ def map_blocks(
         return panel.first_row, panel.n_rows, function(panel)
 
     with progress_bar(what, n_rows) as advance:
-        for first_row, n_done, found in map_threads(blocks, done, threads=threads):
+        for first_row, n_done, outcome in map_threads(blocks, done, threads=threads):
             advance(n_done)
-            yield first_row, found
+            yield first_row, outcome
 
 
 def run_tally(

@@ -325,7 +325,7 @@ def test_rows_of_other_features_are_refused():
 def test_one_vs_rest_of_ours_is_a_panel_with_its_names():
     from oddslip.learners import OneVsRest
 
-    model = OneVsRest("logistic", "balanced").fit(X, Y, label_names=["a", "b", "c"])
+    model = OneVsRest("logistic", weights="balanced").fit(X, Y, label_names=["a", "b", "c"])
     panel = panel_from(model, X, Y, batch_rows=50)
     assert panel.label_names == ("a", "b", "c")
     np.testing.assert_allclose(panel.scores, model.predict_margin(X), atol=1e-12)

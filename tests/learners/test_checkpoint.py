@@ -18,7 +18,7 @@ SCRIPT = """
 import os, signal, sys
 import numpy as np
 from oddslip.learners import OneVsRest
-from oddslip.learners import checkpoints
+from oddslip.learners import checkpoint as checkpoints
 from oddslip import files
 
 folder, when = sys.argv[1], sys.argv[2]

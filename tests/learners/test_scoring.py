@@ -19,7 +19,8 @@ from oddslip.sources import open_source
 SCRIPT = """
 import os, signal, sys
 import numpy as np
-from oddslip.learners import OneVsRest, score_to_file, scorings
+from oddslip.learners import OneVsRest, score_to_file
+from oddslip.learners import scoring as scorings
 
 folder, path, kind, when = sys.argv[1:]
 
@@ -135,11 +136,16 @@ def test_an_unfinished_scoring_of_other_rows_is_begun_again(tmp_path, monkeypatc
     [
         ("s.csv", {}, "must end in .npy or .parquet"),
         ("no/s.npy", {}, "existing folder"),
+        ("folder.npy", {}, "got a folder"),
+        ("s.npy", {"kind": "both"}, "got a folder"),
         ("s.npy", {"kind": "logit"}, "kind must be one of"),
         ("s.npy", {"margin_dtype": "int8"}, "margin_dtype must be"),
     ],
 )
 def test_a_bad_target_is_refused_before_the_work(tmp_path, name, told, what):
     model, X = train(tmp_path)
+    for folder in ("folder.npy", "s.margin.npy"):
+        (tmp_path / folder).mkdir()
     with pytest.raises(InvalidInput, match=what):
         score_to_file(model, X, tmp_path / name, **told)
+    assert not list(tmp_path.glob(".*.unfinished"))

@@ -149,12 +149,12 @@ def _side_by_side(parts: list[_Scorer]) -> _Scorer:
     if not parts:
         raise InvalidInput("model must be at least one fitted model, got an empty list.")
     widths = [part.n_features for part in parts]
-    told = next((width for width in widths if width is not None), None)
+    n_features = next((width for width in widths if width is not None), None)
     for at, width in enumerate(widths):
-        if width not in (None, told):
+        if width not in (None, n_features):
             raise InvalidInput(
                 f"models in a list must have the same number of features, "
-                f"got {told} and, at place {at}, {width}."
+                f"got {n_features} and, at place {at}, {width}."
             )
     kinds = {part.kind for part in parts}
     kind: Kind = "probability" if "probability" in kinds else "margin"
@@ -163,13 +163,13 @@ def _side_by_side(parts: list[_Scorer]) -> _Scorer:
     forests = Forests(boosters if kind == "margin" else {})
 
     def score(rows: Any) -> NDArray[Any]:
-        found = forests.sum_rows(rows)
+        sums = forests.sum_rows(rows)
         blocks = (
-            found[at] if at in found else part.block(rows, kind) for at, part in enumerate(parts)
+            sums[at] if at in sums else part.block(rows, kind) for at, part in enumerate(parts)
         )
         return np.column_stack(list(blocks))
 
-    return _Scorer(score, kind, told)
+    return _Scorer(score, kind, n_features)
 
 
 def _from_lightgbm(model: Any) -> _Scorer:
@@ -243,11 +243,11 @@ def _from_sklearn(model: Any) -> _Scorer:
     if name == "_ConstantPredictor":
         return _constant(float(np.ravel(model.y_)[0]), n_features)
     if name in ("OneVsRestClassifier", "MultiOutputClassifier"):
-        told = None
+        names = None
         if not getattr(model, "multilabel_", True) and len(model.estimators_) > 1:
-            told = [str(label) for label in model.classes_]
+            names = [str(label) for label in model.classes_]
         return _side_by_side([_scorer(part) for part in model.estimators_])._replace(
-            n_features=n_features, names=told
+            n_features=n_features, names=names
         )
     constant = _check_classes(model)
     if constant is not None:
@@ -261,9 +261,9 @@ def _from_sklearn(model: Any) -> _Scorer:
 
     def score(rows: Any) -> NDArray[Any]:
         # A classifier of several outputs gives a table for each of them.
-        told = model.predict_proba(rows)
-        tables = told if isinstance(told, list) else [told]
-        classes = model.classes_ if isinstance(told, list) else [model.classes_]
+        chances = model.predict_proba(rows)
+        tables = chances if isinstance(chances, list) else [chances]
+        classes = model.classes_ if isinstance(chances, list) else [model.classes_]
         pairs = zip(tables, classes, strict=True)
         return np.stack([t[:, 1] if len(c) == 2 else c[0] * t[:, 0] for t, c in pairs], axis=1)
 
@@ -299,17 +299,18 @@ def _from_torch(model: Any) -> _Scorer:
         try:
             model.eval()
             with torch.no_grad():
-                told = logits(rows.to(device=first.device, dtype=first.dtype))
+                scores = logits(rows.to(device=first.device, dtype=first.dtype))
         finally:
             for part, training in modes:
                 part.training = training
-        if not isinstance(told, torch.Tensor) or told.ndim > 2 or len(told) != len(rows):
+        tensor = isinstance(scores, torch.Tensor)
+        if not tensor or scores.ndim > 2 or len(scores) != len(rows):
             raise InvalidInput(
                 "a torch module must return a tensor of logits of shape (rows, labels), got "
-                f"{tuple(told.shape) if isinstance(told, torch.Tensor) else type(told).__name__}."
+                f"{tuple(scores.shape) if tensor else type(scores).__name__}."
             )
-        wide = told.dtype if told.dtype == torch.float64 else torch.float32
-        return told.to(device="cpu", dtype=wide).numpy()
+        wide = scores.dtype if scores.dtype == torch.float64 else torch.float32
+        return scores.to(device="cpu", dtype=wide).numpy()
 
     return _Scorer(score)
 
@@ -327,11 +328,11 @@ def _from_oddslip(model: Any) -> _Scorer:
 def _check_classes(model: Any) -> _Scorer | None:
     """Refuse more than two classes. A single class is a constant label."""
     classes = getattr(model, "classes_", None)
-    for found in classes if isinstance(classes, list) else [] if classes is None else [classes]:
-        if len(found) > 2:
-            raise _refusal(model, f"{len(found)} classes")
-        if len(found) == 1 and found[0] not in (0, 1):
-            raise _refusal(model, f"the single class {found[0]!r}")
+    for values in classes if isinstance(classes, list) else [] if classes is None else [classes]:
+        if len(values) > 2:
+            raise _refusal(model, f"{len(values)} classes")
+        if len(values) == 1 and values[0] not in (0, 1):
+            raise _refusal(model, f"the single class {values[0]!r}")
     if classes is None or isinstance(classes, list) or len(classes) == 2:
         return None
     return _constant(float(classes[0]), getattr(model, "n_features_in_", None))

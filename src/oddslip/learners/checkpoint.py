@@ -18,6 +18,9 @@ from oddslip.learners.backend import Backend
 
 CHECKPOINT_FORMAT = 1
 _MANIFEST = "training.json"
+ARCHIVE_FORMAT = 1
+_HEAD = "model.json"
+_DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 class Checkpoint:
@@ -80,13 +83,13 @@ class Checkpoint:
         return stored
 
     def _write_manifest(self, configuration: dict[str, Any]) -> None:
-        told = {
+        manifest = {
             "format": CHECKPOINT_FORMAT,
             "configuration": configuration,
             "groups": [group.tolist() for group in self.groups],
         }
         with whole_file(self.folder / _MANIFEST) as unfinished:
-            unfinished.write_text(json.dumps(told, indent=1), encoding="utf-8")
+            unfinished.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
     def _check_same(self, stored: dict[str, Any], configuration: dict[str, Any]) -> None:
         differing = sorted(
@@ -122,11 +125,6 @@ class Checkpoint:
         body = self.backend.dump(model)
         with whole_file(self._path(number)) as unfinished:
             unfinished.write_bytes(hash_bytes(body).encode() + b"\n" + body)
-
-
-ARCHIVE_FORMAT = 1
-_HEAD = "model.json"
-_DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 def write_archive(

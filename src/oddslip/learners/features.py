@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oddslip import sparse
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
-from oddslip.sources.npy import read_npy, read_npz
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.files import hash_pieces
+from oddslip.sources.npy import read_npy, read_npz, read_sparse
 
 _HASH_BYTES = 64 * 1024 * 1024
 
@@ -56,28 +56,22 @@ def read_features(path: str | Path) -> Any:
         raise UnreadableFile(
             f"{path} must end in .npy or .npz, got {path.suffix or 'no ending'!r}."
         )
-    try:
-        if sparse.is_sparse_npz(path):
-            return as_features(sparse.read_sparse_npz(path))
-    except OddslipError:
-        raise
-    except FileNotFoundError as error:
-        raise UnreadableFile(f"{path} does not exist.") from error
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise UnreadableFile(f"{path} is cut short or not a NumPy file ({error}).") from error
-    return as_features(read_npz(path))
+    matrix = read_sparse(path)
+    return as_features(read_npz(path) if matrix is None else matrix)
 
 
 def hash_features(X: Any) -> str:
     """A fingerprint of features: the same for the same cells in the same form."""
-    digest = hashlib.sha256()
+    return hash_pieces(_pieces(X))
+
+
+def _pieces(X: Any) -> Iterator[Any]:
     if hasattr(X, "tocsr"):
-        digest.update(f"{X.format} {X.shape} {X.data.dtype}".encode())
+        yield f"{X.format} {X.shape} {X.data.dtype}".encode()
         for part in (X.indptr, X.indices, X.data):
-            digest.update(np.ascontiguousarray(part).data)
-        return digest.hexdigest()
-    digest.update(f"dense {X.shape} {X.dtype}".encode())
+            yield np.ascontiguousarray(part).data
+        return
+    yield f"dense {X.shape} {X.dtype}".encode()
     step = max(1, _HASH_BYTES // max(1, X.shape[1] * X.dtype.itemsize))
     for start in range(0, X.shape[0], step):
-        digest.update(np.ascontiguousarray(X[start : start + step]).data)
-    return digest.hexdigest()
+        yield np.ascontiguousarray(X[start : start + step]).data

@@ -71,8 +71,8 @@ class Forests:
         if not plain or rows.shape[0] < LAY_AFTER:
             return {}
         with ThreadPoolExecutor(available_threads(None)) as pool:
-            told = pool.map(lambda number: self._sum_group(number, rows), range(len(self._groups)))
-            return {place: sums for found in told for place, sums in found.items()}
+            parts = pool.map(lambda number: self._sum_group(number, rows), range(len(self._groups)))
+            return {place: sums for part in parts for place, sums in part.items()}
 
     def _sum_group(self, number: int, rows: Any) -> dict[int, NDArray[np.float64]]:
         group = self._groups[number]
@@ -96,8 +96,8 @@ class _Trees(NamedTuple):
 
 def lay_forest(texts: list[str]) -> Forest | None:
     """The trees of models as LightGBM writes them, or None where this layout can not hold them."""
-    told = [_read_trees(text) for text in texts]
-    read = [trees for trees in told if trees is not None]
+    models = [_read_trees(text) for text in texts]
+    read = [trees for trees in models if trees is not None]
     if len(read) < len(texts):
         return None
     fields = {key: np.concatenate([trees.fields[key] for trees in read]) for key in _FIELDS}
@@ -150,13 +150,13 @@ def _read_trees(text: str) -> _Trees | None:
     head, _, rest = text.partition("\nTree=0\n")
     n_labels = re.search(r"^num_tree_per_iteration=(\d+)$", head, re.MULTILINE)
     last_feature = re.search(r"^max_feature_idx=(\d+)$", head, re.MULTILINE)
-    found: dict[str, list[str]] = {}
+    lines: dict[str, list[str]] = {}
     for key, values in _LINE.findall(rest.partition("\nend of trees")[0]):
-        found.setdefault(key, []).append(values)
+        lines.setdefault(key, []).append(values)
     averages = "\naverage_output" in head
-    if n_labels is None or last_feature is None or averages or not set(_KNOWN) <= found.keys():
+    if n_labels is None or last_feature is None or averages or not set(_KNOWN) <= lines.keys():
         return None
-    fields = {key: np.fromstring(" ".join(words), sep=" ") for key, words in found.items()}
+    fields = {key: np.fromstring(" ".join(words), sep=" ") for key, words in lines.items()}
     fields["num_leaves"] = fields["num_leaves"].astype(np.int64)
     strange = fields["decision_type"].astype(np.int64) & ~_MISSING_GOES_LEFT
     if strange.any() or fields["num_cat"].any() or fields["is_linear"].any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
+from oddslip.files import hash_pieces
 from oddslip.labels import Labels, as_labels
 from oddslip.panels import check_names
 from oddslip.progress import progress_bar
@@ -59,10 +59,8 @@ class LabelColumns:
 
     def hash(self) -> str:
         """A fingerprint of the truth."""
-        digest = hashlib.sha256(f"{self.n_rows} {self.n_labels}".encode())
-        digest.update(self.indptr.data)
-        digest.update(self.rows.data)
-        return digest.hexdigest()
+        shape = f"{self.n_rows} {self.n_labels}".encode()
+        return hash_pieces([shape, self.indptr.data, self.rows.data])
 
 
 def _count_labels(Y: Any) -> int:

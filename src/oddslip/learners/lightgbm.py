@@ -116,15 +116,15 @@ class LightGBM(Backend):
 
     def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Parameters under LightGBM's main names; refuses what `OneVsRest` says itself."""
-        told = {}
+        renamed = {}
         for key, value in parameters.items():
             if key in _OURS:
                 raise InvalidInput(
                     f"parameters must not hold {key!r}: OneVsRest sets it. "
                     "See its arguments weights, seed and threads."
                 )
-            told[_CANONICAL.get(key, key)] = value
-        return told
+            renamed[_CANONICAL.get(key, key)] = value
+        return renamed
 
     def workers(self, parameters: dict[str, Any], threads: int) -> int:
         """Groups side by side, one thread each; the exact loop shares one label, so alone."""
@@ -133,9 +133,9 @@ class LightGBM(Backend):
     def prepare(self, X: Any, parameters: dict[str, Any]) -> lgb.Dataset:
         """The binned Dataset that all labels and arms share."""
         _check_mode(parameters)
-        told = {**_booster_parameters(parameters), "objective": "none"}
+        shared = {**_booster_parameters(parameters), "objective": "none"}
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        return lgb.Dataset(rows, np.zeros(X.shape[0], np.float32), params=told).construct()
+        return lgb.Dataset(rows, np.zeros(X.shape[0], np.float32), params=shared).construct()
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
         """Labels that fit into the memory, at most as many as are worth it."""
@@ -152,11 +152,11 @@ class LightGBM(Backend):
     ) -> GroupModel:
         """Grow the trees of a group."""
         _check_mode(parameters)
-        told = _booster_parameters({**parameters, "seed": seed})
+        settings = _booster_parameters({**parameters, "seed": seed})
         rounds = int(parameters["num_iterations"])
         if parameters["mode"] == "exact":
             grown = [
-                _grow_alone(prepared, Y[:, j], float(weights[j]), told, rounds)
+                _grow_alone(prepared, Y[:, j], float(weights[j]), settings, rounds)
                 for j in range(Y.shape[1])
             ]
             return GroupModel(tuple(grown), np.zeros(Y.shape[1]))
@@ -166,7 +166,7 @@ class LightGBM(Backend):
         starts = (
             means.copy() if parameters.get("boost_from_average", True) else np.zeros(means.size)
         )
-        booster = _grow_together(prepared, Y, starts, weights, told, rounds, unsplit=means)
+        booster = _grow_together(prepared, Y, starts, weights, settings, rounds, unsplit=means)
         return GroupModel((booster,), starts)
 
     def predict_margin(self, model: GroupModel, X: Any) -> NDArray[np.float64]:
@@ -185,8 +185,8 @@ class LightGBM(Backend):
         """The group that was dumped."""
         head, _, rest = data.partition(b"\n")
         try:
-            told = json.loads(head)
-            starts, lengths = np.array(told["starts"], np.float64), told["lengths"]
+            stored = json.loads(head)
+            starts, lengths = np.array(stored["starts"], np.float64), stored["lengths"]
         except (ValueError, KeyError, TypeError) as error:
             raise UnreadableFile("a group of labels is not one of LightGBM's.") from error
         boosters, at = [], 0
@@ -213,11 +213,11 @@ def start_margin(truth: NDArray[np.uint8]) -> float:
 
 
 def _booster_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    told = {key: value for key, value in parameters.items() if key not in ("mode", "threads")}
-    told |= {"num_threads": int(parameters["threads"]), "verbosity": -1}
-    if not (told.get("force_row_wise") or told.get("force_col_wise")):
-        told["force_col_wise"] = True  # else every Booster tries both
-    return told
+    settings = {key: value for key, value in parameters.items() if key not in ("mode", "threads")}
+    settings |= {"num_threads": int(parameters["threads"]), "verbosity": -1}
+    if not (settings.get("force_row_wise") or settings.get("force_col_wise")):
+        settings["force_col_wise"] = True  # else every Booster tries both
+    return settings
 
 
 def _check_mode(parameters: dict[str, Any]) -> None:
@@ -243,12 +243,12 @@ def _grow_alone(
     prepared: lgb.Dataset,
     truth: NDArray[np.uint8],
     weight: float,
-    told: dict[str, Any],
+    settings: dict[str, Any],
     rounds: int,
 ) -> lgb.Booster:
     prepared.set_label(truth.astype(np.float32))
     objective = {"objective": "binary", "scale_pos_weight": weight}
-    booster = lgb.Booster({**told, **objective}, prepared)
+    booster = lgb.Booster({**settings, **objective}, prepared)
     for _ in range(rounds):
         booster.update()
     return _without_training(booster)
@@ -259,7 +259,7 @@ def _grow_together(
     Y: NDArray[np.uint8],
     starts: NDArray[np.float64],
     weights: NDArray[np.float64],
-    told: dict[str, Any],
+    settings: dict[str, Any],
     rounds: int,
     *,
     unsplit: NDArray[np.float64],
@@ -279,7 +279,7 @@ def _grow_together(
 
     # The start is added to the sums rather than kept in the Dataset: Boosters on other threads
     # share that Dataset.
-    booster = lgb.Booster({**told, "objective": "none", "num_class": n_labels}, prepared)
+    booster = lgb.Booster({**settings, "objective": "none", "num_class": n_labels}, prepared)
     for number in range(rounds):
         booster.update(fobj=derive)
         if number == 0 and not np.array_equal(starts, unsplit):

@@ -182,14 +182,14 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             groups, done = kept.groups, kept.finished()
         if len(done) < len(groups):
             ready = self._ready(backend, rows, parameters) if prepared is None else prepared.ready
-            told = dict(parameters)
-            if "threads" in told:
-                told["threads"] = max(1, threads // workers)
+            settings = dict(parameters)
+            if "threads" in settings:
+                settings["threads"] = max(1, threads // workers)
 
         def train(number: int) -> Any:
             group = groups[number]
             take = columns.take_rows if backend.batches_rows else columns.take
-            return backend.train(ready, take(group), self.weights_[group], told, self.seed)
+            return backend.train(ready, take(group), self.weights_[group], settings, self.seed)
 
         def keep(number: int, model: Any) -> None:
             if kept is not None:
@@ -247,9 +247,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all. `load` reads it; nothing is pickled."""
         backend = get_backend(self._fitted().learner)
-        told = {key: value for key, value in self.get_params().items() if key not in _UNSAVED}
+        estimator = {key: value for key, value in self.get_params().items() if key not in _UNSAVED}
         head = {
-            "estimator": plain(told),
+            "estimator": plain(estimator),
             "weights": self.weights_.tolist(),
             "n_positives": self.n_positives_.tolist(),
             "n_rows": self.n_rows_,
@@ -294,13 +294,13 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def _parameters(self, backend: Backend) -> dict[str, Any]:
         defaults = backend.defaults()
-        told = backend.canonical(dict(self.parameters or {}))
+        given = backend.canonical(dict(self.parameters or {}))
         for key in _SAID_HERE:
-            if key in told:
+            if key in given:
                 raise InvalidInput(
                     f"parameters must not hold {key!r}. Say it to OneVsRest itself: {key}=..."
                 )
-        merged = defaults | self._preset_parameters() | told
+        merged = defaults | self._preset_parameters() | given
         cap = float(self.max_delta_step or 0.0)
         if not 0 <= cap < np.inf:
             raise InvalidInput(f"max_delta_step must be at least 0, got {self.max_delta_step}.")
@@ -323,9 +323,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return preset_parameters(self.preset)
 
     def _check_shared(self, prepared: Prepared, parameters: dict[str, Any]) -> None:
-        mine = (self.learner, {k: v for k, v in parameters.items() if k not in _UNSHARED})
-        its = {k: v for k, v in prepared.parameters.items() if k not in _UNSHARED}
-        if mine != (prepared.learner, its):
+        wanted = {k: v for k, v in parameters.items() if k not in _UNSHARED}
+        shared = {k: v for k, v in prepared.parameters.items() if k not in _UNSHARED}
+        if (self.learner, wanted) != (prepared.learner, shared):
             raise InvalidInput(
                 "X must be prepared by a OneVsRest of the same learner and parameters; only "
                 "weights, max_delta_step and mode may differ. Call prepare again."

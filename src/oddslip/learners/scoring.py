@@ -7,7 +7,6 @@ then does the file get its name, or is copied into Parquet, which can not be con
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -18,12 +17,13 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.files import check_place, hash_pieces
 from oddslip.learners.backend import get_backend
 from oddslip.learners.features import check_features, hash_features, sliceable
 from oddslip.learners.one_vs_rest import OneVsRest
 from oddslip.panels import Kind
 from oddslip.progress import progress_bar
-from oddslip.sources.sinks import write_scores
+from oddslip.sources.sinks import check_ending, write_scores
 from oddslip.tallies import available_threads, map_threads
 
 _BLOCK_BYTES = 16 * 1024 * 1024
@@ -70,11 +70,7 @@ def score_to_file(
     path = Path(path)
     if kind not in _WANTED:
         raise InvalidInput(f"kind must be one of {', '.join(_WANTED)}, got {kind!r}.")
-    if path.suffix not in (".npy", ".parquet", ".pq"):
-        told = path.suffix or "no ending"
-        raise InvalidInput(f"{path} must end in .npy or .parquet, got {told!r}.")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"{path} must lie in an existing folder. Make {path.parent} first.")
+    check_ending(path)
     dtype = np.dtype(margin_dtype)
     if dtype not in (np.float32, np.float64):
         raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
@@ -85,6 +81,8 @@ def score_to_file(
         wanted.append((path, "probability", np.dtype(np.float32)))
     if kind != "probability":
         wanted.append((margins, "margin", dtype))
+    for target, _, _ in wanted:
+        check_place(target)
     with _Unfinished(model, rows, wanted) as unfinished:
         unfinished.fill(available_threads(threads))
         unfinished.finish(row_ids)
@@ -105,9 +103,15 @@ class _Unfinished:
         self.parts = [path.with_name(f".{path.name}.unfinished") for path, _, _ in wanted]
 
     def __enter__(self) -> _Unfinished:
-        told = [[str(path), kind, dtype.str] for path, kind, dtype in self.wanted]
-        head = {"wanted": told, "model": hash_model(self.model), "rows": hash_features(self.rows)}
-        line = json.dumps({**head, "shape": self.shape, "step": self.step})
+        targets = [[str(path), kind, dtype.str] for path, kind, dtype in self.wanted]
+        head = {
+            "wanted": targets,
+            "model": hash_model(self.model),
+            "rows": hash_features(self.rows),
+            "shape": self.shape,
+            "step": self.step,
+        }
+        line = json.dumps(head)
         self.done = self._resume(line)
         try:
             if self.done is None:
@@ -207,8 +211,7 @@ def _claim(path: Path, dtype: np.dtype[Any], shape: tuple[int, int]) -> None:
 def hash_model(model: OneVsRest) -> str:
     """A fingerprint of a trained model."""
     backend = get_backend(model.learner)
-    digest = hashlib.sha256(repr((model.learner, model.prevalence_.tolist())).encode())
+    pieces = [repr((model.learner, model.prevalence_.tolist())).encode()]
     for group, trained in zip(model._groups, model._models, strict=True):
-        digest.update(group.tobytes())
-        digest.update(backend.dump(trained))
-    return digest.hexdigest()
+        pieces += [group.tobytes(), backend.dump(trained)]
+    return hash_pieces(pieces)

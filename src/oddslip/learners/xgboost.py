@@ -161,9 +161,9 @@ def _boost(
     seed: int,
 ) -> xgb.Booster:
     """One Booster of all these labels; each starts from its unweighted mean."""
-    told = _settle(parameters)
-    rounds = int(told.pop("n_estimators"))
-    told |= {
+    settings = _settle(parameters)
+    rounds = int(settings.pop("n_estimators"))
+    settings |= {
         "seed": seed,
         "nthread": 1,
         "tree_method": "hist",
@@ -182,22 +182,22 @@ def _boost(
         fill_gradients(cells, labels, single, gradients, hessians)
         return gradients, hessians
 
-    booster = xgb.train(told, prepared.matrix, rounds, obj=objective)
+    booster = xgb.train(settings, prepared.matrix, rounds, obj=objective)
     booster.set_attr(**{_ZEROS: "missing" if prepared.zeros_missing else "zero"})
     return booster
 
 
 def _settle(parameters: dict[str, Any]) -> dict[str, Any]:
     """Parameters under one name each: what the user said goes before the default."""
-    told = {name: value for name, value in parameters.items() if name not in _ALIASES}
+    settled = {name: value for name, value in parameters.items() if name not in _ALIASES}
     for name in parameters.keys() & _ALIASES.keys():
-        told[_ALIASES[name]] = parameters[name]
-    refused = sorted(told.keys() & _OURS)
+        settled[_ALIASES[name]] = parameters[name]
+    refused = sorted(settled.keys() & _OURS)
     if refused:
         raise InvalidInput(
             f"parameters must not set {refused[0]!r}, which OneVsRest sets itself. Leave it out."
         )
-    return told
+    return settled
 
 
 def _rows(X: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tokenize
 import zipfile
 import zlib
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import OddslipError, UnreadableFile
+from oddslip.files import unreadable
 from oddslip.labels import DenseLabels, Labels, labels_from_sparse
 from oddslip.sparse import is_sparse_npz, read_sparse_npz
 
@@ -40,7 +42,7 @@ def read_npy(path: Path) -> NDArray[Any]:
     except OddslipError:
         raise
     except _DAMAGED as error:
-        raise UnreadableFile(_npy_complaint(path, error)) from error
+        raise _refusal(path, error) from error
     return array
 
 
@@ -62,19 +64,28 @@ def read_npz(path: Path) -> NDArray[Any]:
     except OddslipError:
         raise
     except _DAMAGED as error:
-        raise UnreadableFile(_npy_complaint(path, error)) from error
+        raise _refusal(path, error) from error
+
+
+def read_sparse(path: Path) -> Any | None:
+    """The matrix that scipy.sparse saved in an .npz file, or None where it holds none."""
+    try:
+        return read_sparse_npz(path) if is_sparse_npz(path) else None
+    except OddslipError:
+        raise
+    except _DAMAGED as error:
+        raise _refusal(path, error) from error
 
 
 def read_labels_npz(path: Path) -> Labels:
     """Labels from an .npz: a matrix saved by scipy.sparse, or one dense array."""
-    try:
-        if is_sparse_npz(path):
-            return labels_from_sparse(read_sparse_npz(path))
-        return DenseLabels(_two_dimensional(path, read_npz(path)))
-    except OddslipError:
-        raise
-    except _DAMAGED as error:
-        raise UnreadableFile(_npy_complaint(path, error)) from error
+    matrix = read_sparse(path)
+    if matrix is not None:
+        return labels_from_sparse(matrix)
+    cells = read_npz(path)
+    if cells.ndim != 2:
+        raise UnreadableFile(f"{path} must be of shape (rows, labels), got shape {cells.shape}.")
+    return DenseLabels(cells)
 
 
 def _map_member(path: Path, member: zipfile.ZipInfo) -> NDArray[Any]:
@@ -96,26 +107,10 @@ def _map_member(path: Path, member: zipfile.ZipInfo) -> NDArray[Any]:
         return np.memmap(path, dtype, "r", file.tell(), shape, order)  # type: ignore[call-overload, no-any-return]
 
 
-def _two_dimensional(path: Path, array: NDArray[Any]) -> NDArray[Any]:
-    if array.ndim != 2:
-        raise UnreadableFile(f"{path} must be of shape (rows, labels), got shape {array.shape}.")
-    return array
-
-
-def _npy_complaint(path: Path, error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return f"{path} does not exist."
-    if isinstance(error, IsADirectoryError):
-        return f"{path} is a folder, not a file."
-    if isinstance(error, PermissionError):
-        return f"{path} may not be read. Check its permissions."
-    if "pickle" in str(error).lower() or "object" in str(error).lower():
-        return (
+def _refusal(path: Path, error: Exception) -> UnreadableFile:
+    if not isinstance(error, OSError) and re.search("pickle|object", str(error), re.IGNORECASE):
+        return UnreadableFile(
             f"{path} is not a plain numeric array, or holds Python objects, which are never "
             "loaded. Save it again with numpy.save from a float array."
         )
-    return f"{path} is cut short or not a NumPy file ({_first_line(error)})."
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return unreadable(path, error, "cut short or not a NumPy file")

@@ -53,7 +53,7 @@ def write_scores(
     dtype = np.dtype(dtype)
     names = check_names(label_names, n_labels)
     parts = ((first, (cells,)) for first, cells in blocks)
-    if _ending(path) == ".npy":
+    if check_ending(path) == ".npy":
         _write_npy(path, parts, (n_rows, n_labels), dtype)
         return
     import pyarrow as pa
@@ -106,7 +106,7 @@ def write_ranking(
     """
     path = Path(path)
     parts = ((first, tuple(arrays)) for first, *arrays in blocks)
-    if _ending(path) == ".npy":
+    if check_ending(path) == ".npy":
         if scores_dtype is not None:
             raise InvalidInput(f"a ranking with scores must go to .parquet, got {path}.")
         _write_npy(path, parts, (n_rows, k), np.dtype(np.int32))
@@ -129,16 +129,17 @@ def write_ranking(
         n = len(labels)
         indices = pa.array(np.ascontiguousarray(labels, np.int32).ravel())
         rows = pa.array(np.arange(first, first + n)) if ids is None else ids.slice(first, n)
-        made = [rows, listed(indices if names is None else names.take(indices), n)]
+        arrays = [rows, listed(indices if names is None else names.take(indices), n)]
         if scores_dtype is not None:
             flat = np.ascontiguousarray(scores[0], scores_dtype).ravel()
-            made.append(listed(pa.array(flat), n))
-        return made
+            arrays.append(listed(pa.array(flat), n))
+        return arrays
 
     _write_parquet(path, parts, (n_rows, k), pa.schema(fields), columns)
 
 
-def _ending(path: Path) -> str:
+def check_ending(path: Path) -> str:
+    """The ending of a file that scores or rankings can go to."""
     if path.suffix not in (".npy", ".parquet", ".pq"):
         raise InvalidInput(
             f"{path} must end in .npy or .parquet, got {path.suffix or 'no ending'!r}."

@@ -14,6 +14,7 @@ from oddslip.panels import check_names
 
 PlaceOf = Callable[[int], str]  # where the i-th cell of a column lies: "row 3, label 'a'"
 
+ID_ROWS = 64 * 1024  # rows per batch where only ids are read
 ROW_ID_NAMES = (
     "row_id",
     "id",
@@ -25,6 +26,15 @@ ROW_ID_NAMES = (
     "index",
     "__index_level_0__",
 )
+
+
+class Block(NamedTuple):
+    """Some rows of a table. What was not asked for, or is not there, is None."""
+
+    n_rows: int
+    scores: NDArray[Any] | None
+    truths: NDArray[np.bool_] | None
+    ids: NDArray[Any] | None
 
 
 def is_float(kind: Any) -> bool:
@@ -126,32 +136,20 @@ def first_null(column: Any) -> int:
     return int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
 
 
-ID_ROWS = 64 * 1024  # rows per batch where only ids are read
-
-
-class Block(NamedTuple):
-    """Some rows of a table. What was not asked for, or is not there, is None."""
-
-    n_rows: int
-    scores: NDArray[Any] | None
-    truths: NDArray[np.bool_] | None
-    ids: NDArray[Any] | None
-
-
-def matched_names(wanted: Sequence[str] | None, found: list[str]) -> tuple[str, ...]:
+def matched_names(wanted: Sequence[str] | None, stored: list[str]) -> tuple[str, ...]:
     """The file's label names in the wanted order; the same names must be on both sides."""
     if wanted is None:
-        return tuple(found)
-    told = tuple(str(name) for name in wanted)
-    stranger = next((name for name in told if name not in set(found)), None)
+        return tuple(stored)
+    names = tuple(map(str, wanted))
+    stranger = next((name for name in names if name not in set(stored)), None)
     if stranger is not None:
         raise InvalidInput(f"label_names must be those of the file, which lacks {stranger!r}.")
-    unnamed = next((name for name in found if name not in set(told)), None)
+    unnamed = next((name for name in stored if name not in set(names)), None)
     if unnamed is not None:
         raise InvalidInput(
             f"label_names must name every label of the file, {unnamed!r} is missing."
         )
-    return check_names(told, len(found)) or ()
+    return check_names(names, len(stored)) or ()
 
 
 def batch_ids(batch: Any, column: str | None, first_row: int) -> NDArray[Any] | None:

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.files import unreadable
 
 # Column chunks are read through small buffers: without them each chunk would be held whole, and
 # with Arrow's pre-buffering the whole file.
 BUFFER_BYTES = 16 * 1024
+DAMAGED = "cut short, damaged or not a Parquet file"
 
 
 class ParquetFiles:
@@ -27,12 +29,12 @@ class ParquetFiles:
         schema: Any = None
         for file in self.files:
             with self._opened(file) as opened:
-                mine = opened.schema_arrow
+                own = opened.schema_arrow
                 self.footers[file] = opened.metadata
                 self.n_rows += opened.metadata.num_rows
             if schema is None:
-                schema = mine
-            elif not mine.equals(schema):
+                schema = own
+            elif not own.equals(schema):
                 raise InvalidInput(
                     f"all files of {path} must have the same columns, but {file.name} differs "
                     f"from {self.files[0].name}. Write them with one schema."
@@ -43,8 +45,8 @@ class ParquetFiles:
 
     def metadata(self, key: bytes) -> bytes | None:
         """What the schema carries under this key."""
-        found: bytes | None = (self.schema.metadata or {}).get(key)
-        return found
+        value: bytes | None = (self.schema.metadata or {}).get(key)
+        return value
 
     def group_rows(self, file: Path) -> list[int]:
         """Rows of each row group of a file."""
@@ -81,7 +83,7 @@ class ParquetFiles:
                 try:
                     batch = next(batches, None)
                 except (pa.ArrowException, OSError) as error:
-                    raise UnreadableFile(complain(file, error)) from error
+                    raise unreadable(file, error, DAMAGED) from error
                 if batch is None:
                     break
                 if batch.num_rows:
@@ -91,7 +93,7 @@ class ParquetFiles:
         try:
             return pq.ParquetFile(file, pre_buffer=False, **options)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise UnreadableFile(complain(file, error)) from error
+            raise unreadable(file, error, DAMAGED) from error
 
 
 def list_files(path: Path) -> list[Path]:
@@ -106,13 +108,3 @@ def list_files(path: Path) -> list[Path]:
     if not files:
         raise UnreadableFile(f"{path} is a folder without .parquet files.")
     return files
-
-
-def complain(path: Path, error: Exception) -> str:
-    """One line that says why a file can not be read."""
-    if isinstance(error, FileNotFoundError):
-        return f"{path} does not exist."
-    if isinstance(error, PermissionError):
-        return f"{path} may not be read. Check its permissions."
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    return f"{path} is cut short, damaged or not a Parquet file ({line})."

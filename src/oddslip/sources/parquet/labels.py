@@ -107,14 +107,14 @@ class _Names:
                     "but the labels have no names. Pass label_names."
                 )
             known = pa.array(self.names, column.type)
-            found = pc.index_in(column, value_set=known).fill_null(-1).to_numpy()
+            indices: NDArray[Any] = pc.index_in(column, value_set=known).fill_null(-1).to_numpy()
         elif pa.types.is_integer(column.type):
-            found = column.to_numpy()
+            indices = column.to_numpy()
         else:
             raise InvalidInput(
                 f"labels must be names or indices, got type {column.type} at {place_of(0)}."
             )
-        wrong = np.flatnonzero((found < 0) | (found >= self.n_labels))
+        wrong = np.flatnonzero((indices < 0) | (indices >= self.n_labels))
         if wrong.size:
             at = int(wrong[0])
             rule = (
@@ -123,8 +123,7 @@ class _Names:
                 else f"label indices must be between 0 and n_labels - 1 = {self.n_labels - 1}"
             )
             raise InvalidInput(f"{rule}, got {column[at].as_py()!r} at {place_of(at)}.")
-        indices: NDArray[np.int64] = found.astype(np.int64)
-        return indices
+        return indices.astype(np.int64)
 
 
 def _read_wide(files: ParquetFiles, label_names: Sequence[str] | None) -> SparseLabels:
@@ -177,7 +176,7 @@ def _index_lists(files: ParquetFiles, column: str, names: _Names) -> Iterator[Po
 
 
 def _read_pairs(files: ParquetFiles, names: _Names, shape: tuple[int, ...] | None) -> SparseLabels:
-    n_rows = _told_rows(files, shape)
+    n_rows = _stored_rows(files, shape)
     if not pa.types.is_integer(files.schema.field("row").type):
         raise InvalidInput(
             f"row must be a row number in {files.path}, got type {files.schema.field('row').type}. "
@@ -195,7 +194,7 @@ def _read_pairs(files: ParquetFiles, names: _Names, shape: tuple[int, ...] | Non
     return _joined([_compressed(np.unique(np.concatenate(pairs)), n_rows, names)], names.n_labels)
 
 
-def _told_rows(files: ParquetFiles, shape: tuple[int, ...] | None) -> int:
+def _stored_rows(files: ParquetFiles, shape: tuple[int, ...] | None) -> int:
     stored = files.metadata(ROWS_KEY)
     if stored is not None and stored.isdigit():
         return int(stored)

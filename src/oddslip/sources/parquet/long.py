@@ -61,9 +61,9 @@ class LongTable:
         self.has_labels = "true" in files.schema.names
         listed = self._first_row()
         self.n_labels = len(listed)
-        found = [str(label) for label in listed]
-        self.names = matched_names(names, found)
-        place = {name: at for at, name in enumerate(found)}
+        labels = [str(label) for label in listed]
+        self.names = matched_names(names, labels)
+        place = {name: at for at, name in enumerate(labels)}
         self.label_set = pa.array([listed[place[name]] for name in self.names])
         self.n_rows, rest = divmod(files.n_rows, self.n_labels)
         if rest:  # some row is not whole: the pass over rows and labels names it
@@ -138,11 +138,11 @@ class LongTable:
     def label_indices(self, column: Any) -> NDArray[np.int64]:
         """Index of each cell's label; -1 where the first row does not have it."""
         if pa.types.is_dictionary(column.type):
-            known = _found(column.dictionary, self.label_set)
+            known = _label_indices(column.dictionary, self.label_set)
             codes = column.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
-            found: NDArray[np.int64] = np.append(known, -1)[codes]
-            return found
-        return _found(column, self.label_set)
+            indices: NDArray[np.int64] = np.append(known, -1)[codes]
+            return indices
+        return _label_indices(column, self.label_set)
 
     def complain(self, row_number: int) -> None:
         """Look closer at a row that is not whole and say what is wrong with it."""
@@ -249,10 +249,10 @@ def _codes(rows: Any) -> NDArray[Any]:
     return codes
 
 
-def _found(values: Any, label_set: Any) -> NDArray[np.int64]:
+def _label_indices(values: Any, label_set: Any) -> NDArray[np.int64]:
     if values.type != label_set.type:
         values = values.cast(label_set.type)
-    found: NDArray[np.int64] = (
+    indices: NDArray[np.int64] = (
         pc.index_in(values, value_set=label_set).fill_null(-1).to_numpy().astype(np.int64)
     )
-    return found
+    return indices

@@ -1,13 +1,20 @@
-"""Every Python example in the docs and the README's links are right."""
+"""Every example of the docs is right; links, paths and names in them lead somewhere."""
 
 import doctest
+import importlib
 import re
 from pathlib import Path
 
 import pytest
 
+import oddslip
+
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted(
+    page
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    if not {"examples", "reference"} & set(page.relative_to(ROOT).parts)  # those are built
+)
 WITH_EXAMPLES = [page for page in PAGES if ">>>" in page.read_text()]
 
 
@@ -29,3 +36,57 @@ def test_every_decision_is_listed():
     index = (ROOT / "docs/decisions/README.md").read_text()
     for page in (ROOT / "docs/decisions").glob("[0-9]*.md"):
         assert page.name in index
+
+
+# What is named in prose or code: a path of this repository, a module of ours, a public name.
+PATH = re.compile(r"(?<![\w/.-])((?:src|tests|benchmarks|examples|tools)/[\w./-]*\w)")
+MODULE_FILE = re.compile(r"(?<![\w/.-])((?:\w+/)*\w+\.py)\b")
+DOTTED = re.compile(r"(?<![\w/.@-])oddslip((?:\.[A-Za-z_]\w*)+)")
+HISTORY = {"01-numba.md"}  # tells what was
+MADE = {"examples/index"}  # by the site
+
+
+def missing_paths(text):
+    """Paths in a text that are not in this repository."""
+    found = set(PATH.findall(text)) - MADE
+    missing = {path for path in found if not (ROOT / path).exists()}
+    for path in set(MODULE_FILE.findall(text)) - found:
+        if "/" in path and not any((ROOT / base / path).exists() for base in ("", "src/oddslip")):
+            missing.add(path)
+    return missing
+
+
+def missing_names(text):
+    """Names in a text that begin with "oddslip." and lead nowhere."""
+    missing = set()
+    for dotted in DOTTED.findall(text):
+        *folders, name = dotted.removeprefix(".").split(".")
+        if not folders and name in {"txt", "toml", "npz"}:
+            continue
+        thing = oddslip
+        for part in [*folders, name]:
+            try:
+                importlib.import_module(f"{thing.__name__}.{part}")
+            except (ImportError, AttributeError):
+                pass
+            if not hasattr(thing, part):
+                missing.add(f"oddslip{dotted}")
+                break
+            thing = getattr(thing, part)
+    return missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_path_and_name_of_ours_exists(page):
+    if page.name in HISTORY:
+        return
+    assert missing_paths(page.read_text()) == set()
+    assert missing_names(page.read_text()) == set()
+
+
+def test_a_path_or_name_that_is_gone_would_be_found():
+    text = "See `src/oddslip/plannings.py`, `diagnosis/arffs.py` and `oddslip.reports.pages.write`."
+    assert missing_paths(text) == {"src/oddslip/plannings.py", "diagnosis/arffs.py"}
+    assert missing_names(text) == {"oddslip.reports.pages.write"}
+    text = "See `tests/test_docs.py`, `selection/rules.py`, `oddslip.rank` and `oddslip.shifts.what_if`."
+    assert missing_paths(text) | missing_names(text) == set()

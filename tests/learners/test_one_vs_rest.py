@@ -197,7 +197,7 @@ class MeanBackend(backends_module.Backend):
     def dump(self, model):
         return json.dumps(model.tolist()).encode()
 
-    def load(self, data):
+    def load(self, data, n_labels=None, n_features=None):
         return np.array(json.loads(data))
 
 

@@ -69,8 +69,11 @@ class Backend(ABC):
         """The model as bytes, without pickle."""
 
     @abstractmethod
-    def load(self, data: bytes) -> Any:
-        """The model that was dumped."""
+    def load(self, data: bytes, n_labels: int | None = None, n_features: int | None = None) -> Any:
+        """The model that was dumped, checked before any library or kernel sees it.
+
+        The labels and features it must have are told where they are known.
+        """
 
 
 def _open_lightgbm() -> Backend:

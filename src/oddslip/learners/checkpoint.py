@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hash_bytes, whole_file
 from oddslip.learners.backend import Backend
+from oddslip.learners.strangers.head import DAMAGED, check_groups, first_line, load_group
 
 CHECKPOINT_FORMAT = 1
 _MANIFEST = "training.json"
@@ -60,7 +60,13 @@ class Checkpoint:
             self._write_manifest(configuration)
             return
         self._check_same(stored["configuration"], configuration)
-        self.groups = [np.array(group, np.int64) for group in stored["groups"]]
+        try:
+            self.groups = check_groups(stored["groups"], np.sort(np.concatenate([[], *groups])))
+        except ValueError as error:
+            raise UnreadableFile(
+                f"{self.folder / _MANIFEST} was altered ({error}). "
+                "Remove the folder to start again."
+            ) from error
         for leftover in self.folder.glob(".group-*"):  # of a write that was killed
             leftover.unlink(missing_ok=True)
 
@@ -75,7 +81,7 @@ class Checkpoint:
             _ = stored["groups"], stored["configuration"].items()
             # Earlier checkpoints name Python's json too, on which no trained bit depends.
             stored["configuration"].get("versions", {}).pop("json", None)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except DAMAGED as error:
             raise UnreadableFile(
                 f"{path} is not a checkpoint of this version ({error}). "
                 "Choose an empty folder, or remove this one to start again."
@@ -106,7 +112,7 @@ class Checkpoint:
     def _path(self, number: int) -> Path:
         return self.folder / f"group-{number:05d}{self.backend.extension}"
 
-    def finished(self) -> dict[int, Any]:
+    def finished(self, n_features: int) -> dict[int, Any]:
         """Models of the groups that are finished, by number."""
         models = {}
         for number in range(len(self.groups)):
@@ -117,7 +123,12 @@ class Checkpoint:
                     raise UnreadableFile(
                         f"{path} was altered since it was written. Remove it to train it again."
                     )
-                models[number] = self.backend.load(body)
+                try:
+                    models[number] = load_group(
+                        self.backend, body, self.groups[number].size, n_features
+                    )
+                except UnreadableFile as error:
+                    raise UnreadableFile(f"{path}: {error} Remove it to train it again.") from error
         return models
 
     def keep(self, number: int, model: Any) -> None:
@@ -166,6 +177,8 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[byt
         raise
     except FileNotFoundError as error:
         raise UnreadableFile(f"{path} does not exist.") from error
-    except _DAMAGED as error:
-        raise UnreadableFile(f"{path} is cut short or not a saved model ({error}).") from error
+    except DAMAGED as error:
+        raise UnreadableFile(
+            f"{path} is cut short or not a saved model ({first_line(error)})."
+        ) from error
     return head, groups

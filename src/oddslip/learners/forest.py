@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.errors import InvalidInput
 from oddslip.kernels.trees import MOST_LEAVES, lay_trees, sum_dense_rows, sum_sparse_rows
+from oddslip.learners.strangers.trees import fault_of_trees
 from oddslip.tallies import available_threads
 
 LAY_AFTER = 1000  # rows scored; laying trees out costs about what LightGBM takes for these
@@ -41,7 +43,11 @@ class Forest:
 
     def sum_rows(self, X: Any) -> NDArray[np.float64]:
         """Sum of each label's trees for each row, dense or CSR of float32 or float64."""
-        sums = np.empty((X.shape[0], self.n_labels), np.float64)
+        if 2 * X.shape[1] + 1 > self.starts.size:
+            raise InvalidInput(
+                f"X must have the {self.starts.size // 2} features of training, got {X.shape[1]}."
+            )
+        sums = np.zeros((X.shape[0], self.n_labels), np.float64)
         laid = (self.starts, self.thresholds, self.trees, self.masks, self.leaves)
         if not hasattr(X, "tocsr"):
             sum_dense_rows(np.ascontiguousarray(X), *laid, sums)
@@ -50,8 +56,8 @@ class Forest:
         if not rows.has_canonical_format:
             rows = rows.copy()
             rows.sum_duplicates()
-        places = rows.indptr.astype(np.int64), rows.indices.astype(np.int32, copy=False)
-        sum_sparse_rows(*places, rows.data, *laid, sums)
+        places = rows.indptr.astype(np.int64), np.ascontiguousarray(rows.indices, np.int32)
+        sum_sparse_rows(*places, np.ascontiguousarray(rows.data), *laid, sums)
         return sums
 
 
@@ -161,6 +167,19 @@ def _read_trees(text: str) -> _Trees | None:
     strange = fields["decision_type"].astype(np.int64) & ~_MISSING_GOES_LEFT
     if strange.any() or fields["num_cat"].any() or fields["is_linear"].any():
         return None
-    if fields["num_leaves"].max() > MOST_LEAVES:
-        return None
-    return _Trees(int(n_labels[1]), int(last_feature[1]) + 1, fields)
+    trees = _Trees(int(n_labels[1]), int(last_feature[1]) + 1, fields)
+    return trees if _can_be_laid(trees) else None
+
+
+def _can_be_laid(trees: _Trees) -> bool:
+    """Whether the kernel may trust these trees: a Booster is no proof, it reads any file."""
+    fields, n_leaves = trees.fields, trees.fields["num_leaves"]
+    sizes = {"threshold": n_leaves.sum() - n_leaves.size, "leaf_value": n_leaves.sum()}
+    if n_leaves.max() > MOST_LEAVES or trees.n_labels < 1 or trees.n_trees % trees.n_labels:
+        return False
+    if any(fields[key].size != size for key, size in sizes.items()):
+        return False
+    if not np.isfinite(fields["threshold"]).all():
+        return False
+    whole = (fields[key].astype(np.int64) for key in ("split_feature", "left_child", "right_child"))
+    return fault_of_trees(n_leaves, *whole, trees.n_features) is None

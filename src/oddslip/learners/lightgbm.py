@@ -22,6 +22,8 @@ from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import weigh_gradients
 from oddslip.learners.backend import Backend
 from oddslip.learners.forest import LAY_AFTER, Forest, lay_forest
+from oddslip.learners.strangers.head import cut_parts
+from oddslip.learners.strangers.lightgbm import check_model_text
 
 _DEFAULTS: dict[str, Any] = {
     "num_iterations": 200,
@@ -181,7 +183,9 @@ class LightGBM(Backend):
         head = {"starts": model.starts.tolist(), "lengths": [len(text) for text in texts]}
         return json.dumps(head).encode() + b"\n" + b"".join(texts)
 
-    def load(self, data: bytes) -> GroupModel:
+    def load(
+        self, data: bytes, n_labels: int | None = None, n_features: int | None = None
+    ) -> GroupModel:
         """The group that was dumped."""
         head, _, rest = data.partition(b"\n")
         try:
@@ -189,11 +193,14 @@ class LightGBM(Backend):
             starts, lengths = np.array(stored["starts"], np.float64), stored["lengths"]
         except (ValueError, KeyError, TypeError) as error:
             raise UnreadableFile("a group of labels is not one of LightGBM's.") from error
-        boosters, at = [], 0
-        for length in lengths:
-            boosters.append(_from_text(rest[at : at + length].decode()))
-            at += length
-        return GroupModel(tuple(boosters), starts)
+        texts = [part.decode("latin-1") for part in cut_parts(rest, lengths)]
+        listed = sum(check_model_text(text, n_features) for text in texts)
+        labels = starts.size if n_labels is None else n_labels
+        if starts.shape != (labels,) or not np.isfinite(starts).all():
+            raise UnreadableFile(f"a group of labels must start from {labels} finite margins.")
+        if texts and listed != labels:
+            raise UnreadableFile(f"a group must have trees for {labels} labels, got {listed}.")
+        return GroupModel(tuple(_from_text(text) for text in texts), starts)
 
 
 BACKEND = LightGBM()
@@ -298,5 +305,5 @@ def _without_training(booster: lgb.Booster) -> lgb.Booster:
 def _from_text(text: str) -> lgb.Booster:
     try:
         return lgb.Booster(model_str=text)
-    except lgb.basic.LightGBMError as error:
+    except (lgb.basic.LightGBMError, ValueError, KeyError, TypeError) as error:
         raise UnreadableFile(f"a group of labels is damaged ({error}).") from error

@@ -21,6 +21,7 @@ from scipy.special import expit
 
 from oddslip.errors import InvalidInput
 from oddslip.learners.backend import Backend
+from oddslip.learners.strangers.arrays import check_shapes, read_arrays
 
 Array = NDArray[np.float64]
 _BYTES_PER_CELL = 96  # a dozen float64 arrays of shape (rows, labels) at the worst moment
@@ -127,10 +128,14 @@ class LogisticBackend(Backend):
         np.savez(file, slopes=model.slopes, intercepts=model.intercepts)
         return file.getvalue()
 
-    def load(self, data: bytes) -> Coefficients:
+    def load(
+        self, data: bytes, n_labels: int | None = None, n_features: int | None = None
+    ) -> Coefficients:
         """The model that was dumped."""
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            return Coefficients(arrays["slopes"], arrays["intercepts"])
+        arrays = read_arrays(data)
+        check_shapes(arrays, {"slopes": (n_features, n_labels), "intercepts": (n_labels,)})
+        check_shapes(arrays, {"slopes": (None, arrays["intercepts"].size), "intercepts": (None,)})
+        return Coefficients(arrays["slopes"], arrays["intercepts"])
 
 
 def _solve(

@@ -21,6 +21,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
 from oddslip.errors import InvalidInput
 from oddslip.learners.backend import Backend
 from oddslip.learners.logistic import column_moments
+from oddslip.learners.strangers.arrays import check_layers, read_arrays
 
 _PREDICT_BYTES = 16 * 1024 * 1024
 
@@ -150,16 +151,18 @@ class MLPBackend(Backend):
         np.savez(file, **arrays)
         return file.getvalue()
 
-    def load(self, data: bytes) -> Network:
+    def load(
+        self, data: bytes, n_labels: int | None = None, n_features: int | None = None
+    ) -> Network:
         """The model that was dumped."""
-        with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-            depth = range(sum(name.startswith("slope") for name in arrays.files))
-            return Network(
-                arrays["means"],
-                arrays["scales"],
-                [arrays[f"slope{at}"] for at in depth],
-                [arrays[f"bias{at}"] for at in depth],
-            )
+        arrays = read_arrays(data)
+        depth = range(check_layers(arrays, n_labels, n_features))
+        return Network(
+            arrays["means"],
+            arrays["scales"],
+            [arrays[f"slope{at}"] for at in depth],
+            [arrays[f"bias{at}"] for at in depth],
+        )
 
 
 def _first_layers(

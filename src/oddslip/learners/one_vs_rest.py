@@ -12,12 +12,19 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from oddslip import DEFAULT_SEED
-from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
 from oddslip.files import hash_bytes
 from oddslip.learners.backend import Backend, get_backend, preset_learner, preset_parameters
 from oddslip.learners.checkpoint import Checkpoint, read_archive, write_archive
 from oddslip.learners.features import as_features, check_features, hash_features, sliceable
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
+from oddslip.learners.strangers.head import (
+    DAMAGED,
+    check_groups,
+    check_head,
+    first_line,
+    load_group,
+)
 from oddslip.panels import Panel, check_names
 from oddslip.results import plain
 from oddslip.tallies import available_threads, map_threads
@@ -179,7 +186,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         if self.checkpoint is not None:
             configuration = self._configuration(rows, columns)
             kept = Checkpoint(self.checkpoint, configuration, groups, backend)
-            groups, done = kept.groups, kept.finished()
+            groups, done = kept.groups, kept.finished(self.n_features_in_)
         if len(done) < len(groups):
             ready = self._ready(backend, rows, parameters) if prepared is None else prepared.ready
             settings = dict(parameters)
@@ -268,6 +275,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         """The model that `save` wrote."""
         head, dumps = read_archive(path)
         try:
+            check_head(head)
             model = cls(**head["estimator"])
             backend = get_backend(model.learner)
             model.weights_ = np.array(head["weights"], np.float64)
@@ -275,11 +283,23 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             model._count(positives, int(head["n_rows"]))
             model.n_features_in_ = int(head["n_features"])
             model.label_names_ = check_names(head["label_names"], positives.size)
-            model._groups = [np.array(group, np.int64) for group in head["groups"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise UnreadableFile(f"{path} is not a saved OneVsRest ({error}).") from error
-        model.parameters_ = model._parameters(backend)
-        model._models = [backend.load(body) for body in dumps]
+            model._groups = check_groups(head["groups"], np.flatnonzero(~model.constant_))
+            model.parameters_ = model._parameters(backend)
+            if len(dumps) != len(model._groups):
+                raise ValueError(f"{len(model._groups)} groups must be stored, got {len(dumps)}")
+        except MissingDependency:
+            raise
+        except DAMAGED as error:
+            raise UnreadableFile(
+                f"{path} is not a saved OneVsRest ({first_line(error)})."
+            ) from error
+        try:
+            model._models = [
+                load_group(backend, body, group.size, model.n_features_in_)
+                for group, body in zip(model._groups, dumps, strict=True)
+            ]
+        except UnreadableFile as error:
+            raise UnreadableFile(f"{path}: {error}") from error
         return model
 
     def _count(self, positives: NDArray[np.int64], n_rows: int) -> None:

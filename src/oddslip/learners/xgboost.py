@@ -21,9 +21,11 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy import sparse
 
-from oddslip.errors import InvalidInput
+from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import fill_gradients
 from oddslip.learners.backend import Backend
+from oddslip.learners.strangers.head import cut_parts
+from oddslip.learners.strangers.xgboost import check_booster
 
 _BYTES_PER_CELL = 32  # margins twice, gradients twice, XGBoost's own copies, the label
 _LABELS_PER_GROUP = 8  # larger groups save nothing and leave cores idle
@@ -135,15 +137,17 @@ class XGBoostBackend(Backend):
         lengths = json.dumps([len(raw) for raw in raws]).encode()
         return b"".join([_MANY, lengths, b"\n", *raws])
 
-    def load(self, data: bytes) -> BoosterGroup:
+    def load(
+        self, data: bytes, n_labels: int | None = None, n_features: int | None = None
+    ) -> BoosterGroup:
         """The model that was dumped."""
         raws = [data]
         if data.startswith(_MANY):
             at = data.index(b"\n", len(_MANY)) + 1
-            raws = []
-            for length in json.loads(data[len(_MANY) : at]):
-                raws.append(data[at : at + length])
-                at += length
+            raws = cut_parts(data[at:], json.loads(data[len(_MANY) : at]))
+        labels = sum(check_booster(raw, n_features) for raw in raws)
+        if n_labels is not None and labels != n_labels:
+            raise UnreadableFile(f"a group must have trees for {n_labels} labels, got {labels}.")
         boosters = []
         for raw in raws:
             booster = xgb.Booster()

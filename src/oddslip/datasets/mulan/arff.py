@@ -35,7 +35,7 @@ _QUOTED = r"""'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*\""""
 _KEYWORD = re.compile(r"@(relation|attribute|data)(?:\s+|$)", re.ASCII | re.IGNORECASE)
 _NAME = re.compile(rf"({_QUOTED}|[^\s{{'\"][^\s{{]*)\s*")
 _ITEM = re.compile(rf"\s*({_QUOTED}|[^\s,}}'\"][^,}}]*)\s*([,}}])")
-_QUOTES = re.compile(_QUOTED)
+_QUOTES = re.compile(rf"{_QUOTED}|(['\"].*)")  # an open quote takes the rest, so it is met once
 _COMMENT = re.compile(rf"((?:[^'\"%]|{_QUOTED}|(?<!\s)(?<!^)%)*)(?:(?<=\s)|^)%")
 _EMPTY = re.compile(r"(?:^|,)\s*(?:,|$)")
 _INDEX = re.compile(r"[{,]\s*([^\s,}]+)")
@@ -252,8 +252,9 @@ def _expect_end(text: str) -> None:
 
 def _refuse_open_quote(text: str) -> None:
     """Say so if a quote is opened and not closed."""
-    if opened := re.search("['\"].*", _QUOTES.sub("", text)):
-        raise _Fault(f"a quote must be closed on its line, got {_show(opened[0])}")
+    for match in _QUOTES.finditer(text):
+        if match[1]:
+            raise _Fault(f"a quote must be closed on its line, got {_show(match[1])}")
 
 
 def _unquote(token: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.datasets.mulan.arff import Missing, read_arff
-from oddslip.datasets.mulan.files import PINS, MulanFiles, find_data, list_files, name_pinned
+from oddslip.datasets.mulan.files import SOURCES, MulanFiles, find_data, list_files, name_pinned
 from oddslip.datasets.mulan.labels import (
     check_alike,
     match_labels,
@@ -216,7 +216,7 @@ def _locate(
     except UnreadableFile:
         if path.is_dir() and data is None:
             return list_files(path)
-        if data is not None or not download or told.lower() not in PINS:
+        if data is not None or not download or told.lower() not in SOURCES:
             raise
     from oddslip.datasets.mulan.files import fetch_mulan
 

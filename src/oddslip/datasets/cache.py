@@ -22,6 +22,9 @@ from oddslip.files import flush, hash_file
 
 MANIFEST = "files.json"
 _FORMAT = 1
+DESCRIPTION = "recommendation.json"
+_PERIODS = ("train", "validation", "test")
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 
 
 def default_folder(name: str) -> Path:
@@ -144,11 +147,6 @@ def _replace(unfinished: Path, path: Path) -> None:
     except OSError as error:
         if not is_whole(path):
             raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
-
-
-DESCRIPTION = "recommendation.json"
-_PERIODS = ("train", "validation", "test")
-_DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 
 
 def recall_rows(

@@ -23,11 +23,13 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
+from oddslip.datasets.extras import import_extra
+from oddslip.errors import InvalidInput, UnreadableFile
 
 Missing = Literal["error", "nan"]
 
 _LONGEST_LINE = 1 << 26  # bytes; a longer one is no table of ours, and must not fill the memory
+_LIAC = ("arff", "read_arff()", "liac-arff")  # module, what needs it, package
 _NUMERIC = ("numeric", "real", "integer")
 
 # Each pattern is unrolled, so that a long quoted value costs one step per character.
@@ -117,7 +119,7 @@ def read_arff(
     """
     if missing not in ("error", "nan"):
         raise InvalidInput(f'missing must be "error" or "nan", got missing={missing!r}.')
-    _import_arff()
+    import_extra(*_LIAC)
     path = Path(path)
     try:
         "".encode(encoding)
@@ -132,16 +134,6 @@ def read_arff(
     except OSError as error:
         raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
     return Arff(relation, attributes, cells, lines.digest.hexdigest())
-
-
-def _import_arff() -> Any:
-    try:
-        import arff
-    except ImportError:
-        raise MissingDependency(
-            'read_arff() needs liac-arff. Run: pip install "oddslip[data]"'
-        ) from None
-    return arff
 
 
 class _Fault(Exception):  # noqa: N818
@@ -219,7 +211,8 @@ def _read_kind(text: str, name: str) -> tuple[str, ...] | None:
     """The values of a nominal attribute, or None of a numeric one."""
     word = text.split(maxsplit=1)[0] if text else "nothing"
     if word.lower() in _NUMERIC:
-        return _expect_end(text[len(word) :])
+        _expect_end(text[len(word) :])
+        return None
     if not text.startswith("{"):
         came = _show(text) if text else word
         raise _Fault(
@@ -302,7 +295,7 @@ def _split_rows(lines: Iterable[str], n_columns: int, *, sparse: bool) -> Iterat
 
     All columns are declared as text, since its numbers are too lenient: it cuts 1.5 to an integer.
     """
-    arff = _import_arff()
+    arff = import_extra(*_LIAC)
     line = ""
 
     def hand_out() -> Iterator[str]:

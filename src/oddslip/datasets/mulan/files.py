@@ -10,7 +10,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
+from oddslip.datasets.extras import import_extra
+from oddslip.errors import InvalidInput, UnreadableFile
 
 HOME = "https://raw.githubusercontent.com/tsoumakas/mulan/43f6389/data/multi-label"
 LICENCE = "none stated by tsoumakas/mulan beside the data; cite the source of the set"
@@ -29,28 +30,7 @@ SOURCES = {
     "scene": "Boutell, Luo, Shen and Brown (2004), Pattern Recognition",
     "yeast": "Elisseeff and Weston (2001), NIPS",
 }
-
-
-@cache
-def read_registry() -> dict[str, str]:
-    """SHA-256 of every pinned file by its place, such as ``birds/birds.xml``.
-
-    The three files of a set stand in order: label list, training file, test file.
-    """
-    text = resources.files("oddslip.datasets.mulan").joinpath("registry.txt").read_text("utf-8")
-    lines = (line.partition(" ") for line in text.splitlines() if not line.startswith("#"))
-    return {place: sha256 for place, _, sha256 in lines}
-
-
-def list_pinned(name: str) -> dict[str, str]:
-    """The part of the registry that is one data set.
-
-    Examples
-    --------
-    >>> list(list_pinned("birds"))
-    ['birds/birds.xml', 'birds/birds-train.arff', 'birds/birds-test.arff']
-    """
-    return {at: each for at, each in read_registry().items() if at.startswith(f"{name}/")}
+_SECONDS = 30  # without an answer
 
 
 class MulanFiles(NamedTuple):
@@ -135,6 +115,12 @@ def list_files(folder: str | os.PathLike[str], name: str | None = None) -> Mulan
     return MulanFiles(found[0].stem, *found)
 
 
+def search_path() -> list[Path]:
+    """Folders in which data is looked for, the first wins."""
+    named = os.environ.get("ODDSLIP_DATA")
+    return [*([Path(named)] if named else []), default_cache()]
+
+
 def default_cache() -> Path:
     """The folder of this user in which fetched data sets are kept."""
     if sys.platform == "win32":
@@ -144,20 +130,6 @@ def default_cache() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "oddslip"
-
-
-def name_pinned(hashes: Collection[str]) -> str | None:
-    """Which of the paper's data sets has files of exactly these SHA-256, if any."""
-    for name in SOURCES:
-        if set(hashes) == set(list_pinned(name).values()):
-            return name
-    return None
-
-
-def search_path() -> list[Path]:
-    """Folders in which data is looked for, the first wins."""
-    named = os.environ.get("ODDSLIP_DATA")
-    return [*([Path(named)] if named else []), default_cache()]
 
 
 def _find(folder: Path, name: str, *, folders: bool = False) -> Path | None:
@@ -171,9 +143,6 @@ def _entries(folder: Path, folders: bool = False) -> list[Path]:
         return [path for path in folder.iterdir() if path.is_dir() == folders]
     except OSError:
         return []
-
-
-_SECONDS = 30  # without an answer
 
 
 def fetch_mulan(name: str, *, into: str | os.PathLike[str] | None = None) -> MulanFiles:
@@ -195,7 +164,7 @@ def fetch_mulan(name: str, *, into: str | os.PathLike[str] | None = None) -> Mul
     key = name.lower()
     if key not in SOURCES:
         raise InvalidInput(f"name must be one of {', '.join(SOURCES)}, got {name!r}.")
-    pooch = _import_pooch()
+    pooch = import_extra("pooch", "fetch_mulan()")
     root = default_cache() / "mulan" if into is None else Path(into)
     try:
         (root / key).mkdir(parents=True, exist_ok=True)
@@ -232,11 +201,31 @@ def _refuse_fetch(url: str, path: Path, error: OSError) -> UnreadableFile:
     )
 
 
-def _import_pooch() -> Any:
-    try:
-        import pooch
-    except ImportError:
-        raise MissingDependency(
-            'fetch_mulan() needs pooch. Run: pip install "oddslip[data]"'
-        ) from None
-    return pooch
+def name_pinned(hashes: Collection[str]) -> str | None:
+    """Which of the paper's data sets has files of exactly these SHA-256, if any."""
+    for name in SOURCES:
+        if set(hashes) == set(list_pinned(name).values()):
+            return name
+    return None
+
+
+def list_pinned(name: str) -> dict[str, str]:
+    """The part of the registry that is one data set.
+
+    Examples
+    --------
+    >>> list(list_pinned("birds"))
+    ['birds/birds.xml', 'birds/birds-train.arff', 'birds/birds-test.arff']
+    """
+    return {at: each for at, each in read_registry().items() if at.startswith(f"{name}/")}
+
+
+@cache
+def read_registry() -> dict[str, str]:
+    """SHA-256 of every pinned file by its place, such as ``birds/birds.xml``.
+
+    The three files of a set stand in order: label list, training file, test file.
+    """
+    text = resources.files("oddslip.datasets.mulan").joinpath("registry.txt").read_text("utf-8")
+    lines = (line.partition(" ") for line in text.splitlines() if not line.startswith("#"))
+    return {place: sha256 for place, _, sha256 in lines}

@@ -10,9 +10,9 @@ from typing import Any
 from oddslip.datasets.mulan.files import SOURCES
 from oddslip.datasets.mulan.reader import MulanData, Protocol, read_mulan
 from oddslip.progress import progress_bar
-from oddslip.studies.mulan.arms import LEARNERS, WEIGHTS, Identity, arm_configuration, train_arm
+from oddslip.studies.mulan.arms import LEARNERS, Identity, arm_configuration, train_arm
 from oddslip.studies.mulan.cells import compare_rules, describe_data, measure_cell
-from oddslip.studies.store import CellStore, check_names
+from oddslip.studies.store import WEIGHTS, CellStore, check_names
 
 DATASETS = (
     "emotions", "scene", "flags", "yeast", "birds", "genbase", "medical", "enron", "bibtex",

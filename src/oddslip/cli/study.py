@@ -331,9 +331,10 @@ def mulan(
 
       oddslip reproduce mulan --data ~/mulan
     """
-    from oddslip.studies.mulan.arms import LEARNERS, WEIGHTS
+    from oddslip.studies.mulan.arms import LEARNERS
     from oddslip.studies.mulan.study import DATASETS, reproduce_mulan
     from oddslip.studies.mulan.table import compare_table_2
+    from oddslip.studies.store import WEIGHTS
 
     cells = reproduce_mulan(
         datasets=dataset or DATASETS,

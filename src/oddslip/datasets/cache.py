@@ -23,6 +23,9 @@ from oddslip.sparse import read_sparse_npz
 
 MANIFEST = "files.json"
 _FORMAT = 1
+DESCRIPTION = "recommendation.json"
+_PERIODS = ("train", "validation", "test")
+_DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 
 
 def default_folder(name: str) -> Path:
@@ -145,11 +148,6 @@ def _replace(unfinished: Path, path: Path) -> None:
     except OSError as error:
         if not is_whole(path):
             raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
-
-
-DESCRIPTION = "recommendation.json"
-_PERIODS = ("train", "validation", "test")
-_DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile)
 
 
 def recall_rows(

@@ -15,6 +15,7 @@ from oddslip.weights import resolve_weights
 
 _N_FACTORS = 8
 _SATURATED_MARGIN = 20.0  # above 17.33, where a float64 sigmoid cast to float32 is exactly 1.0
+BOUNDS = {"n_rows": 1, "n_labels": 1, "n_features": 1, "seed": 0}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -199,9 +200,6 @@ def _floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
 def _require(holds: bool, name: str, held: str, value: object) -> None:
     if not holds:
         raise InvalidInput(f"{name} must be {held}, got {name}={value!r}.")
-
-
-BOUNDS = {"n_rows": 1, "n_labels": 1, "n_features": 1, "seed": 0}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -1,4 +1,4 @@
-"""Finished cells of a study, one JSON file each, with all that is needed to redo them."""
+"""What all studies share: weights, finished cells as JSON, what stages took, MAP@K of rows."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.ranking import Rankings
 from oddslip.provenance import versions
 from oddslip.results import plain
+
+# Weights of the paper by the names that cells have, as `OneVsRest` wants them.
+WEIGHTS = {"1": "none", "sqrt": "sqrt", "r": "balanced", "10r": "10x"}
 
 
 def check_names(what: str, names: Sequence[Any], allowed: Collection[Any]) -> None:

@@ -344,6 +344,8 @@ def test_a_long_quoted_value_costs_no_stack_and_little_time(folder):
     value = "\\'" * 500_000
     with pytest.raises(UnreadableFile, match="must be one of"):
         read_arff(write(folder, HEAD + f"1,'{value}',2\n"))
+    with pytest.raises(UnreadableFile, match="a quote must be closed"):
+        read_arff(write(folder, HEAD + f"1,'{value},2\n"))
 
 
 def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path):

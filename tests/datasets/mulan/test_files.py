@@ -4,12 +4,21 @@ import hashlib
 import os
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import pytest
 
+import oddslip
 from oddslip.datasets import find_data, read_instacart, read_santander_sample, read_tafeng
 from oddslip.datasets.mulan import files
-from oddslip.datasets.mulan.files import PINS, list_files, name_pinned
+from oddslip.datasets.mulan.files import (
+    SOURCES,
+    list_files,
+    list_pinned,
+    name_pinned,
+    read_registry,
+)
 from oddslip.errors import InvalidInput, UnreadableFile
 
 
@@ -29,26 +38,36 @@ def places(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", PINS)
+@pytest.mark.parametrize("name", SOURCES)
 def test_the_pins_are_those_of_the_genuine_files(name, genuine):
     found = find_data(name, genuine("mulan"))
-    for path, pin in zip((found.labels, found.train, found.test), PINS[name].files, strict=True):
-        raw = path.read_bytes()
-        assert (path.name, len(raw), hashlib.sha256(raw).hexdigest()) == pin
+    for path, pin in zip(
+        (found.labels, found.train, found.test), list_pinned(name).items(), strict=True
+    ):
+        assert (f"{name}/{path.name}", hashlib.sha256(path.read_bytes()).hexdigest()) == pin
 
 
 def test_every_pinned_set_has_a_source_and_three_different_files():
-    hashes = [file.sha256 for each in PINS.values() for file in each.files]
+    hashes = read_registry().values()
     assert len(set(hashes)) == 33
     assert all(len(each) == 64 for each in hashes)
-    assert all(each.source for each in PINS.values())
+    assert [len(list_pinned(name)) for name in SOURCES] == [3] * 11
 
 
 def test_a_set_is_pinned_only_if_all_of_its_files_are():
-    hashes = [file.sha256 for file in PINS["flags"].files]
+    hashes = list(list_pinned("flags").values())
     assert name_pinned(hashes) == "flags"
-    assert name_pinned([*hashes[:2], PINS["birds"].test.sha256]) is None
+    assert name_pinned([*hashes[:2], *list(list_pinned("birds").values())[2:]]) is None
     assert name_pinned(hashes[:2]) is None
+
+
+def test_the_registry_ships_with_the_package():
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8"))
+    shipped = project["tool"]["setuptools"]["package-data"]["oddslip"]
+    assert "datasets/mulan/registry.txt" in shipped
+    package = Path(oddslip.__file__).parent
+    for pattern in shipped:
+        assert list(package.glob(pattern)), f"{pattern} ships nothing"
 
 
 def test_the_variable_comes_before_the_cache(places):

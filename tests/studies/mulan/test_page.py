@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oddslip.reports.figures.doses import draw_doses, draw_magnitudes
-from oddslip.studies.mulan.arms import LEARNERS, WEIGHTS
+from oddslip.studies.mulan.arms import LEARNERS
 from oddslip.studies.mulan.doses import falls_with_the_dose, magnitude_lines
 from oddslip.studies.mulan.page import dose_rows, publish, write_grid, write_page
 from oddslip.studies.mulan.regularities import (
@@ -17,6 +17,7 @@ from oddslip.studies.mulan.regularities import (
     find_selections,
 )
 from oddslip.studies.mulan.table import COLUMNS, TABLE_2, compare_table_2
+from oddslip.studies.store import WEIGHTS
 
 
 def printed_cells():

@@ -141,7 +141,7 @@ def no_data(tmp_path, monkeypatch):
     monkeypatch.setenv("ODDSLIP_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no cache"))
     monkeypatch.setattr("socket.socket.connect", refuse)
-    monkeypatch.setattr("oddslip.datasets.mulan.files._open_url", refuse)
+    monkeypatch.setattr("oddslip.datasets.mulan.files.fetch_mulan", refuse)
     monkeypatch.setattr("oddslip.studies.mulan.study.read_mulan", refuse)
 
 

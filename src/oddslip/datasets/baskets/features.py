@@ -17,6 +17,21 @@ from oddslip.progress import progress_bar
 # Section 3 of the paper: third-last order trains, second-last validates, last tests.
 BEFORE_LAST = {"train": 2, "validation": 1, "test": 0}
 LEAST_ORDERS = 4  # the third-last order needs one before it
+Counts = NDArray[np.int64]
+HISTORY = (
+    "earlier orders",
+    "mean basket size",
+    "last basket size",
+    "distinct items",
+    "reorder ratio",
+    "last reorder ratio",
+)
+MOMENTS = {
+    "days_since_prior": ("days since prior order", "mean days between orders"),
+    "dow": ("day of week",),
+    "hour": ("hour of day",),
+}
+FEATURES_VERSION = 1  # part of the name of kept rows: raise it when any feature changes
 
 
 class Split(NamedTuple):
@@ -88,23 +103,6 @@ def take_ranges(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[
     taken: NDArray[np.int64] = np.repeat(starts - before, sizes)
     taken += np.arange(taken.size)
     return taken
-
-
-Counts = NDArray[np.int64]
-
-HISTORY = (
-    "earlier orders",
-    "mean basket size",
-    "last basket size",
-    "distinct items",
-    "reorder ratio",
-    "last reorder ratio",
-)
-MOMENTS = {
-    "days_since_prior": ("days since prior order", "mean days between orders"),
-    "dow": ("day of week",),
-    "hour": ("hour of day",),
-}
 
 
 class Purchases(NamedTuple):
@@ -287,9 +285,6 @@ def _fill_rows(
     dtype = np.bool_ if values.dtype == np.bool_ else np.float32
     indptr = np.append(0, np.cumsum(np.bincount(rows, minlength=shape[0])))
     return csr_matrix((values.astype(dtype), columns, indptr), shape=shape)
-
-
-FEATURES_VERSION = 1  # part of the name of kept rows: raise it when any feature changes
 
 
 def build_recommendation(

@@ -31,6 +31,13 @@ _SECOND = (
     "Soup", "Beans", "Juice", "Butter", "Cookies", "Chips", "Salsa", "Spinach", "Eggs", "Jalapeños",
 )  # fmt: skip
 
+MIN_ORDERS, MAX_ORDERS = 4, 100
+BLOCK_USERS = 4096
+_N_FAVOURITES = 46
+_DAY_SHARES = np.cumsum([0.175, 0.172, 0.137, 0.128, 0.125, 0.132, 0.131])
+Ints = NDArray[np.int64]
+BASKETS_NAME, ITEMS_NAME = "baskets.parquet", "items.parquet"
+
 
 class Catalogue(NamedTuple):
     """Products by number, from 0; numbers in the files start at 1."""
@@ -78,14 +85,6 @@ def name_aisles(catalogue: Catalogue) -> list[str]:
         f"{DEPARTMENTS[department]} {number + 1}"
         for number, department in enumerate(catalogue.department)
     ]
-
-
-MIN_ORDERS, MAX_ORDERS = 4, 100
-BLOCK_USERS = 4096
-_N_FAVOURITES = 46
-_DAY_SHARES = np.cumsum([0.175, 0.172, 0.137, 0.128, 0.125, 0.132, 0.131])
-
-Ints = NDArray[np.int64]
 
 
 class Block(NamedTuple):
@@ -159,9 +158,6 @@ def _draw_items(catalogue: Catalogue, taste: Ints, random: np.random.Generator) 
         chosen = np.flatnonzero(taste == each)
         items[chosen] = np.searchsorted(catalogue.tastes[each], draws[chosen], side="right")
     return np.minimum(items, catalogue.n_products - 1)
-
-
-BASKETS_NAME, ITEMS_NAME = "baskets.parquet", "items.parquet"
 
 
 def generate_baskets(

@@ -38,6 +38,8 @@ _UNKNOWN = {
     "cod_prov": "NA", "ind_actividad_cliente": "NA", "renta": "NA",
 }  # fmt: skip
 _STATUS = ("1", "1.0", "3", "3.0", "2.0", "4.0", "P")
+FILE_NAME = "train_ver2.csv"
+_BLOCK = 1 << 16  # customers at a time
 
 
 def write_month(
@@ -124,10 +126,6 @@ def _mask(column: Any, where: NDArray[np.bool_], value: str | None) -> Any:
     pl = import_polars()
     same = pl.Series([value], dtype=pl.String).new_from_index(0, len(column))
     return column.zip_with(pl.Series(~where), same)
-
-
-FILE_NAME = "train_ver2.csv"
-_BLOCK = 1 << 16  # customers at a time
 
 
 def generate_santander(

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from oddslip.errors import InvalidInput, MissingDependency
+from oddslip.datasets.extras import import_extra
+from oddslip.errors import InvalidInput
 
 
 def check_count(name: str, value: object, low: int, high: int | None = None) -> int:
@@ -34,13 +35,7 @@ def make_folder(folder: str | os.PathLike[str]) -> Path:
 
 def import_polars() -> Any:
     """The engine that writes CSV."""
-    try:
-        import polars
-    except ImportError:
-        raise MissingDependency(
-            'generating files needs polars. Run: pip install "oddslip[data]"'
-        ) from None
-    return polars
+    return import_extra("polars", "generating files")
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:

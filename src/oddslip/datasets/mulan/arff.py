@@ -23,11 +23,13 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
+from oddslip.datasets.extras import import_extra
+from oddslip.errors import InvalidInput, UnreadableFile
 
 Missing = Literal["error", "nan"]
 
 _LONGEST_LINE = 1 << 26  # bytes; a longer one is no table of ours, and must not fill the memory
+_LIAC = ("arff", "read_arff()", "liac-arff")  # module, what needs it, package
 _NUMERIC = ("numeric", "real", "integer")
 
 # Each pattern is unrolled, so that a long quoted value costs one step per character.
@@ -35,7 +37,7 @@ _QUOTED = r"""'[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*\""""
 _KEYWORD = re.compile(r"@(relation|attribute|data)(?:\s+|$)", re.ASCII | re.IGNORECASE)
 _NAME = re.compile(rf"({_QUOTED}|[^\s{{'\"][^\s{{]*)\s*")
 _ITEM = re.compile(rf"\s*({_QUOTED}|[^\s,}}'\"][^,}}]*)\s*([,}}])")
-_QUOTES = re.compile(_QUOTED)
+_QUOTES = re.compile(rf"{_QUOTED}|(['\"].*)")  # an open quote takes the rest, so it is met once
 _COMMENT = re.compile(rf"((?:[^'\"%]|{_QUOTED}|(?<!\s)(?<!^)%)*)(?:(?<=\s)|^)%")
 _EMPTY = re.compile(r"(?:^|,)\s*(?:,|$)")
 _INDEX = re.compile(r"[{,]\s*([^\s,}]+)")
@@ -117,7 +119,7 @@ def read_arff(
     """
     if missing not in ("error", "nan"):
         raise InvalidInput(f'missing must be "error" or "nan", got missing={missing!r}.')
-    _import_arff()
+    import_extra(*_LIAC)
     path = Path(path)
     try:
         "".encode(encoding)
@@ -132,16 +134,6 @@ def read_arff(
     except OSError as error:
         raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
     return Arff(relation, attributes, cells, lines.digest.hexdigest())
-
-
-def _import_arff() -> Any:
-    try:
-        import arff
-    except ImportError:
-        raise MissingDependency(
-            'read_arff() needs liac-arff. Run: pip install "oddslip[data]"'
-        ) from None
-    return arff
 
 
 class _Fault(Exception):  # noqa: N818
@@ -253,8 +245,9 @@ def _expect_end(text: str) -> None:
 
 def _refuse_open_quote(text: str) -> None:
     """Say so if a quote is opened and not closed."""
-    if opened := re.search("['\"].*", _QUOTES.sub("", text)):
-        raise _Fault(f"a quote must be closed on its line, got {_show(opened[0])}")
+    for match in _QUOTES.finditer(text):
+        if match[1]:
+            raise _Fault(f"a quote must be closed on its line, got {_show(match[1])}")
 
 
 def _unquote(token: str) -> str:
@@ -302,7 +295,7 @@ def _split_rows(lines: Iterable[str], n_columns: int, *, sparse: bool) -> Iterat
 
     All columns are declared as text, since its numbers are too lenient: it cuts 1.5 to an integer.
     """
-    arff = _import_arff()
+    arff = import_extra(*_LIAC)
     line = ""
 
     def hand_out() -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Features on a common scale."""
+"""`read_mulan`: a data set of three files, by the paper's protocol or by a careful one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.datasets.mulan.arff import Missing, read_arff
-from oddslip.datasets.mulan.files import PINS, MulanFiles, find_data, list_files, name_pinned
+from oddslip.datasets.mulan.files import SOURCES, MulanFiles, find_data, list_files, name_pinned
 from oddslip.datasets.mulan.labels import (
     check_alike,
     match_labels,
@@ -22,35 +22,8 @@ from oddslip.datasets.mulan.labels import (
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.weights import balance_ratios
 
-
-class Scale(NamedTuple):
-    """Mean and population standard deviation of each feature; 1 where it does not vary."""
-
-    mean: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-
-
-def measure_scale(X: NDArray[np.float64]) -> Scale:
-    """The scale of some rows. NaN cells are left out; a feature of NaN alone keeps its values."""
-    table: Any = X if np.isfinite(X).all() else np.ma.masked_invalid(X)
-    mean, deviation, low, high = (
-        np.asarray(np.ma.filled(each, 0.0))
-        for each in (table.mean(axis=0), table.std(axis=0), table.min(axis=0), table.max(axis=0))
-    )
-    # The mean of equal numbers may miss them by a rounding, and their deviation then be almost 0.
-    constant = low == high
-    return Scale(np.where(constant, low, mean), np.where(constant, 1.0, deviation))
-
-
-def apply_scale(X: NDArray[np.float64], scale: Scale) -> None:
-    """Standardise in place."""
-    X -= scale.mean
-    X /= scale.deviation
-
-
 Protocol = Literal["paper", "clean"]
 Table = Any  # a float64 array, or a scipy CSR matrix if it was left as read
-
 _SEED = 42  # caption of the paper's Table 2, as is the size of the calibration split
 
 
@@ -216,11 +189,36 @@ def _locate(
     except UnreadableFile:
         if path.is_dir() and data is None:
             return list_files(path)
-        if data is not None or not download or told.lower() not in PINS:
+        if data is not None or not download or told.lower() not in SOURCES:
             raise
     from oddslip.datasets.mulan.files import fetch_mulan
 
     return fetch_mulan(told)
+
+
+class Scale(NamedTuple):
+    """Mean and population standard deviation of each feature; 1 where it does not vary."""
+
+    mean: NDArray[np.float64]
+    deviation: NDArray[np.float64]
+
+
+def measure_scale(X: NDArray[np.float64]) -> Scale:
+    """The scale of some rows. NaN cells are left out; a feature of NaN alone keeps its values."""
+    table: Any = X if np.isfinite(X).all() else np.ma.masked_invalid(X)
+    mean, deviation, low, high = (
+        np.asarray(np.ma.filled(each, 0.0))
+        for each in (table.mean(axis=0), table.std(axis=0), table.min(axis=0), table.max(axis=0))
+    )
+    # The mean of equal numbers may miss them by a rounding, and their deviation then be almost 0.
+    constant = low == high
+    return Scale(np.where(constant, low, mean), np.where(constant, 1.0, deviation))
+
+
+def apply_scale(X: NDArray[np.float64], scale: Scale) -> None:
+    """Standardise in place."""
+    X -= scale.mean
+    X /= scale.deviation
 
 
 def _standardise(X_train: Table, X_test: Table, fitted: NDArray[np.int64] | None) -> list[Table]:

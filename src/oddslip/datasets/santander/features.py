@@ -14,6 +14,7 @@ from oddslip.datasets.santander.rows import import_polars
 from oddslip.errors import InvalidInput
 
 Following = Literal["row", "month"]
+BLOCK_ROWS = 1 << 16
 
 
 class Histories(NamedTuple):
@@ -86,9 +87,6 @@ def unpack(bits: NDArray[np.uint32], n: int = len(PRODUCTS)) -> NDArray[np.uint8
     """Bits 0 to n-1 of each number, as columns."""
     octets = bits.astype("<u4").view(np.uint8).reshape(len(bits), 4)
     return np.unpackbits(octets, axis=1, count=n, bitorder="little")
-
-
-BLOCK_ROWS = 1 << 16
 
 
 def build_features(histories: Histories) -> NDArray[np.float32]:

@@ -12,8 +12,9 @@ import os
 from pathlib import Path
 from typing import Any, NoReturn
 
+from oddslip.datasets.extras import import_extra
 from oddslip.datasets.santander.columns import DEMOGRAPHICS, FLAGS, KEYS, MAY_BE_EMPTY, PRODUCTS
-from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
+from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import whole_file
 
 _FAULTS = {1: "fecha_dato", 2: "ncodpers", 3: "a product"}
@@ -22,13 +23,7 @@ _TAIL = 1 << 16  # bytes in which the last line is looked for
 
 def import_polars() -> Any:
     """The engine of this reader."""
-    try:
-        import polars
-    except ImportError:
-        raise MissingDependency(
-            'reading Santander needs polars. Run: pip install "oddslip[data]"'
-        ) from None
-    return polars
+    return import_extra("polars", "reading Santander")
 
 
 def check_csv(path: Path) -> bool:

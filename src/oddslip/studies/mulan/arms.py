@@ -15,6 +15,7 @@ from oddslip.learners import OneVsRest
 from oddslip.learners.backend import preset_learner, preset_parameters
 from oddslip.provenance import digest_of
 from oddslip.results import plain
+from oddslip.studies.store import WEIGHTS
 
 SEED = 42
 LEARNERS = {
@@ -24,7 +25,6 @@ LEARNERS = {
     "logistic": "paper-logistic",
     "mlp": "paper-mlp",
 }
-WEIGHTS = {"1": "none", "sqrt": "sqrt", "r": "balanced", "10r": "10x"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

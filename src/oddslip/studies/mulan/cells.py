@@ -18,6 +18,7 @@ from oddslip.studies.mulan.arms import Arm
 from oddslip.studies.store import score_ranking
 
 DECIMALS = 12  # to which scores are rounded before distinct ones are counted
+RULES = ("paper", "auto")
 
 
 def describe_data(data: MulanData) -> dict[str, Any]:
@@ -93,9 +94,6 @@ def _score(ranking: NDArray[np.int32], data: MulanData) -> float:
     """MAP@K of a ranking already made, on the test rows."""
     truth = DenseLabels(data.Y_test).positives(0, len(data.Y_test))
     return score_ranking(ranking, truth, data.n_labels)
-
-
-RULES = ("paper", "auto")
 
 
 def compare_rules(data: MulanData, arm: Arm) -> dict[str, Any]:

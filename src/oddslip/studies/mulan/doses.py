@@ -8,9 +8,10 @@ from statistics import fmean, median
 from typing import Any
 
 from oddslip.reports.figures.doses import MagnitudeLine
-from oddslip.studies.mulan.arms import LEARNERS, WEIGHTS
+from oddslip.studies.mulan.arms import LEARNERS
 from oddslip.studies.mulan.regularities import COLLAPSE, Cells
 from oddslip.studies.mulan.table import TABLE_2
+from oddslip.studies.store import WEIGHTS
 
 SHOWN = {"1": "1", "sqrt": "√r", "r": "r", "10r": "10r"}
 

@@ -8,12 +8,17 @@ from typing import Any
 
 from oddslip.studies.mulan import table as paper
 from oddslip.studies.mulan.arms import LEARNERS
-from oddslip.studies.mulan.table import TABLE_2
+from oddslip.studies.mulan.table import TABLE_2, Cells
 
-Cells = Mapping[str, Mapping[str, Any]]
 DEFAULT = "lightgbm"
 MANY_LABELS = ("delicious", "corel5k")
 COLLAPSE = 0.5  # a cell that keeps less than this share of its unweighted MAP has collapsed
+CHOSEN_ON = ("emotions", "birds", "medical", "enron", "corel5k")  # constants of the default rule
+RULES_TOLD = ("tau 0", "paper", "auto")
+LARGEST_TAU = "isotonic-10"
+BELOW = -0.01  # a cell this far below raw is counted
+# Data set, learner and weight of a cell: what the rules chose in it.
+Chosen = dict[tuple[str, str, str], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +216,6 @@ def _regularised(cells: Cells) -> Iterator[Finding]:
             "(iv) medical, regularised: % of cells saturated at w = 10r",
             100 * cell["saturated_share"], ".2f", paper.MEDICAL_SATURATED, "1 cell",
         )  # fmt: skip
-
-
-CHOSEN_ON = ("emotions", "birds", "medical", "enron", "corel5k")  # constants of the default rule
-RULES_TOLD = ("tau 0", "paper", "auto")
-LARGEST_TAU = "isotonic-10"
-BELOW = -0.01  # a cell this far below raw is counted
-
-# Data set, learner and weight of a cell: what the rules chose in it.
-Chosen = dict[tuple[str, str, str], Mapping[str, Any]]
 
 
 def find_selections(cells: Cells) -> list[Finding]:

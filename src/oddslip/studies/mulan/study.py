@@ -7,12 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oddslip.datasets.mulan.files import PINS
+from oddslip.datasets.mulan.files import SOURCES
 from oddslip.datasets.mulan.reader import MulanData, Protocol, read_mulan
 from oddslip.progress import progress_bar
-from oddslip.studies.mulan.arms import LEARNERS, WEIGHTS, Identity, arm_configuration, train_arm
+from oddslip.studies.mulan.arms import LEARNERS, Identity, arm_configuration, train_arm
 from oddslip.studies.mulan.cells import compare_rules, describe_data, measure_cell
-from oddslip.studies.store import CellStore, check_names
+from oddslip.studies.store import WEIGHTS, CellStore, check_names
 
 DATASETS = (
     "emotions", "scene", "flags", "yeast", "birds", "genbase", "medical", "enron", "bibtex",
@@ -83,7 +83,7 @@ def reproduce_mulan(
 def _identify(where: str, protocol: str, store: CellStore) -> Identity | None:
     """The data set whose cells are kept, as its own cell tells it; None without that cell."""
     name = Path(where).name
-    name = name.lower() if name.lower() in PINS else name
+    name = name.lower() if name.lower() in SOURCES else name
     inputs = store.read_configuration(name, "inputs")
     return None if inputs is None else Identity(name, protocol, inputs)
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from oddslip.learners.backend import preset_parameters
 from oddslip.learners.pairs import CAPS
-from oddslip.studies.store import check_names
+from oddslip.studies.store import WEIGHTS, check_names
 
 SEED = 42
 LEARNERS = {"lightgbm": "paper-booster", "mlp": "paper-mlp"}
-WEIGHTS = {"1": "none", "sqrt": "sqrt", "r": "balanced", "10r": "10x"}
 DRAWS = (0, 1, 2, 3)  # 0: all training rows; else the seed of a draw
 DRAWN_SHARE = 0.9  # of the training rows (section 3, Robustness)
 # What a study is made of, the pairs and the caps first.

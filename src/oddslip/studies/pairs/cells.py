@@ -29,32 +29,8 @@ from oddslip.weights import balance_ratios
 
 RULES = ("paper", "auto")
 HARM = 0.01  # below raw by more than this counts as harm, as in the paper's section 4
-
-
-def compare_choices(scores: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
-    """For each rule: its choice, MAP@K, and the paired difference to raw; deployment protocol."""
-    rows = open_rows(scores, data, "deployment")
-    truth = rows.evaluated.positives()
-    raw = row_precisions(rank(rows.evaluated, k=k), truth, data.n_labels)
-    told: dict[str, Any] = {"raw": float(raw.mean())}
-    for rule in RULES:
-        repair = Repair(k=k, rule=rule, prior=scores.prior).fit(rows.calibration)
-        values = row_precisions(repair.rank(rows.evaluated), truth, data.n_labels)
-        told[rule] = {
-            "chosen": repair.chosen_,
-            "map": float(values.mean()),
-            "difference": mean_gap(values - raw),
-        }
-    return told
-
-
 K = 7
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-
-
-def choose_k(data: Recommendation) -> int:
-    """Slots per row: the paper's 7, or all labels where there are fewer."""
-    return min(K, data.n_labels)
 
 
 def describe_data(data: Recommendation) -> dict[str, Any]:
@@ -70,6 +46,11 @@ def describe_data(data: Recommendation) -> dict[str, Any]:
         "generated": data.generated,
     }
     return about | {"papers_data": is_papers_data(data.name, about)}
+
+
+def choose_k(data: Recommendation) -> int:
+    """Slots per row: the paper's 7, or all labels where there are fewer."""
+    return min(K, data.n_labels)
 
 
 def measure_arm(
@@ -199,4 +180,21 @@ def _reorder(
     for name, ranking in rankings.items():
         found = score_ranking(ranking, truth, data.n_labels)
         told[name] = {"map": found, "share": (found - raw) / loss if loss > 0 else None}
+    return told
+
+
+def compare_choices(scores: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
+    """For each rule: its choice, MAP@K, and the paired difference to raw; deployment protocol."""
+    rows = open_rows(scores, data, "deployment")
+    truth = rows.evaluated.positives()
+    raw = row_precisions(rank(rows.evaluated, k=k), truth, data.n_labels)
+    told: dict[str, Any] = {"raw": float(raw.mean())}
+    for rule in RULES:
+        repair = Repair(k=k, rule=rule, prior=scores.prior).fit(rows.calibration)
+        values = row_precisions(repair.rank(rows.evaluated), truth, data.n_labels)
+        told[rule] = {
+            "chosen": repair.chosen_,
+            "map": float(values.mean()),
+            "difference": mean_gap(values - raw),
+        }
     return told

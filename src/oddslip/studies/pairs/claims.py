@@ -14,6 +14,11 @@ from oddslip.studies.pairs.tables import Cells, cap_rows, dose_rows, draw_rows, 
 PAYS = 0.5  # share of the loss
 REALIZED = (0.8, 1.25)  # median realized over intended shift, "at the intended level"
 UNSATURATED = 1e-3  # share of cells, "essentially no cell"
+CLOSE = 0.01  # MAP: "within 0.01 of its ceiling" (section 3, The fallback decides the sign)
+DEPLOYABLE = ("raw", "inversion", "pooled", "isotonic")  # rungs of Table 1 that can be deployed
+NOT_IN_TABLE = ("offset", "platt", "beta")
+STABLE = 0.01  # MAP: standard deviation over draws that counts as stable
+_ROUNDING = 1e-6  # nat: the realized shift is found to 1e-9, scores are float32
 
 
 class Claim(NamedTuple):
@@ -117,11 +122,6 @@ LOSS_CLAIMS: tuple[Finder, ...] = (
     ties_decide,
     inversion_needs_both,
 )
-
-
-CLOSE = 0.01  # MAP: "within 0.01 of its ceiling" (section 3, The fallback decides the sign)
-DEPLOYABLE = ("raw", "inversion", "pooled", "isotonic")  # rungs of Table 1 that can be deployed
-NOT_IN_TABLE = ("offset", "platt", "beta")
 
 
 def repair_reaches_ceiling(cells: Cells) -> Claim | None:
@@ -242,10 +242,6 @@ REPAIR_CLAIMS: tuple[Finder, ...] = (
     repair_reaches_ceiling, isotonic_the_best_rung, pooled_repairs_little, identity_hurts,
     exclusion_like_prior, repaired_weighted_below_twin, calibrator_lifts_twin, protocols_agree,
 )  # fmt: skip
-
-
-STABLE = 0.01  # MAP: standard deviation over draws that counts as stable
-_ROUNDING = 1e-6  # nat: the realized shift is found to 1e-9, scores are float32
 
 
 def _capped(cells: Cells) -> list[dict[str, Any]]:

@@ -25,265 +25,13 @@ from oddslip.studies.pairs.tables import (
     split_rows,
 )
 
-
-def quoted_numbers(cells: Cells, printed: Mapping[str, float]) -> str:
-    """What the text of the paper prints, ours, and the difference, as Markdown."""
-    ours = dict(_find(cells))
-    rows = [
-        [name, f"{ours[name]:.4g}", f"{value:g}", f"{ours[name] - value:+.3f}"]
-        for name, value in printed.items()
-        if name in ours
-    ]
-    return markdown(["", "ours", "paper", "difference"], rows)
-
-
-def _find(cells: Cells) -> Iterator[tuple[str, float]]:
-    """Our numbers under the names of `oddslip.studies.pairs.paper.NUMBERS`."""
-    for learner in LEARNERS:
-        cell = cells.get(Arm(learner, "r").key)
-        if cell is None:
-            continue
-        told = cell["test-split"]["decomposition"]
-        shares = {
-            "odds share": told["shares"]["odds"],
-            "inversion returns": told["returned"].get("inversion"),
-            "isotonic returns": told["returned"].get("isotonic"),
-            "re-ordered by the twin": cell["reordered"]["by_twin"]["share"],
-            "re-ordered by the oracle": cell["reordered"]["by_oracle"]["share"],
-        }
-        for name, share in shares.items():
-            if share is not None:
-                yield f"{name}, {learner} (%)", 100 * share
-        ratio = cell["deployment"]["shifts"]["median_ratio"]
-        if ratio is not None:
-            yield f"median realized over intended shift, {learner}", ratio
-        yield f"isotonic, deployment, {learner}", rung_values(cell, "deployment")["isotonic"]
-    for weight, said in (("sqrt", "sqrt r"), ("10r", "10 r")):
-        cell = cells.get(Arm("lightgbm", weight).key)
-        for rung in ("raw", "isotonic") if cell else ():
-            yield f"{rung} at {said}, lightgbm", rung_values(cell, "test-split")[rung]
-    for row in cap_rows(cells):
-        names = ("raw", "inversion", "isotonic", "largest shift", "twin raw", "twin isotonic")
-        for name in names if row["cap"] is not None else ():
-            value = row[name]
-            if value is not None:
-                yield f"{name} at cap {row['cap']:g}", value
-    for name, drawn in draw_rows(cells).items():
-        scale, unit = (100, " (%)") if name == "odds share" else (1, "")
-        yield f"{name.removeprefix('w=r ')} over draws{unit}", scale * drawn["mean"]
-    cell = cells.get(Arm("mlp", "r", all_products=True).key)
-    if cell is not None:
-        values = rung_values(cell, "test-split")
-        yield "isotonic, all products, mlp", values["isotonic"]
-        yield "isotonic with identity, all products, mlp", values["isotonic, identity"]
-        yield "popularity, all products", values["popularity"]
-
-
-def show_rung(cell: Any, protocol: str, name: str) -> str:
-    """MAP@K of a rung with its interval, or a dash."""
-    rung = cell[protocol]["ladder"]["rungs"].get(name)
-    if rung is None:
-        return "--"
-    return _interval(rung["map"])
-
-
-def _interval(estimate: Any) -> str:
-    return f"{estimate['value']:.4f} [{estimate['low']:.4f}, {estimate['high']:.4f}]"
-
-
-def loss_section(cells: Cells) -> list[str]:
-    """The loss of each pair and its parts."""
-    there = [arm for arm in (Arm(learner, "r") for learner in LEARNERS) if arm.key in cells]
-    if not there:
-        return []
-    rows = []
-    for arm in there:
-        cell = cells[arm.key]
-        told = cell["test-split"]["decomposition"]
-        shares, returned, again = told["shares"], told["returned"], cell["reordered"]
-        parts = [shares["odds"], shares["slippage"], shares["tie_residue"]]
-        back = [returned.get(rung) for rung in ("inversion", "offset", "isotonic")]
-        ties = [again[by]["share"] for by in ("by_twin", "by_oracle")]
-        lost, sure = cell["test-split"]["ladder"]["rungs"]["unweighted"], has_loss(cell)
-        shown = [
-            f"{share:.0%}" if sure and share is not None else "--"
-            for share in (*parts, *back, *ties)
-        ]
-        rows.append([arm.learner, _interval(lost["minus_raw"]), *shown])
-    header = [
-        "", "loss", "odds shift", "slippage", "tie residue", "inversion returns",
-        "offset returns", "isotonic returns", "ties by the twin", "ties by the oracle",
-    ]  # fmt: skip
-    return [
-        "## What the loss is made of",
-        "",
-        "Shares of MAP@K(unweighted) - MAP@K(weighted). The last two re-order the saturated cells",
-        "of all test rows by the twin's scores, and by the truth. A pair without a sure loss has",
-        "no shares.",
-        "",
-        markdown(header, rows),
-    ]
-
-
-def all_products_section(cells: Cells) -> list[str]:
-    """The pair with every product as a label."""
-    arm = Arm("mlp", "r", all_products=True)
-    if arm.key not in cells:
-        return []
-    names = ["raw", "inversion", "isotonic", "isotonic, identity", "isotonic, exclude"]
-    there = [each for each in (arm, arm.twin) if each.key in cells]
-    rows = [
-        [name, *(show_rung(cells[each.key], "test-split", name) for each in there)]
-        for name in (*names, "popularity", "ceiling")
-    ]
-    about, positives = cells.get("data-all-products"), cells[arm.key]["test-split"]
-    told = "" if about is None else f"{about['n_labels']:,} labels, "
-    dead = positives["calibration_positives"]["n_dead"]
-    return [
-        "## All products as labels, mlp",
-        "",
-        f"{told}{dead:,} of them without a calibration positive.",
-        "",
-        markdown(["rung", *(f"w={each.weight}" for each in there)], rows),
-    ]
-
-
 _STAGES = ("read", "prepare", "train", "score", "diagnose")
-
-
-def cap_section(cells: Cells) -> list[str]:
-    """The cap sweep with its unweighted twins."""
-    rows = cap_rows(cells)
-    if not rows:
-        return []
-    forms = {"cap": "g", "identified": ",d", "saturated": ".1%", "largest shift": ".2f",
-             "budget": ".1f", "median ratio": ".2f", "over-inverted": ".1f"}  # fmt: skip
-
-    def shown(name: str, value: Value) -> str:
-        missing = "none" if name == "cap" else "--"
-        return missing if value is None else format(value, forms.get(name, ".4f"))
-
-    return [
-        "## Caps of the leaf step, lightgbm",
-        "",
-        "Budget, largest realized shift and median over-inversion (ln w less the realized shift)",
-        "in nat, over the labels without a saturated cell (`identified`), all test rows. MAP@K by",
-        "the test-split protocol.",
-        "",
-        markdown(list(rows[0]), [[shown(*item) for item in row.items()] for row in rows]),
-    ]
-
-
-def dose_section(cells: Cells) -> list[str]:
-    """Four weights."""
-    names = ("raw", "inversion", "isotonic", "ceiling")
-    rows = []
-    for learner in LEARNERS:
-        for dose in dose_rows(cells, learner):
-            shown = [f"{dose[name]:.4f}" if name in dose else "--" for name in names]
-            extra = [f"{dose['auc']:.3f}", f"{dose['saturated']:.1%}"]
-            rows.append([learner, dose["weight"], *shown, *extra])
-    if not rows:
-        return []
-    header = ["learner", "weight", *names, "AUC", "cells at 1.0"]
-    return ["## Doses of the weight", "", markdown(header, rows)]
-
-
-def draw_section(cells: Cells) -> list[str]:
-    """Draws of the training rows."""
-    found = draw_rows(cells)
-    if not found:
-        return []
-    n_draws = max(int(row["n"]) for row in found.values())
-    rows = [[name, f"{row['mean']:.4f}", f"{row['sd']:.4f}"] for name, row in found.items()]
-    return [
-        "## Draws of the training rows, lightgbm",
-        "",
-        f"Both arms trained again on {n_draws} draws of 90% of the training rows.",
-        "",
-        markdown(["", "mean", "standard deviation"], rows),
-    ]
-
-
-def split_section(cells: Cells) -> list[str]:
-    """Sizes of the calibration split."""
-    table = split_rows(cells)
-    if not table:
-        return []
-    header, *rows = table
-    shown = [
-        [f"{share:.0%}", f"{n_rows:,}", f"{dead:,}", f"{median:g}", *(f"{v:.4f}" for v in maps)]
-        for share, n_rows, dead, median, *maps in rows
-    ]
-    return [
-        "## Sizes of the calibration split",
-        "",
-        "MAP@K of per-label isotonic with the prior, fitted on a share of the test rows and",
-        "evaluated on the same 70% of them.",
-        "",
-        markdown(header, shown),
-    ]
-
-
-def choice_section(cells: Cells) -> list[str]:
-    """The choices of every arm, and how often a rule did harm."""
-    found = choice_cells(cells)
-    if not found:
-        return []
-    rows, harmed = [], dict.fromkeys(RULES, 0)
-    for arm, cell in found.items():
-        shown = [arm, f"{cell['choices']['raw']:.4f}"]
-        for rule in RULES:
-            told = cell["choices"][rule]
-            gap = told["difference"]
-            harmed[rule] += gap["value"] < -HARM
-            change = f"{gap['value']:+.4f} [{gap['low']:+.4f}, {gap['high']:+.4f}]"
-            shown += [told["chosen"], change]
-        rows.append(shown)
-    counts = ", ".join(f"{rule} {count}" for rule, count in harmed.items())
-    return [
-        "## What the selection rules choose",
-        "",
-        "Chosen and fitted on the validation period, evaluated on all test rows; differences to",
-        f"raw with paired intervals. More than {HARM} below raw, of {len(found)} arms: {counts}.",
-        "",
-        markdown(["arm", "raw", *(name for rule in RULES for name in (rule, "less raw"))], rows),
-    ]
-
-
-def cost_section(cells: Cells) -> list[str]:
-    """Seconds, CPU seconds and peak memory of every cell, stage by stage."""
-    rows = []
-    for key, cell in cells.items():
-        stages = cell["stages"]
-        times = [
-            f"{stages[name]['seconds']:.0f} / {stages[name]['cpu_seconds']:.0f}"
-            if name in stages
-            else "--"
-            for name in _STAGES
-        ]
-        peak = max(told["peak_memory_mb"] for told in stages.values())
-        rows.append([key, *times, f"{peak:,.0f}"])
-    if not rows:
-        return []
-    return [
-        "## What it took",
-        "",
-        "Seconds / CPU seconds by stage, and the process's peak memory in MB. Arms share prepared",
-        "features; a run that was continued counts its last part only.",
-        "",
-        markdown(["cell", *_STAGES, "peak MB"], rows),
-    ]
-
-
 TITLES = {
     "tafeng": "Ta-Feng: matched pairs",
     "instacart": "Instacart: matched pairs",
     "santander": "Santander: matched pairs",
     "santander-sample": "Santander, the public sample: matched pairs",
 }
-
-
 GENERATED = (
     "Generated data: made by `oddslip generate`, so the scores say nothing about people. "
     "The paper's numbers do not stand beside these; its claims do."
@@ -411,6 +159,228 @@ def _ladder_section(cells: Cells, learner: str) -> list[str]:
     return [f"## The whole ladder, {learner}", "", markdown(header, rows)]
 
 
+def show_rung(cell: Any, protocol: str, name: str) -> str:
+    """MAP@K of a rung with its interval, or a dash."""
+    rung = cell[protocol]["ladder"]["rungs"].get(name)
+    if rung is None:
+        return "--"
+    return _interval(rung["map"])
+
+
+def _interval(estimate: Any) -> str:
+    return f"{estimate['value']:.4f} [{estimate['low']:.4f}, {estimate['high']:.4f}]"
+
+
+def loss_section(cells: Cells) -> list[str]:
+    """The loss of each pair and its parts."""
+    there = [arm for arm in (Arm(learner, "r") for learner in LEARNERS) if arm.key in cells]
+    if not there:
+        return []
+    rows = []
+    for arm in there:
+        cell = cells[arm.key]
+        told = cell["test-split"]["decomposition"]
+        shares, returned, again = told["shares"], told["returned"], cell["reordered"]
+        parts = [shares["odds"], shares["slippage"], shares["tie_residue"]]
+        back = [returned.get(rung) for rung in ("inversion", "offset", "isotonic")]
+        ties = [again[by]["share"] for by in ("by_twin", "by_oracle")]
+        lost, sure = cell["test-split"]["ladder"]["rungs"]["unweighted"], has_loss(cell)
+        shown = [
+            f"{share:.0%}" if sure and share is not None else "--"
+            for share in (*parts, *back, *ties)
+        ]
+        rows.append([arm.learner, _interval(lost["minus_raw"]), *shown])
+    header = [
+        "", "loss", "odds shift", "slippage", "tie residue", "inversion returns",
+        "offset returns", "isotonic returns", "ties by the twin", "ties by the oracle",
+    ]  # fmt: skip
+    return [
+        "## What the loss is made of",
+        "",
+        "Shares of MAP@K(unweighted) - MAP@K(weighted). The last two re-order the saturated cells",
+        "of all test rows by the twin's scores, and by the truth. A pair without a sure loss has",
+        "no shares.",
+        "",
+        markdown(header, rows),
+    ]
+
+
+def cap_section(cells: Cells) -> list[str]:
+    """The cap sweep with its unweighted twins."""
+    rows = cap_rows(cells)
+    if not rows:
+        return []
+    forms = {"cap": "g", "identified": ",d", "saturated": ".1%", "largest shift": ".2f",
+             "budget": ".1f", "median ratio": ".2f", "over-inverted": ".1f"}  # fmt: skip
+
+    def shown(name: str, value: Value) -> str:
+        missing = "none" if name == "cap" else "--"
+        return missing if value is None else format(value, forms.get(name, ".4f"))
+
+    return [
+        "## Caps of the leaf step, lightgbm",
+        "",
+        "Budget, largest realized shift and median over-inversion (ln w less the realized shift)",
+        "in nat, over the labels without a saturated cell (`identified`), all test rows. MAP@K by",
+        "the test-split protocol.",
+        "",
+        markdown(list(rows[0]), [[shown(*item) for item in row.items()] for row in rows]),
+    ]
+
+
+def dose_section(cells: Cells) -> list[str]:
+    """Four weights."""
+    names = ("raw", "inversion", "isotonic", "ceiling")
+    rows = []
+    for learner in LEARNERS:
+        for dose in dose_rows(cells, learner):
+            shown = [f"{dose[name]:.4f}" if name in dose else "--" for name in names]
+            extra = [f"{dose['auc']:.3f}", f"{dose['saturated']:.1%}"]
+            rows.append([learner, dose["weight"], *shown, *extra])
+    if not rows:
+        return []
+    header = ["learner", "weight", *names, "AUC", "cells at 1.0"]
+    return ["## Doses of the weight", "", markdown(header, rows)]
+
+
+def draw_section(cells: Cells) -> list[str]:
+    """Draws of the training rows."""
+    found = draw_rows(cells)
+    if not found:
+        return []
+    n_draws = max(int(row["n"]) for row in found.values())
+    rows = [[name, f"{row['mean']:.4f}", f"{row['sd']:.4f}"] for name, row in found.items()]
+    return [
+        "## Draws of the training rows, lightgbm",
+        "",
+        f"Both arms trained again on {n_draws} draws of 90% of the training rows.",
+        "",
+        markdown(["", "mean", "standard deviation"], rows),
+    ]
+
+
+def split_section(cells: Cells) -> list[str]:
+    """Sizes of the calibration split."""
+    table = split_rows(cells)
+    if not table:
+        return []
+    header, *rows = table
+    shown = [
+        [f"{share:.0%}", f"{n_rows:,}", f"{dead:,}", f"{median:g}", *(f"{v:.4f}" for v in maps)]
+        for share, n_rows, dead, median, *maps in rows
+    ]
+    return [
+        "## Sizes of the calibration split",
+        "",
+        "MAP@K of per-label isotonic with the prior, fitted on a share of the test rows and",
+        "evaluated on the same 70% of them.",
+        "",
+        markdown(header, shown),
+    ]
+
+
+def choice_section(cells: Cells) -> list[str]:
+    """The choices of every arm, and how often a rule did harm."""
+    found = choice_cells(cells)
+    if not found:
+        return []
+    rows, harmed = [], dict.fromkeys(RULES, 0)
+    for arm, cell in found.items():
+        shown = [arm, f"{cell['choices']['raw']:.4f}"]
+        for rule in RULES:
+            told = cell["choices"][rule]
+            gap = told["difference"]
+            harmed[rule] += gap["value"] < -HARM
+            change = f"{gap['value']:+.4f} [{gap['low']:+.4f}, {gap['high']:+.4f}]"
+            shown += [told["chosen"], change]
+        rows.append(shown)
+    counts = ", ".join(f"{rule} {count}" for rule, count in harmed.items())
+    return [
+        "## What the selection rules choose",
+        "",
+        "Chosen and fitted on the validation period, evaluated on all test rows; differences to",
+        f"raw with paired intervals. More than {HARM} below raw, of {len(found)} arms: {counts}.",
+        "",
+        markdown(["arm", "raw", *(name for rule in RULES for name in (rule, "less raw"))], rows),
+    ]
+
+
+def all_products_section(cells: Cells) -> list[str]:
+    """The pair with every product as a label."""
+    arm = Arm("mlp", "r", all_products=True)
+    if arm.key not in cells:
+        return []
+    names = ["raw", "inversion", "isotonic", "isotonic, identity", "isotonic, exclude"]
+    there = [each for each in (arm, arm.twin) if each.key in cells]
+    rows = [
+        [name, *(show_rung(cells[each.key], "test-split", name) for each in there)]
+        for name in (*names, "popularity", "ceiling")
+    ]
+    about, positives = cells.get("data-all-products"), cells[arm.key]["test-split"]
+    told = "" if about is None else f"{about['n_labels']:,} labels, "
+    dead = positives["calibration_positives"]["n_dead"]
+    return [
+        "## All products as labels, mlp",
+        "",
+        f"{told}{dead:,} of them without a calibration positive.",
+        "",
+        markdown(["rung", *(f"w={each.weight}" for each in there)], rows),
+    ]
+
+
+def quoted_numbers(cells: Cells, printed: Mapping[str, float]) -> str:
+    """What the text of the paper prints, ours, and the difference, as Markdown."""
+    ours = dict(_find(cells))
+    rows = [
+        [name, f"{ours[name]:.4g}", f"{value:g}", f"{ours[name] - value:+.3f}"]
+        for name, value in printed.items()
+        if name in ours
+    ]
+    return markdown(["", "ours", "paper", "difference"], rows)
+
+
+def _find(cells: Cells) -> Iterator[tuple[str, float]]:
+    """Our numbers under the names of `oddslip.studies.pairs.paper.NUMBERS`."""
+    for learner in LEARNERS:
+        cell = cells.get(Arm(learner, "r").key)
+        if cell is None:
+            continue
+        told = cell["test-split"]["decomposition"]
+        shares = {
+            "odds share": told["shares"]["odds"],
+            "inversion returns": told["returned"].get("inversion"),
+            "isotonic returns": told["returned"].get("isotonic"),
+            "re-ordered by the twin": cell["reordered"]["by_twin"]["share"],
+            "re-ordered by the oracle": cell["reordered"]["by_oracle"]["share"],
+        }
+        for name, share in shares.items():
+            if share is not None:
+                yield f"{name}, {learner} (%)", 100 * share
+        ratio = cell["deployment"]["shifts"]["median_ratio"]
+        if ratio is not None:
+            yield f"median realized over intended shift, {learner}", ratio
+        yield f"isotonic, deployment, {learner}", rung_values(cell, "deployment")["isotonic"]
+    for weight, said in (("sqrt", "sqrt r"), ("10r", "10 r")):
+        cell = cells.get(Arm("lightgbm", weight).key)
+        for rung in ("raw", "isotonic") if cell else ():
+            yield f"{rung} at {said}, lightgbm", rung_values(cell, "test-split")[rung]
+    for row in cap_rows(cells):
+        names = ("raw", "inversion", "isotonic", "largest shift", "twin raw", "twin isotonic")
+        for name in names if row["cap"] is not None else ():
+            value = row[name]
+            if value is not None:
+                yield f"{name} at cap {row['cap']:g}", value
+    for name, drawn in draw_rows(cells).items():
+        scale, unit = (100, " (%)") if name == "odds share" else (1, "")
+        yield f"{name.removeprefix('w=r ')} over draws{unit}", scale * drawn["mean"]
+    cell = cells.get(Arm("mlp", "r", all_products=True).key)
+    if cell is not None:
+        values = rung_values(cell, "test-split")
+        yield "isotonic, all products, mlp", values["isotonic"]
+        yield "isotonic with identity, all products, mlp", values["isotonic, identity"]
+        yield "popularity, all products", values["popularity"]
+
+
 def _claims(cells: Cells) -> list[str]:
     rows = [
         f"| {claim.what} | {'holds' if claim.holds else '**does not hold**'} | {claim.numbers} |"
@@ -431,3 +401,28 @@ def _ladder_cells(cells: Cells) -> Iterator[Any]:
     for key in (Arm(learner, weight).key for learner in LEARNERS for weight in ("r", "1")):
         if key in cells:
             yield cells[key]
+
+
+def cost_section(cells: Cells) -> list[str]:
+    """Seconds, CPU seconds and peak memory of every cell, stage by stage."""
+    rows = []
+    for key, cell in cells.items():
+        stages = cell["stages"]
+        times = [
+            f"{stages[name]['seconds']:.0f} / {stages[name]['cpu_seconds']:.0f}"
+            if name in stages
+            else "--"
+            for name in _STAGES
+        ]
+        peak = max(told["peak_memory_mb"] for told in stages.values())
+        rows.append([key, *times, f"{peak:,.0f}"])
+    if not rows:
+        return []
+    return [
+        "## What it took",
+        "",
+        "Seconds / CPU seconds by stage, and the process's peak memory in MB. Arms share prepared",
+        "features; a run that was continued counts its last part only.",
+        "",
+        markdown(["cell", *_STAGES, "peak MB"], rows),
+    ]

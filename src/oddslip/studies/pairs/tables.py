@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from oddslip.learners.pairs import CAPS
-from oddslip.studies.pairs.arms import DRAWS, LEARNERS, WEIGHTS, Arm
+from oddslip.studies.pairs.arms import DRAWS, LEARNERS, Arm
 from oddslip.studies.pairs.cells import rung_values
 from oddslip.studies.pairs.paper import ROWS
 from oddslip.studies.pairs.protocols import SPLITS
+from oddslip.studies.store import WEIGHTS
 
 Cells = Mapping[str, Mapping[str, Any]]
 Value = float | None

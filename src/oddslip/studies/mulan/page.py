@@ -16,7 +16,6 @@ from oddslip.studies.mulan.doses import SHOWN, magnitude_lines, tell_doses
 from oddslip.studies.mulan.regularities import (
     COLLAPSE,
     DEFAULT,
-    Cells,
     Finding,
     compare_rules_told,
     find_regularities,
@@ -24,7 +23,7 @@ from oddslip.studies.mulan.regularities import (
     finished_choices,
     pairs,
 )
-from oddslip.studies.mulan.table import TABLE_2, compare_table_2, format_table_2
+from oddslip.studies.mulan.table import TABLE_2, Cells, compare_table_2, format_table_2
 from oddslip.studies.store import WEIGHTS
 
 PROTOCOL_RUNGS = ("raw", "isotonic", "inversion", "ceiling")  # told beside one another

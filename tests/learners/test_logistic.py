@@ -190,7 +190,7 @@ def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
     from oddslip.learners import OneVsRest
 
     X, Y = make_rows()
-    model = OneVsRest("logistic", "balanced", threads=2).fit(X, Y)
+    model = OneVsRest("logistic", weights="balanced", threads=2).fit(X, Y)
     np.testing.assert_allclose(model.predict_margin(X), margins(X, Y, balanced(Y)), atol=1e-10)
     model.save(tmp_path / "model.oddslip")
     back = OneVsRest.load(tmp_path / "model.oddslip")

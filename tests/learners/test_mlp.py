@@ -215,7 +215,7 @@ def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
 
     X, Y = make_rows()
     told = {"hidden": [8], "epochs": 2}
-    model = OneVsRest("mlp", "balanced", seed=3, threads=2, parameters=told).fit(X, Y)
+    model = OneVsRest("mlp", weights="balanced", seed=3, threads=2, parameters=told).fit(X, Y)
     np.testing.assert_allclose(
         model.predict_margin(X),
         margins(X, Y, balanced(Y), seed=3, **{**BACKEND.defaults(), **told}),

@@ -239,7 +239,7 @@ def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
 
     X, Y = make_rows()
     told = {"n_estimators": 5}
-    model = OneVsRest("xgboost", "balanced", seed=3, threads=2, parameters=told).fit(X, Y)
+    model = OneVsRest("xgboost", weights="balanced", seed=3, threads=2, parameters=told).fit(X, Y)
     np.testing.assert_allclose(
         model.predict_margin(X),
         margins(X, Y, balanced(Y), seed=3, **{**BACKEND.defaults(), **told}),

@@ -65,6 +65,8 @@ def imported_by(module):
             found |= {home_of(node.module, alias.name) for alias in node.names}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "oddslip":
+            found.add(oddslip._HOMES.get(node.attr, "oddslip"))  # by the public face
     return frozenset(name.removeprefix("oddslip.") for name in found)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from oddslip.reports.figures.doses import MagnitudeLine
 from oddslip.studies.mulan.arms import LEARNERS
-from oddslip.studies.mulan.regularities import COLLAPSE, Cells
-from oddslip.studies.mulan.table import TABLE_2
+from oddslip.studies.mulan.regularities import COLLAPSE
+from oddslip.studies.mulan.table import TABLE_2, Cells
 from oddslip.studies.store import WEIGHTS
 
 SHOWN = {"1": "1", "sqrt": "√r", "r": "r", "10r": "10r"}

@@ -133,10 +133,10 @@ def unchanged(paths: Iterable[Path]) -> Iterator[None]:
 
 def _stamp(path: Path) -> tuple[int, int] | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def _replace(unfinished: Path, path: Path) -> None:

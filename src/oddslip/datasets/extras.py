@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from oddslip.errors import MissingDependency
 
 
-def import_extra(module: str, what: str, package: str | None = None) -> Any:
-    """A module of the extra `data`; ``what`` needs it, ``package`` has it if its name differs.
-
-    Examples
-    --------
-    >>> import_extra("polars", "reading baskets").__name__
-    'polars'
-    """
+@contextmanager
+def data_extra(what: str, package: str) -> Iterator[None]:
+    """Say how to get a package that ``what`` needs, if the import inside fails."""
     try:
-        return import_module(module)
+        yield
     except ImportError:
         raise MissingDependency(
-            f'{what} needs {package or module}. Run: pip install "oddslip[data]"'
+            f'{what} needs {package}. Run: pip install "oddslip[data]"'
         ) from None
+
+
+def import_polars(what: str) -> Any:
+    """The module polars, for ``what`` needs it."""
+    with data_extra(what, "polars"):
+        import polars
+    return polars

@@ -18,11 +18,11 @@ _EARLIER = {
 }
 
 
-def note_generated(paths: Iterable[Path], **told: Any) -> None:
+def note_generated(paths: Iterable[Path], **settings: Any) -> None:
     """Note beside files how they were made; notes of other files of the folder are kept."""
     for path in paths:
         notes = _read_notes(path.parent)
-        notes[path.name] = {"bytes": path.stat().st_size, **told}
+        notes[path.name] = {"bytes": path.stat().st_size, **settings}
         text = json.dumps(notes, indent=1, sort_keys=True)
         with whole_file(path.with_name(NOTE)) as unfinished:
             unfinished.write_text(text + "\n", encoding="utf-8")

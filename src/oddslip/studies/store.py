@@ -29,8 +29,8 @@ def check_names(what: str, names: Sequence[Any], allowed: Collection[Any]) -> No
     """Refuse a name that a study does not know."""
     for name in names:
         if name not in allowed:
-            told = ", ".join(str(each) for each in allowed)
-            raise InvalidInput(f"{what} must be among {told}, got {name!r}.")
+            known = ", ".join(str(each) for each in allowed)
+            raise InvalidInput(f"{what} must be among {known}, got {name!r}.")
 
 
 class CellStore:
@@ -64,8 +64,8 @@ class CellStore:
 
     def _load(self, key: str) -> dict[str, Any] | None:
         try:
-            told = json.loads(self.path(key).read_text(encoding="utf-8"))
-            return {part: dict(told[part]) for part in ("configuration", "values")}
+            cell = json.loads(self.path(key).read_text(encoding="utf-8"))
+            return {part: dict(cell[part]) for part in ("configuration", "values")}
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -121,8 +121,8 @@ def peak_memory() -> int:
         import resource
     except ImportError:  # not on Windows
         return 0
-    told = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-    return told if sys.platform == "darwin" else told * 1024
+    peak = int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 @contextmanager

@@ -19,7 +19,7 @@ def trained_alone(data, arm, rows=slice(None)):
     presets = {"lightgbm": "paper-booster", "mlp": "paper-mlp"}
     weights = {"1": "none", "r": "balanced"}[arm.weight]
     model = OneVsRest(
-        arm.learner, weights, max_delta_step=arm.cap, preset=presets[arm.learner], seed=42
+        arm.learner, weights=weights, max_delta_step=arm.cap, preset=presets[arm.learner], seed=42
     )
     return model.fit(data.train.X[rows], data.train.Y[rows])
 

@@ -1,11 +1,12 @@
 """Which rows calibrate and which are evaluated, and that the two never meet in deployment."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from oddslip.diagnosis import diagnose as examinations
+from oddslip.diagnosis import diagnose
 from oddslip.studies.pairs import protocols as pair_protocols
 from oddslip.studies.pairs.arms import Arm
 from oddslip.studies.pairs.bench import Bench
@@ -37,8 +38,8 @@ def test_labels_of_the_test_period_reach_no_calibrator_in_deployment(study, monk
         climbs.append((case.protocol, climb(case).rankings))
         return climb(case)
 
-    climb = examinations.climb
-    monkeypatch.setattr(examinations, "climb", spy)
+    climb = sys.modules[diagnose.__module__].climb
+    monkeypatch.setattr(sys.modules[diagnose.__module__], "climb", spy)
     for each in (data, scramble(data)):
         measure_arm(each, Arm("lightgbm", "r"), own, twin)
     deployed = [rankings for protocol, rankings in climbs if protocol == "deployment"]

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oddslip.labels import DenseLabels
-from oddslip.provenance import digest_of, row_precisions, score_ranking
+from oddslip.provenance import digest_of
+from oddslip.studies.store import row_precisions, score_ranking
 
 
 def slow_precision(row, truth):

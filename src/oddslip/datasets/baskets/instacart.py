@@ -22,7 +22,7 @@ from oddslip.datasets.cache import (
     recall_rows,
     unchanged,
 )
-from oddslip.datasets.extras import import_extra
+from oddslip.datasets.extras import import_polars
 from oddslip.datasets.mulan import files as data_files
 from oddslip.datasets.origin import is_generated
 from oddslip.datasets.recommendation import Recommendation
@@ -83,7 +83,7 @@ def find_instacart(
 
 def scan_columns(path: Path, columns: Mapping[str, Any], optional: tuple[str, ...] = ()) -> Any:
     """Columns of a CSV file as a lazy table. Short or foreign lines are refused."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     with polars_errors(str(path)):
         header = pl.scan_csv(path, infer_schema=False).collect_schema()
         require_columns(header, tuple(columns), str(path))
@@ -131,7 +131,7 @@ def sink_lines(paths: Mapping[str, Path], target: Path) -> None:
 
 def read_products(paths: Mapping[str, Path]) -> Any:
     """One line per product, with the names of its aisle and department."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     columns = {"product_id": pl.Int32, "product_name": pl.String}
     kinds = ("aisle", "department")
     columns |= {f"{kind}_id": pl.Int32 for kind in kinds}
@@ -156,7 +156,7 @@ def read_products(paths: Mapping[str, Path]) -> Any:
 
 
 def _columns_of_orders() -> dict[str, Any]:
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     return {
         "order_id": pl.Int32, "user_id": pl.Int32, "order_number": pl.Int32,
         "order_dow": pl.Int8, "order_hour_of_day": pl.Int8, "days_since_prior_order": pl.Float32,
@@ -165,7 +165,7 @@ def _columns_of_orders() -> dict[str, Any]:
 
 def _read_orders(path: Path, *, with_train: bool) -> Any:
     """Orders with a known basket, of users whose last basket is known."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     columns = {**_columns_of_orders(), "eval_set": pl.String}
     table = scan_columns(path, columns, optional=("days_since_prior_order",))
     with polars_errors(str(path)):
@@ -192,7 +192,7 @@ def _read_orders(path: Path, *, with_train: bool) -> Any:
 
 
 def _check_orders(orders: Any, path: Path) -> None:
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     _refuse_first(
         orders.filter(pl.col("order_id").is_duplicated()), f"{path} must have an order_id once"
     )
@@ -219,7 +219,7 @@ def _check_orders(orders: Any, path: Path) -> None:
 
 def _join_lines(paths: Mapping[str, Path], orders: Any) -> Any:
     """Lines of both files with their orders. Lines of other users are left out."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     everyone = scan_columns(paths["orders"], {"order_id": pl.Int32, "eval_set": pl.String})
     parts = []
     for role in ("prior", "train"):
@@ -241,7 +241,7 @@ def _join_lines(paths: Mapping[str, Path], orders: Any) -> Any:
 
 def _check_all_ordered(orders: Any, lines: Path, paths: Mapping[str, Path]) -> None:
     """Every order has its lines: a file cut between two lines is noticed here."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     with polars_errors(str(lines)):
         there = pl.scan_parquet(lines).select("user", "order").unique()
         empty = (
@@ -261,7 +261,7 @@ def _check_all_ordered(orders: Any, lines: Path, paths: Mapping[str, Path]) -> N
 
 def _scan_joined(path: Path) -> Any:
     """A file that has the columns of orders and of products in every line."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     columns = {**_columns_of_orders(), "product_id": pl.Int32}
     table = scan_columns(path, columns, optional=("days_since_prior_order",))
     with polars_errors(str(path)):
@@ -314,7 +314,7 @@ def read_instacart(
     (131209, 8320)
     """
     paths = find_instacart(data, files)
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     folder = default_folder("instacart") if cache is None else Path(cache)
     with unchanged(paths.values()):
         hashes = hash_roles(paths)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oddslip.datasets.baskets.basket import Baskets, check_lines, name_order
 from oddslip.datasets.baskets.features import FEATURES_VERSION, MOMENTS, build_recommendation
 from oddslip.datasets.cache import default_folder, hash_roles, name_inputs, recall_rows, unchanged
-from oddslip.datasets.extras import import_extra
+from oddslip.datasets.extras import import_polars
 from oddslip.datasets.recommendation import Recommendation
 from oddslip.errors import InvalidInput, UnreadableFile
 
@@ -24,7 +24,7 @@ _ORDERED = ("dow", "hour")  # known of every order, while a first order has no p
 @contextmanager
 def polars_errors(source: str) -> Iterator[None]:
     """Turn whatever polars says of a file into one line."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     try:
         yield
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -49,7 +49,7 @@ def require_columns(schema: Any, wanted: tuple[str, ...], source: str) -> None:
 
 def check_types(schema: Any, moments: list[str], source: str) -> None:
     """Refuse columns of a type that has no meaning here."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     for name in ("user", "item"):
         if not (schema[name].is_integer() or schema[name] == pl.String):
             raise UnreadableFile(
@@ -66,7 +66,7 @@ def check_types(schema: Any, moments: list[str], source: str) -> None:
 
 def refuse_nulls(table: Any, columns: tuple[str, ...], source: str) -> None:
     """Refuse a table that lacks values."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     nulls = table.select(pl.col(*columns).null_count()).collect(engine="streaming")
     for name in columns:
         if n := nulls[name][0]:
@@ -87,7 +87,7 @@ def gather_baskets(lines: Any, source: str, items: Any = None, items_source: str
     items_source : str
         What the items came from.
     """
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     with polars_errors(source):
         schema = lines.collect_schema()
         require_columns(schema, ("user", "order", "item"), source)
@@ -155,14 +155,14 @@ def _find_starts(column: Any) -> NDArray[np.bool_]:
 
 
 def _take_moment(table: Any, name: str, line_starts: NDArray[np.int64]) -> NDArray[np.float32]:
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     values = table[name].gather(line_starts[:-1]).cast(pl.Float32).fill_null(float("nan"))
     return np.asarray(values.to_numpy(), dtype=np.float32)
 
 
 def _check_moment(baskets: Baskets, column: Any, name: str, source: str) -> None:
     """One value per order, and a known one; only a first order may lack its prior one."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     sizes = np.diff(baskets.line_starts)
     lines = column.cast(pl.Float32).fill_null(float("nan")).to_numpy()
     values = baskets.moments[name]
@@ -182,7 +182,7 @@ def _check_moment(baskets: Baskets, column: Any, name: str, source: str) -> None
 
 def _check_items(items: Any, dtype: Any, source: str) -> Any:
     """The list of items, sorted, in the type the lines have."""
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     with polars_errors(source):
         require_columns(items.schema, ("item",), source)
         kept = [each for each in ("item", "name", "aisle", "department") if each in items.columns]
@@ -248,7 +248,7 @@ def read_baskets(
     """
     path, listed = Path(path), None if items is None else Path(items)
     name = path.stem if name is None else name
-    pl = import_extra("polars", "reading baskets")
+    pl = import_polars("reading baskets")
     paths = {"lines": path} if listed is None else {"lines": path, "items": listed}
     with unchanged(paths.values()):
         hashes = hash_roles(paths)

@@ -235,6 +235,6 @@ def generate_baskets(
             arrays.append(pa.array(gap.astype(np.float32), mask=gap < 0))
             writer.write_batch(pa.record_batch(arrays, schema=schema))
             advance(int(block.is_last.sum()))
-    told = {"form": "baskets", "n_users": n_users, "n_products": n_products, "seed": seed}
-    note_generated([path, path.with_name(ITEMS_NAME)], **told)
+    settings = {"form": "baskets", "n_users": n_users, "n_products": n_products, "seed": seed}
+    note_generated([path, path.with_name(ITEMS_NAME)], **settings)
     return path

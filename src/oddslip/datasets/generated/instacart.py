@@ -92,8 +92,8 @@ def generate_instacart(
                 _write_block(files, block, ids, is_test)
                 next_id += len(ids)
                 advance(int(block.is_last.sum()))
-    told = {"form": "instacart", "n_users": n_users, "n_products": n_products, "seed": seed}
-    note_generated([path / name for name in _HEADERS], **told)
+    settings = {"form": "instacart", "n_users": n_users, "n_products": n_products, "seed": seed}
+    note_generated([path / name for name in _HEADERS], **settings)
     return path
 
 

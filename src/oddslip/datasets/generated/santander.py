@@ -173,8 +173,8 @@ def generate_santander(
     with whole_file(path) as unfinished, unfinished.open("wb") as file:
         file.write((",".join(f'"{column}"' for column in COLUMNS) + "\n").encode())
         _write_months(file, customers, seed)
-    told = {"form": "santander", "n_customers": n_customers, "n_rows": n_rows, "seed": seed}
-    note_generated([path], **told)
+    settings = {"form": "santander", "n_customers": n_customers, "n_rows": n_rows, "seed": seed}
+    note_generated([path], **settings)
     return path
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oddslip.datasets.extras import import_extra
+from oddslip.datasets import extras
 from oddslip.errors import InvalidInput
 
 
@@ -35,7 +35,7 @@ def make_folder(folder: str | os.PathLike[str]) -> Path:
 
 def import_polars() -> Any:
     """The engine that writes CSV."""
-    return import_extra("polars", "generating files")
+    return extras.import_polars("generating files")
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:

@@ -23,13 +23,12 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from oddslip.datasets.extras import import_extra
+from oddslip.datasets.extras import data_extra
 from oddslip.errors import InvalidInput, UnreadableFile
 
 Missing = Literal["error", "nan"]
 
 _LONGEST_LINE = 1 << 26  # bytes; a longer one is no table of ours, and must not fill the memory
-_LIAC = ("arff", "read_arff()", "liac-arff")  # module, what needs it, package
 _NUMERIC = ("numeric", "real", "integer")
 
 # Each pattern is unrolled, so that a long quoted value costs one step per character.
@@ -119,7 +118,6 @@ def read_arff(
     """
     if missing not in ("error", "nan"):
         raise InvalidInput(f'missing must be "error" or "nan", got missing={missing!r}.')
-    import_extra(*_LIAC)
     path = Path(path)
     try:
         "".encode(encoding)
@@ -295,7 +293,8 @@ def _split_rows(lines: Iterable[str], n_columns: int, *, sparse: bool) -> Iterat
 
     All columns are declared as text, since its numbers are too lenient: it cuts 1.5 to an integer.
     """
-    arff = import_extra(*_LIAC)
+    with data_extra("read_arff()", "liac-arff"):
+        import arff
     line = ""
 
     def hand_out() -> Iterator[str]:

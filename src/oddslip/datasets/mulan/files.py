@@ -10,7 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from oddslip.datasets.extras import import_extra
+from oddslip.datasets.extras import data_extra
 from oddslip.errors import InvalidInput, UnreadableFile
 
 HOME = "https://raw.githubusercontent.com/tsoumakas/mulan/43f6389/data/multi-label"
@@ -106,13 +106,13 @@ def list_files(folder: str | os.PathLike[str], name: str | None = None) -> Mulan
         name = lists[0]
     train = [f"{name}-train-sparse.arff", f"{name}-train.arff"]
     test = [f"{name}-test-sparse.arff", f"{name}-test.arff"]
-    found = []
+    files = []
     for wanted in ([f"{name}.xml"], train, test):
         paths = [path for each in wanted if (path := _find(folder, each)) is not None]
         if not paths:
             raise UnreadableFile(f"{folder} must hold {' or '.join(wanted)}, got no such file.")
-        found.append(paths[0])
-    return MulanFiles(found[0].stem, *found)
+        files.append(paths[0])
+    return MulanFiles(files[0].stem, *files)
 
 
 def search_path() -> list[Path]:
@@ -164,7 +164,8 @@ def fetch_mulan(name: str, *, into: str | os.PathLike[str] | None = None) -> Mul
     key = name.lower()
     if key not in SOURCES:
         raise InvalidInput(f"name must be one of {', '.join(SOURCES)}, got {name!r}.")
-    pooch = import_extra("pooch", "fetch_mulan()")
+    with data_extra("fetch_mulan()", "pooch"):
+        import pooch
     root = default_cache() / "mulan" if into is None else Path(into)
     try:
         (root / key).mkdir(parents=True, exist_ok=True)

@@ -109,20 +109,20 @@ def match_labels(
     attributes: Sequence[Attribute], listed: Sequence[str], files: MulanFiles, *, literally: bool
 ) -> tuple[dict[int, str], tuple[str, ...]]:
     """Columns of the labels with their listed names, and listed names without a column."""
-    wanted, found = set(listed), {}
+    wanted, columns = set(listed), {}
     for column, attribute in enumerate(attributes):
         for name in (attribute.literal,) if literally else (attribute.name, attribute.literal):
             if name in wanted:
-                found[column] = name
+                columns[column] = name
                 wanted.remove(name)
                 break
-    if not found or (wanted and not literally):
+    if not columns or (wanted and not literally):
         lost = next(name for name in listed if name in wanted)
         raise UnreadableFile(
             f"{files.labels} must list attributes of {files.train.name}, got {lost[:40]!r}, "
             "which is none."
         )
-    return found, tuple(name for name in listed if name in wanted)
+    return columns, tuple(name for name in listed if name in wanted)
 
 
 def take_columns(arff: Arff, columns: Sequence[int]) -> Any:

@@ -180,20 +180,20 @@ def split_rows(n_rows: int, path: Path) -> tuple[NDArray[np.int64], NDArray[np.i
 def _locate(
     where: str | os.PathLike[str], data: str | os.PathLike[str] | None, download: bool
 ) -> MulanFiles:
-    told = os.fspath(where)
-    path = Path(told)
-    if not isinstance(where, str) or path.name != told:
+    name = os.fspath(where)
+    path = Path(name)
+    if not isinstance(where, str) or path.name != name:
         return list_files(path) if path.is_dir() else list_files(path.parent, path.name)
     try:
-        return find_data(told, data)
+        return find_data(name, data)
     except UnreadableFile:
         if path.is_dir() and data is None:
             return list_files(path)
-        if data is not None or not download or told.lower() not in SOURCES:
+        if data is not None or not download or name.lower() not in SOURCES:
             raise
     from oddslip.datasets.mulan.files import fetch_mulan
 
-    return fetch_mulan(told)
+    return fetch_mulan(name)
 
 
 class Scale(NamedTuple):

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any, NoReturn
 
-from oddslip.datasets.extras import import_extra
+from oddslip.datasets import extras
 from oddslip.datasets.santander.columns import DEMOGRAPHICS, FLAGS, KEYS, MAY_BE_EMPTY, PRODUCTS
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import whole_file
@@ -23,7 +23,7 @@ _TAIL = 1 << 16  # bytes in which the last line is looked for
 
 def import_polars() -> Any:
     """The engine of this reader."""
-    return import_extra("polars", "reading Santander")
+    return extras.import_polars("reading Santander")
 
 
 def check_csv(path: Path) -> bool:

@@ -65,7 +65,7 @@ def measure_cell(data: MulanData, arm: Arm, twin: Arm, weighted: bool) -> dict[s
 
 def _describe_scores(data: MulanData, arm: Arm, weighted: bool) -> dict[str, Any]:
     stored = saturation(arm.test.astype(np.float32), k=data.k)
-    told: dict[str, Any] = {
+    description: dict[str, Any] = {
         "auc": mean_auc(arm.test, data.Y_test),
         "distinct": float(np.mean([_distinct(column) for column in arm.test.T])),
         "saturated_share": float(stored.share),
@@ -76,9 +76,9 @@ def _describe_scores(data: MulanData, arm: Arm, weighted: bool) -> dict[str, Any
         intended = np.log(arm.weights)
         known = shift.identified & (np.abs(intended) > 1e-6) & np.isfinite(shift.shift)
         ratio = shift.shift[known] / intended[known]
-        told["n_identified"] = int(known.sum())
-        told["median_realized"] = float(np.median(ratio)) if ratio.size else None
-    return told
+        description["n_identified"] = int(known.sum())
+        description["median_realized"] = float(np.median(ratio)) if ratio.size else None
+    return description
 
 
 def _distinct(column: NDArray[np.float64]) -> int:
@@ -100,16 +100,16 @@ def compare_rules(data: MulanData, arm: Arm) -> dict[str, Any]:
     """For each rule: what it chose, MAP@K on the test rows, and the paired difference to raw."""
     raw = _evaluate(arm.test, data)
     truth = data.Y_train[data.calibration]
-    told: dict[str, Any] = {}
+    choices: dict[str, Any] = {}
     for rule in RULES:
         repair = Repair(k=data.k, rule=rule, prior=data.prevalence).fit(arm.calibration, truth)
-        told[rule] = {
+        choices[rule] = {
             "chosen": repair.chosen_,
             **_against(repair.fitted_.transform(arm.test), raw, data),
         }
     fixed = Isotonic(prior=data.prevalence).fit(arm.calibration, truth)
-    told["tau 0"] = {"chosen": "isotonic", **_against(fixed.transform(arm.test), raw, data)}
-    return told
+    choices["tau 0"] = {"chosen": "isotonic", **_against(fixed.transform(arm.test), raw, data)}
+    return choices
 
 
 def _evaluate(scores: NDArray[np.float64], data: MulanData) -> Evaluation:
@@ -117,10 +117,10 @@ def _evaluate(scores: NDArray[np.float64], data: MulanData) -> Evaluation:
 
 
 def _against(scores: NDArray[np.float64], raw: Evaluation, data: MulanData) -> dict[str, float]:
-    found = _evaluate(scores, data)
-    difference = found.compare(raw)["map"]
+    evaluation = _evaluate(scores, data)
+    difference = evaluation.compare(raw)["map"]
     return {
-        "map": found["map"].value,
+        "map": evaluation["map"].value,
         "difference": difference.value,
         "low": difference.low,
         "high": difference.high,

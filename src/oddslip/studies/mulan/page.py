@@ -81,9 +81,9 @@ def publish(
             figure: draw_doses(dose_rows(cells)),
             _beside(figure, "doses"): draw_magnitudes(magnitude_lines(cells), list(SHOWN.values())),
         }
-        for path, made in drawn.items():
+        for path, drawing in drawn.items():
             with whole_file(path) as unfinished:
-                made.savefig(unfinished)
+                drawing.savefig(unfinished)
 
 
 def write_page(
@@ -190,7 +190,7 @@ def format_collapses(cells: Cells) -> list[str]:
 
 
 def _tell_selection(cells: Cells) -> list[str]:
-    told = compare_rules_told(cells)
+    rows = compare_rules_told(cells)
     return [
         "## The negative result and the selection rule",
         "",
@@ -201,7 +201,7 @@ def _tell_selection(cells: Cells) -> list[str]:
         "",
         "| data sets | rule | over 0.01 below | interval below 0 | worst | mean gain | cells |",
         "|---" * 7 + "|",
-        *("| " + " | ".join(line) + " |" for line in told),
+        *("| " + " | ".join(line) + " |" for line in rows),
         "",
     ]
 
@@ -243,14 +243,14 @@ def tell_protocols(cells: Cells, careful: Cells) -> list[str]:
 def _both(cells: Cells, careful: Cells) -> Iterator[tuple[str, Pair, Pair]]:
     """Data set, and its two cells under each protocol, where all four are finished."""
     for data in TABLE_2:
-        found = [
+        four = [
             cell
             for some in (cells, careful)
             for weight in ("1", "r")
             if data in some and (cell := some.get(f"{data}-{DEFAULT}-{weight}")) is not None
         ]
-        if len(found) == 4:
-            yield data, (found[0], found[1]), (found[2], found[3])
+        if len(four) == 4:
+            yield data, (four[0], four[1]), (four[2], four[3])
 
 
 def _protocol_row(data: str, ours: Pair, clean: Pair, cells: Cells, careful: Cells) -> str:

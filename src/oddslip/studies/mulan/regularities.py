@@ -140,17 +140,19 @@ def _dead_labels(cells: Cells) -> Iterator[Finding]:
     if "n_dead" in cells.get("corel5k", {}):
         dead = cells["corel5k"]["n_dead"]
         yield Finding("(i) corel5k: dead labels", dead, "d", paper.COREL_DEAD, "1 data set")
-    found = {
+    rungs_of = {
         learner: weighted["map"]
         for data, learner, _, weighted in pairs(cells)
         if data == "corel5k" and "isotonic, identity" in weighted["map"]
     }
-    if DEFAULT in found:
+    if DEFAULT in rungs_of:
         yield Finding(
             "(i) corel5k: identity policy at w = r, default LightGBM",
-            found[DEFAULT]["isotonic, identity"], ".3f", paper.COREL_IDENTITY, "1 cell",
+            rungs_of[DEFAULT]["isotonic, identity"], ".3f", paper.COREL_IDENTITY, "1 cell",
         )  # fmt: skip
-    gaps = {name: rungs["isotonic"] - rungs["isotonic, identity"] for name, rungs in found.items()}
+    gaps = {
+        name: rungs["isotonic"] - rungs["isotonic, identity"] for name, rungs in rungs_of.items()
+    }
     if gaps:
         least = min(gaps, key=lambda name: gaps[name])
         yield Finding(
@@ -171,14 +173,14 @@ def _modest(cells: Cells) -> Iterator[Finding]:
         ("default LightGBM", paper.MODEST_DEFAULT, (DEFAULT,)),
         ("all learners", paper.MODEST_ALL, tuple(LEARNERS)),
     ):
-        found = {key: change for key, change in changes.items() if key[1] in wanted}
-        of = f"{len(found)} of {4 * len(wanted)} cells"
+        some = {key: change for key, change in changes.items() if key[1] in wanted}
+        of = f"{len(some)} of {4 * len(wanted)} cells"
         for extreme, digits, name in zip((min, max), printed, ("worst", "best"), strict=True):
-            if found:
-                where = extreme(found, key=lambda key: found[key])
+            if some:
+                where = extreme(some, key=lambda key: some[key])
                 yield Finding(
                     f"(ii) {name} change at w = r where max r < 100, {who}",
-                    found[where], "+.3f", digits, of, ", ".join(where),
+                    some[where], "+.3f", digits, of, ", ".join(where),
                 )  # fmt: skip
 
 
@@ -267,21 +269,23 @@ def _hurt(cells: Cells, chosen: Chosen) -> Iterator[Finding]:
             f"sets where isotonic loses more than 0.005, {who}", len(hurt), "d",
             paper.HURT_DEFAULT, f"{len(losses)} of 11 data sets", ", ".join(hurt),
         )  # fmt: skip
-    told = {data: chosen[data, DEFAULT, "1"] for data in TABLE_2 if (data, DEFAULT, "1") in chosen}
-    of = f"{len(told)} of 11 data sets"
+    choices = {
+        data: chosen[data, DEFAULT, "1"] for data in TABLE_2 if (data, DEFAULT, "1") in chosen
+    }
+    of = f"{len(choices)} of 11 data sets"
     for rule, what, printed in (
         ("tau 0", "isotonic", paper.HURT_SURELY),
         ("paper", "the paper's rule", paper.HURT_AFTER_CHOICE),
         ("auto", "our default rule", ""),
     ):
-        if told:
-            below = [data for data, cell in told.items() if cell[rule]["high"] < 0]
+        if choices:
+            below = [data for data, cell in choices.items() if cell[rule]["high"] < 0]
             yield Finding(
                 f"sets where {what} is below raw with an interval below 0, {who}",
                 len(below), "d", printed, of, ", ".join(below),
             )  # fmt: skip
-    if "delicious" in told:
-        gain = told["delicious"]["paper"]
+    if "delicious" in choices:
+        gain = choices["delicious"]["paper"]
         for name, printed in paper.DELICIOUS_GAIN.items():
             part = {"value": "gain", "low": "lower end", "high": "upper end"}[name]
             value = gain["difference" if name == "value" else name]
@@ -297,18 +301,20 @@ def _kept(chosen: Chosen) -> Iterator[Finding]:
         (paper.KEPT_RAW, "keeps raw on"),
         (paper.KEPT_PER_LABEL, "keeps per-label isotonic on"),
     ):
-        told = {
+        choices = {
             data: chosen[data, DEFAULT, "1"]["paper"]["chosen"]
             for data in wanted
             if (data, DEFAULT, "1") in chosen
         }
-        if told:
+        if choices:
             raw = wanted is paper.KEPT_RAW
-            same = [d for d, name in told.items() if (name == "raw" if raw else _per_label(name))]
+            same = [
+                d for d, name in choices.items() if (name == "raw" if raw else _per_label(name))
+            ]
             yield Finding(
                 f"the paper's rule {what}, of {', '.join(wanted)}", len(same), "d",
-                str(len(wanted)), f"{len(told)} of {len(wanted)} data sets",
-                ", ".join(f"{data}: {name}" for data, name in told.items()),
+                str(len(wanted)), f"{len(choices)} of {len(wanted)} data sets",
+                ", ".join(f"{data}: {name}" for data, name in choices.items()),
             )  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def reproduce_mulan(
     check_names("weights", weights, WEIGHTS)
     store = CellStore(Path(results) / protocol, "mulan")
     folder = None if finished else Path(work) / protocol
-    found: Cells = {}
+    cells: Cells = {}
     total = len(datasets) * (1 + len(learners) * len(weights))
     with progress_bar("MULAN cells", total) as advance:
         for name in datasets:
@@ -71,13 +71,13 @@ def reproduce_mulan(
                 continue
             configuration = {"inputs": about.sha256, "measures": MEASURES}
             describe = None if loaded is None else partial(describe_data, loaded)
-            _add_cell(found, store, about.name, configuration, describe, _command(about))
+            _add_cell(cells, store, about.name, configuration, describe, _command(about))
             advance(1)
             for learner in learners:
                 for weight in weights:
-                    _add_arm(found, about, learner, weight, store, folder, choices)
+                    _add_arm(cells, about, learner, weight, store, folder, choices)
                     advance(1)
-    return found
+    return cells
 
 
 def _identify(where: str, protocol: str, store: CellStore) -> Identity | None:
@@ -89,7 +89,7 @@ def _identify(where: str, protocol: str, store: CellStore) -> Identity | None:
 
 
 def _add_arm(
-    found: Cells,
+    cells: Cells,
     data: MulanData | Identity,
     learner: str,
     weight: str,
@@ -114,11 +114,11 @@ def _add_arm(
         return None if folder is None else partial(compute, folder)
 
     command = f"{_command(data)} --learner {learner} --weight {weight}"
-    told = configuration | {"measures": MEASURES}
-    _add_cell(found, store, key, told, bound(measure), command)
+    settings = configuration | {"measures": MEASURES}
+    _add_cell(cells, store, key, settings, bound(measure), command)
     if choices and weight in ("1", "r"):
-        told = configuration | {"choices": CHOICES}
-        _add_cell(found, store, f"{key}-choices", told, bound(choose), command)
+        settings = configuration | {"choices": CHOICES}
+        _add_cell(cells, store, f"{key}-choices", settings, bound(choose), command)
 
 
 def _command(data: MulanData | Identity) -> str:
@@ -126,7 +126,7 @@ def _command(data: MulanData | Identity) -> str:
 
 
 def _add_cell(
-    found: Cells,
+    cells: Cells,
     store: CellStore,
     key: str,
     configuration: dict[str, Any],
@@ -136,4 +136,4 @@ def _add_cell(
     """Add a cell: as it was kept, else computed, unless there is nothing to compute it with."""
     kept = store.find(key, configuration, compute, command=command)
     if kept is not None:
-        found[key] = dict(kept)
+        cells[key] = dict(kept)

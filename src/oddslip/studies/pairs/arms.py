@@ -59,11 +59,11 @@ class Arm:
     @property
     def options(self) -> str:
         """What the command line says to compute just this arm."""
-        said = f"--learner {self.learner} --weight {self.weight}"
+        options = f"--learner {self.learner} --weight {self.weight}"
         if self.all_products:
-            return f"{said} --part all-products"
+            return f"{options} --part all-products"
         cap = "none" if self.cap is None else f"{self.cap:g}"
-        return f"{said} --cap {cap} --draw {self.draw}"
+        return f"{options} --cap {cap} --draw {self.draw}"
 
     def configuration(self) -> dict[str, Any]:
         """All that its scores depend on but the data."""
@@ -84,10 +84,10 @@ class Arm:
         """What `oddslip.diagnose` wants to know for the step budget; nothing for an MLP."""
         if self.learner != "lightgbm":
             return {}
-        told = preset_parameters(LEARNERS[self.learner])
+        parameters = preset_parameters(LEARNERS[self.learner])
         return {
-            "rounds": told["num_iterations"],
-            "learning_rate": told["learning_rate"],
+            "rounds": parameters["num_iterations"],
+            "learning_rate": parameters["learning_rate"],
             "max_delta_step": self.cap or 0.0,
         }
 

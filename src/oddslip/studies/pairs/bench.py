@@ -78,15 +78,17 @@ class Bench:
 
     def scores(self, arm: Arm) -> ArmScores:
         """Scores of an arm: from disk if they are there, else trained."""
-        told = {"data": self.configuration, "arm": arm.configuration()}
-        folder = self.folder / digest_of(told)
+        configuration = {"data": self.configuration, "arm": arm.configuration()}
+        folder = self.folder / digest_of(configuration)
         folder.mkdir(parents=True, exist_ok=True)
         files = {name: folder / f"{name}.npy" for name in ("validation", "test")}
         done = folder / "finished.json"
         if not done.exists():
             log = self._train(arm, folder / "training", files)
             with whole_file(done) as unfinished:
-                unfinished.write_text(json.dumps(told | {"stages": log}, indent=1), "utf-8")
+                unfinished.write_text(
+                    json.dumps(configuration | {"stages": log}, indent=1), "utf-8"
+                )
         # Trained models have done their work; of thousands of labels they fill the disk.
         shutil.rmtree(folder / "training", ignore_errors=True)
         stages = json.loads(done.read_text(encoding="utf-8"))["stages"]

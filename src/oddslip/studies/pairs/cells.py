@@ -64,7 +64,7 @@ def measure_arm(
     stages: Stages = dict(own.stages)
     with stage(stages, "diagnose"):
         stored = saturation(own.test, k=k, distinct=False)
-        told: dict[str, Any] = {
+        cell: dict[str, Any] = {
             "k": k,
             "auc": mean_auc(own.test, data.test.Y),
             "saturated_share": stored.share,
@@ -73,14 +73,14 @@ def measure_arm(
             "weights": summarise(own.weights),
         }
         for protocol in PROTOCOLS:
-            found = _diagnose(data, arm, own, twin, protocol)
-            told[protocol] = summarise_diagnosis(found)
+            diagnosis = _diagnose(data, arm, own, twin, protocol)
+            cell[protocol] = summarise_diagnosis(diagnosis)
             if twin is not None:
                 gap = compare_repaired(own, twin, data, protocol, k)
-                told[protocol]["repaired_minus_twin"] = gap
+                cell[protocol]["repaired_minus_twin"] = gap
         if twin is not None:
-            told["reordered"] = _reorder(data, own, twin, told["deployment"])
-    return told | {"stages": stages}
+            cell["reordered"] = _reorder(data, own, twin, cell["deployment"])
+    return cell | {"stages": stages}
 
 
 def measure_part(part: str, data: Recommendation, own: ArmScores) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def measure_part(part: str, data: Recommendation, own: ArmScores) -> dict[str, A
     measure = {"splits": sweep_splits, "choices": compare_choices}[part]
     stages: Stages = {}
     with stage(stages, "diagnose"):
-        told = measure(own, data, choose_k(data))
-    return {"k": choose_k(data), part: told, "stages": stages}
+        findings = measure(own, data, choose_k(data))
+    return {"k": choose_k(data), part: findings, "stages": stages}
 
 
 def _diagnose(
@@ -110,25 +110,25 @@ def _diagnose(
     )
 
 
-def summarise_diagnosis(found: Diagnosis) -> dict[str, Any]:
+def summarise_diagnosis(diagnosis: Diagnosis) -> dict[str, Any]:
     """A diagnosis without its columns of one number per label; of those, quantiles."""
-    told = found.to_dict()
+    summary = diagnosis.to_dict()
     for column in ("schema", "labels", "missing"):
-        del told[column]
-    told["findings"] = {each.code: each.sentence for each in found.findings}
-    told["ladder"]["rungs"] = {
+        del summary[column]
+    summary["findings"] = {each.code: each.sentence for each in diagnosis.findings}
+    summary["ladder"]["rungs"] = {
         rung.pop("rung"): {
             "map": rung["metrics"].pop("map"),
             "minus_raw": rung["minus_raw"]["map"],
             **{name: estimate["value"] for name, estimate in rung["metrics"].items()},
         }
-        for rung in told["ladder"]["rungs"]
+        for rung in summary["ladder"]["rungs"]
     }
-    shifts, counts = found.shifts, found.calibration_counts
+    shifts, counts = diagnosis.shifts, diagnosis.calibration_counts
     alive = counts[counts > 0]
-    told["calibration_positives"] = {
+    summary["calibration_positives"] = {
         "n_dead": int((counts == 0).sum()),
-        "n_dead_evaluated": int(((counts == 0) & (found.evaluation_counts == 0)).sum()),
+        "n_dead_evaluated": int(((counts == 0) & (diagnosis.evaluation_counts == 0)).sum()),
         "min_alive": int(alive.min()) if alive.size else None,
         "median_alive": float(np.median(alive)) if alive.size else None,
     }
@@ -141,8 +141,8 @@ def summarise_diagnosis(found: Diagnosis) -> dict[str, Any]:
         quantiles["over_inverted"] = summarise((shifts.intended - shifts.realized)[both])
     if shifts.direct is not None:
         quantiles["direct"] = summarise(shifts.direct[np.isfinite(shifts.direct)])
-    told["label_quantiles"] = quantiles
-    return told
+    summary["label_quantiles"] = quantiles
+    return summary
 
 
 def summarise(values: NDArray[np.float64]) -> dict[str, float] | None:
@@ -155,8 +155,8 @@ def summarise(values: NDArray[np.float64]) -> dict[str, float] | None:
     """
     if not values.size:
         return None
-    found = np.quantile(values, QUANTILES)
-    return {f"{q:g}": float(value) for q, value in zip(QUANTILES, found, strict=True)}
+    quantiles = np.quantile(values, QUANTILES)
+    return {f"{q:g}": float(value) for q, value in zip(QUANTILES, quantiles, strict=True)}
 
 
 def rung_values(cell: Any, protocol: str) -> dict[str, float]:
@@ -176,11 +176,11 @@ def _reorder(
         "by_twin": reorder_saturated(own.test, twin.test, k=k),
         "by_oracle": reorder_saturated(own.test, None, k=k, labels=data.test.Y),
     }
-    told: dict[str, Any] = {"loss": loss}
+    reordered: dict[str, Any] = {"loss": loss}
     for name, ranking in rankings.items():
-        found = score_ranking(ranking, truth, data.n_labels)
-        told[name] = {"map": found, "share": (found - raw) / loss if loss > 0 else None}
-    return told
+        score = score_ranking(ranking, truth, data.n_labels)
+        reordered[name] = {"map": score, "share": (score - raw) / loss if loss > 0 else None}
+    return reordered
 
 
 def compare_choices(scores: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
@@ -188,13 +188,13 @@ def compare_choices(scores: ArmScores, data: Recommendation, k: int) -> dict[str
     rows = open_rows(scores, data, "deployment")
     truth = rows.evaluated.positives()
     raw = row_precisions(rank(rows.evaluated, k=k), truth, data.n_labels)
-    told: dict[str, Any] = {"raw": float(raw.mean())}
+    choices: dict[str, Any] = {"raw": float(raw.mean())}
     for rule in RULES:
         repair = Repair(k=k, rule=rule, prior=scores.prior).fit(rows.calibration)
         values = row_precisions(repair.rank(rows.evaluated), truth, data.n_labels)
-        told[rule] = {
+        choices[rule] = {
             "chosen": repair.chosen_,
             "map": float(values.mean()),
             "difference": mean_gap(values - raw),
         }
-    return told
+    return choices

@@ -51,11 +51,11 @@ def ladder_pairs(cells: Cells) -> Iterator[Pair]:
 
 def weighted_below_popularity(cells: Cells) -> Claim | None:
     """On all pairs the weighted model ranks below the popularity baseline."""
-    told = [(p.learner, p.weighted["raw"], p.weighted["popularity"]) for p in ladder_pairs(cells)]
+    scores = [(p.learner, p.weighted["raw"], p.weighted["popularity"]) for p in ladder_pairs(cells)]
     return claim_all(
         "The weighted model ranks below popularity",
-        [raw < popular for _, raw, popular in told],
-        [f"{name} {raw:.4f} against {popular:.4f}" for name, raw, popular in told],
+        [raw < popular for _, raw, popular in scores],
+        [f"{name} {raw:.4f} against {popular:.4f}" for name, raw, popular in scores],
     )
 
 
@@ -100,8 +100,8 @@ def ties_decide(cells: Cells) -> Claim | None:
     cell = cells.get(Arm("lightgbm", "r").key)
     if cell is None or not has_loss(cell) or cell["reordered"]["by_twin"]["share"] is None:
         return None
-    told = cell["reordered"]
-    twin, oracle = told["by_twin"]["share"], told["by_oracle"]["share"]
+    reordered = cell["reordered"]
+    twin, oracle = reordered["by_twin"]["share"], reordered["by_oracle"]["share"]
     return Claim(
         "Re-ordering saturated cells by the twin returns half of the booster's loss (Instacart)",
         twin >= PAYS,
@@ -142,23 +142,23 @@ def isotonic_the_best_rung(cells: Cells) -> Claim | None:
     for learner, rungs, _ in ladder_pairs(cells):
         order = sorted(DEPLOYABLE, key=lambda rung: -rungs[rung])
         other = max(NOT_IN_TABLE, key=lambda rung: rungs[rung])
-        told = ", ".join(f"{rung} {rungs[rung]:.4f}" for rung in order[:2])
+        best_two = ", ".join(f"{rung} {rungs[rung]:.4f}" for rung in order[:2])
         holds.append(order[0] == "isotonic")
-        numbers.append(f"{learner}: {told}; not in that table {other} {rungs[other]:.4f}")
+        numbers.append(f"{learner}: {best_two}; not in that table {other} {rungs[other]:.4f}")
     what = "Of the rungs of Table 1, isotonic with the prior is the weighted model's best"
     return claim_all(what, holds, numbers)
 
 
 def pooled_repairs_little(cells: Cells) -> Claim | None:
     """One map for all labels repairs little: it keeps the order of cells but for ties."""
-    told = []
+    gains = []
     for pair in ladder_pairs(cells):
         raw = pair.weighted["raw"]
-        told.append((pair.learner, pair.weighted["pooled"] - raw, pair.weighted["isotonic"] - raw))
+        gains.append((pair.learner, pair.weighted["pooled"] - raw, pair.weighted["isotonic"] - raw))
     return claim_all(
         "The pooled map returns less than a quarter of what isotonic returns",
-        [pooled < 0.25 * isotonic for _, pooled, isotonic in told],
-        [f"{name} {pooled:+.4f} against {isotonic:+.4f}" for name, pooled, isotonic in told],
+        [pooled < 0.25 * isotonic for _, pooled, isotonic in gains],
+        [f"{name} {pooled:+.4f} against {isotonic:+.4f}" for name, pooled, isotonic in gains],
     )
 
 
@@ -194,8 +194,8 @@ def _fallback(
             if dead:
                 values = rung_values(cell, protocol)
                 holds.append(test(values[rung], values["isotonic"]))
-                told = f"{values[rung]:.4f} against {values['isotonic']:.4f}"
-                numbers.append(f"{learner}, {protocol}, {dead} dead: {told}")
+                scores = f"{values[rung]:.4f} against {values['isotonic']:.4f}"
+                numbers.append(f"{learner}, {protocol}, {dead} dead: {scores}")
     return claim_all(what, holds, numbers)
 
 
@@ -291,11 +291,11 @@ def gain_is_the_caps(cells: Cells) -> Claim | None:
         gaps[row["cap"]] = cell["test-split"]["repaired_minus_twin"]
     if not gaps:
         return None
-    told = [
+    numbers = [
         f"c={c:g} {g['value']:+.4f} [{g['low']:+.4f}, {g['high']:+.4f}]" for c, g in gaps.items()
     ]
     what = "Repaired alike, the unweighted twin with the same cap is level or ahead"
-    return Claim(what, all(gap["low"] <= 0 for gap in gaps.values()), "; ".join(told))
+    return Claim(what, all(gap["low"] <= 0 for gap in gaps.values()), "; ".join(numbers))
 
 
 def over_inversion_falls(cells: Cells) -> Claim | None:
@@ -304,8 +304,8 @@ def over_inversion_falls(cells: Cells) -> Claim | None:
     if len(rows) < 2:
         return None
     falls = all(after["over-inverted"] <= row["over-inverted"] for row, after in pairwise(rows))
-    told = ", ".join(f"c={row['cap']:g} {row['over-inverted']:.1f}" for row in rows)
-    return Claim("The median over-inversion falls as the cap rises", falls, f"{told} nat")
+    numbers = ", ".join(f"c={row['cap']:g} {row['over-inverted']:.1f}" for row in rows)
+    return Claim("The median over-inversion falls as the cap rises", falls, f"{numbers} nat")
 
 
 def larger_weights_rank_worse(cells: Cells) -> Claim | None:
@@ -315,11 +315,11 @@ def larger_weights_rank_worse(cells: Cells) -> Claim | None:
         return None
     falls = all(after["raw"] <= row["raw"] for row, after in pairwise(rows))
     drops = {rung: rows[0][rung] - rows[-1][rung] for rung in ("raw", "isotonic")}
-    told = ", ".join(f"{r['weight']} {r['raw']:.4f} -> {r['isotonic']:.4f}" for r in rows)
+    numbers = ", ".join(f"{r['weight']} {r['raw']:.4f} -> {r['isotonic']:.4f}" for r in rows)
     return Claim(
         "The larger the weight, the lower the booster's raw rank; repaired it falls less",
         falls and drops["isotonic"] < drops["raw"],
-        f"raw -> isotonic: {told}",
+        f"raw -> isotonic: {numbers}",
     )
 
 
@@ -328,9 +328,9 @@ def draws_agree(cells: Cells) -> Claim | None:
     rows = draw_rows(cells)
     if not rows or rows["w=r isotonic"]["n"] < 2:
         return None
-    told = [f"{name} {row['mean']:.4f} ± {row['sd']:.4f}" for name, row in rows.items()]
+    numbers = [f"{name} {row['mean']:.4f} ± {row['sd']:.4f}" for name, row in rows.items()]
     what = f"Over draws of the training rows the repaired score moves by less than {STABLE}"
-    return Claim(what, rows["w=r isotonic"]["sd"] < STABLE, "; ".join(told))
+    return Claim(what, rows["w=r isotonic"]["sd"] < STABLE, "; ".join(numbers))
 
 
 def fallback_decides_all_products(cells: Cells) -> Claim | None:
@@ -357,5 +357,5 @@ SWEEP_CLAIMS: tuple[Finder, ...] = (
 
 def find_claims(cells: Cells) -> list[Claim]:
     """Every claim whose cells are finished."""
-    found = (claim(cells) for claim in (*LOSS_CLAIMS, *REPAIR_CLAIMS, *SWEEP_CLAIMS))
-    return [claim for claim in found if claim is not None]
+    claims = (claim(cells) for claim in (*LOSS_CLAIMS, *REPAIR_CLAIMS, *SWEEP_CLAIMS))
+    return [claim for claim in claims if claim is not None]

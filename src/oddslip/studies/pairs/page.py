@@ -53,7 +53,7 @@ def write_page(
     about = cells.get("data")
     papers = about is not None and is_papers_data(study, about)
     command = f"oddslip reproduce {study.replace('-sample', ' --sample')}"
-    made = (
+    source = (
         ["with `--page`, from the cells under " + f"`{folder}`. Each cell is a"]
         if tables is None
         else [
@@ -65,7 +65,7 @@ def write_page(
         f"# {TITLES.get(study, study)}",
         "",
         f"The paper's section 3. Made by `{command} --finished`",
-        *made,
+        *source,
         "file with its configuration, seed, versions and the hashes of its inputs; the same",
         "command without `--finished` computes what is missing.",
         *_tell_origin(about, study, papers),
@@ -128,8 +128,8 @@ def _table_section(cells: Cells, study: str, papers: bool) -> list[str]:
 def _sections(cells: Cells, study: str) -> Iterator[list[str]]:
     drawn = supplements(cells)
 
-    def picture(name: str, told: str) -> list[str]:
-        return [f"![{told}]({study}-{name}.png)"] if name in drawn else []
+    def picture(name: str, caption: str) -> list[str]:
+        return [f"![{caption}]({study}-{name}.png)"] if name in drawn else []
 
     for learner in LEARNERS:
         yield _ladder_section(cells, learner)
@@ -179,8 +179,8 @@ def loss_section(cells: Cells) -> list[str]:
     rows = []
     for arm in there:
         cell = cells[arm.key]
-        told = cell["test-split"]["decomposition"]
-        shares, returned, again = told["shares"], told["returned"], cell["reordered"]
+        decomposition, again = cell["test-split"]["decomposition"], cell["reordered"]
+        shares, returned = decomposition["shares"], decomposition["returned"]
         parts = [shares["odds"], shares["slippage"], shares["tie_residue"]]
         back = [returned.get(rung) for rung in ("inversion", "offset", "isotonic")]
         ties = [again[by]["share"] for by in ("by_twin", "by_oracle")]
@@ -245,11 +245,11 @@ def dose_section(cells: Cells) -> list[str]:
 
 def draw_section(cells: Cells) -> list[str]:
     """Draws of the training rows."""
-    found = draw_rows(cells)
-    if not found:
+    draws = draw_rows(cells)
+    if not draws:
         return []
-    n_draws = max(int(row["n"]) for row in found.values())
-    rows = [[name, f"{row['mean']:.4f}", f"{row['sd']:.4f}"] for name, row in found.items()]
+    n_draws = max(int(row["n"]) for row in draws.values())
+    rows = [[name, f"{row['mean']:.4f}", f"{row['sd']:.4f}"] for name, row in draws.items()]
     return [
         "## Draws of the training rows, lightgbm",
         "",
@@ -281,25 +281,25 @@ def split_section(cells: Cells) -> list[str]:
 
 def choice_section(cells: Cells) -> list[str]:
     """The choices of every arm, and how often a rule did harm."""
-    found = choice_cells(cells)
-    if not found:
+    arms = choice_cells(cells)
+    if not arms:
         return []
     rows, harmed = [], dict.fromkeys(RULES, 0)
-    for arm, cell in found.items():
+    for arm, cell in arms.items():
         shown = [arm, f"{cell['choices']['raw']:.4f}"]
         for rule in RULES:
-            told = cell["choices"][rule]
-            gap = told["difference"]
+            choice = cell["choices"][rule]
+            gap = choice["difference"]
             harmed[rule] += gap["value"] < -HARM
             change = f"{gap['value']:+.4f} [{gap['low']:+.4f}, {gap['high']:+.4f}]"
-            shown += [told["chosen"], change]
+            shown += [choice["chosen"], change]
         rows.append(shown)
     counts = ", ".join(f"{rule} {count}" for rule, count in harmed.items())
     return [
         "## What the selection rules choose",
         "",
         "Chosen and fitted on the validation period, evaluated on all test rows; differences to",
-        f"raw with paired intervals. More than {HARM} below raw, of {len(found)} arms: {counts}.",
+        f"raw with paired intervals. More than {HARM} below raw, of {len(arms)} arms: {counts}.",
         "",
         markdown(["arm", "raw", *(name for rule in RULES for name in (rule, "less raw"))], rows),
     ]
@@ -317,12 +317,12 @@ def all_products_section(cells: Cells) -> list[str]:
         for name in (*names, "popularity", "ceiling")
     ]
     about, positives = cells.get("data-all-products"), cells[arm.key]["test-split"]
-    told = "" if about is None else f"{about['n_labels']:,} labels, "
+    labels = "" if about is None else f"{about['n_labels']:,} labels, "
     dead = positives["calibration_positives"]["n_dead"]
     return [
         "## All products as labels, mlp",
         "",
-        f"{told}{dead:,} of them without a calibration positive.",
+        f"{labels}{dead:,} of them without a calibration positive.",
         "",
         markdown(["rung", *(f"w={each.weight}" for each in there)], rows),
     ]
@@ -345,11 +345,11 @@ def _find(cells: Cells) -> Iterator[tuple[str, float]]:
         cell = cells.get(Arm(learner, "r").key)
         if cell is None:
             continue
-        told = cell["test-split"]["decomposition"]
+        parts = cell["test-split"]["decomposition"]
         shares = {
-            "odds share": told["shares"]["odds"],
-            "inversion returns": told["returned"].get("inversion"),
-            "isotonic returns": told["returned"].get("isotonic"),
+            "odds share": parts["shares"]["odds"],
+            "inversion returns": parts["returned"].get("inversion"),
+            "isotonic returns": parts["returned"].get("isotonic"),
             "re-ordered by the twin": cell["reordered"]["by_twin"]["share"],
             "re-ordered by the oracle": cell["reordered"]["by_oracle"]["share"],
         }
@@ -387,9 +387,9 @@ def _claims(cells: Cells) -> list[str]:
         for claim in find_claims(cells)
     ]
     counts = {cell["test-split"]["ladder"]["n_evaluated"] for cell in _ladder_cells(cells)}
-    told = f"{max(counts):,} rows with a true label are evaluated. " if counts else ""
+    evaluated = f"{max(counts):,} rows with a true label are evaluated. " if counts else ""
     return [
-        f"{told}Point values decide, or intervals where they are shown.",
+        f"{evaluated}Point values decide, or intervals where they are shown.",
         "",
         "| claim | here | numbers |",
         "|---|---|---|",
@@ -414,7 +414,7 @@ def cost_section(cells: Cells) -> list[str]:
             else "--"
             for name in _STAGES
         ]
-        peak = max(told["peak_memory_mb"] for told in stages.values())
+        peak = max(stage["peak_memory_mb"] for stage in stages.values())
         rows.append([key, *times, f"{peak:,.0f}"])
     if not rows:
         return []

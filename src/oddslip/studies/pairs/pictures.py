@@ -49,8 +49,8 @@ def supplements(cells: Cells) -> dict[str, Callable[[], Figure]]:
         share = "test rows that calibrate"
         drawn["splits"] = lambda: draw_lines(splits, share, f"{unit} of isotonic")
     if choices:
-        told = f"{unit} of the choice less raw, 95% intervals; dashed: 0, and harm ({HARM})"
-        drawn["choices"] = lambda: draw_intervals(choices, told, marks=(0.0, -HARM))
+        axis = f"{unit} of the choice less raw, 95% intervals; dashed: 0, and harm ({HARM})"
+        drawn["choices"] = lambda: draw_intervals(choices, axis, marks=(0.0, -HARM))
     return drawn
 
 
@@ -122,17 +122,17 @@ def split_panels(cells: Cells) -> list[SeriesPanel]:
 
 def choice_panels(cells: Cells) -> list[SeriesPanel]:
     """What each selection rule gains over raw, arm by arm."""
-    found = choice_cells(cells)
+    arms = choice_cells(cells)
     series = [
         Series(
             f"rule {rule}",
-            {arm: _estimate(cell["choices"][rule]["difference"]) for arm, cell in found.items()},
+            {arm: _estimate(cell["choices"][rule]["difference"]) for arm, cell in arms.items()},
             "repair" if rule == "auto" else "reference",
             hollow=rule != "auto",
         )
         for rule in RULES
     ]
-    return [SeriesPanel("", series)] if found else []
+    return [SeriesPanel("", series)] if arms else []
 
 
 def draw_panels(cells: Cells) -> list[SeriesPanel]:
@@ -151,8 +151,8 @@ def draw_panels(cells: Cells) -> list[SeriesPanel]:
     return [SeriesPanel("LightGBM", series)]
 
 
-def _estimate(told: Mapping[str, Any]) -> tuple[float, float | None, float | None]:
-    return told["value"], told["low"], told["high"]
+def _estimate(estimate: Mapping[str, Any]) -> tuple[float, float | None, float | None]:
+    return estimate["value"], estimate["low"], estimate["high"]
 
 
 def _alone(value: float) -> tuple[float, float | None, float | None]:
@@ -161,13 +161,13 @@ def _alone(value: float) -> tuple[float, float | None, float | None]:
 
 def waterfalls(cells: Cells) -> list[Waterfall]:
     """Figure 1A: one for each learner whose pair is finished and has a loss to explain."""
-    found = []
+    drawn = []
     for learner in LEARNERS:
         arm = Arm(learner, "r")
         if arm.twin.key in cells and has_loss(cells.get(arm.key, {})):
             cell = cells[arm.key]
             values = rung_values(cell, "test-split")
-            found.append(
+            drawn.append(
                 Waterfall(
                     name=TITLES[learner],
                     metric=f"MAP@{cell['k']}",
@@ -180,7 +180,7 @@ def waterfalls(cells: Cells) -> list[Waterfall]:
                     unweighted_repaired=rung_values(cells[arm.twin.key], "test-split")["isotonic"],
                 )
             )
-    return found
+    return drawn
 
 
 def cap_points(cells: Cells, series: str) -> list[CapPoint]:
@@ -222,8 +222,8 @@ def regime_points(cells: Cells) -> list[RegimePoint]:
 
 def _short(arm: Arm) -> str:
     """What tells this model from the others of its learner."""
-    said = f"w = {arm.weight}" if arm.cap is None else f"c = {arm.cap:g}"
-    return f"{said}, all products" if arm.all_products else said
+    name = f"w = {arm.weight}" if arm.cap is None else f"c = {arm.cap:g}"
+    return f"{name}, all products" if arm.all_products else name
 
 
 def write_pictures(cells: Cells, study: str, folder: Path) -> list[Path]:

@@ -81,7 +81,7 @@ def sweep_splits(scores: ArmScores, data: Recommendation, k: int) -> list[dict[s
     truth = test.positives()
     evaluated = FoldSource(test, ~draw_calibration_rows(test.n_rows, SEED), truth)
     order = np.random.default_rng(SEED).permutation(test.n_rows)
-    told = []
+    splits = []
     for share in SPLITS:
         kept = np.zeros(test.n_rows, np.bool_)
         kept[order[: max(1, int(share * test.n_rows))]] = True
@@ -90,7 +90,7 @@ def sweep_splits(scores: ArmScores, data: Recommendation, k: int) -> list[dict[s
         alive = counts[counts > 0]
         ranking = rank_repaired(Rows(calibration, evaluated), scores.prior, k)
         precisions = row_precisions(ranking, evaluated.positives(), data.n_labels)
-        told.append(
+        splits.append(
             {
                 "share": share,
                 "n_rows": calibration.n_rows,
@@ -99,4 +99,4 @@ def sweep_splits(scores: ArmScores, data: Recommendation, k: int) -> list[dict[s
                 "map": float(precisions.mean()),
             }
         )
-    return told
+    return splits

@@ -121,33 +121,35 @@ def _losses(cells: Cells) -> Iterator[dict[str, Any]]:
             parts = cell[protocol].get("decomposition")
             if parts is None:
                 continue
-            told = {"arm": key, "protocol": protocol, "loss": parts["loss"]}
-            told["surely a loss"] = has_loss(cell)
-            told |= {f"share of {name}": share for name, share in parts["shares"].items()}
-            told |= {f"{rung} returns": share for rung, share in parts["returned"].items()}
+            record = {"arm": key, "protocol": protocol, "loss": parts["loss"]}
+            record["surely a loss"] = has_loss(cell)
+            record |= {f"share of {name}": share for name, share in parts["shares"].items()}
+            record |= {f"{rung} returns": share for rung, share in parts["returned"].items()}
             if protocol == "deployment" and "reordered" in cell:
-                told |= {
+                record |= {
                     f"ties {by.replace('_', ' the ')}": cell["reordered"][by]["share"]
                     for by in ("by_twin", "by_oracle")
                 }
-            yield told
+            yield record
 
 
 def _shifts(cells: Cells) -> Iterator[dict[str, Any]]:
     for key, cell in _diagnosed(cells):
         shifts = cell["deployment"]["shifts"]
         wanted = ("n_identified", "median_ratio", "median_direct_ratio", "largest_realized")
-        told = {name: shifts.get(name) for name in (*wanted, "largest_intended", "budget")}
-        yield {"arm": key, "saturated": cell["saturated_share"], "auc": cell["auc"], **told}
+        record = {name: shifts.get(name) for name in (*wanted, "largest_intended", "budget")}
+        yield {"arm": key, "saturated": cell["saturated_share"], "auc": cell["auc"], **record}
 
 
 def _choices(cells: Cells) -> Iterator[dict[str, Any]]:
     for arm, cell in choice_cells(cells).items():
         for rule in RULES:
-            told = cell["choices"][rule]
-            ends = {f"less raw {end}": told["difference"][end] for end in ("value", "low", "high")}
+            choice = cell["choices"][rule]
+            ends = {
+                f"less raw {end}": choice["difference"][end] for end in ("value", "low", "high")
+            }
             head = {"arm": arm, "raw": cell["choices"]["raw"], "rule": rule}
-            yield {**head, "chosen": told["chosen"], "map": told["map"], **ends}
+            yield {**head, "chosen": choice["chosen"], "map": choice["map"], **ends}
 
 
 def _costs(cells: Cells) -> Iterator[dict[str, Any]]:

@@ -39,24 +39,24 @@ class Variant:
         key = f"data{self.suffix}"
         if self.read is None:
             self.configuration = self.store.read_configuration(key, "data")
-            found = {} if self.configuration is None else self._cell(key, {}, None, "")
-            return self._with_origin(found)
+            cells = {} if self.configuration is None else self._cell(key, {}, None, "")
+            return self._with_origin(cells)
         stages: Stages = {}
         with stage(stages, "read"):
             data = self.read()
         self.bench = Bench(data, self.work)
         self.configuration = self.bench.configuration
-        found = self._cell(key, {}, lambda: describe_data(data) | {"stages": stages}, "")
-        return self._with_origin(found, data.generated)
+        cells = self._cell(key, {}, lambda: describe_data(data) | {"stages": stages}, "")
+        return self._with_origin(cells, data.generated)
 
-    def _with_origin(self, found: Cells, generated: bool | None = None) -> Cells:
+    def _with_origin(self, cells: Cells, generated: bool | None = None) -> Cells:
         """Cells kept before they said whether their data were generated say what can be known."""
-        assert self.configuration is not None or not found
-        for cell in found.values():
+        assert self.configuration is not None or not cells
+        for cell in cells.values():
             if cell.get("generated") is None:
                 earlier = were_generated((self.configuration or {}).get("inputs", {}))
                 cell["generated"] = True if earlier else generated
-        return found
+        return cells
 
     def arm_cell(self, part: str, arm: Arm) -> Cells:
         """The cell of an arm, or of what a part finds in its scores."""
@@ -71,15 +71,15 @@ class Variant:
             return measure_arm(bench.data, arm, own, twin)
 
         key = f"{part}-{arm.key}" if part in ON_SCORES else arm.key
-        said = f"--part {part} {arm.options}" if part in ON_SCORES else arm.options
-        return self._cell(key, {"arm": arm.configuration()}, measure if bench else None, said)
+        options = f"--part {part} {arm.options}" if part in ON_SCORES else arm.options
+        return self._cell(key, {"arm": arm.configuration()}, measure if bench else None, options)
 
     def _cell(
-        self, key: str, told: dict[str, Any], compute: Callable[[], Any] | None, said: str
+        self, key: str, arm: dict[str, Any], compute: Callable[[], Any] | None, options: str
     ) -> Cells:
-        configuration = {"data": self.configuration, "measures": MEASURES} | told
+        configuration = {"data": self.configuration, "measures": MEASURES} | arm
         kept = self.store.find(
-            key, configuration, compute, command=f"{self.command} {said}".strip()
+            key, configuration, compute, command=f"{self.command} {options}".strip()
         )
         return {} if kept is None else {key: dict(kept)}
 
@@ -141,13 +141,13 @@ def reproduce_pairs(
         return Variant(reader, store, folder, ran, suffix)
 
     variants = {False: make(n_labels, ""), True: make(None, "-all-products")}
-    found: Cells = {}
+    cells: Cells = {}
     with progress_bar("cells", len(wanted)) as advance:
         for part, arm in wanted:
             variant = variants[arm.all_products]
             if variant.configuration is None:
-                found |= variant.open()
+                cells |= variant.open()
             if variant.configuration is not None:
-                found |= variant.arm_cell(part, arm)
+                cells |= variant.arm_cell(part, arm)
             advance(1)
-    return found
+    return cells

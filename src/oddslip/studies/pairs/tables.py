@@ -33,13 +33,13 @@ def has_loss(cell: Mapping[str, Any]) -> bool:
 
 def table_one(cells: Cells) -> dict[str, dict[str, Value]]:
     """Table 1: column -> row -> number. The test-split protocol; the ceiling of all test rows."""
-    found: dict[str, dict[str, Value]] = {}
+    columns: dict[str, dict[str, Value]] = {}
     for learner in LEARNERS:
         for weight in ("r", "1"):
             cell = cells.get(Arm(learner, weight).key)
             if cell is not None:
-                found[f"{learner} w={weight}"] = _column(cell)
-    return found
+                columns[f"{learner} w={weight}"] = _column(cell)
+    return columns
 
 
 def _column(cell: Mapping[str, Any]) -> dict[str, Value]:
@@ -110,18 +110,18 @@ def cap_rows(cells: Cells) -> list[dict[str, Value]]:
 
 def dose_rows(cells: Cells, learner: str) -> list[dict[str, Any]]:
     """Weights from none to ten times r, one row each."""
-    found = [(weight, cells.get(Arm(learner, weight).key)) for weight in WEIGHTS]
+    weighted = [(weight, cells.get(Arm(learner, weight).key)) for weight in WEIGHTS]
     return [
         {"weight": weight, "saturated": cell["saturated_share"], "auc": cell["auc"]}
         | rung_values(cell, "test-split")
-        for weight, cell in found
+        for weight, cell in weighted
         if cell is not None
     ]
 
 
 def draw_values(cells: Cells, draws: Sequence[int] = DRAWS[1:]) -> dict[str, list[float]]:
     """A number for each draw of the training rows whose pair is finished, by quantity."""
-    found: dict[str, list[float]] = {}
+    by_name: dict[str, list[float]] = {}
     for draw in draws:
         arm = Arm("lightgbm", "r", draw=draw)
         cell, twin = cells.get(arm.key), cells.get(arm.twin.key)
@@ -129,12 +129,14 @@ def draw_values(cells: Cells, draws: Sequence[int] = DRAWS[1:]) -> dict[str, lis
             continue
         values, other = rung_values(cell, "test-split"), rung_values(twin, "test-split")
         share = cell["test-split"]["decomposition"]["shares"]["odds"]
-        told = {f"w=r {rung}": values[rung] for rung in ("raw", "inversion", "isotonic", "ceiling")}
-        told |= {f"w=1 {rung}": other[rung] for rung in ("raw", "isotonic")}
-        told |= {} if share is None else {"odds share": share}
-        for name, value in told.items():
-            found.setdefault(name, []).append(value)
-    return found
+        drawn = {
+            f"w=r {rung}": values[rung] for rung in ("raw", "inversion", "isotonic", "ceiling")
+        }
+        drawn |= {f"w=1 {rung}": other[rung] for rung in ("raw", "isotonic")}
+        drawn |= {} if share is None else {"odds share": share}
+        for name, value in drawn.items():
+            by_name.setdefault(name, []).append(value)
+    return by_name
 
 
 def draw_rows(cells: Cells) -> dict[str, dict[str, float]]:
@@ -164,10 +166,10 @@ def split_rows(cells: Cells) -> list[list[Any]]:
     header: list[Any] = ["share", "rows", "dead labels", "median positives", *there]
     rows = [header]
     for at, share in enumerate(SPLITS):
-        told = [cell["splits"][at] for cell in there.values()]
-        first = told[0]
+        splits = [cell["splits"][at] for cell in there.values()]
+        first = splits[0]
         counts = [first["n_rows"], first["n_dead"], first["median_positives"]]
-        rows.append([share, *counts, *(each["map"] for each in told)])
+        rows.append([share, *counts, *(each["map"] for each in splits)])
     return rows
 
 

@@ -134,16 +134,14 @@ def _logits_cases() -> Iterator[Case]:
 
     factors, sums = np.linspace(0.5, 2, LABELS), np.zeros((5, LABELS))
     odds = np.empty((ROWS, LABELS))
+    reaching = np.zeros(LABELS, np.int64), np.zeros(ROWS, np.int64)
     for dtype in BOTH:
         name, p, m = dtype.__name__, _scores(dtype), _margins(dtype)
         out = np.empty_like(p)
-        counts = np.zeros((LABELS, max(logits.ODDS_BINS, logits.MARGIN_BINS)), np.uint32)
+        odds_counts = np.zeros((LABELS, logits.ODDS_BINS), np.uint32)
+        margin_counts = np.zeros((LABELS, logits.MARGIN_BINS), np.uint32)
         keys = keys_of(p, "probability")
-        at, per_label, per_row = (
-            int(keys[0, 0]),
-            np.zeros(LABELS, np.int64),
-            np.zeros(ROWS, np.int64),
-        )
+        at = int(keys[0, 0])
         yield f"weigh_odds {name}", lambda p=p: logits.weigh_odds(p, factors, odds)
         yield (
             f"shift_probabilities {name}",
@@ -152,15 +150,15 @@ def _logits_cases() -> Iterator[Case]:
         yield f"sum_sigmoids {name}", lambda p=p: logits.sum_sigmoids(p, factors, sums)
         yield (
             f"bin_probabilities {name}",
-            lambda p=p, c=counts[:, : logits.ODDS_BINS].copy(): logits.bin_probabilities(p, c),
+            lambda p=p, c=odds_counts: logits.bin_probabilities(p, c),
         )
         yield (
             f"bin_margins {name}",
-            lambda m=m, c=counts[:, : logits.MARGIN_BINS].copy(): logits.bin_margins(m, c),
+            lambda m=m, c=margin_counts: logits.bin_margins(m, c),
         )
         yield (
             f"count_reaching {name}",
-            lambda k=keys, a=k_type(keys)(at): logits.count_reaching(k, a, per_label, per_row),
+            lambda k=keys, a=at: logits.count_reaching(k, a, *reaching),
         )
     known = _scores(np.float64)
     yield "sum_odds_sigmoids", lambda: logits.sum_odds_sigmoids(known, sums)
@@ -170,10 +168,6 @@ def _logits_cases() -> Iterator[Case]:
         "sum_binned_sigmoids",
         lambda: logits.sum_binned_sigmoids(binned, centres, shifts, sums),
     )
-
-
-def k_type(keys: Any) -> Any:
-    return keys.dtype.type
 
 
 def _logistic_cases() -> Iterator[Case]:
@@ -195,7 +189,7 @@ def _logistic_cases() -> Iterator[Case]:
             moments, sums = np.zeros((LABELS, 64, 4)), np.zeros((4, LABELS))
             low, per_bin = np.full(LABELS, -20.0), np.full(LABELS, 2.0)
             affine, beta = np.zeros((6, LABELS)), np.zeros((10, LABELS))
-            given = cells, probable
+            given, third = (cells, probable), np.zeros((6, few.size))
             yield (
                 f"add_moments {name}",
                 lambda g=given, lo=low, p=per_bin, m=moments: logistic.add_moments(*g, lo, p, m),
@@ -214,7 +208,7 @@ def _logistic_cases() -> Iterator[Case]:
             )
             yield (
                 f"add_affine_sums of a third, {name}",
-                lambda g=given, s=affine[:, few].copy(): logistic.add_affine_sums(
+                lambda g=given, s=third: logistic.add_affine_sums(
                     *g, few, ones[:2, few].copy(), ones[:2, few].copy(), s
                 ),
             )

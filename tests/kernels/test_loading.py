@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -135,11 +136,27 @@ def test_sources_that_were_never_compiled_say_what_to_run(tmp_path):
     assert "kernels are not compiled here. Run: pip install --editable ." in done.stderr
 
 
-def test_kernels_named_here_are_all_there_are():
-    names = {path.stem for path in (PACKAGE / "kernels").glob("*.pyx")}
-    assert names == {
-        "cpu", "fused", "hits", "isotonic", "keys", "logistic", "logits", "maps", "resampling",
-        "topk", "trees",
-    }  # fmt: skip
-    assert kernels.CPU in ("avx2", "baseline")
-    assert largest_key(keys_of(np.zeros((0, 3)), "probability")) == 0
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cpu",
+        "fused",
+        "hits",
+        "isotonic",
+        "keys",
+        "logistic",
+        "logits",
+        "maps",
+        "resampling",
+        "topk",
+        "trees",
+    ],
+)
+def test_every_kernel_is_a_compiled_file_of_the_build_chosen(name):
+    file = Path(import_module(f"oddslip.kernels.{name}").__file__)
+    assert file.suffix in (".so", ".pyd")
+    assert file.parent.name == ("avx2" if kernels.CPU == "avx2" and name != "cpu" else "kernels")
+
+
+def test_an_empty_block_has_the_lowest_key(dtype):
+    assert largest_key(keys_of(np.zeros((0, 3), dtype), "probability")) == 0

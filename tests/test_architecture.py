@@ -48,7 +48,7 @@ def home_of(module, name):
 class OnlyForTypes(ast.NodeTransformer):
     """Drop imports that only a type checker sees."""
 
-    def visit_If(self, node):  # noqa: N802
+    def visit_If(self, node):
         return None if ast.unparse(node.test) == "TYPE_CHECKING" else node
 
 

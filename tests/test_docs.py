@@ -1,5 +1,6 @@
 """Every example of the docs is right; links, paths and names in them lead somewhere."""
 
+import contextlib
 import doctest
 import importlib
 import re
@@ -65,10 +66,8 @@ def missing_names(text):
             continue
         thing = oddslip
         for part in [*folders, name]:
-            try:
+            with contextlib.suppress(ImportError, AttributeError):  # a name, not a module
                 importlib.import_module(f"{thing.__name__}.{part}")
-            except (ImportError, AttributeError):
-                pass
             if not hasattr(thing, part):
                 missing.add(f"oddslip{dotted}")
                 break

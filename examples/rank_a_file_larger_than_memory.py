@@ -3,8 +3,7 @@ Rank a file larger than memory
 ==============================
 
 Every verb takes a path, and reads it in blocks of about 8 MB: the whole matrix is never in memory.
-The file here would fit, so that its result can be compared; it is read in several blocks all the
-same.
+The file here would fit, so that its result can be compared; it is read in several blocks as well.
 """
 
 import tempfile

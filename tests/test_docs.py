@@ -66,7 +66,7 @@ def missing_names(text):
             continue
         thing = oddslip
         for part in [*folders, name]:
-            with contextlib.suppress(ImportError, AttributeError):
+            with contextlib.suppress(ImportError, AttributeError):  # a name, not a module
                 importlib.import_module(f"{thing.__name__}.{part}")
             if not hasattr(thing, part):
                 missing.add(f"oddslip{dotted}")

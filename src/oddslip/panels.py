@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
 from oddslip.labels import Labels, Positives, as_labels
@@ -65,11 +66,10 @@ class Panel:
         framed = _frame_names(scores)
         if framed is not None and row_ids is None:
             row_ids = _frame_index(scores)
-        self.scores = _as_scores(scores)
+        names = framed if label_names is None else label_names
+        self.scores = _as_scores(scores, names)
         self.kind = kind
-        self.label_names = check_names(
-            framed if label_names is None else label_names, self.scores.shape[1]
-        )
+        self.label_names = check_names(names, self.scores.shape[1])
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
         self.first_row = 0
         self.labels = None if labels is None else self._gate_labels(labels)
@@ -221,7 +221,11 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
     return told
 
 
-def _as_scores(scores: Any) -> NDArray[Any]:
+def _as_scores(scores: Any, names: Sequence[str] | None = None) -> NDArray[Any]:
+    def name_of(label: int) -> str:
+        return str(label if names is None or label >= len(names) else names[label])
+
+    scores = unmasked("scores", scores, name_of)
     try:
         array = scores.to_numpy() if _frame_names(scores) is not None else np.asanyarray(scores)
     except ValueError as error:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
+from oddslip.arguments import unmasked
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.ladder import estimate_ladder
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
@@ -312,7 +313,7 @@ def _count(
     if labels is None:
         if n_rows is None:
             raise InvalidInput("counts need the number of rows. Pass n_rows as well.")
-        numbers = np.asarray(counts)
+        numbers = np.asarray(unmasked("counts", counts))
         if numbers.dtype.kind not in "iu" or n_rows < 1 or numbers.size == 0:
             raise InvalidInput(
                 "counts must be whole numbers, one per label, and n_rows at least 1, "

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from oddslip.errors import InvalidInput
 
+MOST_REPLICATES = 1_000_000
 
-def check_whole(name: str, value: Any, least: int = 0) -> int:
-    """A whole number as an int, or an error if it is another kind of thing or too small.
+
+def check_whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """A whole number as an int, or an error if it is another kind of thing or out of bounds.
 
     Examples
     --------
@@ -22,7 +26,31 @@ def check_whole(name: str, value: Any, least: int = 0) -> int:
         raise InvalidInput(f"{name} must be a whole number, got {name}={value!r:.60}.")
     if value < least:
         raise InvalidInput(f"{name} must be at least {least}, got {name}={value}.")
+    if most is not None and value > most:
+        raise InvalidInput(f"{name} must be at most {most}, got {name}={value}.")
     return int(value)
+
+
+def check_seed(seed: Any) -> int:
+    """A seed: any whole number from 0.
+
+    Examples
+    --------
+    >>> check_seed(42)
+    42
+    """
+    return check_whole("seed", seed, 0)
+
+
+def check_replicates(n_replicates: Any) -> int:
+    """Bootstrap replicates: 0 for none, at most a million.
+
+    Examples
+    --------
+    >>> check_replicates(2000)
+    2000
+    """
+    return check_whole("n_replicates", n_replicates, 0, MOST_REPLICATES)
 
 
 def check_share(name: str, value: Any) -> float:
@@ -36,6 +64,19 @@ def check_share(name: str, value: Any) -> float:
     if not is_number(value) or not 0 < value < 1:
         raise InvalidInput(f"{name} must be between 0 and 1, got {name}={value!r:.60}.")
     return float(value)
+
+
+def check_path(name: str, value: Any) -> Path:
+    """A path, from a text or a path.
+
+    Examples
+    --------
+    >>> check_path("checkpoint", "folder").name
+    'folder'
+    """
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise InvalidInput(f"{name} must be a path, got {value!r:.60}.")
+    return Path(value)
 
 
 def is_number(value: Any) -> bool:

@@ -209,6 +209,8 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
     """Label names as a tuple of unique strings, one per label."""
     if names is None:
         return None
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise InvalidInput(f"label_names must be a list of names, got {names!r:.60}.")
     told = tuple(str(name) for name in names)
     if len(told) != n_labels:
         raise InvalidInput(
@@ -221,9 +223,10 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
     return told
 
 
-def _as_scores(scores: Any, names: Sequence[str] | None = None) -> NDArray[Any]:
+def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
     def name_of(label: int) -> str:
-        return str(label if names is None or label >= len(names) else names[label])
+        named = tuple(names) if hasattr(names, "__iter__") else ()
+        return str(named[label] if label < len(named) else label)
 
     scores = unmasked("scores", scores, name_of)
     try:

@@ -84,6 +84,8 @@ def resolve_weights(
         return _named(weights, positives, n_rows)
     weights = unmasked("weights", weights, _namer(label_names))
     if np.ndim(weights) == 0:
+        if np.asarray(weights).dtype.kind not in "biuf":
+            raise InvalidInput(f"weights must be {_KNOWN}, got {weights!r:.60}.")
         weights = np.broadcast_to(weights, positives.shape)
     return check_weights(weights, positives.size, label_names=label_names).copy()
 

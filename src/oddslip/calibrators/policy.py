@@ -124,7 +124,7 @@ class CheckedPositiveCounts(PositiveCounts):
 
 
 def count_checked(source: Source, threads: int | None = None) -> NDArray[np.int64]:
-    """Positives per label, for a map that needs no score to be fitted but must not keep bad ones."""
+    """Positives per label, for maps that need no score to be fitted: bad ones are refused."""
     tally = CheckedPositiveCounts(source.n_labels)
     return source.run(tally, threads=threads, what="counting positives").result()
 

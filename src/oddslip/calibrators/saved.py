@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from oddslip import __version__
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord
+from oddslip.arguments import check_path
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import whole_file
 from oddslip.panels import Panel, check_k, check_names
@@ -256,7 +257,7 @@ def load_repair(path: Any) -> FittedRepair:
     --------
     >>> load_repair("repair.oddslip").rank("scores.npy", k=7)  # doctest: +SKIP
     """
-    path = Path(path)
+    path = check_path("path", path)
     body = _read_body(path)
     try:
         return _rebuild(body)

@@ -11,7 +11,7 @@ import oddslip
 ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
-    "provenance", "wording", "sparse",
+    "provenance", "wording", "sparse", "arguments",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "counting"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
@@ -21,12 +21,13 @@ MAY_IMPORT = {
     "progress": set(),
     "results": {"errors"},
     "wording": set(),
+    "arguments": {"errors"},
     "files": {"errors", "progress"},
     "sparse": {"errors"},
-    "labels": {"errors", "kernels", "sparse"},
-    "weights": {"errors"},
-    "panels": {"errors", "kernels", "labels"},
-    "tallies": {"errors", "panels", "progress"},
+    "labels": {"arguments", "errors", "kernels", "sparse"},
+    "weights": {"arguments", "errors"},
+    "panels": {"arguments", "errors", "kernels", "labels"},
+    "tallies": {"arguments", "errors", "panels", "progress"},
     "provenance": {"errors", "files", "progress", "results"},
     "sources": GROUND,
     "counting": GROUND | {"sources"},

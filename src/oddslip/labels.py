@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
 from oddslip.sparse import label_rows
 
@@ -130,6 +131,7 @@ def as_labels(labels: Any, n_labels: int, name_of: NameOf = str) -> Labels:
         return labels
     if hasattr(labels, "tocsr"):
         return labels_from_sparse(labels, name_of)
+    labels = unmasked("labels", labels, name_of)
     if _is_nested(labels):
         if {len(row) for row in labels} != {n_labels}:
             return labels_from_lists(labels, n_labels)

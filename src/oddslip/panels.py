@@ -12,6 +12,7 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
 from oddslip.labels import Labels, Positives, as_labels
@@ -65,11 +66,10 @@ class Panel:
         framed = _frame_names(scores)
         if framed is not None and row_ids is None:
             row_ids = _frame_index(scores)
-        self.scores = _as_scores(scores)
+        names = framed if label_names is None else label_names
+        self.scores = _as_scores(scores, names)
         self.kind = kind
-        self.label_names = check_names(
-            framed if label_names is None else label_names, self.scores.shape[1]
-        )
+        self.label_names = check_names(names, self.scores.shape[1])
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
         self.first_row = 0
         self.labels = None if labels is None else self._gate_labels(labels)
@@ -209,6 +209,8 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
     """Label names as a tuple of unique strings, one per label."""
     if names is None:
         return None
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise InvalidInput(f"label_names must be a list of names, got {names!r:.60}.")
     checked = tuple(str(name) for name in names)
     if len(checked) != n_labels:
         raise InvalidInput(
@@ -221,7 +223,12 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
     return checked
 
 
-def _as_scores(scores: Any) -> NDArray[Any]:
+def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
+    def name_of(label: int) -> str:
+        named = tuple(names) if hasattr(names, "__iter__") else ()
+        return str(named[label] if label < len(named) else label)
+
+    scores = unmasked("scores", scores, name_of)
     try:
         array = scores.to_numpy() if _frame_names(scores) is not None else np.asanyarray(scores)
     except ValueError as error:

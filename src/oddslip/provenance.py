@@ -17,7 +17,7 @@ from oddslip.files import hash_bytes, hash_file
 from oddslip.progress import progress_bar
 from oddslip.results import plain
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "xgboost", "torch")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "lightgbm", "xgboost", "torch")
 
 
 def versions() -> dict[str, str]:

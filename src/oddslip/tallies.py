@@ -15,9 +15,11 @@ from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, Protocol, Self, TypeVar
 
-from oddslip.errors import InvalidInput
+from oddslip.arguments import check_whole
 from oddslip.panels import Panel
 from oddslip.progress import progress_bar
+
+MOST_THREADS = 4096
 
 
 class Tally(Protocol):
@@ -58,9 +60,7 @@ def available_threads(threads: int | None = None) -> int:
             if hasattr(os, "sched_getaffinity")
             else (os.cpu_count() or 1)
         )
-    if threads < 1:
-        raise InvalidInput(f"threads must be at least 1, got threads={threads}.")
-    return threads
+    return check_whole("threads", threads, 1, MOST_THREADS)
 
 
 def map_threads(

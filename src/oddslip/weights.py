@@ -7,12 +7,13 @@ diagnosis, calibration, synthetic data, studies and the command line all ask her
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
 
 NAMES = ("none", "balanced", "sqrt", "common")
@@ -33,7 +34,7 @@ def balance_ratios(counts: ArrayLike, n_rows: float) -> NDArray[np.float64]:
     >>> balance_ratios([5, 0, 20], 20)
     array([3., 1., 1.])
     """
-    positives = np.asarray(counts, np.float64)
+    positives = np.asarray(unmasked("counts", counts), np.float64)
     wrong = ~((positives >= 0) & (positives <= n_rows))
     if positives.ndim != 1 or wrong.any():
         came = f"shape {positives.shape}" if positives.ndim != 1 else f"{positives[wrong][0]:g}"
@@ -81,7 +82,10 @@ def resolve_weights(
         weights = "none"
     if isinstance(weights, str):
         return _named(weights, positives, n_rows)
+    weights = unmasked("weights", weights, _namer(label_names))
     if np.ndim(weights) == 0:
+        if np.asarray(weights).dtype.kind not in "biuf":
+            raise InvalidInput(f"weights must be {_KNOWN}, got {weights!r:.60}.")
         weights = np.broadcast_to(weights, positives.shape)
     return check_weights(weights, positives.size, label_names=label_names).copy()
 
@@ -116,6 +120,7 @@ def check_weights(
     >>> check_weights([1, 2], 2).tolist()
     [1.0, 2.0]
     """
+    weights = unmasked("weights", weights, _namer(label_names))
     checked = per_label("weights", weights, n_labels)
     wrong = np.flatnonzero(~((checked > 0) & np.isfinite(checked)))
     if wrong.size:
@@ -130,6 +135,7 @@ def check_weights(
 
 def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> NDArray[np.float64]:
     """Numbers as float64, one per label."""
+    values = unmasked(what, values)
     try:
         numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):
@@ -140,6 +146,12 @@ def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> NDAr
             f"{what} must hold one number per label{wanted}, got shape {numbers.shape}."
         )
     return np.ascontiguousarray(numbers)
+
+
+def _namer(label_names: Sequence[str] | None) -> Callable[[int], str]:
+    """Name of a label; its index where labels have no names, or too few."""
+    names = label_names or ()
+    return lambda label: str(names[label] if label < len(names) else label)
 
 
 def _named(name: str, positives: NDArray[np.float64], n_rows: float) -> NDArray[np.float64]:

@@ -113,7 +113,7 @@ def build_calibrator(name: str, **options: Any) -> Calibrator:
     """
     import oddslip.calibrators as room
 
-    entry = CATALOGUE.get(name)
+    entry = CATALOGUE.get(name) if isinstance(name, str) else None
     if entry is None or not entry.maker:
         message = f"calibrator must be one of {', '.join(NAMES)}, got {name!r}."
         if entry is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from oddslip.calibrators.base import Calibrator
 from oddslip.calibrators.maps import LabelMaps, Scale
-from oddslip.calibrators.policy import LabelRecord, build_maps, count_positives, record_alike
+from oddslip.calibrators.policy import LabelRecord, build_maps, count_checked, record_alike
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, CONSTANT, IDENTITY
 from oddslip.panels import Kind
@@ -36,7 +36,7 @@ class Raw(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        record = record_alike("raw", count_positives(source, threads), source.n_rows)
+        record = record_alike("raw", count_checked(source, threads), source.n_rows)
         return build_raw_maps(source.kind, record), record
 
 
@@ -69,7 +69,7 @@ class Inversion(Calibrator):
     ) -> tuple[LabelMaps, LabelRecord]:
         if self.weights is None:
             raise InvalidInput("weights must be those the labels were trained with, got None.")
-        n_positives = count_positives(source, threads)
+        n_positives = count_checked(source, threads)
         record = record_alike("inverted", n_positives, source.n_rows, self.prior)
         counts = (n_positives, source.n_rows) if self.prior is None else (record.prior, 1)
         weights = resolve_weights(self.weights, *counts, label_names=source.label_names)
@@ -107,7 +107,7 @@ class Popularity(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        n_positives = count_positives(source, threads)
+        n_positives = count_checked(source, threads)
         record = record_alike("popularity", n_positives, source.n_rows, self.prior)
         code = np.full(source.n_labels, CONSTANT, np.int8)
         maps = build_maps(source.kind, "probability", record, code=code, a=record.prior)

@@ -13,6 +13,7 @@ from oddslip.counting import Knots
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
+from oddslip.weights import per_label
 
 DeadPolicy = Literal["prior", "identity", "exclude"]
 
@@ -57,12 +58,7 @@ def find_prior(
     if prior is None:
         smoothed = (n_positives.astype(np.float64) + 0.5) / (n_rows + 1.0)
         return smoothed, "smoothed calibration prevalence"
-    given = np.asarray(prior, np.float64)
-    if given.shape != n_positives.shape:
-        raise InvalidInput(
-            f"prior must hold one number per label, n_labels={n_positives.size}, "
-            f"got shape {given.shape}."
-        )
+    given = per_label("prior", prior, n_positives.size)
     wrong = np.flatnonzero(~((given >= 0) & (given <= 1)))
     if wrong.size:
         raise InvalidInput(
@@ -117,6 +113,20 @@ class PositiveCounts:
     def result(self) -> NDArray[np.int64]:
         """Positives per label."""
         return self.counts
+
+
+class CheckedPositiveCounts(PositiveCounts):
+    """Positives per label, after a look at every score."""
+
+    def add(self, panel: Panel) -> None:
+        """Count one block."""
+        super().add(panel.checked())
+
+
+def count_checked(source: Source, threads: int | None = None) -> NDArray[np.int64]:
+    """Positives per label, for maps that need no score to be fitted: bad ones are refused."""
+    tally = CheckedPositiveCounts(source.n_labels)
+    return source.run(tally, threads=threads, what="counting positives").result()
 
 
 def count_positives(source: Source, threads: int | None = None) -> NDArray[np.int64]:

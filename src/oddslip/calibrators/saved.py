@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import __version__
+from oddslip.arguments import check_path
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
@@ -256,7 +257,7 @@ def load_repair(path: Any) -> FittedRepair:
     --------
     >>> load_repair("repair.oddslip").rank("scores.npy", k=7)  # doctest: +SKIP
     """
-    path = Path(path)
+    path = check_path("path", path)
     body = _read_body(path)
     try:
         return _rebuild(body)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import traceback
+from typing import TypeGuard
 
 import typer
 
@@ -16,6 +18,7 @@ from oddslip.cli.study import generate, reproduce
 from oddslip.cli.train import score, train
 from oddslip.errors import OddslipError
 
+OUR_FAULT = 1
 INTERRUPTED = 130
 HELP = """Has a per-label class weight broken your top-K ranker? Find out, and repair it.
 
@@ -38,6 +41,9 @@ app.add_typer(reproduce, name="reproduce")
 @app.callback(invoke_without_command=True)
 def _version(
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    debug: bool = typer.Option(  # taken out by `_run`, wherever it stands
+        False, "--debug", help="Show where an error came from. Also: ODDSLIP_DEBUG=1."
+    ),
 ) -> None:
     if version:
         from oddslip import __version__
@@ -54,29 +60,64 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
-    command = typer.main.get_command(app)
     typed = sys.argv[1:] if arguments is None else arguments
     try:
+        return _call(typed)
+    except (Exception, KeyboardInterrupt) as error:
+        if _is_debugging(typed):
+            traceback.print_exception(error)
+        return _explain(error)
+
+
+def _call(typed: list[str]) -> int:
+    command = typer.main.get_command(app)
+    try:
         # Commands that write down where a result comes from find what was typed in their context.
-        code = command.main(args=typed, obj=list(typed), prog_name="oddslip", standalone_mode=False)
-    except OddslipError as error:
-        return _refuse(str(error))
-    except KeyboardInterrupt:
-        return _interrupted()
+        code = command.main(
+            args=_without_debug(typed), obj=list(typed), prog_name="oddslip", standalone_mode=False
+        )
     except SystemExit as error:
         # The reader of our output went away, as `head` does. The parser calls that a failure.
         if isinstance(error.__context__, BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         raise
-    except Exception as error:
-        if hasattr(error, "format_message"):  # a usage error of the parser
-            return _refuse(error.format_message())
-        if type(error).__name__ == "Abort":
-            return _interrupted()
-        raise
     # The parser turns Ctrl-C into this code, and says nothing.
     return _interrupted() if code == INTERRUPTED else int(code or 0)
+
+
+def _without_debug(typed: list[str]) -> list[str]:
+    """What was typed, less --debug: it may stand anywhere before a bare --."""
+    end = typed.index("--") if "--" in typed else len(typed)
+    return [each for each in typed[:end] if each != "--debug"] + typed[end:]
+
+
+def _is_debugging(typed: list[str]) -> bool:
+    asked = os.environ.get("ODDSLIP_DEBUG", "") not in ("", "0")
+    return asked or len(_without_debug(typed)) < len(typed)
+
+
+def _explain(error: BaseException) -> int:
+    """One line for whatever went wrong, and the exit code that says whose fault it is."""
+    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
+        return _interrupted()
+    if isinstance(error, OddslipError):
+        return _refuse(str(error))
+    if hasattr(error, "format_message"):  # a usage error of the parser
+        return _refuse(error.format_message())
+    if isinstance(error, OSError) and error.strerror:  # of the machine: a full disk, no permission
+        about = f"{os.fsdecode(error.filename)}: " if _is_name(error.filename) else ""
+        return _refuse(f"{about}{error.strerror}.")
+    if isinstance(error, MemoryError):
+        return _refuse(f"memory must hold the work, and does not. {error}", OUR_FAULT)
+    said = f"{type(error).__name__}: {error}".rstrip(".: ")
+    return _refuse(
+        f"something of ours went wrong: {said}. Please report it; --debug shows where.", OUR_FAULT
+    )
+
+
+def _is_name(filename: object) -> TypeGuard[str | bytes]:
+    return isinstance(filename, str | bytes)
 
 
 def _interrupted() -> int:
@@ -84,8 +125,8 @@ def _interrupted() -> int:
     return INTERRUPTED
 
 
-def _refuse(message: str) -> int:
+def _refuse(message: str, code: int = 2) -> int:
     from oddslip.reports.text import printable
 
     sys.stderr.write(f"oddslip: {printable(' '.join(message.split()))}\n")
-    return 2
+    return code

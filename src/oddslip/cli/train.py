@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -79,7 +81,9 @@ def train(
         checkpoint=checkpoint,
         parameters=dict(map(_read_parameter, parameter or [])),
     )
-    model.fit(read_features(features), open_labels(labels), label_names=read_names(label_names))
+    rows, truth = read_features(features), open_labels(labels)
+    with without_banners():
+        model.fit(rows, truth, label_names=read_names(label_names))
     model.save(output)
     summary = f"{model.n_labels:,} labels trained on {model.n_rows_:,} rows; saved as {output}."
     if model.constant_.any():
@@ -112,10 +116,48 @@ def score(
     from oddslip.learners import OneVsRest, score_to_file
     from oddslip.learners.features import read_features
 
-    trained = OneVsRest.load(model)
+    with without_banners():
+        trained = OneVsRest.load(model)
     rows = read_features(features)
-    for path in score_to_file(trained, rows, output, kind=kind, threads=threads):
+    with without_banners():
+        written = score_to_file(trained, rows, output, kind=kind, threads=threads)
+    for path in written:
         console().print(f"{rows.shape[0]:,} rows x {trained.n_labels:,} labels in {path}.")
+
+
+@contextmanager
+def without_banners() -> Iterator[None]:
+    """Keep what LightGBM writes to stderr past Python from the reader: its error says the same.
+
+    Other lines that the process itself writes there are passed on at the end. Our own progress
+    and warnings go to the same place as ever.
+    """
+    import os
+    import sys
+    import tempfile
+
+    shown, ours = sys.stderr, os.dup(2)
+    with tempfile.TemporaryFile() as caught, open(ours, "w", buffering=1) as direct:
+        if _writes_to_stderr(shown):
+            shown.flush()
+            sys.stderr = direct
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(ours, 2)
+            sys.stderr = shown
+            caught.seek(0)
+            for line in caught.read().splitlines(keepends=True):
+                if line.strip() and not line.startswith(b"[LightGBM]"):
+                    os.write(2, line)
+
+
+def _writes_to_stderr(stream: Any) -> bool:
+    try:
+        return bool(stream.fileno() == 2)
+    except (AttributeError, OSError, ValueError):  # a stream in memory, or none
+        return False
 
 
 def _read_parameter(text: str) -> tuple[str, Any]:

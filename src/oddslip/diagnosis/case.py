@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
+from oddslip.arguments import check_seed
 from oddslip.calibrators.policy import find_prior
 from oddslip.errors import InvalidInput
 from oddslip.labels import Positives
@@ -102,8 +103,7 @@ def open_case(
     if not whole.has_labels:
         raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
     k = check_k(k, whole.n_labels)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise InvalidInput(f"seed must be a whole number, at least 0, got {seed!r}.")
+    seed = check_seed(seed)
     truth = whole.positives()
     other = None
     if unweighted is not None:
@@ -144,7 +144,7 @@ def open_case(
         calibration_counts=calibration_counts,
         evaluation_counts=evaluation_counts,
         budget=_as_budget(rounds, learning_rate, max_delta_step),
-        seed=int(seed),
+        seed=seed,
         threads=threads,
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oddslip import DEFAULT_SEED
+from oddslip.arguments import check_replicates
 from oddslip.diagnosis.case import Case, open_case
 from oddslip.diagnosis.checks import CHECKS
 from oddslip.diagnosis.decomposition import decompose
@@ -18,7 +19,6 @@ from oddslip.diagnosis.label_shifts import find_shifts
 from oddslip.diagnosis.ladder import Climb, climb, estimate_ladder
 from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
 from oddslip.diagnosis.verdict import judge
-from oddslip.errors import InvalidInput
 from oddslip.panels import Kind
 from oddslip.shifts import overlap, saturation
 
@@ -85,8 +85,7 @@ def diagnose(
     >>> diagnosis.verdict.code
     'repairable_by_inversion'
     """
-    if isinstance(n_replicates, bool) or n_replicates < 0:
-        raise InvalidInput(f"n_replicates must be at least 0, got n_replicates={n_replicates}.")
+    n_replicates = check_replicates(n_replicates)
     case = open_case(
         scores, labels, k=k, weights=weights, unweighted=unweighted, calibration=calibration,
         prior=prior, kind=kind, rounds=rounds, learning_rate=learning_rate,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
+from oddslip.arguments import check_replicates, check_seed, check_whole, unmasked
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.ladder import estimate_ladder
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
@@ -274,8 +275,8 @@ def plan(
     n_labels = n_positives.size
     names = check_names(label_names, n_labels) or tuple(str(j) for j in range(n_labels))
     weight = resolve_weights(weights, n_positives, total, label_names=names)
-    if isinstance(rows_in_leaf, bool) or rows_in_leaf < 1:
-        raise InvalidInput(f"rows_in_leaf must be at least 1, got rows_in_leaf={rows_in_leaf}.")
+    rows_in_leaf = check_whole("rows_in_leaf", rows_in_leaf, 1)
+    seed, n_replicates = check_seed(seed), check_replicates(n_replicates)
     budget = step_budget(rounds, learning_rate, max_delta_step)
     prior = n_positives / total
     eps = 1 - SATURATED_PROBABILITY
@@ -294,7 +295,7 @@ def plan(
         over_correction=over_correction(weight, budget),
         admitting_cap=smallest_admitting_cap(weight, rounds, learning_rate),
         unsaturating_cap=largest_unsaturating_cap(prior, rounds, learning_rate),
-        rows_in_leaf=int(rows_in_leaf),
+        rows_in_leaf=rows_in_leaf,
         leaf_value=leaf_value(1, rows_in_leaf - 1, weight),
         leaf_ratio=weight / leaf_saturation_weight(1, 1, eps),
         leaf_saturates=weight >= leaf_saturation_weight(1, rows_in_leaf - 1, eps),
@@ -312,7 +313,8 @@ def _count(
     if labels is None:
         if n_rows is None:
             raise InvalidInput("counts need the number of rows. Pass n_rows as well.")
-        numbers = np.asarray(counts)
+        n_rows = check_whole("n_rows", n_rows)
+        numbers = np.asarray(unmasked("counts", counts))
         if numbers.dtype.kind not in "iu" or n_rows < 1 or numbers.size == 0:
             raise InvalidInput(
                 "counts must be whole numbers, one per label, and n_rows at least 1, "
@@ -325,15 +327,22 @@ def _count(
     if is_path(labels):
         labels = open_labels(Path(labels))
     shape = getattr(labels, "shape", None)
-    if shape is not None and len(shape) == 2:
-        width = int(shape[1])
-    else:
-        width = 1 + max((max(row, default=-1) for row in labels), default=-1)
+    width = int(shape[1]) if shape is not None and len(shape) == 2 else _width(labels)
     truth = as_labels(labels, width)
     positives = truth.positives(0, truth.shape[0])
     if 0 in truth.shape:
         raise InvalidInput(f"labels must hold a row and a label, got shape {truth.shape}.")
     return truth, np.bincount(positives.indices, minlength=width), truth.shape[0]
+
+
+def _width(lists: Any) -> int:
+    """Labels that lists of label indices speak of."""
+    try:
+        return int(1 + max((max(row, default=-1) for row in lists), default=-1))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"labels must be 0/1 cells or a list of label indices per row, got {lists!r:.60}."
+        ) from error
 
 
 def _what_if(

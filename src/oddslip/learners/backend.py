@@ -118,7 +118,7 @@ def get_backend(name: str) -> Backend:
     >>> get_backend("lightgbm").extension
     '.lgb.txt'
     """
-    if name not in _HOMES:
+    if not isinstance(name, str) or name not in _HOMES:
         raise InvalidInput(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}.")
     open_backend, package = _HOMES[name]
     try:
@@ -179,7 +179,7 @@ def preset_learner(name: str) -> str:
     >>> preset_learner("paper-mlp")
     'mlp'
     """
-    if name not in _PRESETS:
+    if not isinstance(name, str) or name not in _PRESETS:
         raise InvalidInput(f"preset must be one of {', '.join(PRESETS)}, got {name!r}.")
     return _PRESETS[name][0]
 

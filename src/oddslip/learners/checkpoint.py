@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.arguments import check_path
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hash_bytes, whole_file
 from oddslip.learners.backend import Backend
@@ -47,7 +48,7 @@ class Checkpoint:
         groups: list[NDArray[np.int64]],
         backend: Backend,
     ) -> None:
-        self.folder, self.backend = Path(folder), backend
+        self.folder, self.backend = check_path("checkpoint", folder), backend
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oddslip import sparse
+from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hash_pieces
 from oddslip.sources.npy import read_npy, read_npz, read_sparse
@@ -22,7 +23,7 @@ def as_features(X: Any) -> Any:
         return sparse.as_features(X)
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):
         X = X.to_numpy()
-    array = np.asanyarray(X)
+    array = np.asanyarray(unmasked("X", X, column="feature"))
     if array.ndim != 2:
         raise InvalidInput(f"X must be of shape (rows, features), got shape {array.shape}.")
     if array.dtype.kind not in "biuf":

@@ -67,7 +67,12 @@ def _count_labels(Y: Any) -> int:
     shape = getattr(Y, "shape", None)
     if shape is not None and len(shape) == 2:
         return int(shape[1])
-    if isinstance(Y, Sequence) and Y and all(hasattr(row, "__len__") for row in Y):
+    if (
+        isinstance(Y, Sequence)
+        and not isinstance(Y, str | bytes)
+        and Y
+        and all(hasattr(row, "__len__") for row in Y)
+    ):
         widths = {len(row) for row in Y}
         flat = [cell for row in Y for cell in row]
         if len(widths) == 1 and set(flat) <= {0, 1}:

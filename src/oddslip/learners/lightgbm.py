@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -18,6 +20,7 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.arguments import check_whole
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import weigh_gradients
 from oddslip.learners.backend import Backend
@@ -137,7 +140,8 @@ class LightGBM(Backend):
         _check_mode(parameters)
         shared = {**_booster_parameters(parameters), "objective": "none"}
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        return lgb.Dataset(rows, np.zeros(X.shape[0], np.float32), params=shared).construct()
+        with _refusals():
+            return lgb.Dataset(rows, np.zeros(X.shape[0], np.float32), params=shared).construct()
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
         """Labels that fit into the memory, at most as many as are worth it."""
@@ -153,9 +157,20 @@ class LightGBM(Backend):
         seed: int,
     ) -> GroupModel:
         """Grow the trees of a group."""
+        with _refusals():
+            return self._grow(prepared, Y, weights, parameters, seed)
+
+    def _grow(
+        self,
+        prepared: lgb.Dataset,
+        Y: NDArray[np.uint8],
+        weights: NDArray[np.float64],
+        parameters: dict[str, Any],
+        seed: int,
+    ) -> GroupModel:
         _check_mode(parameters)
         settings = _booster_parameters({**parameters, "seed": seed})
-        rounds = int(parameters["num_iterations"])
+        rounds = check_whole("num_iterations", parameters["num_iterations"])
         if parameters["mode"] == "exact":
             grown = [
                 _grow_alone(prepared, Y[:, j], float(weights[j]), settings, rounds)
@@ -175,7 +190,8 @@ class LightGBM(Backend):
         """Log-odds of every label of the group, on one thread."""
         # A plain dtype is all LightGBM asks; blocks are small, so this copy is too.
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        return model.sum_rows(rows) + model.starts
+        with _refusals():
+            return model.sum_rows(rows) + model.starts
 
     def dump(self, model: GroupModel) -> bytes:
         """A line of JSON, then the Boosters as LightGBM writes them."""
@@ -204,6 +220,16 @@ class LightGBM(Backend):
 
 
 BACKEND = LightGBM()
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What LightGBM refuses is refused by us, in its words."""
+    try:
+        yield
+    except lgb.basic.LightGBMError as error:
+        said = " ".join(str(error).split()).rstrip(".")
+        raise InvalidInput(f"LightGBM refuses this: {said}. See parameters and X.") from error
 
 
 def start_margin(truth: NDArray[np.uint8]) -> float:

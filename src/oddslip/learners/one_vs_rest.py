@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from oddslip import DEFAULT_SEED
+from oddslip.arguments import check_whole, is_number
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
 from oddslip.files import hash_bytes
 from oddslip.learners.backend import Backend, get_backend, preset_learner, preset_parameters
@@ -32,6 +33,7 @@ from oddslip.weights import resolve_weights
 
 CLIP = 1e-12  # a label without positives has the log-odds of this probability
 MEMORY_BYTES = 1024**3
+MOST_SEED = 2**31 - 1  # what every learner takes
 _BLOCK_BYTES = 32 * 1024 * 1024
 _UNSHARED = ("max_delta_step", "mode", "threads")  # may differ between arms on the same data
 _UNSAVED = ("checkpoint", "threads")  # of this machine, not of the model
@@ -175,10 +177,11 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         parameters = self.parameters_
         threads = available_threads(self.threads)
+        memory_bytes = check_whole("memory_bytes", self.memory_bytes, 1)
         workers = backend.workers(parameters, threads)
         live = np.flatnonzero(~self.constant_)
         most = backend.group_size(
-            live.size, columns.n_rows, self.n_features_in_, self.memory_bytes // workers
+            live.size, columns.n_rows, self.n_features_in_, memory_bytes // workers
         )
         groups = plan_groups(live, most, workers)
         done: dict[int, Any] = {}
@@ -313,6 +316,10 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _parameters(self, backend: Backend) -> dict[str, Any]:
+        if not isinstance(self.parameters, Mapping | None):
+            raise InvalidInput(
+                f"parameters must be a mapping of names to values, got {self.parameters!r:.60}."
+            )
         defaults = backend.defaults()
         given = backend.canonical(dict(self.parameters or {}))
         for key in _SAID_HERE:
@@ -321,15 +328,17 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
                     f"parameters must not hold {key!r}. Say it to OneVsRest itself: {key}=..."
                 )
         merged = defaults | self._preset_parameters() | given
-        cap = float(self.max_delta_step or 0.0)
-        if not 0 <= cap < np.inf:
+        cap = 0.0 if self.max_delta_step is None else self.max_delta_step
+        if not (is_number(cap) and 0 <= cap < np.inf):
             raise InvalidInput(f"max_delta_step must be at least 0, got {self.max_delta_step}.")
+        cap = float(cap)
         if cap and "max_delta_step" not in defaults:
             raise InvalidInput(
                 f"max_delta_step must be 0 for learner={self.learner!r}, which has no leaves, "
                 f"got {cap:g}."
             )
-        said = {"max_delta_step": cap, "mode": self.mode, "seed": int(self.seed), "threads": 1}
+        seed = check_whole("seed", self.seed, 0, MOST_SEED)
+        said = {"max_delta_step": cap, "mode": self.mode, "seed": seed, "threads": 1}
         return merged | {key: value for key, value in said.items() if key in defaults}
 
     def _preset_parameters(self) -> dict[str, Any]:

@@ -13,10 +13,12 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
 from oddslip.panels import Kind, check_k
 from oddslip.sources import Source, open_source
+from oddslip.weights import per_label
 
 Ties = Literal["stable", "expected", "best", "worst"]
 Denominator = Literal["min", "relevant", "hits"]
@@ -203,7 +205,7 @@ def label_propensities(
     >>> label_propensities([1, 1000], 10_000).round(3)
     array([0.109, 0.767])
     """
-    counts = np.asarray(label_counts, np.float64)
+    counts = np.asarray(unmasked("label_counts", label_counts), np.float64)
     c = (np.log(n_rows) - 1.0) * (b + 1.0) ** a
     return np.asarray(1.0 / (1.0 + max(c, 0.0) * np.exp(-a * np.log(counts + b))))
 
@@ -288,12 +290,7 @@ def check_choice(name: str, value: str, choices: Any) -> int:
 
 def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
     """Propensities as float64, one per label, each in (0, 1]."""
-    array = np.asarray(given, np.float64)
-    if array.shape != (n_labels,):
-        raise InvalidInput(
-            f"propensities must hold one number per label, n_labels={n_labels}, "
-            f"got shape {array.shape}."
-        )
+    array = per_label("propensities", given, n_labels)
     wrong = np.flatnonzero(~((array > 0) & (array <= 1)))
     if wrong.size:
         raise InvalidInput(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
+from oddslip.arguments import check_replicates, check_seed, check_share
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
     Column,
@@ -262,10 +263,8 @@ def evaluate(
     0.75
     """
     check_choice("rows", rows, Rows)
-    if n_replicates < 0:
-        raise InvalidInput(f"n_replicates must be at least 0, got n_replicates={n_replicates}.")
-    if not 0 < level < 1:
-        raise InvalidInput(f"level must be between 0 and 1, got level={level}.")
+    n_replicates, level = check_replicates(n_replicates), check_share("level", level)
+    seed = check_seed(seed)
     source = open_source(scores, labels, kind=kind, label_names=label_names)
     rankings = rank_source(source, k, threads)
     if not rankings.rows.size:

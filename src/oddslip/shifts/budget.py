@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddslip.arguments import is_number
 from oddslip.errors import InvalidInput
 from oddslip.shifts.saturation import SATURATED_MARGIN
 from oddslip.weights import check_weights, per_label
@@ -25,11 +26,11 @@ def step_budget(rounds: int, learning_rate: float, max_delta_step: float | None 
     >>> step_budget(60, 0.05, 0)
     inf
     """
-    cap = 0.0 if max_delta_step is None else float(max_delta_step)
-    if not cap >= 0:
+    cap = 0.0 if max_delta_step is None else max_delta_step
+    if not (is_number(cap) and cap >= 0):
         raise InvalidInput(f"max_delta_step must be 0 (no cap) or positive, got {max_delta_step}.")
     reach = _reach(rounds, learning_rate)
-    return math.inf if cap == 0 else reach * cap
+    return math.inf if cap == 0 else reach * float(cap)
 
 
 def unrealizable(weights: ArrayLike, budget: float) -> NDArray[np.bool_]:
@@ -129,7 +130,8 @@ def leaf_saturation_weight(n_pos: ArrayLike, n_neg: ArrayLike, eps: float) -> An
 
 
 def _reach(rounds: int, learning_rate: float) -> float:
-    if not (rounds >= 1 and 0 < learning_rate < math.inf):
+    numbers = is_number(rounds) and is_number(learning_rate)
+    if not (numbers and rounds >= 1 and 0 < learning_rate < math.inf):
         raise InvalidInput(
             "rounds must be at least 1 and learning_rate positive, "
             f"got rounds={rounds}, learning_rate={learning_rate}."
@@ -145,6 +147,6 @@ def _intended(weights: ArrayLike) -> NDArray[np.float64]:
 
 
 def _check_budget(budget: float) -> float:
-    if not budget >= 0:
+    if not (is_number(budget) and budget >= 0):
         raise InvalidInput(f"budget must be at least 0, got {budget}. See step_budget.")
     return float(budget)

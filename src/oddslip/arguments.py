@@ -1,0 +1,131 @@
+"""What an argument must be before anything is done with it, whichever verb it is given to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oddslip.errors import InvalidInput
+
+MOST_REPLICATES = 1_000_000
+
+
+def check_whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """A whole number as an int, or an error if it is another kind of thing or out of bounds.
+
+    Examples
+    --------
+    >>> check_whole("seed", np.int64(7))
+    7
+    """
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise InvalidInput(f"{name} must be a whole number, got {name}={value!r:.60}.")
+    if value < least:
+        raise InvalidInput(f"{name} must be at least {least}, got {name}={value}.")
+    if most is not None and value > most:
+        raise InvalidInput(f"{name} must be at most {most}, got {name}={value}.")
+    return int(value)
+
+
+def check_seed(seed: Any) -> int:
+    """A seed: any whole number from 0.
+
+    Examples
+    --------
+    >>> check_seed(42)
+    42
+    """
+    return check_whole("seed", seed, 0)
+
+
+def check_replicates(n_replicates: Any) -> int:
+    """Bootstrap replicates: 0 for none, at most a million.
+
+    Examples
+    --------
+    >>> check_replicates(2000)
+    2000
+    """
+    return check_whole("n_replicates", n_replicates, 0, MOST_REPLICATES)
+
+
+def check_share(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1, such as the level of an interval.
+
+    Examples
+    --------
+    >>> check_share("level", 0.95)
+    0.95
+    """
+    if not is_number(value) or not 0 < value < 1:
+        raise InvalidInput(f"{name} must be between 0 and 1, got {name}={value!r:.60}.")
+    return float(value)
+
+
+def check_path(name: str, value: Any) -> Path:
+    """A path, from a text or a path.
+
+    Examples
+    --------
+    >>> check_path("checkpoint", "folder").name
+    'folder'
+    """
+    if not isinstance(value, str | os.PathLike) or not isinstance(os.fspath(value), str):
+        raise InvalidInput(f"{name} must be a path, got {value!r:.60}.")
+    return Path(value)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is one number; truth values are none.
+
+    Examples
+    --------
+    >>> is_number(2), is_number("2"), is_number(True)
+    (True, False, False)
+    """
+    return not isinstance(value, bool | np.bool_) and isinstance(
+        value, int | float | np.integer | np.floating
+    )
+
+
+def unmasked(
+    what: str, cells: Any, name_of: Callable[[int], str] = str, *, column: str = "label"
+) -> Any:
+    """Cells as they came, or an error naming the first that numpy.ma masks: it has no value.
+
+    Examples
+    --------
+    >>> unmasked("weights", np.ma.array([1.0, 2.0], mask=[False, False]))
+    array([1., 2.])
+    """
+    if isinstance(cells, list | tuple) and any(isinstance(r, np.ma.MaskedArray) for r in cells):
+        for number, row in enumerate(cells):
+            if isinstance(row, np.ma.MaskedArray) and np.ma.getmaskarray(row).any():
+                _refuse_mask(what, np.ma.getmaskarray(row), name_of, column, number)
+        return [np.ma.getdata(row) for row in cells]
+    if not isinstance(cells, np.ma.MaskedArray):
+        return cells
+    mask = np.ma.getmaskarray(cells)
+    if mask.any():
+        _refuse_mask(what, mask, name_of, column, None)
+    return np.ma.getdata(cells)
+
+
+def _refuse_mask(
+    what: str, mask: Any, name_of: Callable[[int], str], column: str, row: int | None
+) -> None:
+    first = np.argwhere(mask)[0].tolist()
+    if row is not None:
+        first = [row, *first]
+    places = [f"row {at}" for at in first[:-1]]
+    if first:
+        places.append(f"{column} {name_of(first[-1])!r}")
+    where = f", the first at {', '.join(places)}" if places else ""
+    raise InvalidInput(
+        f"{what} must not hold masked cells, got {int(mask.sum()):,}{where}. "
+        "Drop those rows, or fill them: cells.filled(0)."
+    )

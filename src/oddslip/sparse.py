@@ -43,6 +43,7 @@ def check_sparse(matrix: Any, what: str) -> None:
             f"{what} must be a two-dimensional scipy.sparse matrix, got {kind} of shape {shape}."
         )
     rows, columns = _sides(shape, what)
+    _check_numbers(matrix.dtype, what)
     check(matrix, rows, columns, what)
 
 
@@ -83,10 +84,6 @@ def label_rows(
     """``indptr`` and ascending ``indices`` of the true cells of a checked 0/1 matrix."""
     matrix = _of_scipy(matrix)
     check_sparse(matrix, "labels")
-    if matrix.dtype.kind not in "biuf":
-        raise InvalidInput(
-            f"labels must be numbers 0 or 1, got a sparse matrix of dtype {matrix.dtype}."
-        )
     if matrix.format == "coo":
         _check_once(matrix, name_of)
     rows = _fresh(matrix).tocsr()
@@ -159,6 +156,7 @@ def _from_arrays(arrays: Mapping[str, NDArray[Any]], what: str) -> Any:
             f"{what} must have a shape of two whole numbers, got {shape.ravel()[:3]}."
         )
     rows, columns = _sides(tuple(shape.tolist()), what)
+    _check_numbers(arrays["data"].dtype, what)
     array = bool(arrays["_is_array"].item()) if "_is_array" in arrays else False
     form = getattr(sparse, f"{kind}_{'array' if array else 'matrix'}", None)
     if kind in ("csr", "csc", "bsr"):
@@ -217,6 +215,11 @@ def _sides(shape: tuple[Any, ...], what: str) -> tuple[int, int]:
     return int(shape[0]), int(shape[1])
 
 
+def _check_numbers(dtype: np.dtype[Any], what: str) -> None:
+    if dtype.kind not in "biuf":
+        raise InvalidInput(f"{what} must hold numbers, got sparse cells of dtype {dtype}.")
+
+
 def _check_csr(matrix: Any, rows: int, columns: int, what: str) -> None:
     _check_compressed(matrix, rows, columns, what, "row", "column")
 
@@ -229,7 +232,7 @@ def _check_compressed(
     matrix: Any, majors: int, minors: int, what: str, major: str, minor: str
 ) -> None:
     indptr, indices, data = matrix.indptr, matrix.indices, matrix.data
-    _check_line(data, what, "data", kinds="biufcSUOmMV")
+    _check_line(data, what, "data", kinds="biuf")
     _check_indptr(indptr, indices, majors, what)
     if len(data) != len(indices):
         raise InvalidInput(
@@ -275,7 +278,7 @@ def _check_line(array: Any, what: str, name: str, kinds: str = "iu") -> None:
 
 
 def _check_coo(matrix: Any, rows: int, columns: int, what: str) -> None:
-    _check_line(matrix.data, what, "data", kinds="biufcSUOmMV")
+    _check_line(matrix.data, what, "data", kinds="biuf")
     for name, size, index in (("row", rows, "row"), ("col", columns, "column")):
         places = getattr(matrix, name)
         _check_line(places, what, name)

@@ -81,8 +81,8 @@ def lay_trees(
 
 
 cdef inline void _rule_out(
-    double value, Py_ssize_t slot, const int32_t* starts, const double* thresholds,
-    const int32_t* trees, const uint64_t* masks, uint64_t* left,
+    double value, Py_ssize_t slot, const int32_t[::1] starts, const double[::1] thresholds,
+    const int32_t[::1] trees, const uint64_t[::1] masks, uint64_t* left,
 ) noexcept nogil:
     """Strike the leaves that a feature rules out. Its nodes lie nearest to zero first."""
     cdef int32_t node
@@ -128,10 +128,7 @@ def sum_sparse_rows(
             for tree in range(n_trees):
                 left[tree] = ALL
             for at in range(row_starts[row], row_starts[row + 1]):
-                _rule_out(
-                    cells[at], 2 * columns[at], &starts[0], &thresholds[0], &trees[0], &masks[0],
-                    &left[0],
-                )
+                _rule_out(cells[at], 2 * columns[at], starts, thresholds, trees, masks, &left[0])
             _sum_leaves(&left[0], n_trees, leaves, &sums[row, 0], n_labels)
 
 
@@ -151,8 +148,7 @@ def sum_dense_rows(
             for column in range(cells.shape[1]):
                 if cells[row, column] != 0.0:
                     _rule_out(
-                        cells[row, column], 2 * column, &starts[0], &thresholds[0], &trees[0],
-                        &masks[0], &left[0],
+                        cells[row, column], 2 * column, starts, thresholds, trees, masks, &left[0]
                     )
             _sum_leaves(&left[0], n_trees, leaves, &sums[row, 0], n_labels)
 

@@ -8,6 +8,7 @@ import sys
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import oddslip
@@ -89,6 +90,20 @@ def test_help_loads_neither_numpy_nor_kernels():
         "with contextlib.redirect_stdout(io.StringIO()): _run(['--help'])"
     )
     assert not loaded_by(code) & (HEAVY - {"typer", "rich"} | {"numpy"})
+
+
+@pytest.mark.parametrize("command", ["evaluate {0} {1} -k 2", "rank {0} -k 2"])
+def test_ranking_and_evaluating_load_neither_scikit_learn_nor_calibrators(command, tmp_path):
+    np.save(tmp_path / "scores.npy", np.array([[0.9, 0.2, 0.6], [0.1, 0.7, 0.3]]))
+    np.save(tmp_path / "labels.npy", np.array([[1, 0, 0], [0, 0, 1]]))
+    typed = command.format(tmp_path / "scores.npy", tmp_path / "labels.npy").split()
+    code = (
+        "from oddslip.cli.app import _run\n"
+        "import io, contextlib\n"
+        f"with contextlib.redirect_stdout(io.StringIO()): assert _run({typed!r}) == 0"
+    )
+    unused = {"sklearn", "scipy", "pyarrow", "jinja2", "matplotlib", "pandas", "lightgbm"}
+    assert not loaded_by(code) & unused
 
 
 ROOMS = ("oddslip", *(f"oddslip.{room}" for room in (

@@ -12,7 +12,6 @@ from oddslip.diagnosis.comparison import (
     best_fitted,
     best_repair,
     chosen_repair,
-    conditions_hold,
     inversion_pays,
     is_gain,
     is_saturated,
@@ -33,6 +32,7 @@ from oddslip.diagnosis.thresholds import (
     TIED_SHARE,
     UNKNOWN_LABELS,
     UNSEEN_POSITIVES,
+    conditions_hold,
 )
 from oddslip.wording import (
     count_of,

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from oddslip.diagnosis.ladder import FITTED, REPAIRS
 from oddslip.diagnosis.result import Measurements
-from oddslip.diagnosis.thresholds import MATERIAL, NEAR, SATURATED_SHARE
+from oddslip.diagnosis.thresholds import MATERIAL, SATURATED_SHARE
 from oddslip.metrics.evaluation import Estimate
 
 Standing = Literal["above", "below", "level", "undecided"]
@@ -75,15 +75,6 @@ def best_fitted(measured: Measurements) -> str | None:
 def is_saturated(measured: Measurements) -> bool:
     """Whether more than a trace of all cells is stored as exactly 1.0."""
     return measured.saturation.share > SATURATED_SHARE
-
-
-def conditions_hold(ratio: float | None, saturated_share: float) -> bool:
-    """Both conditions of the paper's regime picture: shift realized, nothing saturated.
-
-    An association: they explain or predict what the inversion does, and never decide it.
-    """
-    realized = ratio is not None and NEAR[0] <= ratio <= NEAR[1]
-    return realized and saturated_share <= SATURATED_SHARE
 
 
 class InversionTrial(NamedTuple):

@@ -39,3 +39,12 @@ SHARED_ROWS = 0.01  # share of calibration rows that are evaluated too
 
 # Weights closer than this factor are common to all labels.
 COMMON_WEIGHT = 1 + 1e-9
+
+
+def conditions_hold(ratio: float | None, saturated_share: float) -> bool:
+    """Both conditions of the paper's regime picture: shift realized, nothing saturated.
+
+    An association: they explain or predict what the inversion does, and never decide it.
+    """
+    realized = ratio is not None and NEAR[0] <= ratio <= NEAR[1]
+    return realized and saturated_share <= SATURATED_SHARE

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from oddslip.diagnosis.comparison import conditions_hold
-from oddslip.diagnosis.ladder import REPAIRS
-from oddslip.diagnosis.thresholds import NEAR, REGAINED, SATURATED_SHARE
+from oddslip.diagnosis.thresholds import NEAR, REGAINED, SATURATED_SHARE, conditions_hold
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts
@@ -366,6 +364,8 @@ def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
     """Whether a rung is raw, something to deploy in its place, or something to compare with."""
     if rung == "raw":
         return "raw"
+    from oddslip.diagnosis.ladder import REPAIRS  # not loaded for a mere evaluation
+
     return "repair" if rung in (*REPAIRS, "isotonic, identity") else "reference"
 
 

@@ -8,13 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oddslip.metrics.evaluation import NAMES
-from oddslip.reports.numbers import (
-    count_regimes,
-    finite_budget,
-    label_columns,
-    read_regimes,
-    tell_association,
-)
 from oddslip.wording import (
     estimated,
     interval,
@@ -251,6 +244,8 @@ def _evidence(value: Any) -> str:
 
 
 def _details(d: Diagnosis) -> Iterator[Any]:
+    from oddslip.reports.numbers import finite_budget, label_columns
+
     yield ""
     shifts = d.shifts
     if shifts.median_ratio is not None:
@@ -301,6 +296,8 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
         table.add_row(name, value)
     yield table
     if low < high:  # nothing is measured yet, so what the inversion will do is a prediction
+        from oddslip.reports.numbers import count_regimes, read_regimes, tell_association
+
         yield " ".join(tell_association(count_regimes(read_regimes().points)))
     if verbose:
         yield ""

@@ -39,6 +39,7 @@ _TAIL = re.compile(
 )
 _INTEGERS = str.maketrans("", "", "0123456789- ")
 _FLOATS = str.maketrans("", "", "0123456789-+.e ")
+_LOOSE = str.maketrans("", "", "0123456789-+.e infa")  # a gain may be inf or nan
 
 # Lines of a tree, in order, and how many numbers each holds: by nodes, by leaves, or one.
 _PER_NODE = ("split_feature", "split_gain", "threshold", "decision_type", "left_child",
@@ -170,10 +171,12 @@ def _check_columns(columns: dict[str, list[str]], n_features: int, special: set[
             for n, value in zip(nodes, columns[key], strict=True)
         ]
         _check_counts(key, columns[key], wanted)
-    for key in ("split_gain", "leaf_weight", "leaf_count", *_PER_NODE_AFTER):
-        # Nobody scores by them; LightGBM reads them, as many as counted.
-        if "".join(columns[key]).replace("inf", "").replace("nan", "").translate(_FLOATS):
-            raise _Fault(f"{key} must hold numbers")
+    # Nobody scores by these, but LightGBM reads them on threads of its own, where an error ends
+    # the process.
+    for key in ("split_gain", "leaf_weight", "internal_value", "internal_weight"):
+        _floats(columns[key], _LOOSE)
+    for key in ("leaf_count", "internal_count"):
+        _integers(columns[key])
     decisions = _integers(columns["decision_type"])
     if decisions.size and (decisions.min() < 0 or decisions.max() > _MOST_DECISION):
         raise _Fault(f"decision_type must be between 0 and {_MOST_DECISION}")
@@ -246,8 +249,8 @@ def _integers(column: list[str], each: int | None = None, bits: int = 31) -> NDA
     return numbers
 
 
-def _floats(column: list[str]) -> NDArray[np.float64]:
-    return np.array([float(word) for word in _words(column, _FLOATS, None)], np.float64)
+def _floats(column: list[str], allowed: dict[int, Any] = _FLOATS) -> NDArray[np.float64]:
+    return np.array([float(word) for word in _words(column, allowed, None)], np.float64)
 
 
 def _words(column: list[str], allowed: dict[int, Any], each: int | None) -> list[str]:

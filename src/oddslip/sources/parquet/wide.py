@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.errors import InvalidInput
+from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.panels import check_names
 from oddslip.sources.base import block_rows
 from oddslip.sources.parquet.columns import (
@@ -89,7 +89,11 @@ class WideTable:
                     for names in stripes:
                         stripe = np.empty((stop - start, len(names)), self.dtype)
                         scratch.seek((left * n_rows + start * len(names)) * size)
-                        scratch.readinto(stripe.data)
+                        if scratch.readinto(stripe.data) != stripe.nbytes:
+                            raise UnreadableFile(
+                                f"{file} must hold the {n_rows} rows it promises in row group "
+                                f"{group}, got fewer."
+                            )
                         cells[:, left : left + len(names)] = stripe
                         left += len(names)
                     yield Block(len(cells), cells, None, None if ids is None else ids[start:stop])

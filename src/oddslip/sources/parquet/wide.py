@@ -81,6 +81,11 @@ class WideTable:
                     for batch in self.files.file_batches(file, names, rows, groups=[group]):
                         scratch.write(self._cells(batch, names, at).data)
                         at += batch.num_rows
+                    if at != first + n_rows:  # else rows would be read that nobody wrote
+                        raise UnreadableFile(
+                            f"{file} must hold the {n_rows} rows that row group {group} promises, "
+                            f"got {at - first}."
+                        )
                 ids = self._group_ids(file, group, first)
                 for start in range(0, n_rows, step):
                     stop = min(start + step, n_rows)
@@ -89,11 +94,7 @@ class WideTable:
                     for names in stripes:
                         stripe = np.empty((stop - start, len(names)), self.dtype)
                         scratch.seek((left * n_rows + start * len(names)) * size)
-                        if scratch.readinto(stripe.data) != stripe.nbytes:
-                            raise UnreadableFile(
-                                f"{file} must hold the {n_rows} rows it promises in row group "
-                                f"{group}, got fewer."
-                            )
+                        scratch.readinto(stripe.data)
                         cells[:, left : left + len(names)] = stripe
                         left += len(names)
                     yield Block(len(cells), cells, None, None if ids is None else ids[start:stop])

@@ -181,5 +181,6 @@ def _can_be_laid(trees: _Trees) -> bool:
         return False
     if not np.isfinite(fields["threshold"]).all():
         return False
-    whole = (fields[key].astype(np.int64) for key in ("split_feature", "left_child", "right_child"))
-    return fault_of_trees(n_leaves, *whole, trees.n_features) is None
+    features = fields["split_feature"].astype(np.int64)
+    left, right = fields["left_child"].astype(np.int64), fields["right_child"].astype(np.int64)
+    return fault_of_trees(n_leaves, features, left, right, trees.n_features) is None

@@ -92,6 +92,15 @@ def map_threads(
                 future.cancel()
 
 
+def check_all_rows(seen: int, n_rows: int) -> None:
+    """Refuse rows that were promised and did not come, or came and were not promised."""
+    if seen != n_rows:
+        raise InvalidInput(
+            f"a source must give the {n_rows} rows it promised, got {seen}. "
+            "Was its file changed meanwhile?"
+        )
+
+
 def map_blocks(
     blocks: Iterable[Panel],
     function: Callable[[Panel], R],
@@ -102,16 +111,23 @@ def map_blocks(
 ) -> Iterator[tuple[int, R]]:
     """Yield (first row, ``function(block)``) in block order, computed on threads.
 
-    Kernels release the GIL. See `map_threads`.
+    Kernels release the GIL. See `map_threads`. Blocks must be ``n_rows`` rows without a gap:
+    whoever gathers them relies on it, and would show memory that nobody wrote.
     """
 
     def done(panel: Panel) -> tuple[int, int, R]:
         return panel.first_row, panel.n_rows, function(panel)
 
     with progress_bar(what, n_rows) as advance:
+        start, seen = 0, 0
         for first_row, n_done, outcome in map_threads(blocks, done, threads=threads):
+            start = start if seen else first_row
+            if first_row != start + seen:
+                raise InvalidInput(f"row {start + seen} must come next, got row {first_row}.")
             advance(n_done)
+            seen += n_done
             yield first_row, outcome
+        check_all_rows(seen, n_rows)
 
 
 def run_tally(

@@ -205,6 +205,13 @@ TEXTS = {
     "features too few": line_of("split_feature", lambda old: old[:1]),
     "decisions too few": line_of("decision_type", lambda old: old[:1]),
     "counts too few": line_of("internal_count", lambda old: old[:1]),
+    "a weight of a sign": number("leaf_weight", 1, "-"),
+    "a weight beyond float": number("leaf_weight", 1, "1e999"),
+    "a leaf below the range of float": number("leaf_value", 1, "1e-320"),
+    "a leaf far below the range of float": number("leaf_value", 1, "-1e-999"),
+    "a threshold below the range of float": number("threshold", 0, "1e-310"),
+    "a gain of a dot": number("split_gain", 0, "."),
+    "a count of text": number("leaf_count", 0, "e"),
     "no children": drop_line("left_child"),
     "no leaf values": drop_line("leaf_value"),
     "no thresholds": drop_line("threshold"),
@@ -507,7 +514,7 @@ def attack(case):
 # --- The campaign ---------------------------------------------------------------------------------
 
 _WORDS = ("-1", "0", "1", "2", "5", "6", "7", "63", "64", "65", "1000", "2147483647", "-2147483648",
-          "4294967296", "nan", "inf", "1e308", "1e-320", "", " ", "-", "x")  # fmt: skip
+          "4294967296", "nan", "inf", "1e308", "1e-320", "1e999", "-1e-999", "", " ", "-", "x")  # fmt: skip
 
 
 def mutate(seed):

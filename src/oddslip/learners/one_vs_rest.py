@@ -226,6 +226,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     def margin_block(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of a few rows, unchecked, on this thread."""
         backend = get_backend(self.learner)
+        # Filled whole: every label is constant or in exactly one group, see `check_groups`.
         margins = np.empty((X.shape[0], self.n_labels), np.float64)
         prior = np.clip(self.prevalence_, CLIP, 1 - CLIP)
         margins[:, self.constant_] = (np.log(prior) - np.log1p(-prior))[self.constant_]

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source, open_source
 from oddslip.sources.arrays import ArraySource
+from oddslip.tallies import check_all_rows
 from oddslip.weights import balance_ratios, check_weights
 
 
@@ -140,4 +141,5 @@ def _gather(source: Source, dtype: np.dtype[Any], fill: Any) -> NDArray[Any]:
     for block in source.blocks():
         fill(block.checked().scores, whole[start : start + block.n_rows])
         start += block.n_rows
+    check_all_rows(start, source.n_rows)
     return whole

@@ -13,6 +13,7 @@ from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import logit_block
 from oddslip.shifts.saturation import saturated_key
 from oddslip.sources import Source, open_source
+from oddslip.tallies import check_all_rows
 
 Keys = NDArray[np.uint64]
 
@@ -109,12 +110,14 @@ def reorder_saturated(
         for panel in arm.blocks():
             ranking[start : start + panel.n_rows] = _rank(panel, _truth_keys(panel), k)
             start += panel.n_rows
+        check_all_rows(start, arm.n_rows)
         return ranking
     twin = open_twin(order, order_kind, arm)
     check_pair(arm, twin, "weighted and order")
     for panel, other in pair_blocks(arm, twin):
         ranking[start : start + panel.n_rows] = _rank(panel, other.checked().keys(), k)
         start += panel.n_rows
+    check_all_rows(start, arm.n_rows)
     return ranking
 
 

@@ -39,6 +39,7 @@ _TAIL = re.compile(
 )
 _INTEGERS = str.maketrans("", "", "0123456789- ")
 _FLOATS = str.maketrans("", "", "0123456789-+.e ")
+_LOOSE = str.maketrans("", "", "0123456789-+.e infa")  # a gain may be inf or nan
 
 # Lines of a tree, in order, and how many numbers each holds: by nodes, by leaves, or one.
 _PER_NODE = ("split_feature", "split_gain", "threshold", "decision_type", "left_child",
@@ -48,6 +49,7 @@ _PER_NODE_AFTER = ("internal_value", "internal_weight", "internal_count")
 _CATEGORIES = ("cat_boundaries", "cat_threshold")
 _LINEAR = ("leaf_const", "num_features", "leaf_features", "leaf_coeff")
 _PLAIN = ("num_leaves", "num_cat", *_PER_NODE, *_PER_LEAF, *_PER_NODE_AFTER, "is_linear")
+_TINY = float(np.finfo(np.float64).tiny)
 _MOST_DECISION = 11  # two bits below for category and default, missing values of kind 0, 1 or 2
 
 
@@ -170,10 +172,12 @@ def _check_columns(columns: dict[str, list[str]], n_features: int, special: set[
             for n, value in zip(nodes, columns[key], strict=True)
         ]
         _check_counts(key, columns[key], wanted)
-    for key in ("split_gain", "leaf_weight", "leaf_count", *_PER_NODE_AFTER):
-        # Nobody scores by them; LightGBM reads them, as many as counted.
-        if "".join(columns[key]).replace("inf", "").replace("nan", "").translate(_FLOATS):
-            raise _Fault(f"{key} must hold numbers")
+    # Nobody scores by these, but LightGBM reads them on threads of its own, where an error ends
+    # the process.
+    for key in ("split_gain", "internal_value", "internal_weight"):
+        _floats(columns[key], _LOOSE)
+    for key in ("leaf_count", "internal_count"):
+        _integers(columns[key])
     decisions = _integers(columns["decision_type"])
     if decisions.size and (decisions.min() < 0 or decisions.max() > _MOST_DECISION):
         raise _Fault(f"decision_type must be between 0 and {_MOST_DECISION}")
@@ -183,10 +187,8 @@ def _check_columns(columns: dict[str, list[str]], n_features: int, special: set[
         tree = np.repeat(np.arange(n_leaves.size), n_leaves - 1)
         if np.isin(tree[(decisions & 1) == 1], list(special), invert=True).any():
             raise _Fault("a split by category must have categories")
-    for key in ("threshold", "leaf_value", "shrinkage"):
-        numbers = _floats(columns[key])
-        if not np.isfinite(numbers).all():
-            raise _Fault(f"{key} must be finite")
+    for key in ("threshold", "leaf_value", "leaf_weight", "shrinkage"):
+        _check_normal(key, columns[key])
     _check_counts("shrinkage", columns["shrinkage"], [1] * len(nodes))
     children = _integers(columns["left_child"]), _integers(columns["right_child"])
     fault = fault_of_trees(n_leaves, _integers(columns["split_feature"]), *children, n_features)
@@ -227,15 +229,14 @@ def _check_special(number: int, values: dict[str, str], n_features: int) -> None
         _check_counts("leaf_const", [values["leaf_const"]], [n_leaves])
         sizes = _integers([values["num_features"]])
         features = _integers([" ".join(values["leaf_features"].split())])
-        slopes = _floats([" ".join(values["leaf_coeff"].split())])
+        slopes = _check_normal("leaf_coeff", [" ".join(values["leaf_coeff"].split())])
+        _check_normal("leaf_const", [values["leaf_const"]])
         if sizes.size != n_leaves or sizes.min() < 0:
             raise _Fault(f"num_features of tree {number} must hold {n_leaves} numbers")
         if not features.size == slopes.size == sizes.sum():
             raise _Fault(f"leaf_features of tree {number} must hold {sizes.sum()} numbers")
         if features.size and (features.min() < 0 or features.max() >= n_features):
             raise _Fault(f"leaf_features must be between 0 and {n_features - 1}")
-        if not np.isfinite(np.append(slopes, _floats([values["leaf_const"]]))).all():
-            raise _Fault(f"leaf_coeff of tree {number} must be finite")
 
 
 def _integers(column: list[str], each: int | None = None, bits: int = 31) -> NDArray[np.int64]:
@@ -246,8 +247,21 @@ def _integers(column: list[str], each: int | None = None, bits: int = 31) -> NDA
     return numbers
 
 
-def _floats(column: list[str]) -> NDArray[np.float64]:
-    return np.array([float(word) for word in _words(column, _FLOATS, None)], np.float64)
+def _floats(column: list[str], allowed: dict[int, Any] = _FLOATS) -> NDArray[np.float64]:
+    return np.array([float(word) for word in _words(column, allowed, None)], np.float64)
+
+
+def _check_normal(key: str, column: list[str]) -> NDArray[np.float64]:
+    """Numbers within the range of float64: beyond it, above or below, LightGBM ends the process."""
+    words = _words(column, _FLOATS, None)
+    numbers = np.array([float(word) for word in words], np.float64)
+    sizes = np.abs(numbers)
+    if not np.isfinite(numbers).all() or ((sizes > 0) & (sizes < _TINY)).any():
+        raise _Fault(f"{key} must be finite, and 0 or at least {_TINY:.3g} in size")
+    # What reads as zero must be written as zero.
+    if any(words[at].partition("e")[0].strip("+-0.") for at in np.flatnonzero(numbers == 0)):
+        raise _Fault(f"{key} must be 0 or at least {_TINY:.3g} in size")
+    return numbers
 
 
 def _words(column: list[str], allowed: dict[int, Any], each: int | None) -> list[str]:

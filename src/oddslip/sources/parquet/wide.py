@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.errors import InvalidInput
+from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.panels import check_names
 from oddslip.sources.base import block_rows
 from oddslip.sources.parquet.columns import (
@@ -81,6 +81,11 @@ class WideTable:
                     for batch in self.files.file_batches(file, names, rows, groups=[group]):
                         scratch.write(self._cells(batch, names, at).data)
                         at += batch.num_rows
+                    if at != first + n_rows:  # else rows would be read that nobody wrote
+                        raise UnreadableFile(
+                            f"{file} must hold the {n_rows} rows that row group {group} promises, "
+                            f"got {at - first}."
+                        )
                 ids = self._group_ids(file, group, first)
                 for start in range(0, n_rows, step):
                     stop = min(start + step, n_rows)

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 from typing import Any, Protocol, Self, TypeVar
 
 from oddslip.arguments import check_whole
+from oddslip.errors import InvalidInput
 from oddslip.panels import Panel
 from oddslip.progress import progress_bar
 

@@ -94,8 +94,12 @@ def test_a_negative_seed_is_refused_with_one_line(folder, capsys, arguments):
 
 def test_what_lightgbm_refuses_is_one_line_without_its_banner(folder):
     told = subprocess.run(
-        [sys.executable, "-m", "oddslip", "train", "s.npy", "y.npy", "-o", "m.oddslip"]
-        + ["-p", "num_leaves=1"],
+        [
+            sys.executable,
+            "-m",
+            "oddslip",
+            *["train", "s.npy", "y.npy", "-o", "m.oddslip", "-p", "num_leaves=1"],
+        ],
         capture_output=True,
         text=True,
         env=os.environ,

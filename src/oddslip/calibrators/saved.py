@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import __version__
+from oddslip.arguments import check_path
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord
-from oddslip.arguments import check_path
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import whole_file
 from oddslip.panels import Panel, check_k, check_names

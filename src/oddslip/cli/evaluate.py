@@ -18,6 +18,7 @@ from oddslip.cli.options import (
     Names,
     Scores,
     Threads,
+    check_outputs,
     console,
     print_json,
     read_names,
@@ -130,6 +131,7 @@ def rank(
     import oddslip
     from oddslip.reports.text import new_table, printable
 
+    check_outputs(output)
     source = oddslip.open_source(scores, kind=kind, label_names=read_names(label_names))  # type: ignore[arg-type]
     if output is not None:
         from oddslip.sources.sinks import write_ranking

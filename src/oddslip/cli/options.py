@@ -85,12 +85,22 @@ def write_figure(path: Path, figure: Any) -> None:
 def check_outputs(*paths: Path | None, figure: Path | None = None) -> None:
     """Refuse a place where nothing can be written before the work is done, not after."""
     from oddslip.errors import InvalidInput
+    from oddslip.files import output_path
 
     for path in (*paths, figure):
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise InvalidInput(f"{path} must be a file in an existing folder.")
+        if path is not None:
+            output_path(path)
     if figure is not None and figure.suffix.lower() not in FIGURES:
         raise InvalidInput(f"{figure} must end in {', '.join(FIGURES)} to be drawn.")
+
+
+def check_folders(*paths: Path | None) -> None:
+    """Refuse a folder that can not be one before the work is done, not after."""
+    from oddslip.files import output_folder
+
+    for path in paths:
+        if path is not None:
+            output_folder(path)
 
 
 def _as_json(value: Any) -> str:

@@ -327,10 +327,7 @@ def _count(
     if is_path(labels):
         labels = open_labels(Path(labels))
     shape = getattr(labels, "shape", None)
-    if shape is not None and len(shape) == 2:
-        width = int(shape[1])
-    else:
-        width = _width(labels)
+    width = int(shape[1]) if shape is not None and len(shape) == 2 else _width(labels)
     truth = as_labels(labels, width)
     positives = truth.positives(0, truth.shape[0])
     if 0 in truth.shape:

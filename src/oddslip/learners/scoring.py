@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.files import locked, no_room, output_path
 from oddslip.learners.backend import get_backend
 from oddslip.learners.features import check_features, hash_features, sliceable
 from oddslip.learners.one_vs_rest import OneVsRest
@@ -73,8 +75,6 @@ def score_to_file(
     if path.suffix not in (".npy", ".parquet", ".pq"):
         told = path.suffix or "no ending"
         raise InvalidInput(f"{path} must end in .npy or .parquet, got {told!r}.")
-    if not path.parent.is_dir():
-        raise InvalidInput(f"{path} must lie in an existing folder. Make {path.parent} first.")
     dtype = np.dtype(margin_dtype)
     if dtype not in (np.float32, np.float64):
         raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
@@ -82,13 +82,16 @@ def score_to_file(
     margins = path if kind == "margin" else path.with_suffix(f".margin{path.suffix}")
     wanted: list[tuple[Path, Kind, np.dtype[Any]]] = []
     if kind != "margin":
-        wanted.append((path, "probability", np.dtype(np.float32)))
+        wanted.append((output_path(path), "probability", np.dtype(np.float32)))
     if kind != "probability":
-        wanted.append((margins, "margin", dtype))
-    with _Unfinished(model, rows, wanted) as unfinished:
-        unfinished.fill(available_threads(threads))
-        unfinished.finish(row_ids)
-    return [target for target, _, _ in wanted]
+        wanted.append((output_path(margins), "margin", dtype))
+    with ExitStack() as held:
+        for target, _, _ in wanted:
+            held.enter_context(locked(target))
+        with no_room(path), _Unfinished(model, rows, wanted) as unfinished:
+            unfinished.fill(available_threads(threads))
+            unfinished.finish(row_ids)
+    return {"probability": [path], "margin": [margins], "both": [path, margins]}[kind]
 
 
 class _Unfinished:
@@ -118,6 +121,8 @@ class _Unfinished:
             self.files = [part.open("r+b") for part in self.parts]
             self.log = self.journal.open("a", encoding="utf-8")
         except OSError as error:
+            for begun in (*self.parts, self.journal) if not self.done else ():
+                begun.unlink(missing_ok=True)
             raise UnreadableFile(
                 f"{self.wanted[0][0]} can not be written ({error.strerror})."
             ) from error

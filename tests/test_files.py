@@ -7,7 +7,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from contextlib import ExitStack
 
 import numpy as np
 import pytest
@@ -266,17 +265,12 @@ def test_a_file_that_may_not_grow_is_one_line_and_the_old_one_stays(
     assert names(tmp_path) == before
 
 
-def throw(error):
-    raise error
-
-
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT])
 def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path, code):
     (tmp_path / "a.txt").write_text("old")
-    full = OSError(code, os.strerror(code))
-    with pytest.raises(UnreadableFile, match=r"a\.txt can not be written"), ExitStack() as stack:
-        stack.enter_context(whole_file(tmp_path / "a.txt"))
-        stack.callback(throw, full)
+    refused = pytest.raises(UnreadableFile, match=r"a\.txt can not be written")
+    with refused, whole_file(tmp_path / "a.txt"):
+        raise OSError(code, os.strerror(code))
     assert (tmp_path / "a.txt").read_text() == "old"
     assert names(tmp_path) == ["a.txt"]
 

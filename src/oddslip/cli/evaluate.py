@@ -21,6 +21,7 @@ from oddslip.cli.options import (
     check_outputs,
     console,
     print_json,
+    printable_json,
     read_names,
 )
 
@@ -163,7 +164,8 @@ def rank(
 
         for row in range(len(ranking)):
             labels = named(row) if source.label_names else ranking[row].tolist()
-            print(jsons.dumps({"row": row_name(row), "labels": labels}, ensure_ascii=False))
+            line = {"row": row_name(row), "labels": labels}
+            print(printable_json(jsons.dumps(line, ensure_ascii=False)))
         return
     table = new_table("row", *(str(place + 1) for place in range(ranking.shape[1])))
     shown = min(10, len(ranking))

@@ -106,7 +106,14 @@ def check_folders(*paths: Path | None) -> None:
 def _as_json(value: Any) -> str:
     import json
 
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return printable_json(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def printable_json(text: str) -> str:
+    """The same document with what would steer a terminal, or hide in it, as JSON escapes."""
+    import json
+
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def console() -> Any:
@@ -115,8 +122,20 @@ def console() -> Any:
 
     from rich.console import Console
 
+    from oddslip.reports.text import printable
+
+    class PrintableConsole(Console):
+        """Names and paths in sentences come from outside; tables escape theirs."""
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            shown = [_lines(each) if isinstance(each, str) else each for each in objects]
+            super().print(*shown, **options)
+
+    def _lines(text: str) -> str:
+        return "\n".join(printable(line) for line in text.split("\n"))
+
     width = None if sys.stdout.isatty() else 100
-    return Console(highlight=False, markup=False, soft_wrap=False, width=width)
+    return PrintableConsole(highlight=False, markup=False, soft_wrap=False, width=width)
 
 
 def read_numbers(path: Path | None) -> Any:

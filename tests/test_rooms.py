@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "results": {"errors"},
     "wording": set(),
     "arguments": {"errors"},
-    "files": {"errors", "progress"},
+    "files": {"arguments", "errors", "progress"},
     "sparse": {"errors"},
     "labels": {"arguments", "errors", "kernels", "sparse"},
     "weights": {"arguments", "errors"},

@@ -72,6 +72,6 @@ def test_equal_arms_have_no_shift():
 def test_arms_over_other_cells_are_refused():
     with pytest.raises(InvalidInput, match="same shape"):
         direct_shift([[0.1, 0.2]], [[0.1]])
-    arms = (Panel([[0.1, 0.2]], label_names=names) for names in ("ab", "ba"))
+    arms = (Panel([[0.1, 0.2]], label_names=list(names)) for names in ("ab", "ba"))
     with pytest.raises(InvalidInput, match="same labels in the same order"):
         direct_shift(*arms)

@@ -18,8 +18,10 @@ from oddslip.cli.options import (
     Names,
     Scores,
     Threads,
+    check_outputs,
     console,
     print_json,
+    printable_json,
     read_names,
 )
 
@@ -130,6 +132,7 @@ def rank(
     import oddslip
     from oddslip.reports.text import new_table, printable
 
+    check_outputs(output)
     source = oddslip.open_source(scores, kind=kind, label_names=read_names(label_names))  # type: ignore[arg-type]
     if output is not None:
         from oddslip.sources.sinks import write_ranking
@@ -161,7 +164,8 @@ def rank(
 
         for row in range(len(ranking)):
             labels = named(row) if source.label_names else ranking[row].tolist()
-            print(jsons.dumps({"row": row_name(row), "labels": labels}, ensure_ascii=False))
+            line = {"row": row_name(row), "labels": labels}
+            print(printable_json(jsons.dumps(line, ensure_ascii=False)))
         return
     table = new_table("row", *(str(place + 1) for place in range(ranking.shape[1])))
     shown = min(10, len(ranking))

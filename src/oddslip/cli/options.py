@@ -85,18 +85,35 @@ def write_figure(path: Path, figure: Any) -> None:
 def check_outputs(*paths: Path | None, figure: Path | None = None) -> None:
     """Refuse a place where nothing can be written before the work is done, not after."""
     from oddslip.errors import InvalidInput
+    from oddslip.files import output_path
 
     for path in (*paths, figure):
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise InvalidInput(f"{path} must be a file in an existing folder.")
+        if path is not None:
+            output_path(path)
     if figure is not None and figure.suffix.lower() not in FIGURES:
         raise InvalidInput(f"{figure} must end in {', '.join(FIGURES)} to be drawn.")
+
+
+def check_folders(*paths: Path | None) -> None:
+    """Refuse a folder that can not be one before the work is done, not after."""
+    from oddslip.files import output_folder
+
+    for path in paths:
+        if path is not None:
+            output_folder(path)
 
 
 def _as_json(value: Any) -> str:
     import json
 
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    return printable_json(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def printable_json(text: str) -> str:
+    """The same document with what would steer a terminal, or hide in it, as JSON escapes."""
+    import json
+
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def console() -> Any:
@@ -105,8 +122,20 @@ def console() -> Any:
 
     from rich.console import Console
 
+    from oddslip.reports.text import printable
+
+    class PrintableConsole(Console):
+        """Names and paths in sentences come from outside; tables escape theirs."""
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            shown = [_lines(each) if isinstance(each, str) else each for each in objects]
+            super().print(*shown, **options)
+
+    def _lines(text: str) -> str:
+        return "\n".join(printable(line) for line in text.split("\n"))
+
     width = None if sys.stdout.isatty() else 100
-    return Console(highlight=False, markup=False, soft_wrap=False, width=width)
+    return PrintableConsole(highlight=False, markup=False, soft_wrap=False, width=width)
 
 
 def read_numbers(path: Path | None) -> Any:

@@ -20,6 +20,7 @@ from oddslip.cli.options import (
     Scores,
     TableFile,
     Threads,
+    check_outputs,
     console,
     print_json,
     read_names,
@@ -79,6 +80,7 @@ def fit(
 
       oddslip fit weighted.npy labels.npz --calibrator inversion --weights w.npy -o repair.oddslip
     """
+    check_outputs(output)
     prevalence = read_numbers(prior)
     chosen: Any
     if calibrator is not None:
@@ -147,6 +149,7 @@ def apply(
     from oddslip.panels import check_k
     from oddslip.sources.sinks import write_ranking, write_scores
 
+    check_outputs(output)
     fitted = oddslip.load_repair(repair)
     source = oddslip.open_source(scores, kind=fitted.maps.kind, label_names=read_names(label_names))
     named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}

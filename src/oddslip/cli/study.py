@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from oddslip import DEFAULT_SEED
-from oddslip.cli.options import Json, console, print_json
+from oddslip.cli.options import Json, check_folders, check_outputs, console, print_json
 
 
 class Form(StrEnum):
@@ -41,6 +41,7 @@ def generate(
     """
     from oddslip.datasets.generated import generate_baskets, generate_instacart, generate_santander
 
+    check_folders(output)
     if form is Form.santander:
         path = generate_santander(output, n_rows=size, seed=seed)
         written = f"{size:,} rows in {path}."
@@ -213,6 +214,9 @@ def _run_pairs(
     """
     from oddslip.studies.pairs.study import reproduce_pairs
 
+    check_outputs(options.page)
+    check_folders(options.results, options.work, options.figures, options.tables)
+
     cells = reproduce_pairs(
         study,
         read,
@@ -336,6 +340,8 @@ def mulan(
     from oddslip.studies.mulan.table import compare_table_2
     from oddslip.studies.store import WEIGHTS
 
+    check_outputs(page, regimes, figure=figure)
+    check_folders(results, work)
     cells = reproduce_mulan(
         datasets=dataset or DATASETS,
         learners=learner or tuple(LEARNERS),

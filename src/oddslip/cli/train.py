@@ -14,6 +14,7 @@ from oddslip.cli.options import (
     WEIGHTS,
     Names,
     Threads,
+    check_folders,
     check_outputs,
     console,
     read_names,
@@ -70,6 +71,7 @@ def train(
     from oddslip.sources.opening import open_labels
 
     check_outputs(output)
+    check_folders(checkpoint)
     model = OneVsRest(
         learner or ("lightgbm" if preset is None else preset_learner(preset)),
         weights=read_weights(weights),
@@ -116,6 +118,7 @@ def score(
     from oddslip.learners import OneVsRest, score_to_file
     from oddslip.learners.features import read_features
 
+    check_outputs(output)
     with without_banners():
         trained = OneVsRest.load(model)
     rows = read_features(features)

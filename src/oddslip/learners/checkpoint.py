@@ -6,6 +6,8 @@ import json
 import os
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from oddslip.arguments import check_path
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.files import hash_bytes, whole_file
+from oddslip.files import hash_bytes, locked, whole_file
 from oddslip.learners.backend import Backend
 from oddslip.learners.strangers.head import DAMAGED, check_groups, first_line, load_group
 
@@ -23,6 +25,27 @@ _MANIFEST = "training.json"
 ARCHIVE_FORMAT = 1
 _HEAD = "model.json"
 _DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
+
+
+@contextmanager
+def claimed(folder: Any) -> Iterator[None]:
+    """Be the only training that writes a folder of finished groups; None for no folder."""
+    if folder is None:
+        yield
+        return
+    folder = check_path("checkpoint", folder)
+    _make(folder)
+    with locked(folder / _MANIFEST):
+        yield
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnreadableFile(
+            f"checkpoint {folder} must be a folder that can be written ({error.strerror})."
+        ) from error
 
 
 class Checkpoint:
@@ -49,12 +72,7 @@ class Checkpoint:
         backend: Backend,
     ) -> None:
         self.folder, self.backend = check_path("checkpoint", folder), backend
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UnreadableFile(
-                f"checkpoint {folder} must be a folder that can be written ({error.strerror})."
-            ) from error
+        _make(self.folder)
         configuration = json.loads(json.dumps(configuration))
         stored = self._read_manifest()
         if stored is None:

@@ -16,7 +16,7 @@ from oddslip.arguments import check_whole, is_number
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
 from oddslip.files import hash_bytes
 from oddslip.learners.backend import Backend, get_backend, preset_learner, preset_parameters
-from oddslip.learners.checkpoint import Checkpoint, read_archive, write_archive
+from oddslip.learners.checkpoint import Checkpoint, claimed, read_archive, write_archive
 from oddslip.learners.features import as_features, check_features, hash_features, sliceable
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
 from oddslip.learners.strangers.head import (
@@ -169,7 +169,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self._count(columns.n_positives, columns.n_rows)
         self.n_features_in_, self.label_names_ = int(rows.shape[1]), columns.names
         self.parameters_ = parameters
-        self._train(rows, prepared, columns, backend)
+        with claimed(self.checkpoint):
+            self._train(rows, prepared, columns, backend)
         return self
 
     def _train(

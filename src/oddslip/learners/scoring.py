@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.files import check_place, hash_pieces
+from oddslip.files import hash_pieces, locked, no_room, output_path
 from oddslip.learners.backend import get_backend
 from oddslip.learners.features import check_features, hash_features, sliceable
 from oddslip.learners.one_vs_rest import OneVsRest
@@ -78,15 +79,16 @@ def score_to_file(
     margins = path if kind == "margin" else path.with_suffix(f".margin{path.suffix}")
     wanted: list[tuple[Path, Kind, np.dtype[Any]]] = []
     if kind != "margin":
-        wanted.append((path, "probability", np.dtype(np.float32)))
+        wanted.append((output_path(path), "probability", np.dtype(np.float32)))
     if kind != "probability":
-        wanted.append((margins, "margin", dtype))
-    for target, _, _ in wanted:
-        check_place(target)
-    with _Unfinished(model, rows, wanted) as unfinished:
-        unfinished.fill(available_threads(threads))
-        unfinished.finish(row_ids)
-    return [target for target, _, _ in wanted]
+        wanted.append((output_path(margins), "margin", dtype))
+    with ExitStack() as held:
+        for target, _, _ in wanted:
+            held.enter_context(locked(target))
+        with no_room(path), _Unfinished(model, rows, wanted) as unfinished:
+            unfinished.fill(available_threads(threads))
+            unfinished.finish(row_ids)
+    return {"probability": [path], "margin": [margins], "both": [path, margins]}[kind]
 
 
 class _Unfinished:
@@ -122,6 +124,8 @@ class _Unfinished:
             self.files = [part.open("r+b") for part in self.parts]
             self.log = self.journal.open("a", encoding="utf-8")
         except OSError as error:
+            for begun in (*self.parts, self.journal) if not self.done else ():
+                begun.unlink(missing_ok=True)
             raise UnreadableFile(
                 f"{self.wanted[0][0]} can not be written ({error.strerror})."
             ) from error

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.files import whole_file
+from oddslip.files import locked, whole_file
 from oddslip.labels import Positives
 from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.ranking import Rankings
@@ -82,10 +82,12 @@ class CellStore:
         """A cell as it was kept, else computed and kept, else None."""
         kept = self.read(key, configuration)
         if kept is None and compute is not None:
-            started = time.perf_counter()
-            kept = compute()
-            seconds = time.perf_counter() - started
-            self.write(key, configuration, kept, seconds=seconds, command=command)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with locked(self.path(key)):  # two runs of one study would do the same work twice
+                started = time.perf_counter()
+                kept = compute()
+                seconds = time.perf_counter() - started
+                self.write(key, configuration, kept, seconds=seconds, command=command)
         return kept
 
     def write(

@@ -103,11 +103,13 @@
   at("previous").addEventListener("click", () => turn(-1));
   at("next").addEventListener("click", () => turn(1));
 
-  // A spreadsheet runs a cell that starts like a formula; an apostrophe makes it text.
+  // A spreadsheet runs a cell that starts like a formula, also behind what it does not show and
+  // in full width; an apostrophe makes it text.
+  const formula = /^[\s\u0000-\u001f\u007f-\u00a0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/;
   const quote = (value) => {
     if (value === null) return "";
     let text = String(value);
-    if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
+    if (typeof value === "string" && formula.test(text)) text = `'${text}`;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const write = () => {

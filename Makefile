@@ -44,7 +44,10 @@ clean:
 	rm -rf .venv .venv-minimum .wheel .coverage .coverage.* docs/reference docs/examples demo-report build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
 	rm -rf src/oddslip/kernels/*.so src/oddslip/kernels/*.pyd src/oddslip/kernels/avx2
 
-.venv/.installed: pyproject.toml
+# A changed kernel is compiled again; what did not change is not.
+KERNELS := setup.py $(wildcard src/oddslip/kernels/*.pyx src/oddslip/kernels/*.pxd)
+
+.venv/.installed: pyproject.toml $(KERNELS)
 	@echo "Setting up .venv (a minute or two, once) ..."
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[lightgbm]"

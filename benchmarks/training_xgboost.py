@@ -79,7 +79,7 @@ def compare(name: str, data: Data, rounds: int) -> None:
          lambda: train_multi_label(X, Y, rounds)),
     )  # fmt: skip
     for arm, weights, peer, train_peer in arms:
-        model = OneVsRest("xgboost", weights, threads=1, parameters=parameters(rounds))
+        model = OneVsRest("xgboost", weights=weights, threads=1, parameters=parameters(rounds))
         stages, margins = best(lambda m=model: train_in_stages(m, X, Y))
         ours = total(stages.done)
         line(f"oddslip, {arm}", ours)

@@ -12,11 +12,11 @@ from oddslip.diagnosis.checks import check_inversion
 from oddslip.diagnosis.comparison import (
     best_repair,
     chosen_repair,
-    conditions_hold,
     standing_of,
     try_inversion,
 )
 from oddslip.diagnosis.ladder import Ladder, Rung
+from oddslip.diagnosis.thresholds import conditions_hold
 from oddslip.diagnosis.verdict import judge
 from oddslip.metrics.evaluation import Estimate
 from oddslip.reports.html.page import render_page

@@ -107,4 +107,4 @@ def test_a_bad_cell_is_named():
     scores, labels = make_panel(7)
     scores[17, 2] = np.nan
     with pytest.raises(InvalidInput, match="row 17, label 'c'"):
-        auc_per_label(scores, labels, label_names="abcdef")
+        auc_per_label(scores, labels, label_names=list("abcdef"))

@@ -24,7 +24,7 @@ if "$python" -m zipfile --list "$here"/dist/*.whl | grep -E '\.(pyx|pxd|c|o) '; 
 fi
 
 "$python" -m venv "$here/clean"
-"$here/clean/bin/pip" install --quiet --disable-pip-version-check "$here"/dist/*.whl pytest hypothesis
+CC=/bin/false "$here/clean/bin/pip" install --quiet --disable-pip-version-check "$here"/dist/*.whl pytest hypothesis
 cp -r tests/kernels "$here/tests"
 cd "$here"
 for cpu in avx2 baseline; do
@@ -42,3 +42,5 @@ clean/bin/oddslip evaluate scores.npy labels.npy --k 7
 echo "Sizes:"
 du -ch dist/* | sed 's/^/  /'
 du -sh clean/lib/python*/site-packages clean/lib/python*/site-packages/oddslip | sed 's/^/  /'
+clean/bin/pip install --quiet --disable-pip-version-check lightgbm
+clean/bin/oddslip demo

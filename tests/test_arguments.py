@@ -6,9 +6,9 @@ import pytest
 import oddslip
 from oddslip.calibrators import Inversion, Isotonic, Popularity, Raw, build_calibrator
 from oddslip.learners import OneVsRest
-from oddslip.learners.features import as_features
 from oddslip.metrics import precision_at_k
 from oddslip.shifts import realized_shift, shift_odds
+from oddslip.sources.features import as_features
 
 SCORES = np.array([[0.9, 0.2, 0.6], [0.1, 0.7, 0.3]])
 LABELS = np.array([[1, 0, 0], [0, 0, 1]])

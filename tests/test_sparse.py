@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.labels import labels_from_sparse
-from oddslip.learners.features import as_features, read_features
+from oddslip.sources.features import as_features, read_features
 from oddslip.sources.npy import read_labels_npz
 from oddslip.sparse import ascends, read_sparse_npz
 

@@ -249,7 +249,7 @@ def _label(given):
 
 
 def _rows(given):
-    from oddslip.learners.features import read_features
+    from oddslip.sources.features import read_features
 
     return read_features(given) if isinstance(given, Path) else given
 

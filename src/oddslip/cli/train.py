@@ -67,7 +67,7 @@ def train(
     """
     from oddslip.learners import OneVsRest
     from oddslip.learners.backend import preset_learner
-    from oddslip.learners.features import read_features
+    from oddslip.sources.features import read_features
     from oddslip.sources.opening import open_labels
 
     check_outputs(output)
@@ -116,7 +116,7 @@ def score(
       oddslip score model.oddslip X.npz -o scores.parquet --kind both
     """
     from oddslip.learners import OneVsRest, score_to_file
-    from oddslip.learners.features import read_features
+    from oddslip.sources.features import read_features
 
     check_outputs(output)
     with without_banners():

@@ -17,7 +17,6 @@ from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
 from oddslip.files import hash_bytes
 from oddslip.learners.backend import Backend, get_backend, preset_learner, preset_parameters
 from oddslip.learners.checkpoint import Checkpoint, claimed, read_archive, write_archive
-from oddslip.learners.features import as_features, check_features, hash_features, sliceable
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
 from oddslip.learners.strangers.head import (
     DAMAGED,
@@ -28,6 +27,7 @@ from oddslip.learners.strangers.head import (
 )
 from oddslip.panels import Panel, check_names
 from oddslip.results import plain
+from oddslip.sources.features import as_features, check_features, hash_features, sliceable
 from oddslip.tallies import available_threads, map_threads
 from oddslip.weights import resolve_weights
 

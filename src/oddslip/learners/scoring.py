@@ -20,10 +20,10 @@ from numpy.typing import DTypeLike, NDArray
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hash_pieces, locked, no_room, output_path
 from oddslip.learners.backend import get_backend
-from oddslip.learners.features import check_features, hash_features, sliceable
 from oddslip.learners.one_vs_rest import OneVsRest
 from oddslip.panels import Kind
 from oddslip.progress import progress_bar
+from oddslip.sources.features import check_features, hash_features, sliceable
 from oddslip.sources.sinks import check_ending, write_scores
 from oddslip.tallies import available_threads, map_threads
 

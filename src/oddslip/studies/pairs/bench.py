@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from oddslip.datasets.recommendation import Recommendation
 from oddslip.files import whole_file
 from oddslip.learners import OneVsRest, score_to_file
-from oddslip.learners.features import hash_features
 from oddslip.provenance import digest_of
+from oddslip.sources.features import hash_features
 from oddslip.studies.pairs.arms import DRAWN_SHARE, LEARNERS, SEED, Arm
 from oddslip.studies.store import WEIGHTS, Stages, stage
 from oddslip.weights import resolve_weights

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from oddslip.errors import UnreadableFile
-from oddslip.learners.features import hash_features, read_features
+from oddslip.sources.features import hash_features, read_features
 
 
 def write_sparse(path):

@@ -1,5 +1,18 @@
 """``python -m oddslip`` is the `oddslip` command."""
 
-from oddslip.cli.app import main
+from oddslip.cli import stopping
 
-main()
+
+def main() -> None:
+    """Entry point: signals are heard before the parser is loaded."""
+    stopping.run(_run)
+
+
+def _run() -> int:
+    from oddslip.cli.app import _run
+
+    return _run(None)
+
+
+if __name__ == "__main__":
+    main()

@@ -105,6 +105,7 @@ def _is_address(path: Path) -> bool:
 
 _HELD: dict[str, int] = {}  # paths this process writes, and the thread that does
 _HOLDING = Lock()
+_BESIDE: dict[Path, None] = {}  # hidden files beside outputs in writing, in the order they came
 _TAKEN = "{path} is being written by another process (pid {pid}). Wait for it or pass another path."
 
 
@@ -161,6 +162,7 @@ def _file_lock(path: Path) -> Iterator[None]:
         if _is_same(held, beside):
             break
         os.close(held)  # its holder removed it between our opening and locking it
+    _BESIDE[beside] = None
     try:
         with suppress(OSError):  # on a full disk the lock holds all the same
             os.ftruncate(held, 0)
@@ -169,6 +171,7 @@ def _file_lock(path: Path) -> Iterator[None]:
     finally:
         beside.unlink(missing_ok=True)
         os.close(held)
+        del _BESIDE[beside]
 
 
 def _is_same(held: int, path: Path) -> bool:
@@ -196,6 +199,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         # The ending stays, since some writers add their own to a name without it.
         unfinished = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
         try:
+            _BESIDE[unfinished] = None
             try:
                 unfinished.touch(exist_ok=False)
             except OSError as error:
@@ -207,6 +211,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
+        finally:
+            _BESIDE.pop(unfinished, None)
+
+
+def abandon() -> None:
+    """Remove what lies unfinished beside outputs: for a process that ends here and now."""
+    for path in reversed(list(_BESIDE)):  # a lock goes after what it guards
+        path.unlink(missing_ok=True)
 
 
 def _remove_leftovers(path: Path) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from typing import TypeGuard
 
 import typer
 
+from oddslip.cli import stopping
 from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
@@ -52,14 +52,8 @@ def _version(
         raise typer.Exit()
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Entry point: never a traceback for what a user can get wrong."""
-    # A polite kill unwinds like Ctrl-C does, so that no half-written file stays behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(_run(arguments))
-
-
 def _run(arguments: list[str] | None) -> int:
+    """Never a traceback for what a user can get wrong."""
     typed = sys.argv[1:] if arguments is None else arguments
     try:
         return _call(typed)
@@ -76,14 +70,15 @@ def _call(typed: list[str]) -> int:
         code = command.main(
             args=_without_debug(typed), obj=list(typed), prog_name="oddslip", standalone_mode=False
         )
-    except SystemExit as error:
+        sys.stdout.flush()  # here, where what can go wrong is explained
+    except (SystemExit, BrokenPipeError) as error:
         # The reader of our output went away, as `head` does. The parser calls that a failure.
-        if isinstance(error.__context__, BrokenPipeError):
+        if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         raise
     # The parser turns Ctrl-C into this code, and says nothing.
-    return _interrupted() if code == INTERRUPTED else int(code or 0)
+    return stopping.say() if code == INTERRUPTED else int(code or 0)
 
 
 def _without_debug(typed: list[str]) -> list[str]:
@@ -99,8 +94,12 @@ def _is_debugging(typed: list[str]) -> bool:
 
 def _explain(error: BaseException) -> int:
     """One line for whatever went wrong, and the exit code that says whose fault it is."""
-    if isinstance(error, KeyboardInterrupt) or type(error).__name__ == "Abort":
-        return _interrupted()
+    if (
+        stopping.is_stopping()
+        or isinstance(error, KeyboardInterrupt)
+        or type(error).__name__ == "Abort"
+    ):
+        return stopping.say()
     if isinstance(error, OddslipError):
         return _refuse(str(error))
     if hasattr(error, "format_message"):  # a usage error of the parser
@@ -118,11 +117,6 @@ def _explain(error: BaseException) -> int:
 
 def _is_name(filename: object) -> TypeGuard[str | bytes]:
     return isinstance(filename, str | bytes)
-
-
-def _interrupted() -> int:
-    sys.stderr.write("oddslip: interrupted\n")
-    return INTERRUPTED
 
 
 def _refuse(message: str, code: int = 2) -> int:

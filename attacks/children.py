@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 HANG_S = 120.0
 _LOADED = (
     "numpy", "scipy.sparse", "scipy.special", "scipy.linalg", "scipy.optimize", "scipy.stats",
-    "sklearn.base", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "lightgbm", "matplotlib",
+    "sklearn.base", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "matplotlib", "lightgbm",
+    "xgboost", "torch", "polars",
     "matplotlib.figure", "matplotlib.backends.backend_agg", "rich.console", "rich.table",
     "rich.progress", "jinja2", "oddslip.cli.app", "oddslip.diagnosis.diagnose",
     "oddslip.reports.html.page", "oddslip.learners.lightgbm", "oddslip.learners.scoring",
@@ -90,14 +91,13 @@ class Nursery:
     """The process that children are forked from."""
 
     def __init__(self) -> None:
-        paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "attacks.children"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             bufsize=1,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            env=environment(),
         )
         self.ask({})
 
@@ -120,6 +120,12 @@ class Nursery:
         return self.start(arguments, folder, **limits).end()
 
 
+def environment() -> dict[str, str]:
+    """Of a child process: this checkout and its sources can be imported."""
+    paths = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
 @contextlib.contextmanager
 def nursery() -> Iterator[Nursery]:
     """A nursery that ends with the block, and its children with it."""
@@ -140,7 +146,8 @@ def _serve() -> None:
     from importlib import import_module
 
     for name in _LOADED:
-        import_module(name)
+        with contextlib.suppress(ModuleNotFoundError):  # an extra that is not installed
+            import_module(name)
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     living: set[int] = set()

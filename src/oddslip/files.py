@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -215,10 +216,61 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
             _BESIDE.pop(unfinished, None)
 
 
+@contextmanager
+def hidden_folder(path: Path) -> Iterator[Path]:
+    """A temporary folder beside the wanted one, removed at the end unless it got another name.
+
+    Several processes may have one each for the same path; those that killed ones left are removed.
+    """
+    _remove_dead_folders(path)
+    unfinished, held = _claim_folder(path)
+    _BESIDE[unfinished] = None
+    try:
+        yield unfinished
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        os.close(held)
+        del _BESIDE[unfinished]
+
+
+def _claim_folder(path: Path) -> tuple[Path, int]:
+    """A new folder, and the lock on it that falls with the process."""
+    while True:
+        unfinished = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+        unfinished.mkdir(parents=True)
+        if fcntl is None:
+            return unfinished, os.open(os.devnull, os.O_RDONLY)
+        held = os.open(unfinished, os.O_RDONLY | os.O_CLOEXEC)
+        with suppress(OSError):  # a disk without locks
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same(held, unfinished):
+            return unfinished, held
+        os.close(held)  # taken for a dead one's before we had the lock
+
+
+def _remove_dead_folders(path: Path) -> None:
+    if fcntl is None or not path.parent.is_dir():
+        return
+    ours = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{12}")
+    for name in os.listdir(path.parent):
+        if not ours.fullmatch(name):
+            continue
+        with suppress(OSError):
+            held = os.open(path.with_name(name), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where its maker lives
+                shutil.rmtree(path.with_name(name), ignore_errors=True)
+            finally:
+                os.close(held)
+
+
 def abandon() -> None:
     """Remove what lies unfinished beside outputs: for a process that ends here and now."""
     for path in reversed(list(_BESIDE)):  # a lock goes after what it guards
-        path.unlink(missing_ok=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _remove_leftovers(path: Path) -> None:

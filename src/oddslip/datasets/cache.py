@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from scipy.sparse import issparse, save_npz
 
 from oddslip.datasets.recommendation import Period, Recommendation
 from oddslip.errors import UnreadableFile
-from oddslip.files import flush, hash_file
+from oddslip.files import flush, hash_file, hidden_folder, no_room
 from oddslip.sparse import read_sparse_npz
 
 MANIFEST = "files.json"
@@ -86,20 +85,19 @@ def is_whole(entry: Path) -> bool:
 def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A temporary folder beside the wanted one, which takes its place once all went well."""
     path = Path(path)
-    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    try:
-        unfinished.mkdir(parents=True)
-    except OSError as error:
-        raise UnreadableFile(
-            f"{path.parent} can not be written ({error.strerror}). Pass another folder as cache."
-        ) from error
-    try:
-        yield unfinished
-        for file in unfinished.iterdir():
-            flush(file)
-        _replace(unfinished, path)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+    with ExitStack() as stack:
+        try:
+            unfinished = stack.enter_context(hidden_folder(path))
+        except OSError as error:
+            raise UnreadableFile(
+                f"{path.parent} can not be written ({error.strerror}). Pass another folder as "
+                "cache."
+            ) from error
+        with no_room(path):
+            yield unfinished
+            for file in unfinished.iterdir():
+                flush(file)
+            _replace(unfinished, path)
 
 
 def hash_inputs(paths: Iterable[Path]) -> dict[str, str]:

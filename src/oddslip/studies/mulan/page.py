@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from oddslip.errors import InvalidInput
 from oddslip.files import whole_file
 from oddslip.reports.figures.doses import DoseRow, draw_doses, draw_magnitudes
 from oddslip.reports.numbers import RegimePoint
@@ -77,8 +78,14 @@ def publish(
             with whole_file(path) as unfinished:
                 unfinished.write_text(text, encoding="utf-8")
     if figure is not None:
+        rows = dose_rows(cells)
+        if not rows:
+            raise InvalidInput(
+                "a figure of doses must have a data set of the paper with the cells w = 1 and "
+                "w = r of one learner, got none. Leave out --figure."
+            )
         drawn = {
-            figure: draw_doses(dose_rows(cells)),
+            figure: draw_doses(rows),
             _beside(figure, "doses"): draw_magnitudes(magnitude_lines(cells), list(SHOWN.values())),
         }
         for path, drawing in drawn.items():

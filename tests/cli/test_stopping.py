@@ -1,0 +1,144 @@
+"""Ctrl-C and a polite kill end a command in one line, whatever it is doing."""
+
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+LONG = 60  # seconds that a command may take to end; what it does would take an hour
+SENT = {
+    signal.SIGINT: (130, "oddslip: interrupted\n"),
+    signal.SIGTERM: (143, "oddslip: terminated\n"),
+}
+BUSY = {
+    "in Python": """
+        begin()
+        while True:
+            pass
+    """,
+    "in threads that it waits for": """
+        with ThreadPoolExecutor(2) as pool:
+            task = pool.submit(time.sleep, 3600)
+            begin()
+            task.result()
+    """,
+    "where exceptions are swallowed": """
+        class Deaf:
+            def __del__(self):
+                begin()
+                time.sleep(3600)
+        Deaf()
+        time.sleep(3600)
+    """,
+    "where an exception becomes another": """
+        begin()
+        try:
+            time.sleep(3600)
+        except KeyboardInterrupt:
+            raise ValueError("an import that failed")
+    """,
+    "with a file half written": """
+        with whole_file("a.txt") as unfinished, ThreadPoolExecutor(1) as pool:
+            unfinished.write_text("half")
+            task = pool.submit(time.sleep, 3600)
+            begin()
+            task.result()
+    """,
+    "with a folder half written": """
+        with whole_folder("b") as unfinished, ThreadPoolExecutor(1) as pool:
+            (unfinished / "c").write_text("half")
+            task = pool.submit(time.sleep, 3600)
+            begin()
+            task.result()
+    """,
+}
+SCRIPT = """
+import time
+from concurrent.futures import ThreadPoolExecutor
+from oddslip.cli import stopping
+from oddslip.datasets.cache import whole_folder
+from oddslip.files import whole_file
+
+def begin():
+    print("begun", flush=True)
+
+def command():
+    if True:{body}
+    return 0
+
+stopping.run(command)
+"""
+
+
+def start(*arguments, folder):
+    return subprocess.Popen(
+        [sys.executable, *arguments], cwd=folder, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("busy", BUSY)
+@pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.name)
+def test_a_signal_ends_a_command_that_is_busy(tmp_path, sent, busy):
+    process = start("-c", SCRIPT.format(body=BUSY[busy]), folder=tmp_path)
+    assert process.stdout.readline() == "begun\n"
+    process.send_signal(sent)
+    _, told = process.communicate(timeout=LONG)
+    assert (process.returncode, told) == SENT[sent]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_signal_does_not_disturb_the_first(tmp_path):
+    body = """
+        try:
+            begin()
+            time.sleep(3600)
+        finally:
+            begin()
+            time.sleep(0.3)
+            open("closed", "w").close()
+    """
+    process = start("-c", SCRIPT.format(body=body), folder=tmp_path)
+    for _ in range(2):
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=LONG)
+    assert (process.returncode, told) == SENT[signal.SIGINT]
+    assert (tmp_path / "closed").exists()
+
+
+def test_a_command_that_is_done_keeps_its_exit_code(tmp_path):
+    done = start("-m", "oddslip", "rank", "none.npy", "-k", "2", folder=tmp_path)
+    _, told = done.communicate(timeout=LONG)
+    assert (done.returncode, told) == (2, "oddslip: none.npy does not exist.\n")
+
+
+LEARNERS = {
+    "lightgbm": "num_iterations=1000000",
+    "xgboost": "n_estimators=1000000",
+    "mlp": "epochs=1000000",
+}
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.name)
+def test_a_signal_ends_a_training_amid_a_group(tmp_path, sent, learner):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3_000, 5))
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "Y.npy", (X[:, :4] + rng.normal(size=(3_000, 4)) > 1).astype(np.int8))
+    process = start(
+        "-m", "oddslip", "train", "X.npy", "Y.npy", "-o", "model.oddslip", "--checkpoint", "kept",
+        "--learner", learner, "-p", LEARNERS[learner], folder=tmp_path,
+    )  # fmt: skip
+    while process.poll() is None and not (tmp_path / "kept" / "training.json").exists():
+        pass
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(timeout=2)  # well into the first group
+    process.send_signal(sent)
+    _, told = process.communicate(timeout=LONG)
+    assert (process.returncode, told) == SENT[sent]
+    left = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert left == ["X.npy", "Y.npy", "training.json"]

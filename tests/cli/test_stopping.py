@@ -3,6 +3,8 @@
 import signal
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -72,20 +74,25 @@ stopping.run(command)
 """
 
 
+@contextmanager
 def start(*arguments, folder):
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, *arguments], cwd=folder, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("busy", BUSY)
 @pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.name)
 def test_a_signal_ends_a_command_that_is_busy(tmp_path, sent, busy):
-    process = start("-c", SCRIPT.format(body=BUSY[busy]), folder=tmp_path)
-    assert process.stdout.readline() == "begun\n"
-    process.send_signal(sent)
-    _, told = process.communicate(timeout=LONG)
+    with start("-c", SCRIPT.format(body=BUSY[busy]), folder=tmp_path) as process:
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(sent)
+        _, told = process.communicate(timeout=LONG)
     assert (process.returncode, told) == SENT[sent]
     assert list(tmp_path.iterdir()) == []
 
@@ -100,19 +107,13 @@ def test_a_second_signal_does_not_disturb_the_first(tmp_path):
             time.sleep(0.3)
             open("closed", "w").close()
     """
-    process = start("-c", SCRIPT.format(body=body), folder=tmp_path)
-    for _ in range(2):
-        assert process.stdout.readline() == "begun\n"
-        process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=LONG)
+    with start("-c", SCRIPT.format(body=body), folder=tmp_path) as process:
+        for _ in range(2):
+            assert process.stdout.readline() == "begun\n"
+            process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=LONG)
     assert (process.returncode, told) == SENT[signal.SIGINT]
     assert (tmp_path / "closed").exists()
-
-
-def test_a_command_that_is_done_keeps_its_exit_code(tmp_path):
-    done = start("-m", "oddslip", "rank", "none.npy", "-k", "2", folder=tmp_path)
-    _, told = done.communicate(timeout=LONG)
-    assert (done.returncode, told) == (2, "oddslip: none.npy does not exist.\n")
 
 
 LEARNERS = {
@@ -129,16 +130,17 @@ def test_a_signal_ends_a_training_amid_a_group(tmp_path, sent, learner):
     X = rng.normal(size=(3_000, 5))
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "Y.npy", (X[:, :4] + rng.normal(size=(3_000, 4)) > 1).astype(np.int8))
-    process = start(
+    words = [
         "-m", "oddslip", "train", "X.npy", "Y.npy", "-o", "model.oddslip", "--checkpoint", "kept",
-        "--learner", learner, "-p", LEARNERS[learner], folder=tmp_path,
-    )  # fmt: skip
-    while process.poll() is None and not (tmp_path / "kept" / "training.json").exists():
-        pass
-    with pytest.raises(subprocess.TimeoutExpired):
-        process.wait(timeout=2)  # well into the first group
-    process.send_signal(sent)
-    _, told = process.communicate(timeout=LONG)
+        "--learner", learner, "-p", LEARNERS[learner],
+    ]  # fmt: skip
+    with start(*words, folder=tmp_path) as process:
+        while process.poll() is None and not (tmp_path / "kept" / "training.json").exists():
+            time.sleep(0.01)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=2)  # well into the first group
+        process.send_signal(sent)
+        _, told = process.communicate(timeout=LONG)
     assert (process.returncode, told) == SENT[sent]
     left = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
     assert left == ["X.npy", "Y.npy", "training.json"]

@@ -198,6 +198,27 @@ def test_a_foreign_entry_under_the_name_gives_way_only_once_the_new_one_is_whole
     assert os.listdir(target) == ["new"]
 
 
+def test_what_a_killed_run_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path):
+    dead = tmp_path / ".entry.0123456789ab"
+    dead.mkdir()
+    (dead / "half").touch()
+    with whole_folder(tmp_path / "entry") as living:
+        (living / "first").touch()
+        with whole_folder(tmp_path / "entry") as other:
+            (other / "second").touch()
+            assert sorted(tmp_path.iterdir()) == sorted([living, other])
+    assert [path.name for path in tmp_path.iterdir()] == ["entry"]
+
+
+def test_a_full_disk_is_told_in_one_line_with_the_entry(tmp_path):
+    with (
+        pytest.raises(UnreadableFile, match=r"entry can not be written .No space left on device"),
+        whole_folder(tmp_path / "entry"),
+    ):
+        raise OSError("9 requested and 0 written")  # as NumPy says it
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_every_field_of_a_recommendation_is_kept():
     kept = {"name", "train", "validation", "test", "label_names", "feature_names"}
     kept |= {"settings", "sha256"}

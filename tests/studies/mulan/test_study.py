@@ -14,7 +14,9 @@ from typer.testing import CliRunner
 import oddslip
 from oddslip.cli.app import app
 from oddslip.datasets import read_mulan
+from oddslip.errors import InvalidInput
 from oddslip.studies.mulan.arms import Identity, arm_configuration
+from oddslip.studies.mulan.page import publish
 from oddslip.studies.mulan.study import MEASURES, reproduce_mulan
 from oddslip.studies.mulan.table import COLUMNS, TABLE_2, compare_table_2, format_table_2
 from oddslip.studies.store import CellStore
@@ -129,6 +131,11 @@ def test_killed_in_the_middle_it_continues_and_ends_the_same(tiny, tmp_path):
     kept = first.stat().st_mtime_ns
     assert run_tiny(tiny, tmp_path / "killed") == wanted
     assert first.stat().st_mtime_ns == kept
+
+
+def test_a_figure_without_anything_to_draw_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="must have a data set of the paper"):
+        publish({}, "paper", figure=tmp_path / "doses.png")
 
 
 @pytest.fixture

@@ -33,6 +33,11 @@ class Size:
 SMALL = Size(n_rows=600, n_labels=130, n_features=5, rounds=4, users=60)
 LARGE = Size(n_rows=8_000, n_labels=130, n_features=10, rounds=30, users=600)
 
+INPUTS = (
+    "scores.npy", "labels.npz", "few.npy", "features.npy", "repair.oddslip", "model.oddslip",
+    "flags", "instacart", "santander",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Command:
@@ -50,7 +55,7 @@ class Command:
 
 def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
     """All writing commands, on inputs that `make_inputs` made."""
-    at = {path.stem: str(path) for path in inputs.iterdir()}
+    at = {Path(name).stem: str(inputs / name) for name in INPUTS}
     scores, labels, rows = at["scores"], at["labels"], at["features"]
     learn = ["-p", f"num_iterations={size.rounds}"]
     users = str(size.users)
@@ -119,7 +124,7 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
           for form, n in made),
         Command(
             "reproduce mulan",
-            ("reproduce", "mulan", "--dataset", str(inputs / "flags" / "flags"),
+            ("reproduce", "mulan", "--dataset", f"{at['flags']}/flags",
              "--learner", "lightgbm", "--weight", "1", "--weight", "r", "--results", "cells",
              "--work", "work", "--page", "page.md", "--figure", "doses.png"),
             ("page.md",),

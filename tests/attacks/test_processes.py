@@ -1,8 +1,16 @@
 """A slice of each campaign on processes: kills, signals, a full disk, two writers, forks."""
 
+import os
+import signal
 from importlib import import_module
 
+import numpy as np
 import pytest
+
+from attacks.children import nursery
+from attacks.commands import commands
+from attacks.kills import OLD, check_same, check_whole
+from attacks.signals import reading_commands
 
 CAMPAIGNS = ("kills", "signals", "full_disk", "writers", "forks")
 
@@ -15,6 +23,47 @@ def test_a_slice_of_the_campaign_breaks_nothing(name):
     assert outcome.tried == campaign.SLICE
 
 
-@pytest.mark.parametrize("name", ["kills", "signals", "full_disk", "writers"])
-def test_a_campaign_notices_what_it_looks_for(name, monkeypatch):
-    """With outputs written under their final names from the start, each of them must object."""
+def test_a_half_written_file_is_noticed():
+    check_whole({"a": OLD, "b": b"new", "c": b"work that a rerun takes up"}, {"a": b"", "b": b"new"})
+    with pytest.raises(AssertionError, match="a is neither the old file nor the new"):
+        check_whole({"a": b"ne"}, {"a": b"new"})
+
+
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        ({}, "'a'. are missing"),
+        ({"a": b"new", ".a.lock": b""}, "'.a.lock'. are left over"),
+        ({"a": b"ne"}, "'a'. have other bytes"),
+    ],
+)
+def test_a_rerun_that_ends_otherwise_is_noticed(found, line):
+    with pytest.raises(AssertionError, match=line):
+        check_same(found, {"a": b"new"})
+
+
+def test_a_command_that_hangs_or_tells_two_lines_is_noticed(tmp_path):
+    with nursery() as opened:
+        (tmp_path / "work").mkdir()
+        ended = opened.run(["evaluate", "none.npy", "-k", "2"], tmp_path / "work")
+        assert (ended.code, ended.is_one_line) == (2, True)
+        os.mkfifo(tmp_path / "work" / "names")  # nobody writes to it: the command waits
+        np.save(tmp_path / "work" / "s.npy", np.eye(3))
+        child = opened.start(
+            ["rank", "s.npy", "-k", "1", "--label-names", "names"], tmp_path / "work"
+        )
+        assert child.wait(seconds=1) is None
+        child.send(signal.SIGKILL)
+        assert child.end().code == -signal.SIGKILL
+
+
+def test_every_command_is_in_the_table_or_writes_nothing(tmp_path):
+    from oddslip.cli.app import app, reproduce
+
+    inputs = tmp_path / "inputs"
+    told = {each.arguments[:1] for each in [*commands(inputs), *reading_commands(inputs)]}
+    told |= {each.arguments[:2] for each in commands(inputs)}
+    known = {(each.callback.__name__,) for each in app.registered_commands}
+    known |= {("reproduce", each.callback.__name__) for each in reproduce.registered_commands}
+    # The same study as instacart, on files that can not be generated.
+    assert known - told == {("reproduce", "tafeng")}

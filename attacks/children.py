@@ -103,7 +103,8 @@ class Nursery:
 
     def ask(self, question: dict[str, Any]) -> Any:
         """Its answer, once it has one."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
@@ -133,7 +134,8 @@ def nursery() -> Iterator[Nursery]:
     try:
         yield opened
     finally:
-        assert opened.process.stdin is not None and opened.process.stdout is not None
+        assert opened.process.stdin is not None
+        assert opened.process.stdout is not None
         opened.process.stdin.close()
         opened.process.wait()
         opened.process.stdout.close()

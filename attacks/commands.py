@@ -178,7 +178,8 @@ def _make_mulan(folder: Path, size: Size, rng: np.random.Generator) -> None:
     names = [f"label{j}" for j in range(9)]
     listed = "".join(f'<label name="{name}"></label>' for name in names)
     space = "http://mulan.sourceforge.net/labels"
-    (folder / "flags.xml").write_text(f'<?xml version="1.0"?><labels xmlns="{space}">{listed}</labels>')
+    document = f'<?xml version="1.0"?><labels xmlns="{space}">{listed}</labels>'
+    (folder / "flags.xml").write_text(document)
     for part, n_rows in (("train", size.n_rows // 2), ("test", size.n_rows // 4)):
         X = rng.normal(size=(n_rows, 4))
         Y = X @ rng.normal(size=(4, 9)) + rng.logistic(size=(n_rows, 9)) > np.linspace(0.5, 3, 9)

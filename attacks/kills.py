@@ -53,9 +53,7 @@ def scratch() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="oddslip-attack-", dir=place)
 
 
-def undisturbed(
-    opened: Nursery, command: Command, base: Path
-) -> tuple[dict[str, object], float]:
+def undisturbed(opened: Nursery, command: Command, base: Path) -> tuple[dict[str, object], float]:
     """What a command leaves, and how long it takes."""
     folder = fresh(base, command)
     ended = opened.run(command.arguments, folder)

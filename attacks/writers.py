@@ -30,7 +30,7 @@ def attack(count: int, seed: int, size: Size = SMALL) -> Outcome:
     refused = 0
     with scratch() as made, nursery() as opened:
         base = Path(made)
-        table = [each for each in commands(make_inputs(base / "inputs", size), size)]
+        table = commands(make_inputs(base / "inputs", size), size)
         order = [each for each in table for _ in range(1 if each.slow else 3)]
         dice.shuffle(order)
         whole: dict[str, tuple[dict[str, object], float]] = {}
@@ -73,7 +73,8 @@ def _race(
 
 
 def _check_refusal(ended: Ended) -> None:
-    assert ended.code == 2 and ended.is_one_line, f"ended with {ended.code}: {ended.told[-300:]!r}"
+    assert ended.code == 2, f"ended with {ended.code}: {ended.told[-300:]!r}"
+    assert ended.is_one_line, f"told {ended.told[:300]!r}"
     assert REFUSAL in ended.told, f"told {ended.told!r}"
 
 

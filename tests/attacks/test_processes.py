@@ -6,7 +6,6 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-
 from attacks.children import nursery
 from attacks.commands import commands
 from attacks.kills import OLD, check_same, check_whole
@@ -24,7 +23,9 @@ def test_a_slice_of_the_campaign_breaks_nothing(name):
 
 
 def test_a_half_written_file_is_noticed():
-    check_whole({"a": OLD, "b": b"new", "c": b"work that a rerun takes up"}, {"a": b"", "b": b"new"})
+    check_whole(
+        {"a": OLD, "b": b"new", "c": b"work that a rerun takes up"}, {"a": b"", "b": b"new"}
+    )
     with pytest.raises(AssertionError, match="a is neither the old file nor the new"):
         check_whole({"a": b"ne"}, {"a": b"new"})
 

@@ -142,7 +142,10 @@ def large(tmp_path_factory):
 
 @pytest.mark.parametrize(
     ("sent", "code", "line"),
-    [(signal.SIGINT, 130, "oddslip: interrupted\n"), (signal.SIGTERM, 143, "oddslip: terminated\n")],
+    [
+        (signal.SIGINT, 130, "oddslip: interrupted\n"),
+        (signal.SIGTERM, 143, "oddslip: terminated\n"),
+    ],
     ids=["Ctrl-C", "kill"],
 )
 def test_an_interrupted_diagnosis_is_one_line(large, sent, code, line):

@@ -24,6 +24,12 @@ TITLE = "full disk (ENOSPC) and files that may not grow (EFBIG) in writing comma
 SLICE = 4
 FULL = 80
 ROOM = 256 << 20  # of the small disk, most of which is taken by a file of ours
+_KEEP = """
+mount -t tmpfs -o size="$1" oddslip "$0" || exit
+echo mounted
+read -r _
+umount --lazy "$0"
+"""
 
 
 def attack(count: int, seed: int, size: Size = SMALL) -> Outcome:
@@ -56,18 +62,23 @@ def attack(count: int, seed: int, size: Size = SMALL) -> Outcome:
 def small_disk(folder: Path) -> Iterator[Path | None]:
     """A file system of its own, which can be filled; None where it can not be mounted."""
     folder.mkdir()
-    options = ["-t", "tmpfs", "-o", f"size={ROOM}", "oddslip", str(folder)]
-    mount = shutil.which("mount")
-    if mount is None or os.geteuid() != 0:
+    if os.geteuid() != 0 or shutil.which("mount") is None:
         yield None
         return
-    if subprocess.run([mount, *options], capture_output=True, check=False).returncode:
-        yield None
-        return
+    # Mounted and unmounted by a process that sees us end, however we end: its input is closed.
+    keeper = subprocess.Popen(
+        ["sh", "-c", _KEEP, str(folder), str(ROOM)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert keeper.stdout is not None
     try:
-        yield folder
+        yield folder if keeper.stdout.readline() == "mounted\n" else None
     finally:
-        subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=False)
+        keeper.communicate()
 
 
 def _largest(folder: Path) -> int:

@@ -85,7 +85,8 @@ def _unwind(number: int, _: Any) -> None:
 
 
 def _watch(ear: int) -> None:
-    number = os.read(ear, 1)[0]
+    while (number := os.read(ear, 1)[0]) not in _ENDINGS:
+        pass  # a signal that a library listens to
     time.sleep(PATIENCE_S)
     line, code = _ENDINGS[signal.Signals(number)]
     files = sys.modules.get("oddslip.files")

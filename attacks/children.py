@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-HANG_S = 120.0
+HANG_S = 300.0
 _LOADED = (
     "numpy", "scipy.sparse", "scipy.special", "scipy.linalg", "scipy.optimize", "scipy.stats",
     "sklearn.base", "pyarrow.parquet", "pyarrow.csv", "pyarrow.compute", "matplotlib", "lightgbm",

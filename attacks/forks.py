@@ -26,7 +26,7 @@ from attacks.outcome import Outcome
 TITLE = "fork, spawn and eight threads: the same answers, no hang"
 SLICE = 3
 FULL = 36
-HANG_S = 120.0
+HANG_S = 300.0
 WORKERS = {"fork": 2, "spawn": 2, "threads": 8}
 REFUSED = "refused"
 

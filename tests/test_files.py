@@ -142,6 +142,21 @@ def test_no_lock_stays_behind(tmp_path):
     assert not list(tmp_path.rglob(".*"))
 
 
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (OSError("9 requested and 0 written"), "No space left on device"),  # NumPy
+        (OSError("File too large (os error 27)"), "File too large"),  # polars
+    ],
+)
+def test_a_full_disk_is_told_in_one_line_whoever_met_it(tmp_path, error, why):
+    line = rf"a.csv can not be written .{why}.. Make room, or pass another path"
+    with pytest.raises(UnreadableFile, match=line), whole_file(tmp_path / "a.csv"):
+        raise error
+    assert names(tmp_path) == []
+
+
 # ------------------------------------------------------------------------------- what is a file
 
 

@@ -289,11 +289,13 @@ def no_room(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # NumPy says how much it wrote, and not why it stopped.
+        # NumPy says how much it wrote, and not why it stopped; polars says why in words alone.
         short = error.errno is None and " requested and " in str(error)
-        if isinstance(error, OddslipError) or not (short or error.errno in _NO_ROOM):
+        told = re.search(r"\(os error (\d+)\)", str(error))
+        number = int(told[1]) if told else error.errno
+        if isinstance(error, OddslipError) or not (short or number in _NO_ROOM):
             raise
-        why = error.strerror or "No space left on device"
+        why = os.strerror(errno.ENOSPC if number is None else number)
         raise UnreadableFile(
             f"{path} can not be written ({why}). Make room, or pass another path."
         ) from error

@@ -3,7 +3,7 @@
 A command must end within two seconds, with one line and its exit code; files under their final
 names are whole, nothing lies beside them but what a rerun takes up, finished work is not done
 again, and the rerun ends as if nothing had happened. Two seconds are those of a machine with time:
-before each signal the campaign measures how much longer than it should a short sleep takes here.
+after each signal the campaign measures how much longer a little work takes here, and allows for it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ SLICE = 3
 FULL = 80
 LIMIT_S = 2.0
 LISTENING_S = 0.1
+WORK_S = 0.1  # of the processor, which a command needs to end
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 LINES = {signal.SIGINT: "oddslip: interrupted\n", signal.SIGTERM: "oddslip: terminated\n"}
 
@@ -112,11 +113,9 @@ def _is_unfinished(name: str) -> bool:
     return last.startswith(".") and not last.endswith((".unfinished", ".journal"))
 
 
-def _lateness(naps: int = 20) -> float:
-    """How late, at worst, a process that sleeps is woken here, beyond what it slept."""
-    worst = 0.0
-    for _ in range(naps):
-        began = time.monotonic()
-        time.sleep(0.005)
-        worst = max(worst, time.monotonic() - began - 0.005)
-    return worst
+def _lateness() -> float:
+    """How much longer than on a machine of its own a tenth of a second of work takes here."""
+    began, worked = time.monotonic(), time.thread_time()
+    while time.thread_time() - worked < WORK_S:
+        pass
+    return time.monotonic() - began - WORK_S

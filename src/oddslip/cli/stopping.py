@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
-PATIENCE_S = 1.0
+PATIENCE_S = 0.7
 # What is said, and the exit code, for each signal.
 _ENDINGS = {
     signal.SIGINT: ("oddslip: interrupted\n", 130),

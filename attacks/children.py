@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -51,8 +52,8 @@ class Ended:
 class Child:
     """A command at work."""
 
-    def __init__(self, nursery: Nursery, pid: int, folder: Path) -> None:
-        self.nursery, self.pid, self.folder = nursery, pid, folder
+    def __init__(self, nursery: Nursery, pid: int, streams: str) -> None:
+        self.nursery, self.pid, self.streams = nursery, pid, streams
         self.began = time.monotonic()
 
     def send(self, number: signal.Signals) -> None:
@@ -66,7 +67,7 @@ class Child:
         took = time.monotonic() - self.began
         if status is None:
             return None
-        told, shown = (self.folder.with_name(f"{self.folder.name}.{end}") for end in _STREAMS)
+        told, shown = (Path(f"{self.streams}.{end}") for end in _STREAMS)
         return Ended(
             os.waitstatus_to_exitcode(status),
             took,
@@ -91,6 +92,8 @@ class Nursery:
     """The process that children are forked from."""
 
     def __init__(self) -> None:
+        self.streams = tempfile.TemporaryDirectory(prefix="oddslip-attack-")
+        self.started = 0
         self.process = subprocess.Popen(
             [sys.executable, "-m", "attacks.children"],
             stdin=subprocess.PIPE,
@@ -113,8 +116,15 @@ class Nursery:
         self, arguments: Sequence[str], folder: Path, *, most_bytes: int | None = None
     ) -> Child:
         """Begin a command in a folder, whose files may have so many bytes each."""
-        asked = {"arguments": list(arguments), "folder": str(folder), "most_bytes": most_bytes}
-        return Child(self, self.ask({"start": asked})["pid"], folder)
+        self.started += 1
+        streams = f"{self.streams.name}/{self.started}"  # not in the folder: its disk may be full
+        asked = {
+            "arguments": list(arguments),
+            "folder": str(folder),
+            "streams": streams,
+            "most_bytes": most_bytes,
+        }
+        return Child(self, self.ask({"start": asked})["pid"], streams)
 
     def run(self, arguments: Sequence[str], folder: Path, **limits: Any) -> Ended:
         """Run a command to its end."""
@@ -139,6 +149,7 @@ def nursery() -> Iterator[Nursery]:
         opened.process.stdin.close()
         opened.process.wait()
         opened.process.stdout.close()
+        opened.streams.cleanup()
 
 
 # --- In the nursery -------------------------------------------------------------------------------
@@ -184,12 +195,12 @@ def _wait(pid: int, seconds: float) -> int | None:
         time.sleep(0.002)
 
 
-def _become(arguments: list[str], folder: str, most_bytes: int | None) -> None:
+def _become(arguments: list[str], folder: str, streams: str, most_bytes: int | None) -> None:
     """In the child: the command, from its first line on."""
     code = 1
     try:
         for number, end in ((2, "told"), (1, "shown")):
-            file = os.open(f"{folder}.{end}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+            file = os.open(f"{streams}.{end}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
             os.dup2(file, number)
             os.close(file)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -148,6 +148,7 @@ def test_no_lock_stays_behind(tmp_path):
         (OSError(28, "No space left on device"), "No space left on device"),
         (OSError("9 requested and 0 written"), "No space left on device"),  # NumPy
         (OSError("File too large (os error 27)"), "File too large"),  # polars
+        (RuntimeError("IO error: gone (os error 28)"), "No space left on device"),  # polars too
     ],
 )
 def test_a_full_disk_is_told_in_one_line_whoever_met_it(tmp_path, error, why):

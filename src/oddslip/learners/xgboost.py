@@ -24,7 +24,7 @@ from scipy import sparse
 from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import fill_gradients
-from oddslip.learners.backend import Backend
+from oddslip.learners.backend import Backend, refusals
 from oddslip.learners.strangers.head import cut_parts
 from oddslip.learners.strangers.xgboost import check_booster
 
@@ -85,7 +85,8 @@ class XGBoostBackend(Backend):
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
         """The quantised matrix. It carries no labels and never changes: threads may share it."""
         _settle(parameters)
-        matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
+        with refusals("XGBoost", xgb.core.XGBoostError):
+            matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
         return Prepared(matrix, bool(sparse.issparse(X)))
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
@@ -106,6 +107,17 @@ class XGBoostBackend(Backend):
         seed: int,
     ) -> BoosterGroup:
         """Model of a group: ``Y`` of shape (n_rows, g), no label all 0 or all 1."""
+        with refusals("XGBoost", xgb.core.XGBoostError):
+            return self._grow(prepared, Y, weights, parameters, seed)
+
+    def _grow(
+        self,
+        prepared: Prepared,
+        Y: NDArray[np.uint8],
+        weights: NDArray[np.float64],
+        parameters: dict[str, Any],
+        seed: int,
+    ) -> BoosterGroup:
         n_labels = Y.shape[1]
         apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
         apart |= parameters.get("booster") == "dart"

@@ -89,9 +89,7 @@ def unpack_arrays(archive: zipfile.ZipFile, path: Path) -> dict[str, NDArray[Any
     }
 
 
-def read_member(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path
-) -> NDArray[Any]:
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> NDArray[Any]:
     """An array of an archive, read whole; zipfile compares its CRC."""
     check_memory(path, _unpacked(member))
     with archive.open(member) as stream:

@@ -52,7 +52,7 @@ def _check_depth(value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file says. `UnreadableFile` where it can not be read, ValueError where no JSON."""
+    """What a JSON file says; a ValueError where it is none."""
     return parse_json(read_bytes(path).decode("utf-8"))
 
 
@@ -78,9 +78,8 @@ def check_seal(document: Any, *, needed: bool = True) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise ValueError("it must be a table")
     content = {key: value for key, value in document.items() if key != SEAL}
-    if SEAL in document or needed:
-        if document.get(SEAL) != _digest(content):
-            raise ValueError("its checksum does not agree")
+    if (SEAL in document or needed) and document.get(SEAL) != _digest(content):
+        raise ValueError("its checksum does not agree")
     return content
 
 

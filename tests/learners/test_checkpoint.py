@@ -179,7 +179,7 @@ def test_another_order_of_the_groups_is_refused(tmp_path, kept):
     if not kept:
         del manifest["sha256"]
     path.write_text(json.dumps(manifest))
-    with pytest.raises(UnreadableFile, match="altered .*checksum") as refused:
+    with pytest.raises(UnreadableFile, match=r"altered .*checksum") as refused:
         arm(checkpoint=tmp_path).fit(X, Y)
     assert "\n" not in str(refused.value)
 

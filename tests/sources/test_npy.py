@@ -153,7 +153,7 @@ def test_a_header_nested_too_deeply_is_refused(tmp_path, header):
     (tmp_path / "s.npy").write_bytes(raw)
     packed(tmp_path / "s.npz", raw, zipfile.ZIP_STORED)
     for read, name in ((read_npy, "s.npy"), (read_npz, "s.npz")):
-        with pytest.raises(UnreadableFile, match="NumPy file|not a plain numeric array"):
+        with pytest.raises(UnreadableFile, match=r"NumPy file|not a plain numeric array"):
             read(tmp_path / name)
 
 

@@ -52,7 +52,7 @@ def kept_cell(store, **values):
 def test_a_cell_that_was_altered_is_refused(store, old, new):
     path = kept_cell(store)
     path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(UnreadableFile, match="was altered .*checksum") as refused:
+    with pytest.raises(UnreadableFile, match=r"was altered .*checksum") as refused:
         store.read("a", {"seed": 1})
     assert "\n" not in str(refused.value)
     with pytest.raises(UnreadableFile, match="was altered"):
@@ -77,7 +77,7 @@ def test_a_cell_of_an_earlier_version_has_no_checksum_and_is_read(store):
 def test_a_cell_nested_too_deeply_is_refused(store, text):
     path = kept_cell(store)
     path.write_text(text)
-    with pytest.raises(UnreadableFile, match="not a finished cell.*nested too deeply"):
+    with pytest.raises(UnreadableFile, match=r"not a finished cell.*nested too deeply"):
         store.read("a", {"seed": 1})
 
 

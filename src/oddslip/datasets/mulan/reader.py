@@ -248,9 +248,7 @@ def _standardise(X_train: Table, X_test: Table, fitted: NDArray[np.int64] | None
     if fitted is not None:  # NaN may lie in other rows alone
         part = X_train[fitted]
         finite[0] = bool(np.isfinite(part if isinstance(part, np.ndarray) else part.data).all())
-    scaled = [
-        table if isinstance(table, np.ndarray) else np.empty(table.shape) for table in tables
-    ]
+    scaled = [table if isinstance(table, np.ndarray) else np.empty(table.shape) for table in tables]
     for strip in _strips(X_train.shape[1]):
         parts = [
             np.ascontiguousarray(each[:, strip])

@@ -30,8 +30,8 @@ def parse_json(text: str | bytes) -> Any:
         value = json.loads(text)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    opening = (b"[", b"{") if isinstance(text, bytes | bytearray) else ("[", "{")
-    if sum(text.count(each) for each in opening) > DEEPEST:  # type: ignore[arg-type]
+    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST:
         _check_depth(value)
     return value
 

@@ -12,7 +12,7 @@ from oddslip.errors import UnreadableFile
 from oddslip.files import unreadable
 
 
-def input_path(path: Any) -> Path:
+def input_path(given: Any) -> Path:
     """A file that can be opened and has an end: no folder, device or pipe.
 
     A device such as /dev/zero never ends, and a pipe that nobody writes never begins.
@@ -22,7 +22,7 @@ def input_path(path: Any) -> Path:
     >>> input_path(__file__).suffix
     '.py'
     """
-    path = check_path("a file to read", path)
+    path = check_path("a file to read", given)
     mode = _status(path).st_mode
     if stat.S_ISDIR(mode):
         raise UnreadableFile(f"{path} is a folder, not a file.")
@@ -44,9 +44,9 @@ def _status(path: Path) -> os.stat_result:
         raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
 
 
-def read_bytes(path: Any) -> bytes:
+def read_bytes(given: Any) -> bytes:
     """A whole file, if memory can hold it."""
-    path = input_path(path)
+    path = input_path(given)
     check_memory(path, _status(path).st_size)
     try:
         return path.read_bytes()

@@ -84,11 +84,12 @@ def refusals(learner: str, *errors: type[Exception]) -> Iterator[None]:
     By then everything but the parameters was checked, and those are the learner's to judge: it
     trips over a type that it does not know as well.
     """
+    refused: tuple[type[Exception], ...] = (*errors, TypeError, ValueError)
     try:
         yield
     except OddslipError:
         raise
-    except (*errors, TypeError, ValueError) as error:
+    except refused as error:
         said = " ".join(str(error).partition("Stack trace")[0].split()).rstrip(".")[:400]
         raise InvalidInput(f"{learner} refuses this: {said}. See parameters and X.") from error
 

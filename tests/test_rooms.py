@@ -11,7 +11,8 @@ import oddslip
 ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
-    "provenance", "wording", "sparse", "arguments",
+    "provenance", "wording", "sparse", "arguments", "inputs", "documents",
+    "archives",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "counting"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
@@ -23,7 +24,10 @@ MAY_IMPORT = {
     "wording": set(),
     "arguments": {"errors"},
     "files": {"arguments", "errors", "progress"},
-    "sparse": {"errors"},
+    "inputs": {"arguments", "errors", "files"},
+    "documents": {"files", "inputs"},
+    "archives": {"inputs"},
+    "sparse": {"archives", "errors", "inputs"},
     "labels": {"arguments", "errors", "kernels", "sparse"},
     "weights": {"arguments", "errors"},
     "panels": {"arguments", "errors", "kernels", "labels"},

@@ -27,3 +27,15 @@ class MissingDependency(OddslipError, ImportError):  # noqa: N818
 
 class UnreadableFile(OddslipError, OSError):  # noqa: N818
     """A file is missing, cut short, of another kind, or altered."""
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, in one short line without its full stop.
+
+    Examples
+    --------
+    >>> first_line(ValueError("no such thing."))
+    'no such thing'
+    """
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0].rstrip(".")[:160]

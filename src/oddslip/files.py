@@ -16,7 +16,7 @@ from threading import Lock
 from typing import Any
 
 from oddslip.arguments import check_path
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
+from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
 
 try:
     import fcntl
@@ -348,5 +348,4 @@ def unreadable(path: Path, error: Exception, otherwise: str) -> UnreadableFile:
         return UnreadableFile(f"{path} is a folder, not a file.")
     if isinstance(error, PermissionError):
         return UnreadableFile(f"{path} may not be read. Check its permissions.")
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-    return UnreadableFile(f"{path} is {otherwise} ({line}).")
+    return UnreadableFile(f"{path} is {otherwise} ({first_line(error)}).")

@@ -216,6 +216,14 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
         raise InvalidInput(
             f"label_names must hold one name per label, n_labels={n_labels}, got {len(checked)}."
         )
+    try:
+        "".join(checked).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        name = next(name for name in checked if half in name)
+        raise InvalidInput(
+            f"label_names must be text that UTF-8 can hold, got {name!r:.60}, half of a pair."
+        ) from None
     if len(set(checked)) < len(checked):
         seen: set[str] = set()
         twice = next(name for name in checked if name in seen or seen.add(name))  # type: ignore[func-returns-value]

@@ -13,24 +13,19 @@ label named twice is a label named.)
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from copy import copy
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
+from oddslip.archives import DAMAGED, read_arrays
+from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
+from oddslip.inputs import input_path
 
 MOST = 2**31 - 1  # rows or columns: kernels count columns in 32 bits
-_DAMAGED = (
-    ValueError, TypeError, OSError, EOFError, KeyError, IndexError, NotImplementedError,
-    RuntimeError, MemoryError, OverflowError, TokenError, SyntaxError, zipfile.BadZipFile,
-    zlib.error,
-)  # fmt: skip
 
 
 def check_sparse(matrix: Any, what: str) -> None:
@@ -122,15 +117,14 @@ def ascends(indptr: NDArray[Any], indices: NDArray[Any]) -> bool:
 
 def is_sparse_npz(path: Path) -> bool:
     """Whether an .npz was written by scipy.sparse."""
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(input_path(path)) as archive:
         return bool({"indices.npy", "row.npy", "offsets.npy"} & set(archive.namelist()))
 
 
 def read_sparse_npz(path: Path) -> Any:
     """The matrix `scipy.sparse.save_npz` wrote, its arrays checked before scipy sees them."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: _native(stored[name]) for name in stored.files}
+        arrays = {name: _native(array) for name, array in read_arrays(path).items()}
         return _from_arrays(arrays, str(path))
     except InvalidInput as error:
         raise UnreadableFile(str(error)) from error
@@ -138,8 +132,8 @@ def read_sparse_npz(path: Path) -> Any:
         raise
     except FileNotFoundError as error:
         raise UnreadableFile(f"{path} does not exist.") from error
-    except _DAMAGED as error:
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    except DAMAGED as error:
+        said = first_line(error)
         if "pickle" in said.lower():
             said = "it holds Python objects, which are never loaded"
         raise UnreadableFile(f"{path} is cut short or not a NumPy file ({said}).") from error

@@ -163,7 +163,10 @@ def run_tally(
 
 
 def _run_in_order(blocks: Iterable[Panel], tally: T, *, n_rows: int, threads: int, what: str) -> T:
-    """Feed every block to a tally whose sums round: the same additions on any number of threads."""
+    """Feed every block to a tally whose sums round: the same additions on any number of threads.
+
+    The tally that is given is empty, and stays so; the one returned holds the sums.
+    """
     blocks = iter(blocks)
     groups = iter(lambda: list(islice(blocks, tally.blocks_apart)), [])  # type: ignore[attr-defined]
 
@@ -173,8 +176,13 @@ def _run_in_order(blocks: Iterable[Panel], tally: T, *, n_rows: int, threads: in
             part.add(panel)
         return part, sum(panel.n_rows for panel in group)
 
+    total: T | None = None  # the first part as it is: it need not lie in memory twice
     with progress_bar(what, n_rows) as advance:
         for part, n_done in map_threads(groups, add, threads=threads):
-            tally.merge(part)
+            if total is None:
+                total = part
+            else:
+                total.merge(part)
             advance(n_done)
-    return tally
+            del part
+    return tally if total is None else total

@@ -160,14 +160,52 @@ def test_a_checkpoint_must_be_a_folder(tmp_path):
         arm(checkpoint=tmp_path / "file").fit(*make_rows())
 
 
+def unseal(path, versions):
+    """A manifest as version 0.1.0 wrote it: format 1, without a checksum."""
+    manifest = json.loads(path.read_text())
+    del manifest["sha256"]
+    manifest["format"] = 1
+    manifest["configuration"]["versions"] |= versions
+    path.write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_another_order_of_the_groups_is_refused(tmp_path, kept):
+    X, Y = make_rows()
+    arm(checkpoint=tmp_path).fit(X, Y)
+    path = tmp_path / "training.json"
+    manifest = json.loads(path.read_text())
+    manifest["groups"] = manifest["groups"][::-1]
+    if not kept:
+        del manifest["sha256"]
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(UnreadableFile, match=r"altered .*checksum") as refused:
+        arm(checkpoint=tmp_path).fit(X, Y)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_manifest_without_a_checksum_gets_one_when_it_is_continued(tmp_path):
+    X, Y = make_rows()
+    margins = arm(checkpoint=tmp_path).fit(X, Y).predict_margin(X)
+    written = (tmp_path / "training.json").read_text()
+    unseal(tmp_path / "training.json", {})
+    assert np.array_equal(arm(checkpoint=tmp_path).fit(X, Y).predict_margin(X), margins)
+    assert (tmp_path / "training.json").read_text() == written
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "[" * 70 + "]" * 70])
+def test_a_manifest_nested_too_deeply_is_refused(tmp_path, text):
+    (tmp_path / "training.json").write_text(text)
+    with pytest.raises(UnreadableFile, match="nested too deeply"):
+        arm(checkpoint=tmp_path).fit(*make_rows())
+
+
 def test_a_checkpoint_that_names_pythons_json_among_its_versions_is_continued(
     tmp_path, monkeypatch
 ):
     X, Y = make_rows()
     margins = arm(checkpoint=tmp_path).fit(X, Y).predict_margin(X)
-    manifest = json.loads((tmp_path / "training.json").read_text())
-    manifest["configuration"]["versions"]["json"] = "2.0.9"
-    (tmp_path / "training.json").write_text(json.dumps(manifest))
+    unseal(tmp_path / "training.json", {"json": "2.0.9"})
     trained = count_trained(monkeypatch)
     assert np.array_equal(arm(checkpoint=tmp_path).fit(X, Y).predict_margin(X), margins)
     assert not trained

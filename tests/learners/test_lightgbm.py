@@ -1,6 +1,9 @@
 """LightGBM: the grouped mode grows the trees of the plain loop, the exact mode is that loop."""
 
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -257,3 +260,32 @@ def test_rare_binary_features_are_filtered_as_in_the_users_loop(mode):
     unfiltered = PARAMETERS | {"feature_pre_filter": False}
     other = OneVsRest(weights="balanced", parameters=unfiltered, mode=mode, threads=1).fit(X, Y)
     assert np.abs(other.predict_margin(X) - expected).max() > 1e-3
+
+
+FORKED = """
+import os, signal, sys
+import numpy as np
+from oddslip.learners import OneVsRest
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(3000, 6))
+Y = X[:, :4] + rng.normal(size=(3000, 4)) > 1
+
+def train():
+    told = {"num_iterations": 5}
+    return OneVsRest(mode=sys.argv[1], threads=2, parameters=told).fit(X, Y).predict_margin(X)
+
+before = train()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(0 if np.array_equal(train(), before) else 3)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.parametrize("mode", ["grouped", "exact"])
+def test_a_process_forked_after_training_trains_the_same_trees(mode):
+    told = subprocess.run([sys.executable, "-c", FORKED, mode], check=False, timeout=240)
+    assert told.returncode == 0

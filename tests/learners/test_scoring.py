@@ -131,6 +131,83 @@ def test_an_unfinished_scoring_of_other_rows_is_begun_again(tmp_path, monkeypatc
     assert np.array_equal(np.load(path), model.predict_proba(X[::-1]).astype(np.float32))
 
 
+def leave_unfinished(model, X, path, monkeypatch):
+    """A scoring whose blocks are all on disk, and whose file has no name yet."""
+    monkeypatch.setattr(scorings, "_BLOCK_BYTES", 8 * 6 * 40)
+    with monkeypatch.context() as broken:
+        broken.setattr(scorings._Unfinished, "finish", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            score_to_file(model, X, path, kind="both")
+
+
+def flip_cell(path):
+    raw = bytearray(path.read_bytes())
+    raw[-3] ^= 64
+    path.write_bytes(raw)
+
+
+def swap_blocks(path):
+    raw = path.read_bytes()
+    head, body = raw[:128], raw[128:]
+    width = 40 * 6 * (len(body) // 300 // 6)
+    path.write_bytes(head + body[width : 2 * width] + body[:width] + body[2 * width :])
+
+
+def change_header(path):
+    path.write_bytes(path.read_bytes().replace(b"(300, 6)", b"(6, 300)"))
+
+
+DAMAGES = {
+    "a cell": (".s.npy.unfinished", flip_cell),
+    "a margin": (".s.margin.npy.unfinished", flip_cell),
+    "two blocks": (".s.npy.unfinished", swap_blocks),
+    "the header": (".s.npy.unfinished", change_header),
+    "all of it": (".s.npy.unfinished", lambda path: path.write_bytes(b"")),
+    "its end": (".s.npy.unfinished", lambda path: path.write_bytes(path.read_bytes()[:-5])),
+    "a line of the journal": (
+        ".s.npy.journal",
+        lambda path: path.write_text(path.read_text().replace("\n40 ", "\n4x ")),
+    ),
+    "bytes of the journal": (
+        ".s.npy.journal",
+        lambda path: path.write_bytes(path.read_bytes()[:-70] + b"\xff\xfe\n\n-1 a\n"),
+    ),
+    "all of the journal": (".s.npy.journal", lambda path: path.write_bytes(b"")),
+    "the kind of the journal": (
+        ".s.npy.journal",
+        lambda path: (path.unlink(), path.symlink_to("/dev/zero")),
+    ),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGES)
+def test_what_was_altered_in_an_unfinished_scoring_is_scored_again(tmp_path, monkeypatch, what):
+    model, X = train(tmp_path)
+    path = tmp_path / "s.npy"
+    leave_unfinished(model, X, path, monkeypatch)
+    name, alter = DAMAGES[what]
+    before = (tmp_path / name).read_bytes()
+    alter(tmp_path / name)
+    assert (tmp_path / name).is_symlink() or (tmp_path / name).read_bytes() != before
+    paths = score_to_file(model, X, path, kind="both")
+    assert np.array_equal(read(paths[0]), model.predict_proba(X).astype(np.float32))
+    assert np.array_equal(read(paths[1], "margin"), model.predict_margin(X))
+
+
+def test_what_was_not_altered_is_not_scored_again(tmp_path, monkeypatch):
+    model, X = train(tmp_path)
+    path = tmp_path / "s.npy"
+    leave_unfinished(model, X, path, monkeypatch)
+    flip_cell(tmp_path / ".s.npy.unfinished")
+    scored = []
+    score = scorings._Unfinished._score
+    monkeypatch.setattr(
+        scorings._Unfinished, "_score", lambda self, at: scored.append(at) or score(self, at)
+    )
+    score_to_file(model, X, path, kind="both")
+    assert scored == [280]
+
+
 @pytest.mark.parametrize(
     ("name", "told", "what"),
     [

@@ -1,11 +1,15 @@
+import io
 import zipfile
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+from oddslip import inputs
+from oddslip.archives import read_arrays
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.sources import open_source
+from oddslip.sources.npy import read_labels_npz, read_npy, read_npz
 
 SCORES = np.random.default_rng(0).random((9, 4)).astype(np.float32)
 
@@ -74,6 +78,83 @@ def test_damaged_cells_of_a_packed_npz_are_refused(tmp_path):
         damaged[at : at + 9] = b"\xff" * 9
         (tmp_path / "s.npz").write_bytes(damaged)
         refused(tmp_path / "s.npz")
+
+
+@pytest.mark.parametrize("place", [200, -200])
+def test_damaged_cells_of_a_stored_npz_are_refused(tmp_path, place):
+    path = tmp_path / "s.npz"
+    np.savez(path, scores=np.linspace(0, 1, 3000).reshape(1000, 3))
+    raw = bytearray(path.read_bytes())
+    raw[place if place > 0 else raw.index(b"PK\x01\x02") + place] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(UnreadableFile, match="CRC"):
+        read_npz(path)
+
+
+def claim(cells, shape, descr="<f8"):
+    """An .npy file with these cells and a header that claims another shape."""
+    file = io.BytesIO()
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.getvalue() + cells.tobytes()
+
+
+def packed(path, raw, method, name="scores.npy", beside=()):
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr(name, raw)
+        for other in beside:
+            archive.writestr(other, raw)
+    return path
+
+
+@pytest.mark.parametrize("shape", [(10**9, 10**9), (2**62, 4), (4, 6), (-1, 3), (10**30, 1)])
+@pytest.mark.parametrize("name", ["s.npy", "stored.npz", "packed.npz", "sparse.npz"])
+def test_a_header_that_claims_other_cells_than_there_are_is_refused(tmp_path, name, shape):
+    raw = claim(np.zeros((4, 3)), shape)
+    path = tmp_path / name
+    method = zipfile.ZIP_STORED if name == "stored.npz" else zipfile.ZIP_DEFLATED
+    if name == "s.npy":
+        path.write_bytes(raw)
+        read = read_npy
+    elif name == "sparse.npz":
+        packed(path, raw, method, "indices.npy")
+        read = read_labels_npz
+    else:
+        packed(path, raw, method)
+        read = read_npz
+    with pytest.raises(UnreadableFile, match="cut short or not a NumPy file"):
+        read(path)
+
+
+def test_an_array_never_reaches_into_the_next_member(tmp_path):
+    raw = claim(np.zeros((4, 3)), (8, 3))
+    path = packed(tmp_path / "s.npz", raw, zipfile.ZIP_STORED, beside=["notes.txt"])
+    with pytest.raises(UnreadableFile, match="claims"):
+        read_npz(path)
+
+
+def test_a_bomb_is_refused_before_it_unpacks(tmp_path, monkeypatch):
+    cells = np.zeros((1000, 1000))
+    path = packed(tmp_path / "s.npz", claim(cells, cells.shape), zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 20_000
+    assert read_npz(path).shape == cells.shape
+    monkeypatch.setattr(inputs, "free_memory", lambda: 10**6)
+    monkeypatch.setattr(zipfile.ZipFile, "open", None)  # nothing is unpacked
+    with pytest.raises(UnreadableFile, match="must fit into memory"):
+        read_npz(path)
+    with pytest.raises(UnreadableFile, match="must fit into memory"):
+        read_arrays(path)
+
+
+@pytest.mark.parametrize("header", ["(" * 9000, "-" * 9000, "{" * 9000, "[" * 9000 + "]" * 9000])
+def test_a_header_nested_too_deeply_is_refused(tmp_path, header):
+    text = header.encode() + b"\n"
+    raw = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    (tmp_path / "s.npy").write_bytes(raw)
+    packed(tmp_path / "s.npz", raw, zipfile.ZIP_STORED)
+    for read, name in ((read_npy, "s.npy"), (read_npz, "s.npz")):
+        with pytest.raises(UnreadableFile, match=r"NumPy file|not a plain numeric array"):
+            read(tmp_path / name)
 
 
 def test_foreign_and_missing_files_are_refused(tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import oddslip.sources.base as sources
 from oddslip.sources import open_source
-from oddslip.sources.views import FoldSource, LabelledSource
+from oddslip.sources.views import ColumnSource, FoldSource, LabelledSource
 
 
 @settings(max_examples=40, deadline=None)
@@ -67,3 +67,16 @@ def test_a_labelled_source_keeps_the_row_ids_and_not_the_labels_of_the_whole(mon
     assert [b.positives().indices.tolist() for b in whole.blocks()] != [
         b.positives().indices.tolist() for b in blocks
     ]
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2], [1, 2], [0, 3], [4]])
+def test_some_labels_of_a_source_are_its_columns_and_their_truth(columns):
+    rng = np.random.default_rng(5)
+    scores, true = rng.random((7, 5)), rng.random((7, 5)) < 0.5
+    part = ColumnSource(open_source(scores, true), np.array(columns))
+    assert np.array_equal(np.concatenate([b.scores for b in part.blocks()]), scores[:, columns])
+    wanted = open_source(scores[:, columns], true[:, columns]).positives()
+    for found in (part.positives(), next(part.blocks()).positives()):
+        assert np.array_equal(found.indptr, wanted.indptr)
+        assert np.array_equal(found.indices, wanted.indices)
+    assert part.label_names == tuple(str(j) for j in columns)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from oddslip.errors import UnreadableFile
-from oddslip.studies.store import CellStore
+from oddslip.studies.store import CellStore, read_cell
 
 
 @pytest.fixture
@@ -38,6 +38,47 @@ def test_a_cell_tells_a_part_of_its_configuration(store):
     assert store.read_configuration("b", "inputs") is None
     with pytest.raises(UnreadableFile, match="not a finished cell"):
         store.read_configuration("a", "data")
+
+
+def kept_cell(store, **values):
+    store.write("a", {"seed": 1}, {"map": 0.5, **values}, seconds=2.0, command="oddslip trial")
+    return store.path("a")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"map": 0.5', '"map": 0.6'), ('"seed": 1', '"seed": 7'), ('"sha256"', '"sha257"')],
+)
+def test_a_cell_that_was_altered_is_refused(store, old, new):
+    path = kept_cell(store)
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(UnreadableFile, match=r"was altered .*checksum") as refused:
+        store.read("a", {"seed": 1})
+    assert "\n" not in str(refused.value)
+    with pytest.raises(UnreadableFile, match="was altered"):
+        read_cell(path)
+
+
+def test_a_cell_spelled_otherwise_is_the_same_cell(store):
+    path = kept_cell(store, tiny=5e-324, third=1 / 3, name="naïve")
+    path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
+    assert store.read("a", {"seed": 1})["third"] == 1 / 3
+
+
+def test_a_cell_of_an_earlier_version_has_no_checksum_and_is_read(store):
+    path = kept_cell(store)
+    cell = json.loads(path.read_text())
+    del cell["sha256"], cell["format"]
+    path.write_text(json.dumps(cell))
+    assert store.read("a", {"seed": 1}) == {"map": 0.5}
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"values":' * 100_000])
+def test_a_cell_nested_too_deeply_is_refused(store, text):
+    path = kept_cell(store)
+    path.write_text(text)
+    with pytest.raises(UnreadableFile, match=r"not a finished cell.*nested too deeply"):
+        store.read("a", {"seed": 1})
 
 
 def test_a_cell_that_is_no_cell_is_refused(store):

@@ -20,8 +20,10 @@ from oddslip import __version__
 from oddslip.arguments import check_path
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord
+from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import whole_file
+from oddslip.inputs import read_bytes
 from oddslip.panels import Panel, check_k, check_names
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
@@ -263,7 +265,7 @@ def load_repair(path: Any) -> FittedRepair:
         return _rebuild(body)
     except OddslipError as error:
         raise UnreadableFile(f"{path} holds a repair that does not add up: {error}") from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise UnreadableFile(
             f"{path} holds a repair that does not add up ({type(error).__name__})."
         ) from error
@@ -271,25 +273,19 @@ def load_repair(path: Any) -> FittedRepair:
 
 def _read_body(path: Path) -> bytes:
     """Everything after the version, once the checksum agrees."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(_START.size)
-            if not start.startswith(MAGIC):
-                what = "an empty file" if not start else "not a saved repair"
-                raise UnreadableFile(f"{path} is {what}. Save one with `oddslip fit`.")
-            if len(start) < _START.size:
-                raise UnreadableFile(f"{path} is cut short. Save the repair again.")
-            _, version, length = _START.unpack(start)
-            if version > FORMAT or version < 1:
-                raise UnreadableFile(
-                    f"{path} has format {version}, this version reads up to {FORMAT}. "
-                    "Update oddslip, or save the repair again."
-                )
-            rest = file.read()
-    except UnreadableFile:
-        raise
-    except OSError as error:
-        raise UnreadableFile(f"{path} cannot be read ({error.strerror}).") from error
+    whole = read_bytes(path)
+    start, rest = whole[: _START.size], whole[_START.size :]
+    if not start.startswith(MAGIC):
+        what = "an empty file" if not start else "not a saved repair"
+        raise UnreadableFile(f"{path} is {what}. Save one with `oddslip fit`.")
+    if len(start) < _START.size:
+        raise UnreadableFile(f"{path} is cut short. Save the repair again.")
+    _, version, length = _START.unpack(start)
+    if version > FORMAT or version < 1:
+        raise UnreadableFile(
+            f"{path} has format {version}, this version reads up to {FORMAT}. "
+            "Update oddslip, or save the repair again."
+        )
     if len(rest) < length + _DIGEST:
         raise UnreadableFile(f"{path} is cut short. Save the repair again.")
     if hashlib.sha256(start + rest[:-_DIGEST]).digest() != rest[-_DIGEST:]:
@@ -301,7 +297,7 @@ def _read_body(path: Path) -> bytes:
 
 def _rebuild(body: bytes) -> FittedRepair:
     (length,) = struct.unpack("<Q", body[:8])
-    header = json.loads(body[8 : 8 + length])
+    header = parse_json(body[8 : 8 + length])
     arrays = _unpack_arrays(header["arrays"], body[8 + length :])
     maps = LabelMaps(
         kind=header["kind"],

@@ -54,10 +54,11 @@ def read_names(path: Path | None) -> list[str] | None:
     if path is None:
         return None
     from oddslip.errors import UnreadableFile
+    from oddslip.inputs import read_bytes
 
     try:
-        return path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+        return read_bytes(path).decode("utf-8").splitlines()
+    except UnicodeDecodeError as error:
         raise UnreadableFile(f"{path} cannot be read as a list of label names.") from error
 
 
@@ -147,16 +148,17 @@ def read_numbers(path: Path | None) -> Any:
     import numpy as np
 
     from oddslip.errors import UnreadableFile
-    from oddslip.sources.npy import read_npz
+    from oddslip.inputs import check_memory, input_path
+    from oddslip.sources.npy import read_npy, read_npz
 
     try:
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        if path.suffix == ".npz":
-            return np.array(read_npz(path))
+        if path.suffix in (".npy", ".npz"):
+            numbers = read_npy(path) if path.suffix == ".npy" else read_npz(path)
+            check_memory(path, numbers.nbytes)
+            return np.array(numbers)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of an empty file; its shape says so
-            return np.loadtxt(path, ndmin=1)
+            return np.loadtxt(input_path(path), ndmin=1)
     except UnreadableFile:
         raise
     except (OSError, ValueError, EOFError) as error:

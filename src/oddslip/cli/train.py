@@ -138,6 +138,7 @@ def without_banners() -> Iterator[None]:
     import os
     import sys
     import tempfile
+    import warnings
 
     shown, ours = sys.stderr, os.dup(2)
     with tempfile.TemporaryFile() as caught, open(ours, "w", buffering=1) as direct:
@@ -145,14 +146,21 @@ def without_banners() -> Iterator[None]:
             shown.flush()
             sys.stderr = direct
         os.dup2(caught.fileno(), 2)
+        said = ""
         try:
-            yield
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", module="lightgbm|xgboost")
+                yield
+        except Exception as error:
+            said = " ".join(str(error).split())
+            raise
         finally:
             os.dup2(ours, 2)
             sys.stderr = shown
             caught.seek(0)
             for line in caught.read().splitlines(keepends=True):
-                if line.strip() and not line.startswith(b"[LightGBM]"):
+                text = " ".join(line.decode("utf-8", "replace").split()).rstrip(".")
+                if text and not text.startswith("[LightGBM]") and text not in said:
                     os.write(2, line)
 
 
@@ -165,14 +173,13 @@ def _writes_to_stderr(stream: Any) -> bool:
 
 def _read_parameter(text: str) -> tuple[str, Any]:
     """A number, true, false or null where the value reads as one; else the text itself."""
-    import json
-
+    from oddslip.documents import parse_json
     from oddslip.errors import InvalidInput
 
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise InvalidInput(f"a parameter must be name=value, got {text!r}.")
     try:
-        return name, json.loads(value)
+        return name, parse_json(value)
     except ValueError:
         return name, value

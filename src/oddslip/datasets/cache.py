@@ -16,8 +16,10 @@ import numpy as np
 from scipy.sparse import issparse, save_npz
 
 from oddslip.datasets.recommendation import Period, Recommendation
+from oddslip.documents import read_json
 from oddslip.errors import UnreadableFile
 from oddslip.files import flush, hash_file, hidden_folder, no_room
+from oddslip.sources.npy import read_npy
 from oddslip.sparse import read_sparse_npz
 
 MANIFEST = "files.json"
@@ -75,7 +77,7 @@ def recall_entry(
 def is_whole(entry: Path) -> bool:
     """Whether all files of an entry are there, byte for byte as they were written."""
     try:
-        hashes = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))
+        hashes = read_json(entry / MANIFEST)
         return all(hash_file(entry / name) == each for name, each in hashes.items())
     except (OSError, ValueError, AttributeError, UnreadableFile):
         return False
@@ -190,12 +192,12 @@ def load_rows(folder: Path) -> Recommendation:
     stays on disk.
     """
     try:
-        description = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        description = read_json(folder / DESCRIPTION)
         periods = {
             name: Period(
                 X=_load_matrix(folder, f"X_{name}"),
                 Y=_load_matrix(folder, f"Y_{name}"),
-                row_ids=np.load(folder / f"ids_{name}.npy", allow_pickle=False),
+                row_ids=np.array(read_npy(folder / f"ids_{name}.npy")),
             )
             for name in _PERIODS
         }
@@ -219,4 +221,4 @@ def _load_matrix(folder: Path, name: str) -> Any:
     sparse = folder / f"{name}.npz"
     if sparse.exists():
         return read_sparse_npz(sparse)
-    return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    return read_npy(folder / f"{name}.npy")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from oddslip.documents import read_json
 from oddslip.files import whole_file
 
 NOTE = "generated.json"
@@ -49,7 +50,7 @@ def were_generated(sha256: Mapping[str, str]) -> bool:
 
 def _read_notes(folder: Path) -> dict[str, Any]:
     try:
-        notes = json.loads((folder / NOTE).read_text(encoding="utf-8"))
+        notes = read_json(folder / NOTE)
     except (OSError, ValueError):  # no note, or a file of that name that is none of ours
         return {}
     return notes if isinstance(notes, dict) else {}

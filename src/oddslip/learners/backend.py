@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.errors import InvalidInput, MissingDependency
+from oddslip.errors import InvalidInput, MissingDependency, OddslipError
 
 
 class Backend(ABC):
@@ -74,6 +75,23 @@ class Backend(ABC):
 
         The labels and features it must have are told where they are known.
         """
+
+
+@contextmanager
+def refusals(learner: str, *errors: type[Exception]) -> Iterator[None]:
+    """What a learner refuses is refused by us, in its words.
+
+    By then everything but the parameters was checked, and those are the learner's to judge: it
+    trips over a type that it does not know as well.
+    """
+    refused: tuple[type[Exception], ...] = (*errors, TypeError, ValueError)
+    try:
+        yield
+    except OddslipError:
+        raise
+    except refused as error:
+        said = " ".join(str(error).partition("Stack trace")[0].split()).rstrip(".")[:400]
+        raise InvalidInput(f"{learner} refuses this: {said}. See parameters and X.") from error
 
 
 def _open_lightgbm() -> Backend:

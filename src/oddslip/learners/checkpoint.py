@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,17 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.archives import check_archive
 from oddslip.arguments import check_path
-from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.documents import check_seal, parse_json, read_json, sealed
+from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.files import hash_bytes, locked, whole_file
+from oddslip.inputs import input_path, read_bytes
 from oddslip.learners.backend import Backend
-from oddslip.learners.strangers.head import DAMAGED, check_groups, first_line, load_group
+from oddslip.learners.strangers.head import DAMAGED, check_groups, load_group
 
-CHECKPOINT_FORMAT = 1
+CHECKPOINT_FORMAT = 2  # from 2 on the plan is sealed; 1 is read still
 _MANIFEST = "training.json"
 ARCHIVE_FORMAT = 1
 _HEAD = "model.json"
-_DAMAGED = (OSError, EOFError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
 @contextmanager
@@ -87,6 +88,8 @@ class Checkpoint:
                 f"{self.folder / _MANIFEST} was altered ({error}). "
                 "Remove the folder to start again."
             ) from error
+        if stored["format"] != CHECKPOINT_FORMAT:
+            self._write_manifest(configuration)  # sealed from now on
         for leftover in self.folder.glob(".group-*"):  # of a write that was killed
             leftover.unlink(missing_ok=True)
 
@@ -95,15 +98,19 @@ class Checkpoint:
         if not path.exists():
             return None
         try:
-            stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-            if stored["format"] != CHECKPOINT_FORMAT:
-                raise ValueError(f"format {stored['format']}, not {CHECKPOINT_FORMAT}")
+            document = read_json(path)
+            if document["format"] not in (1, CHECKPOINT_FORMAT):
+                raise ValueError(f"format {document['format']}, not {CHECKPOINT_FORMAT}")
+            stored = check_seal(document, needed=document["format"] != 1)
             _ = stored["groups"], stored["configuration"].items()
             # Earlier checkpoints name Python's json too, on which no trained bit depends.
             stored["configuration"].get("versions", {}).pop("json", None)
+        except UnreadableFile:
+            raise
         except DAMAGED as error:
             raise UnreadableFile(
-                f"{path} is not a checkpoint of this version ({error}). "
+                f"{path} is not a checkpoint of this version, or was altered "
+                f"({first_line(error)}). "
                 "Choose an empty folder, or remove this one to start again."
             ) from error
         return stored
@@ -115,7 +122,7 @@ class Checkpoint:
             "groups": [group.tolist() for group in self.groups],
         }
         with whole_file(self.folder / _MANIFEST) as unfinished:
-            unfinished.write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+            unfinished.write_text(json.dumps(sealed(manifest), indent=1), encoding="utf-8")
 
     def _check_same(self, stored: dict[str, Any], configuration: dict[str, Any]) -> None:
         differing = sorted(
@@ -138,7 +145,7 @@ class Checkpoint:
         for number in range(len(self.groups)):
             path = self._path(number)
             if path.exists():
-                digest, _, body = path.read_bytes().partition(b"\n")
+                digest, _, body = read_bytes(path).partition(b"\n")
                 if hash_bytes(body).encode() != digest:
                     raise UnreadableFile(
                         f"{path} was altered since it was written. Remove it to train it again."
@@ -179,9 +186,11 @@ def _method(name: str) -> int:
 
 def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[bytes]]:
     """The head and the groups, in their order, each checked against its SHA-256."""
+    path = input_path(path)
     try:
         with zipfile.ZipFile(path) as archive:
-            head: dict[str, Any] = json.loads(archive.read(_HEAD))
+            check_archive(archive, path)
+            head: dict[str, Any] = parse_json(archive.read(_HEAD))
             if head["format"] != ARCHIVE_FORMAT:
                 raise UnreadableFile(
                     f"{path} has format {head['format']}, this version reads {ARCHIVE_FORMAT}. "
@@ -195,8 +204,6 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[byt
                 groups.append(body)
     except UnreadableFile:
         raise
-    except FileNotFoundError as error:
-        raise UnreadableFile(f"{path} does not exist.") from error
     except DAMAGED as error:
         raise UnreadableFile(
             f"{path} is cut short or not a saved model ({first_line(error)})."

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import re
 from dataclasses import dataclass
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 import lightgbm as lgb
@@ -21,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.arguments import check_whole
+from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import weigh_gradients
-from oddslip.learners.backend import Backend
+from oddslip.learners.backend import Backend, refusals
 from oddslip.learners.forest import LAY_AFTER, Forest, lay_forest
 from oddslip.learners.strangers.head import cut_parts
 from oddslip.learners.strangers.lightgbm import check_model_text
@@ -70,6 +71,10 @@ _ALONE = {
 }
 _CELL_BYTES = 40  # a label and row while it trains: score, its copy, derivatives, truth
 _MOST_TOGETHER = 64  # by then creating a Booster hardly counts, and finished groups are kept
+
+_FORKED = Event()  # set in a process that was forked after this was loaded
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_FORKED.set)
 
 _LAYING = Lock()  # one for all groups: a model with a lock of its own could not be copied
 
@@ -138,9 +143,10 @@ class LightGBM(Backend):
     def prepare(self, X: Any, parameters: dict[str, Any]) -> lgb.Dataset:
         """The binned Dataset that all labels and arms share."""
         _check_mode(parameters)
+        _check_constraints(parameters, X.shape[1])
         shared = {**_booster_parameters(parameters), "objective": "none"}
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        with _refusals():
+        with refusals("LightGBM", lgb.basic.LightGBMError):
             return lgb.Dataset(rows, np.zeros(X.shape[0], np.float32), params=shared).construct()
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
@@ -157,7 +163,7 @@ class LightGBM(Backend):
         seed: int,
     ) -> GroupModel:
         """Grow the trees of a group."""
-        with _refusals():
+        with refusals("LightGBM", lgb.basic.LightGBMError):
             return self._grow(prepared, Y, weights, parameters, seed)
 
     def _grow(
@@ -190,7 +196,7 @@ class LightGBM(Backend):
         """Log-odds of every label of the group, on one thread."""
         # A plain dtype is all LightGBM asks; blocks are small, so this copy is too.
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        with _refusals():
+        with refusals("LightGBM", lgb.basic.LightGBMError):
             return model.sum_rows(rows) + model.starts
 
     def dump(self, model: GroupModel) -> bytes:
@@ -205,7 +211,7 @@ class LightGBM(Backend):
         """The group that was dumped."""
         head, _, rest = data.partition(b"\n")
         try:
-            stored = json.loads(head)
+            stored = parse_json(head)
             starts, lengths = np.array(stored["starts"], np.float64), stored["lengths"]
         except (ValueError, KeyError, TypeError) as error:
             raise UnreadableFile("a group of labels is not one of LightGBM's.") from error
@@ -220,16 +226,6 @@ class LightGBM(Backend):
 
 
 BACKEND = LightGBM()
-
-
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """What LightGBM refuses is refused by us, in its words."""
-    try:
-        yield
-    except lgb.basic.LightGBMError as error:
-        said = " ".join(str(error).split()).rstrip(".")
-        raise InvalidInput(f"LightGBM refuses this: {said}. See parameters and X.") from error
 
 
 def start_margin(truth: NDArray[np.uint8]) -> float:
@@ -247,7 +243,10 @@ def start_margin(truth: NDArray[np.uint8]) -> float:
 
 def _booster_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     settings = {key: value for key, value in parameters.items() if key not in ("mode", "threads")}
-    settings |= {"num_threads": int(parameters["threads"]), "verbosity": -1}
+    # OpenMP's threads do not follow into a forked process, which would wait for them forever.
+    # One thread needs no others, and the trees are the same.
+    threads = 1 if _FORKED.is_set() else int(parameters["threads"])
+    settings |= {"num_threads": threads, "verbosity": -1}
     if not (settings.get("force_row_wise") or settings.get("force_col_wise")):
         settings["force_col_wise"] = True  # else every Booster tries both
     return settings
@@ -264,6 +263,17 @@ def _check_mode(parameters: dict[str, Any]) -> None:
             raise InvalidInput(
                 f'mode="grouped" must not be used with {key}={parameters[key]!r}: labels of a '
                 'group would not get the trees they get alone. Use mode="exact".'
+            )
+
+
+def _check_constraints(parameters: dict[str, Any], n_features: int) -> None:
+    """Refuse a feature that is not there: LightGBM would end the process."""
+    for key in ("interaction_constraints", "interaction_constraint"):
+        named = re.findall(r"-?\d+", str(parameters.get(key, "")))
+        strange = [number for number in named if not 0 <= int(number[:18]) < n_features]
+        if strange:
+            raise InvalidInput(
+                f"{key} must name features from 0 to {n_features - 1}, got {strange[0][:20]}."
             )
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 
+from oddslip.arguments import check_whole, is_number
 from oddslip.errors import InvalidInput
 from oddslip.learners.backend import Backend
 from oddslip.learners.strangers.arrays import check_shapes, read_arrays
@@ -79,8 +80,10 @@ class LogisticBackend(Backend):
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Design:
         """X in float64, with the means and scales of its columns."""
-        if not float(parameters["C"]) > 0:
-            raise InvalidInput(f"C must be above 0, got C={parameters['C']!r}.")
+        for name in ("C", "tol"):
+            if not (is_number(parameters[name]) and 0 < parameters[name] < np.inf):
+                raise InvalidInput(f"{name} must be above 0, got {name}={parameters[name]!r:.60}.")
+        check_whole("max_iter", parameters["max_iter"], 1)
         rows = _as_float64(X)
         cells = rows.data if sparse.issparse(rows) else rows
         if not np.isfinite(cells).all():

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
 
+from oddslip.arguments import check_whole, is_number
 from oddslip.errors import InvalidInput
 from oddslip.learners.backend import Backend
 from oddslip.learners.logistic import column_moments
 from oddslip.learners.strangers.arrays import check_layers, read_arrays
 
+MOST_HIDDEN = 1 << 20
 _PREDICT_BYTES = 16 * 1024 * 1024
 
 
@@ -49,6 +51,19 @@ class Network(NamedTuple):
     biases: list[NDArray[np.float32]]
 
 
+def _check_parameters(parameters: dict[str, Any]) -> None:
+    hidden = parameters["hidden"]
+    if not isinstance(hidden, list | tuple):
+        raise InvalidInput(f"hidden must be a list of widths, got {hidden!r:.60}.")
+    for width in hidden:
+        check_whole("hidden", width, 1, MOST_HIDDEN)
+    check_whole("epochs", parameters["epochs"], 0)
+    check_whole("batch_rows", parameters["batch_rows"], 1)
+    rate = parameters["learning_rate"]
+    if not (is_number(rate) and 0 <= rate < np.inf):
+        raise InvalidInput(f"learning_rate must be at least 0, got {rate!r:.60}.")
+
+
 class MLPBackend(Backend):
     """All labels in one network: hidden layers with ReLU, one output per label.
 
@@ -72,6 +87,7 @@ class MLPBackend(Backend):
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Standardised:
         """The rows, and the means and deviations of their features."""
+        _check_parameters(parameters)
         rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
         cells = rows.data if sparse.issparse(rows) else rows
         if not np.isfinite(cells).all():
@@ -94,6 +110,7 @@ class MLPBackend(Backend):
         seed: int,
     ) -> Network:
         """The network of all labels: ``Y`` of shape (n_rows, g), dense or sparse rows."""
+        _check_parameters(parameters)
         dice = torch.Generator(device="cpu").manual_seed(seed)
         widths = [prepared.X.shape[1], *parameters["hidden"], Y.shape[1]]
         slopes, biases = _first_layers(widths, dice)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 from oddslip import DEFAULT_SEED
 from oddslip.arguments import check_whole, is_number
-from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
+from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, first_line
 from oddslip.files import hash_bytes
 from oddslip.learners.backend import Backend, get_backend, preset_learner, preset_parameters
 from oddslip.learners.checkpoint import Checkpoint, claimed, read_archive, write_archive
@@ -22,7 +22,6 @@ from oddslip.learners.strangers.head import (
     DAMAGED,
     check_groups,
     check_head,
-    first_line,
     load_group,
 )
 from oddslip.panels import Panel, check_names

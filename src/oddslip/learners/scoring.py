@@ -1,18 +1,20 @@
 """Scores of many rows and thousands of labels, streamed into a file.
 
 Rows are scored block by block into an unfinished .npy beside the wanted file; a journal lists the
-blocks that are on disk. A killed run continues with the others and ends with the same bytes. Only
-then does the file get its name, or is copied into Parquet, which can not be continued itself.
+blocks that are on disk, each with its checksum. A killed run continues with those that are missing
+or not as they were written, and ends with the same bytes. Only then does the file get its name, or
+is copied into Parquet, which can not be continued itself.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -27,6 +29,7 @@ from oddslip.sources.features import check_features, hash_features, sliceable
 from oddslip.sources.sinks import check_ending, write_scores
 from oddslip.tallies import available_threads, map_threads
 
+_JOURNAL_FORMAT = 2  # from 2 on a line says what its block hashes to
 _BLOCK_BYTES = 16 * 1024 * 1024
 _WANTED = ("probability", "margin", "both")
 
@@ -103,10 +106,12 @@ class _Unfinished:
         target = wanted[0][0]
         self.journal = target.with_name(f".{target.name}.journal")
         self.parts = [path.with_name(f".{path.name}.unfinished") for path, _, _ in wanted]
+        self.headers = [_npy_header(dtype, self.shape) for _, _, dtype in wanted]
 
     def __enter__(self) -> _Unfinished:
         targets = [[str(path), kind, dtype.str] for path, kind, dtype in self.wanted]
         head = {
+            "format": _JOURNAL_FORMAT,
             "wanted": targets,
             "model": hash_model(self.model),
             "rows": hash_features(self.rows),
@@ -118,8 +123,10 @@ class _Unfinished:
         try:
             if self.done is None:
                 self.done = set()
-                for part, (_, _, dtype) in zip(self.parts, self.wanted, strict=True):
-                    _claim(part, dtype, self.shape)
+                for part, header, (_, _, dtype) in zip(
+                    self.parts, self.headers, self.wanted, strict=True
+                ):
+                    _claim(part, header, self._end(header, dtype))
                 self.journal.write_text(line + "\n", encoding="utf-8")
             self.files = [part.open("r+b") for part in self.parts]
             self.log = self.journal.open("a", encoding="utf-8")
@@ -129,7 +136,6 @@ class _Unfinished:
             raise UnreadableFile(
                 f"{self.wanted[0][0]} can not be written ({error.strerror})."
             ) from error
-        self.offsets = [np.load(part, mmap_mode="r").offset for part in self.parts]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -137,12 +143,40 @@ class _Unfinished:
             file.close()
 
     def _resume(self, line: str) -> set[int] | None:
-        """Blocks already on disk, or None if this scoring was not begun."""
-        if not self.journal.exists() or not all(part.exists() for part in self.parts):
+        """Blocks that lie on disk as they were written; None if this scoring was not begun."""
+        files = (self.journal, *self.parts)
+        if not all(file.is_file() and not file.is_symlink() for file in files):
             return None
-        head, *blocks = self.journal.read_text(encoding="utf-8").split("\n")
-        # The last piece is what follows the last line break: a line cut short, or nothing.
-        return {int(block) for block in blocks[:-1]} if head == line else None
+        head, *lines = self.journal.read_text(encoding="utf-8", errors="replace").split("\n")
+        if head != line or not all(
+            _is_claimed(part, header, self._end(header, dtype))
+            for part, header, (_, _, dtype) in zip(
+                self.parts, self.headers, self.wanted, strict=True
+            )
+        ):
+            return None
+        # A line that was cut short or altered names no block, or not what that block hashes to.
+        noted = {start: digest for start, _, digest in (each.partition(" ") for each in lines)}
+        with ExitStack() as stack:
+            files = [stack.enter_context(part.open("rb")) for part in self.parts]
+            starts = range(0, self.shape[0], self.step)
+            return {
+                start
+                for start in starts
+                if str(start) in noted and self._digest(files, start) == noted[str(start)]
+            }
+
+    def _digest(self, files: list[IO[bytes]], start: int) -> str:
+        """What the files hold of a block, as one hash."""
+        pieces = []
+        for file, header, (_, _, dtype) in zip(files, self.headers, self.wanted, strict=True):
+            width = self.shape[1] * dtype.itemsize
+            file.seek(len(header) + start * width)
+            pieces.append(file.read(self._size(start) * width))
+        return hash_pieces(pieces)
+
+    def _end(self, header: bytes, dtype: np.dtype[Any]) -> int:
+        return len(header) + self.shape[0] * self.shape[1] * dtype.itemsize
 
     def fill(self, threads: int) -> None:
         """Score the blocks that are missing."""
@@ -167,12 +201,13 @@ class _Unfinished:
         ]
 
     def _write(self, start: int, cells: list[NDArray[Any]]) -> None:
-        for file, offset, block in zip(self.files, self.offsets, cells, strict=True):
-            file.seek(offset + start * self.shape[1] * block.itemsize)
-            file.write(np.ascontiguousarray(block).data)
+        blocks = [np.ascontiguousarray(block) for block in cells]
+        for file, header, block in zip(self.files, self.headers, blocks, strict=True):
+            file.seek(len(header) + start * self.shape[1] * block.itemsize)
+            file.write(block.data)
             file.flush()
             os.fsync(file.fileno())  # before the journal says so
-        self.log.write(f"{start}\n")
+        self.log.write(f"{start} {hash_pieces(blocks)}\n")
         self.log.flush()
 
     def finish(self, row_ids: Any) -> None:
@@ -199,12 +234,25 @@ class _Unfinished:
             yield start, np.array(np.load(part, mmap_mode="r")[start : start + self.step])
 
 
-def _claim(path: Path, dtype: np.dtype[Any], shape: tuple[int, int]) -> None:
+def _npy_header(dtype: np.dtype[Any], shape: tuple[int, int]) -> bytes:
+    """The first bytes of an .npy file."""
+    header = io.BytesIO()
+    described = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, described)
+    return header.getvalue()
+
+
+def _is_claimed(path: Path, header: bytes, size: int) -> bool:
+    """Whether a file has the header and the length that `_claim` gave it."""
+    with path.open("rb") as file:
+        return file.read(len(header)) == header and os.fstat(file.fileno()).st_size == size
+
+
+def _claim(path: Path, header: bytes, size: int) -> None:
     """An .npy file with room for all its cells: a full disk shows before the work, not after."""
+    path.unlink(missing_ok=True)
     with path.open("wb") as file:
-        head = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, head)
-        size = file.tell() + shape[0] * shape[1] * dtype.itemsize
+        file.write(header)
         file.flush()
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)

@@ -21,9 +21,10 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy import sparse
 
+from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import fill_gradients
-from oddslip.learners.backend import Backend
+from oddslip.learners.backend import Backend, refusals
 from oddslip.learners.strangers.head import cut_parts
 from oddslip.learners.strangers.xgboost import check_booster
 
@@ -84,7 +85,8 @@ class XGBoostBackend(Backend):
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
         """The quantised matrix. It carries no labels and never changes: threads may share it."""
         _settle(parameters)
-        matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
+        with refusals("XGBoost", xgb.core.XGBoostError):
+            matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
         return Prepared(matrix, bool(sparse.issparse(X)))
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
@@ -105,6 +107,17 @@ class XGBoostBackend(Backend):
         seed: int,
     ) -> BoosterGroup:
         """Model of a group: ``Y`` of shape (n_rows, g), no label all 0 or all 1."""
+        with refusals("XGBoost", xgb.core.XGBoostError):
+            return self._grow(prepared, Y, weights, parameters, seed)
+
+    def _grow(
+        self,
+        prepared: Prepared,
+        Y: NDArray[np.uint8],
+        weights: NDArray[np.float64],
+        parameters: dict[str, Any],
+        seed: int,
+    ) -> BoosterGroup:
         n_labels = Y.shape[1]
         apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
         apart |= parameters.get("booster") == "dart"
@@ -144,7 +157,7 @@ class XGBoostBackend(Backend):
         raws = [data]
         if data.startswith(_MANY):
             at = data.index(b"\n", len(_MANY)) + 1
-            raws = cut_parts(data[at:], json.loads(data[len(_MANY) : at]))
+            raws = cut_parts(data[at:], parse_json(data[len(_MANY) : at]))
         labels = sum(check_booster(raw, n_features) for raw in raws)
         if n_labels is not None and labels != n_labels:
             raise UnreadableFile(f"a group must have trees for {n_labels} labels, got {labels}.")

@@ -2,8 +2,12 @@
 
 Drawing n rows one by one, B times, jumps all over memory once n is large. So the n draws of each
 replicate are first dealt to blocks of rows (a multinomial), then drawn inside each block: the same
-distribution, with counters that stay in cache. Each block has its own stream of random numbers,
-so the outcome depends on the seed alone, not on threads.
+distribution, with counters that stay in cache. Each block has its own stream of random numbers.
+
+Sums do not depend on the order in which they are added: values are rounded to whole multiples of a
+power of 2, by less than 1e-13 of their column's largest, so coarse that a piece of rows adds up
+without any rounding; pieces and blocks are added in their order. So the outcome depends on the seed
+alone, and not on threads, neither ours nor those of the linear algebra that adds.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from oddslip.tallies import map_threads
 
 BLOCK_ROWS = 1 << 15
 BATCH = 50
+PIECE_ROWS = 512
 
 
 def bootstrap_sums(
@@ -44,6 +49,7 @@ def bootstrap_sums(
         from oddslip.kernels.resampling import count_draws
 
         part = values[starts[block] : starts[block] + sizes[block]]
+        multiples = round_values(part)
         seeds = seeders[block].generate_state(n_replicates, np.uint64)
         counts = np.empty((BATCH, sizes[block]))
         sums = np.empty((n_replicates, values.shape[1]))
@@ -51,13 +57,43 @@ def bootstrap_sums(
             batch = slice(first, min(first + BATCH, n_replicates))
             drawn = counts[: batch.stop - first]
             count_draws(seeds[batch], np.ascontiguousarray(dealt[batch, block]), drawn)
-            sums[batch] = drawn @ part
+            sums[batch] = _add(multiples, drawn)
         return sums
 
     total = np.zeros((n_replicates, values.shape[1]))
     for sums in map_threads(range(len(starts)), resample, threads=threads):
         total += sums
     return total
+
+
+def round_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Values as multiples of a power of 2, of which the draws of a piece of rows add up exactly.
+
+    A piece is drawn from about once per row; four times as often does not happen.
+
+    Examples
+    --------
+    >>> bool(abs(round_values(np.array([[1 / 3], [1.0]]))[0, 0] - 1 / 3) < 1e-13)
+    True
+    """
+    largest = np.abs(values).max(axis=0, initial=0.0)
+    # The least power of 2 that is not below the largest value; 1 where there is none.
+    mantissa, exponent = np.frexp(np.where(np.isfinite(largest) & (largest > 0), largest, 1.0))
+    exponent = np.maximum(exponent - (mantissa == 0.5), -900)
+    step = np.ldexp(1.0, exponent + (4 * PIECE_ROWS).bit_length() - 1 - 53)
+    rounded: NDArray[np.float64] = np.rint(values / step)
+    rounded *= step
+    return rounded
+
+
+def _add(values: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of each column over each replicate's draws, shape (replicates, columns)."""
+    n_replicates, n_rows = drawn.shape
+    whole = n_rows - n_rows % PIECE_ROWS
+    counts = drawn[:, :whole].reshape(n_replicates, -1, PIECE_ROWS).transpose(1, 0, 2)
+    sums = np.matmul(counts, values[:whole].reshape(-1, PIECE_ROWS, values.shape[1]))
+    total: NDArray[np.float64] = sums.sum(axis=0)
+    return total + drawn[:, whole:] @ values[whole:]
 
 
 def percentile_interval(replicates: NDArray[np.float64], level: float) -> tuple[float, float]:

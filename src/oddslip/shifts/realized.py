@@ -16,7 +16,9 @@ from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel
 from oddslip.results import label_frame, plain
 from oddslip.shifts.saturation import saturated_key
-from oddslip.sources import open_source
+from oddslip.sources import Source, open_source
+from oddslip.sources.views import ColumnSource
+from oddslip.tallies import available_threads
 from oddslip.weights import check_weights, per_label
 
 Floats = NDArray[np.float64]
@@ -26,6 +28,7 @@ TRUSTED_STEP = 0.5  # beyond this a cubic says little
 CUBIC_STEPS = 4  # Newton steps on the cubic; each doubles the digits
 _STARTS_AT = 1e-6  # as close as the histogram is worth solving
 _MOST_PASSES = 100
+SPREAD_BYTES = 128 * 1024 * 1024  # for the bins of the labels looked at together, on all threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,21 +113,19 @@ def realized_shift(
         raise InvalidInput(
             f"prior must be between 0 and 1, got {share[wrong[0]]:g} at label {name!r}."
         )
-    spread = source.run(SpreadTally(source.n_labels, source.kind), threads=threads)
     solvable = (share > 0) & (share < 1)
-    search = _start(spread, np.where(solvable, share, 0.5))
-    n_passes = 1
+    search, n_saturated, n_passes = _begin(source, np.where(solvable, share, 0.5), threads)
     while not search.settled(TOLERANCE) and n_passes < _MOST_PASSES:
         sums = source.run(SigmoidTally(search.shift), threads=threads).result()
         search.advance(sums, source.n_rows)
         n_passes += 1
-    blank = spread.n_saturated == source.n_rows
+    blank = n_saturated == source.n_rows
     shift = np.where(solvable, search.shift, np.where(share == 0, np.inf, -np.inf))
     shift[blank] = np.nan
     return RealizedShift(
         shift,
-        solvable & (spread.n_saturated == 0),
-        spread.n_saturated,
+        solvable & (n_saturated == 0),
+        n_saturated,
         share.copy(),
         source.n_rows,
         n_passes,
@@ -253,6 +254,12 @@ class Search:
         """Start at these shifts, with the roots between low and high."""
         return cls(prior, np.clip(shift, low, high), low, high, high - low)
 
+    @classmethod
+    def joined(cls, parts: list[Search]) -> Search:
+        """The searches of some labels after others as one."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
     def advance(self, sums: Floats, n_rows: int) -> None:
         """Move every label by what the sums at its trial shift say."""
         inside, outside, slope, bend, twist = sums / n_rows
@@ -278,6 +285,29 @@ class Search:
     def settled(self, tolerance: float) -> bool:
         """Whether every shift is this close to its root."""
         return bool((self.error <= tolerance).all())
+
+
+def _begin(
+    source: Source, prior: Floats, threads: int | None
+) -> tuple[Search, NDArray[np.int64], int]:
+    """The search after one look at the cells, their saturated cells, and the passes it took.
+
+    The bins of a label take as much memory as hundreds of its cells. Where those of all labels
+    would take more than `SPREAD_BYTES`, some labels are looked at after others.
+    """
+    from oddslip.kernels.logits import MARGIN_BINS, ODDS_BINS
+
+    n_bins = ODDS_BINS if source.kind == "probability" else MARGIN_BINS
+    step = max(1024, SPREAD_BYTES // (4 * n_bins * available_threads(threads)))
+    searches, saturated = [], []
+    for start in range(0, source.n_labels, step):
+        labels = np.arange(start, min(start + step, source.n_labels))
+        part = source if labels.size == source.n_labels else ColumnSource(source, labels)
+        spread = part.run(SpreadTally(part.n_labels, part.kind), threads=threads)
+        searches.append(_start(spread, prior[labels]))
+        saturated.append(spread.n_saturated)
+        del spread  # before the next is made
+    return Search.joined(searches), np.concatenate(saturated), len(searches)
 
 
 def _start(spread: SpreadTally, prior: Floats) -> Search:

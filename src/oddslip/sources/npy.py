@@ -2,55 +2,51 @@
 
 from __future__ import annotations
 
+import os
 import re
-import tokenize
 import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.archives import DAMAGED, list_arrays, map_member, read_header, read_member
 from oddslip.errors import OddslipError, UnreadableFile
 from oddslip.files import unreadable
+from oddslip.inputs import input_path
 from oddslip.labels import DenseLabels, Labels, labels_from_sparse
 from oddslip.sparse import is_sparse_npz, read_sparse_npz
-
-# What NumPy, zipfile and SciPy raise on a file that is cut short, damaged or of another kind.
-_DAMAGED = (
-    ValueError,
-    OSError,
-    EOFError,
-    KeyError,
-    NotImplementedError,  # a zip method or encryption that zipfile does not know
-    RuntimeError,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
 
 
 def read_npy(path: Path) -> NDArray[Any]:
     """The array of an .npy file, memory-mapped and read-only."""
     try:
-        with path.open("rb") as file:
-            zipped = file.read(2) == b"PK"
-        if zipped:
-            raise UnreadableFile(f"{path} is an .npz archive, not an .npy file. Rename it to .npz.")
+        with input_path(path).open("rb") as file:
+            if file.read(2) == b"PK":
+                raise UnreadableFile(
+                    f"{path} is an .npz archive, not an .npy file. Rename it to .npz."
+                )
+            file.seek(0)
+            claimed, size = read_header(file).n_bytes, os.fstat(file.fileno()).st_size
+        if claimed > size:
+            raise ValueError(f"it claims {claimed:,} bytes and has {size:,}")
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except OddslipError:
         raise
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise _refusal(path, error) from error
     return array
 
 
 def read_npz(path: Path) -> NDArray[Any]:
-    """The one array of an .npz file: memory-mapped if stored, read whole if compressed."""
+    """The one array of an .npz file: memory-mapped if stored, read whole if compressed.
+
+    Either way its bytes are read once and compared with the archive's CRC.
+    """
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = [item for item in archive.infolist() if item.filename.endswith(".npy")]
+        with zipfile.ZipFile(input_path(path)) as archive:
+            members = list_arrays(archive)
             if len(members) != 1:
                 names = ", ".join(item.filename.removesuffix(".npy") for item in members[:6])
                 raise UnreadableFile(
@@ -58,12 +54,11 @@ def read_npz(path: Path) -> NDArray[Any]:
                     + (f" ({names})." if members else ".")
                 )
             if members[0].compress_type == zipfile.ZIP_STORED:
-                return _map_member(path, members[0])
-            with archive.open(members[0]) as stream:
-                return np.lib.format.read_array(stream, allow_pickle=False)
+                return map_member(path, members[0])
+            return read_member(archive, members[0], path)
     except OddslipError:
         raise
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise _refusal(path, error) from error
 
 
@@ -73,7 +68,7 @@ def read_sparse(path: Path) -> Any | None:
         return read_sparse_npz(path) if is_sparse_npz(path) else None
     except OddslipError:
         raise
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise _refusal(path, error) from error
 
 
@@ -86,25 +81,6 @@ def read_labels_npz(path: Path) -> Labels:
     if cells.ndim != 2:
         raise UnreadableFile(f"{path} must be of shape (rows, labels), got shape {cells.shape}.")
     return DenseLabels(cells)
-
-
-def _map_member(path: Path, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """A memory map of an uncompressed member, at the place where its bytes lie in the archive."""
-    with path.open("rb") as file:
-        file.seek(member.header_offset + 26)  # lengths of the local header's name and extra field
-        name, extra = np.frombuffer(file.read(4), "<u2")
-        file.seek(member.header_offset + 30 + int(name) + int(extra))
-        version = np.lib.format.read_magic(file)
-        header = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
-        shape, fortran, dtype = header(file)
-        if dtype.hasobject:
-            raise ValueError("object arrays need pickle")
-        order = "F" if fortran else "C"
-        return np.memmap(path, dtype, "r", file.tell(), shape, order)  # type: ignore[call-overload, no-any-return]
 
 
 def _refusal(path: Path, error: Exception) -> UnreadableFile:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from oddslip.errors import InvalidInput
+from oddslip.errors import InvalidInput, first_line
 from oddslip.files import whole_file
 from oddslip.panels import check_names
 
@@ -156,7 +156,13 @@ def _as_ids(row_ids: Any, n_rows: int) -> Any:
         raise InvalidInput(
             f"row_ids must hold one id per row, n_rows={n_rows}, got {len(row_ids)}."
         )
-    return pa.array(row_ids)
+    try:
+        return pa.array(row_ids)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise InvalidInput(
+            "row_ids must be whole numbers or text to go to Parquet, got others "
+            f"({first_line(error)})."
+        ) from error
 
 
 def _write_npy(path: Path, parts: Parts, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:

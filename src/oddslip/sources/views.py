@@ -1,4 +1,4 @@
-"""Views of a source: the rows of a fold, true labels attached once."""
+"""Views of a source: the rows of a fold, some of its labels, true labels attached once."""
 
 from __future__ import annotations
 
@@ -106,6 +106,66 @@ class FoldSource(_View):
             part = take_rows(panel, rows, self.all_positives.take(start + rows))
             part.first_row = first
             first += part.n_rows
+            yield part
+
+
+class ColumnSource(Source):
+    """Some labels of another source, read block by block from it.
+
+    What is computed label by label can be computed for some labels at a time, where working memory
+    for all of them would be many times that of the scores.
+
+    Parameters
+    ----------
+    whole : Source
+    columns : ndarray of int, shape (n_columns,)
+        Which labels, in rising order. Errors name them as the whole does.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> whole = open_source([[0.1, 0.2, 0.3]], [[1, 0, 1]])
+    >>> part = ColumnSource(whole, np.array([1, 2]))
+    >>> [block.scores.tolist() for block in part.blocks()]
+    [[[0.2, 0.3]]]
+    >>> part.positives().indices
+    array([1], dtype=int32)
+    """
+
+    def __init__(self, whole: Source, columns: NDArray[np.int64]) -> None:
+        self.whole, self.columns = whole, columns
+        self.n_rows, self.n_labels = whole.n_rows, int(columns.size)
+        self.kind, self.dtype, self.has_labels = whole.kind, whole.dtype, whole.has_labels
+        names = whole.label_names
+        self.label_names = tuple(str(j) if names is None else names[j] for j in columns.tolist())
+        self._place = np.full(whole.n_labels, -1, np.int32)
+        self._place[columns] = np.arange(columns.size)
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels among the columns, of all rows."""
+        return self._take(self.whole.positives())
+
+    def _take(self, positives: Positives) -> Positives:
+        places = self._place[positives.indices]
+        kept = places >= 0
+        ends = np.concatenate([[0], np.cumsum(kept)])[positives.indptr]
+        return Positives(ends.astype(np.int64), places[kept])
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole, of these labels alone."""
+        neighbours = self.n_labels == np.ptp(self.columns) + 1
+        taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
+        for panel in self.whole.blocks():
+            part = panel.rows(0, panel.n_rows)
+            part.scores = np.ascontiguousarray(panel.scores[:, taken])
+            part.label_names = self.label_names
+            if self.has_labels:
+                shape = (panel.n_rows, self.n_labels)
+                part.labels = SparseLabels(*self._take(panel.positives()), shape)
             yield part
 
 

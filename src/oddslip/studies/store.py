@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.documents import check_seal, read_json, sealed
+from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.files import locked, whole_file
 from oddslip.labels import Positives
 from oddslip.metrics.at_k import Column, metric_values
@@ -21,6 +22,7 @@ from oddslip.metrics.ranking import Rankings
 from oddslip.provenance import versions
 from oddslip.results import plain
 
+CELL_FORMAT = 2  # from 2 on a cell is sealed; earlier ones say no format
 # Weights of the paper by the names that cells have, as `OneVsRest` wants them.
 WEIGHTS = {"1": "none", "sqrt": "sqrt", "r": "balanced", "10r": "10x"}
 
@@ -31,6 +33,23 @@ def check_names(what: str, names: Sequence[Any], allowed: Collection[Any]) -> No
         if name not in allowed:
             known = ", ".join(str(each) for each in allowed)
             raise InvalidInput(f"{what} must be among {known}, got {name!r}.")
+
+
+def read_cell(path: Path) -> dict[str, Any]:
+    """Configuration and values of a finished cell, once its seal agrees."""
+    try:
+        document = read_json(path)
+        cell = check_seal(document, needed="format" in document)
+        if cell.get("format", CELL_FORMAT) != CELL_FORMAT:
+            raise ValueError(f"format {cell['format']}, this version reads {CELL_FORMAT}")
+        return {part: dict(cell[part]) for part in ("configuration", "values")}
+    except UnreadableFile:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableFile(
+            f"{path} is not a finished cell, or was altered ({first_line(error)}). "
+            "Delete it to compute it again."
+        ) from error
 
 
 class CellStore:
@@ -63,13 +82,8 @@ class CellStore:
         return f"{self.path(key)} is not a finished cell. Delete it to compute it again."
 
     def _load(self, key: str) -> dict[str, Any] | None:
-        try:
-            cell = json.loads(self.path(key).read_text(encoding="utf-8"))
-            return {part: dict(cell[part]) for part in ("configuration", "values")}
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UnreadableFile(self._refusal(key)) from error
+        path = self.path(key)
+        return read_cell(path) if path.exists() else None
 
     def find(
         self,
@@ -102,6 +116,7 @@ class CellStore:
         """Keep a finished cell; ``command`` is the one that computes it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         cell = {
+            "format": CELL_FORMAT,
             "study": self.study,
             "configuration": configuration,
             "values": values,
@@ -109,7 +124,7 @@ class CellStore:
             "versions": versions(),
             "command": command,
         }
-        text = json.dumps(plain(cell), indent=1, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(sealed(plain(cell)), indent=1, ensure_ascii=False, allow_nan=False)
         with whole_file(self.path(key)) as unfinished:
             unfinished.write_text(text + "\n", encoding="utf-8")
 

@@ -5,9 +5,11 @@ import hashlib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 from scipy.sparse import issparse
 
 from oddslip.datasets import read_mulan
+from oddslip.datasets.mulan import reader
 from oddslip.datasets.mulan.files import list_pinned
 from oddslip.datasets.mulan.reader import apply_scale, measure_scale
 from oddslip.errors import InvalidInput, UnreadableFile
@@ -301,3 +303,26 @@ def test_a_label_that_is_neither_0_nor_1_is_refused(tmp_path, kind, value, came)
 def test_a_training_file_too_short_to_split_is_refused(tmp_path):
     with pytest.raises(UnreadableFile, match=r"must have more than 50 rows.*got 50"):
         read_mulan(make_set(tmp_path / "made", n_train=50))
+
+
+def test_features_that_would_not_fit_dense_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    rows = sparse.random(80, 200, 0.02, "csr", random_state=0)
+    monkeypatch.setattr(reader, "free_memory", lambda: 100_000)
+    with pytest.raises(InvalidInput, match="standardise=False"):
+        reader._standardise(rows, rows, None)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 64, 65, 129])
+@pytest.mark.parametrize("by_fitted", [True, False])
+def test_features_scaled_a_few_at_a_time_are_those_scaled_together(n_features, by_fitted):
+    rng = np.random.default_rng(4)
+    tables = [rng.normal(size=(n, n_features)) * (rng.random((n, n_features)) < 0.3)
+              for n in (90, 60)]  # fmt: skip
+    fitted = rng.permutation(90)[:60] if by_fitted else None
+    wanted = [table.copy() for table in tables]
+    common = measure_scale(tables[0][fitted]) if by_fitted else None
+    for table in wanted:
+        apply_scale(table, common or measure_scale(table))
+    for form in (sparse.csr_matrix, np.array):
+        found = reader._standardise(*map(form, tables), fitted)
+        assert all(np.array_equal(*pair) for pair in zip(found, wanted, strict=True))

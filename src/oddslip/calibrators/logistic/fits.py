@@ -151,7 +151,13 @@ def _fit(
     status = _first_statuses(cells, slope, intercept)
     n_labels = cells.source.n_labels
     slopes, offset = np.ones((1 if form == "affine" else 2, n_labels)), np.zeros(n_labels)
-    if np.isin(status, (Status.FITTED, Status.SEPARABLE)).any():
+    live = np.flatnonzero(np.isin(status, (Status.FITTED, Status.SEPARABLE)))
+    if not cells.shared and 0 < 2 * live.size <= n_labels:
+        # Most labels have no positive, or no negative: a summary of the others alone is enough.
+        part = cells.narrowed(live)
+        slopes[:, live], offset[live], status[live] = _fit(part, form, slope, intercept)
+        cells.n_passes = part.n_passes
+    elif live.size:
         cells.summarise()
         model = Model(cells, form, centered=intercept)
         theta = model.identity()

@@ -7,6 +7,7 @@ over hundreds of points stands in for the one over all rows, and its optimum is 
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ from oddslip.kernels.logistic import (
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES
+from oddslip.sources.views import ColumnSource
 from oddslip.tallies import Tally
 
 Floats = NDArray[np.float64]
@@ -35,8 +37,15 @@ Indices = NDArray[np.int64]
 MOST_BINS, LEAST_BINS = 256, 32
 BINS_IN_ALL = 1 << 20  # at most this many bins together, as long as each label has a few
 FARTHEST = 1e100  # margins beyond it would overflow when squared
+LABELS_AT_ONCE = 4096  # labels whose bins become points at a time
 CHUNK = 32  # labels of the summary taken at a time, to stay in cache
 LEAST_SPREAD = 1e-290  # the inverse of a smaller one would overflow
+
+
+_PER_LABEL = (
+    "label_positives", "n_positives", "label_low", "label_high", "negative_low", "positive_low",
+    "negative_high", "positive_high", "low", "high",
+)  # fmt: skip
 
 
 class Cells:
@@ -55,6 +64,17 @@ class Cells:
         self.negative_high, self.positive_high = (self._joined(ends[k], np.max) for k in (1, 3))
         self.low = np.minimum(self.negative_low, self.positive_low)
         self.high = np.maximum(self.negative_high, self.positive_high)
+        self.n_labels = source.n_labels
+
+    def narrowed(self, labels: Indices) -> Cells:
+        """The same of some labels alone, with the same bins: a summary is large, and not all
+        labels need one.
+        """
+        part = copy(self)
+        part.source = ColumnSource(self.source, labels)
+        for name in _PER_LABEL:
+            setattr(part, name, getattr(self, name)[labels])
+        return part
 
     def run(self, tally: Any) -> Any:
         """One more pass over the source."""
@@ -75,8 +95,10 @@ class Cells:
 
     def summarise(self) -> None:
         """Read the source into points and weights, (fits, points)."""
-        self.moments = self.run(Moments(self.label_low, self.label_high, self.source.kind))
+        limits = self.label_low, self.label_high
+        self.moments = self.run(Moments(*limits, self.source.kind, self.n_labels))
         points, weights = self.moments.result()
+        self.moments.drop_bins()
         if self.shared:
             points, weights = points.reshape(1, -1), weights.reshape(1, -1)
         self.points, self.weights = points, weights
@@ -225,12 +247,13 @@ class Ranges:
 class Moments:
     """Every label's log-odds in bins with their moments, and sums over the positives.
 
-    ``low`` and ``high`` are the range of each label's log-odds.
+    ``low`` and ``high`` are the range of each label's log-odds; bins and the order of additions
+    are those of ``n_labels`` labels, of which these may be some.
     """
 
-    def __init__(self, low: Floats, high: Floats, kind: Kind) -> None:
-        self.low, self.high, self.kind = low, high, kind
-        n_bins = int(np.clip(BINS_IN_ALL // low.size, LEAST_BINS, MOST_BINS))
+    def __init__(self, low: Floats, high: Floats, kind: Kind, n_labels: int) -> None:
+        self.low, self.high, self.kind, self.n_labels = low, high, kind, n_labels
+        n_bins = int(np.clip(BINS_IN_ALL // n_labels, LEAST_BINS, MOST_BINS))
         # Never so narrow that the last digit of a log-odds decides about bins.
         least = 1e-12 * np.maximum(1, np.maximum(np.abs(low), np.abs(high)))
         self.width = np.maximum((high - low) / n_bins, least)
@@ -239,11 +262,11 @@ class Moments:
         self.centers = np.stack([low, beta_features(high)[0], beta_features(low)[1]])
         self.sums = np.zeros((4, low.size))
         # Joining the bins of two groups of blocks should cost little beside filling them.
-        self.blocks_apart = max(1, self.moments.nbytes // BLOCK_BYTES)
+        self.blocks_apart = max(1, n_labels * n_bins * N_MOMENTS * 8 // BLOCK_BYTES)
 
     def fresh(self) -> Self:
         """Empty bins over the same ranges."""
-        return type(self)(self.low, self.high, self.kind)
+        return type(self)(self.low, self.high, self.kind, self.n_labels)
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
@@ -257,8 +280,27 @@ class Moments:
         self.sums += other.sums
 
     def result(self) -> tuple[Floats, Floats]:
-        """Points and their weights, each (labels, points): two per bin, with its moments."""
-        count, first, second, third = np.moveaxis(self.moments, 2, 0)
+        """Points and their weights, each (labels, points): two per bin, with its moments.
+
+        As many points as the fullest label needs; those of a few labels at a time, since what
+        leads to them takes several times their memory.
+        """
+        starts = range(0, self.low.size, LABELS_AT_ONCE)
+        parts = [self._points(slice(start, start + LABELS_AT_ONCE)) for start in starts]
+        most = max(weights.shape[1] for _, weights in parts)
+        points, weights = np.empty((self.low.size, most)), np.zeros((self.low.size, most))
+        for start, (place, weight) in zip(starts, parts, strict=True):
+            rows, width = slice(start, start + len(place)), place.shape[1]
+            points[rows, :width], weights[rows, :width] = place, weight
+            points[rows, width:] = place[:, :1]
+        return points, weights
+
+    def drop_bins(self) -> None:
+        """Let go of the bins, once points were made of them."""
+        self.moments = self.moments[:0]
+
+    def _points(self, labels: slice) -> tuple[Floats, Floats]:
+        count, first, second, third = np.moveaxis(self.moments[labels], 2, 0)
         n = np.maximum(count, 1)
         mean = first / n
         variance = second / n - mean**2
@@ -274,7 +316,7 @@ class Moments:
             [mean + spread * (skew / 2 - half), mean + spread * (skew / 2 + half)], -0.5, 0.5
         )
         center = np.arange(count.shape[1]) + 0.5
-        points = self.low[:, None] + (center + place) * self.width[:, None]
+        points = self.low[labels, None] + (center + place) * self.width[labels, None]
         weights = np.stack([count - upper, upper])
         return _packed(np.concatenate(list(points), 1), np.concatenate(list(weights), 1))
 

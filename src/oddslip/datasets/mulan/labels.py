@@ -135,10 +135,11 @@ def take_columns(arff: Arff, columns: Sequence[int]) -> Any:
 def read_labels(arff: Arff, columns: Sequence[int], path: Path) -> NDArray[np.bool_]:
     """Label cells as truths. A nominal label is what its value says, whatever its position."""
     cells = take_columns(arff, columns)
-    cells = cells if isinstance(cells, np.ndarray) else cells.toarray()
+    cells = cells if isinstance(cells, np.ndarray) else cells.tocsc()  # a label at a time is dense
     truths = np.empty(cells.shape, np.bool_)
     for label, column in enumerate(columns):
-        attribute, codes = arff.attributes[column], cells[:, label]
+        attribute, codes = arff.attributes[column], cells[:, [label]]
+        codes = (codes if isinstance(codes, np.ndarray) else codes.toarray())[:, 0]
         values = ("0", "1") if attribute.values is None else attribute.values
         meanings = [_TRUTHS.get(value.lower()) for value in values]
         known = [code for code, truth in enumerate(meanings) if truth is not None]

@@ -20,10 +20,12 @@ from oddslip.datasets.mulan.labels import (
     take_columns,
 )
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.inputs import free_memory
 from oddslip.weights import balance_ratios
 
 Protocol = Literal["paper", "clean"]
 Table = Any  # a float64 array, or a scipy CSR matrix if it was left as read
+_STRIP = 64  # features that are standardised together
 _SEED = 42  # caption of the paper's Table 2, as is the size of the calibration split
 
 
@@ -121,7 +123,8 @@ def read_mulan(
     missing : "error" or "nan"
         What a ``?`` among the features is. Labels are never missing.
     standardise : bool
-        False leaves features as read, sparse if the file is.
+        False leaves features as read, sparse if the file is. Standardised ones are dense: a zero
+        becomes another number.
     download : bool
         Whether a name of the paper's eleven that is not found may be fetched; not if ``data``
         is given.
@@ -203,9 +206,13 @@ class Scale(NamedTuple):
     deviation: NDArray[np.float64]
 
 
-def measure_scale(X: NDArray[np.float64]) -> Scale:
-    """The scale of some rows. NaN cells are left out; a feature of NaN alone keeps its values."""
-    table: Any = X if np.isfinite(X).all() else np.ma.masked_invalid(X)
+def measure_scale(X: NDArray[np.float64], *, finite: bool | None = None) -> Scale:
+    """The scale of some rows. NaN cells are left out; a feature of NaN alone keeps its values.
+
+    ``finite`` says that no cell of the table is NaN, where X is a part of it.
+    """
+    finite = bool(np.isfinite(X).all()) if finite is None else finite
+    table: Any = X if finite else np.ma.masked_invalid(X)
     mean, deviation, low, high = (
         np.asarray(np.ma.filled(each, 0.0))
         for each in (table.mean(axis=0), table.std(axis=0), table.min(axis=0), table.max(axis=0))
@@ -222,9 +229,46 @@ def apply_scale(X: NDArray[np.float64], scale: Scale) -> None:
 
 
 def _standardise(X_train: Table, X_test: Table, fitted: NDArray[np.int64] | None) -> list[Table]:
-    """Both tables dense and scaled: by the fitted rows, or each by itself if they are None."""
-    tables = [t if isinstance(t, np.ndarray) else t.toarray() for t in (X_train, X_test)]
-    common = None if fitted is None else measure_scale(tables[0][fitted])
-    for table in tables:
-        apply_scale(table, common or measure_scale(table))
-    return tables
+    """Both tables scaled: by the fitted rows, or each by itself if they are None.
+
+    A zero becomes another number, so a scaled table is dense, sparse as the file may be. A few
+    features are made dense and scaled at a time: nothing else is as large as the outcome.
+    """
+    tables = X_train, X_test
+    n_bytes = sum(8 * table.shape[0] * table.shape[1] for table in tables)
+    free = free_memory()
+    if free is not None and n_bytes > free and not isinstance(X_train, np.ndarray):
+        raise InvalidInput(
+            f"standardised features must fit into memory, got {n_bytes:,} bytes where {free:,} "
+            "are free. Pass standardise=False: sparse features then stay sparse."
+        )
+    columns = [table if isinstance(table, np.ndarray) else table.tocsc() for table in tables]
+    cells = [each if isinstance(each, np.ndarray) else each.data for each in columns]
+    finite = [bool(np.isfinite(each).all()) for each in cells]
+    if fitted is not None:  # NaN may lie in other rows alone
+        part = X_train[fitted]
+        finite[0] = bool(np.isfinite(part if isinstance(part, np.ndarray) else part.data).all())
+    scaled = [table if isinstance(table, np.ndarray) else np.empty(table.shape) for table in tables]
+    for strip in _strips(X_train.shape[1]):
+        parts = [
+            np.ascontiguousarray(each[:, strip])
+            if isinstance(each, np.ndarray)
+            else each[:, strip].toarray(order="C")
+            for each in columns
+        ]
+        common = None
+        if fitted is not None:
+            common = measure_scale(parts[0][fitted], finite=finite[0])
+        for table, part, whole in zip(scaled, parts, finite, strict=True):
+            apply_scale(part, common or measure_scale(part, finite=whole))
+            table[:, strip] = part
+    return list(scaled)
+
+
+def _strips(n_features: int) -> list[slice]:
+    """A few features at a time, and never one alone: NumPy adds a lone column in another order."""
+    starts = list(range(0, n_features, _STRIP))
+    if len(starts) > 1 and n_features - starts[-1] == 1:
+        starts[-1] -= 1
+    ends = [*starts[1:], n_features]
+    return [slice(start, end) for start, end in zip(starts, ends, strict=True)]

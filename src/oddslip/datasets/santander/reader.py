@@ -27,8 +27,10 @@ from oddslip.datasets.santander.features import (
     unpack,
 )
 from oddslip.datasets.santander.rows import check_csv, write_rows
+from oddslip.documents import read_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.progress import progress_bar
+from oddslip.sources.npy import read_npy
 from oddslip.sources.sinks import write_scores
 from oddslip.sparse import read_sparse_npz
 
@@ -183,12 +185,12 @@ def keep_rows(
 def open_rows(folder: Path) -> Recommendation:
     """The rows of a folder. Features are memory-mapped."""
     try:
-        record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        record = read_json(folder / _RECORD)
         return cut_periods(
             record["name"],
-            np.load(folder / "X.npy", mmap_mode="r", allow_pickle=False),
+            read_npy(folder / "X.npy"),
             csr_matrix(read_sparse_npz(folder / "Y.npz")),
-            np.load(folder / "ids.npy", allow_pickle=False),
+            np.array(read_npy(folder / "ids.npy")),
             label_names=tuple(record["label_names"]),
             feature_names=tuple(record["feature_names"]),
             settings=record["settings"],

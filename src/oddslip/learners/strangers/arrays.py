@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.archives import unpack_arrays
 from oddslip.errors import UnreadableFile
 
 _DAMAGE = "a group of labels is damaged"
@@ -19,8 +22,8 @@ def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
     """The arrays of an .npz, of which each must hold finite floating-point cells."""
     if data[:2] != b"PK":
         raise UnreadableFile(f"{_DAMAGE}: its arrays must be an .npz.")
-    with np.load(io.BytesIO(data), allow_pickle=False) as stored:
-        arrays = {name: np.asarray(stored[name]) for name in stored.files}
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        arrays = unpack_arrays(archive, Path("a group of labels"))
     for name, array in arrays.items():
         if array.dtype not in (np.float32, np.float64) or not np.isfinite(array).all():
             raise UnreadableFile(f"{_DAMAGE}: {name[:20]!r} must hold finite numbers.")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.errors import MissingDependency, OddslipError, UnreadableFile
+from oddslip.errors import MissingDependency, OddslipError, UnreadableFile, first_line
 from oddslip.learners.backend import Backend
 
 _MOST = 2**53  # rows: counts are divided in float64
@@ -93,12 +93,6 @@ def cut_parts(data: bytes, lengths: Any) -> list[bytes]:
         raise UnreadableFile("a group of labels is damaged: its parts have other lengths.")
     ends = np.cumsum([0, *lengths]).tolist()
     return [data[start:stop] for start, stop in pairwise(ends)]
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one short line."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].rstrip(".")[:160]
 
 
 def _is_whole(value: Any, least: int, most: int) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import unreadable
+from oddslip.inputs import input_path
 
 # Column chunks are read through small buffers: without them each chunk would be held whole, and
 # with Arrow's pre-buffering the whole file.
@@ -28,10 +30,11 @@ class ParquetFiles:
         self.footers: dict[Path, Any] = {}
         schema: Any = None
         for file in self.files:
-            with self._opened(file) as opened:
+            with reading(input_path(file)), self._opened(file) as opened:
                 own = opened.schema_arrow
+                own.names  # noqa: B018  # refuses names that are not UTF-8
                 self.footers[file] = opened.metadata
-                self.n_rows += opened.metadata.num_rows
+                self.n_rows += _count_rows(opened.metadata)
             if schema is None:
                 schema = own
             elif not own.equals(schema):
@@ -80,20 +83,35 @@ class ParquetFiles:
                 batch_size=n_rows, row_groups=groups, columns=list(columns), use_threads=False
             )
             while True:
-                try:
+                with reading(file):
                     batch = next(batches, None)
-                except (pa.ArrowException, OSError) as error:
-                    raise unreadable(file, error, DAMAGED) from error
                 if batch is None:
                     break
                 if batch.num_rows:
                     yield batch
 
     def _opened(self, file: Path, **options: Any) -> Any:
-        try:
+        with reading(file):
             return pq.ParquetFile(file, pre_buffer=False, **options)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise unreadable(file, error, DAMAGED) from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """What Arrow raises on a damaged file is one line of ours."""
+    try:
+        yield
+    except OddslipError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise unreadable(path, error, DAMAGED) from error
+
+
+def _count_rows(footer: Any) -> int:
+    """Rows of a file; refuses a footer whose row groups do not add up to them."""
+    groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
+    if footer.num_rows != sum(groups) or min(groups, default=0) < 0:
+        raise ValueError(f"its row groups hold {sum(groups)} rows and not {footer.num_rows}")
+    return int(footer.num_rows)
 
 
 def list_files(path: Path) -> list[Path]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
+from oddslip.inputs import check_memory
 from oddslip.labels import DenseLabels, Positives, SparseLabels
 from oddslip.panels import check_names
 from oddslip.sources.base import block_rows, join_positives
@@ -197,7 +198,9 @@ def _read_pairs(files: ParquetFiles, names: _Names, shape: tuple[int, ...] | Non
 def _stored_rows(files: ParquetFiles, shape: tuple[int, ...] | None) -> int:
     stored = files.metadata(ROWS_KEY)
     if stored is not None and stored.isdigit():
-        return int(stored)
+        n_rows = int(stored[:20])
+        check_memory(files.path, 8 * (n_rows + 1))
+        return n_rows
     if shape is None:
         raise InvalidInput(
             f"{files.path} lists true pairs only, so the number of rows must be known. "

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oddslip.errors import InvalidInput
+from oddslip.documents import parse_json
+from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.panels import check_names
 from oddslip.sources.base import block_rows
 from oddslip.sources.parquet.columns import (
@@ -45,7 +45,7 @@ class ListTable:
             raise InvalidInput(f"scores must hold at least one label, got {files.path} with none.")
         stored = files.metadata(NAMES_KEY)
         if stored is not None:
-            self.names = check_names(json.loads(stored), self.n_labels)
+            self.names = check_names(_parse_names(stored, files), self.n_labels)
             if names is not None and tuple(map(str, names)) != self.names:
                 raise InvalidInput(
                     f"label_names must be those {files.path} was written with. Leave them out."
@@ -107,6 +107,16 @@ class ListTable:
         if self.id_column is None:
             return None
         return read_ids(self.files.batches([self.id_column], ID_ROWS), self.id_column)
+
+
+def _parse_names(stored: bytes, files: ParquetFiles) -> Any:
+    try:
+        return parse_json(stored)
+    except ValueError as error:
+        raise UnreadableFile(
+            f"{files.path} must hold label names as JSON in its metadata ({first_line(error)}). "
+            f"Write it again, or without {NAMES_KEY.decode()}."
+        ) from error
 
 
 def score_list(schema: Any) -> str | None:

@@ -51,6 +51,12 @@ class LongTable:
                     f"{files.path} must hold the columns row, label, score and perhaps true, "
                     f"got also {name!r}. Drop it."
                 )
+        for name in ("row", "label"):
+            kind = files.schema.field(name).type
+            if pa.types.is_nested(kind):
+                raise InvalidInput(
+                    f"{name} must be a column of names or numbers, got type {kind} in {files.path}."
+                )
         self.coded = [name for name in ("row", "label") if is_text(files.schema.field(name).type)]
         kind = files.schema.field("score").type
         if not (is_float(kind) or pa.types.is_integer(kind)):

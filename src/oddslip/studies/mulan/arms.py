@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.archives import DAMAGED, read_arrays
 from oddslip.datasets.mulan.reader import MulanData
+from oddslip.errors import UnreadableFile, first_line
 from oddslip.files import whole_file
 from oddslip.learners import OneVsRest
 from oddslip.learners.backend import preset_learner, preset_parameters
@@ -67,8 +69,13 @@ def train_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Arm:
     path = folder / f"{data.name}-{learner}-{weight}-{digest_of(configuration)}.npz"
     names = ("weights", "calibration", "test", "calibration_margin", "test_margin")
     if path.exists():
-        with np.load(path, allow_pickle=False) as kept:
+        try:
+            kept = read_arrays(path)
             return Arm(*(kept[name] for name in names))
+        except DAMAGED as error:
+            raise UnreadableFile(
+                f"{path} is damaged ({first_line(error)}). Remove it to train that arm again."
+            ) from error
     model = OneVsRest(
         preset_learner(configuration["preset"]),
         weights=configuration["weight"],

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from oddslip.errors import UnreadableFile
+from oddslip.studies.store import read_cell
 
 # Columns of Table 2, and how each is printed.
 COLUMNS = {
@@ -90,12 +89,7 @@ def read_cells(folder: Path) -> dict[str, dict[str, Any]]:
     """Values of all finished cells in a folder, by key; needs no data set. Empty without one."""
     cells = {}
     for path in sorted(folder.glob("*.json")):
-        try:
-            cells[path.stem] = dict(json.loads(path.read_text(encoding="utf-8"))["values"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UnreadableFile(
-                f"{path} is not a finished cell. Delete it to compute it again."
-            ) from error
+        cells[path.stem] = read_cell(path)["values"]
     return cells
 
 

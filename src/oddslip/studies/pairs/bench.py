@@ -16,9 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.datasets.recommendation import Recommendation
+from oddslip.documents import check_seal, read_json, sealed
+from oddslip.errors import UnreadableFile, first_line
 from oddslip.files import whole_file
 from oddslip.learners import OneVsRest, score_to_file
 from oddslip.provenance import digest_of
+from oddslip.results import plain
 from oddslip.sources.features import hash_features
 from oddslip.studies.pairs.arms import DRAWN_SHARE, LEARNERS, SEED, Arm
 from oddslip.studies.store import WEIGHTS, Stages, stage
@@ -63,6 +66,17 @@ def draw_rows(n_rows: int, draw: int) -> NDArray[np.int64] | None:
     return np.sort(order[: int(DRAWN_SHARE * n_rows)])
 
 
+def _read_stages(path: Path) -> Stages:
+    try:
+        stages: Stages = check_seal(read_json(path), needed=False)["stages"]
+    except (ValueError, KeyError) as error:
+        raise UnreadableFile(
+            f"{path} is damaged or was altered ({first_line(error)}). Remove its folder to train "
+            "that arm again."
+        ) from error
+    return stages
+
+
 class Bench:
     """Trains and scores the arms of one data set.
 
@@ -86,12 +100,11 @@ class Bench:
         if not done.exists():
             log = self._train(arm, folder / "training", files)
             with whole_file(done) as unfinished:
-                unfinished.write_text(
-                    json.dumps(configuration | {"stages": log}, indent=1), "utf-8"
-                )
+                note = sealed(plain(configuration | {"stages": log}))
+                unfinished.write_text(json.dumps(note, indent=1), "utf-8")
         # Trained models have done their work; of thousands of labels they fill the disk.
         shutil.rmtree(folder / "training", ignore_errors=True)
-        stages = json.loads(done.read_text(encoding="utf-8"))["stages"]
+        stages = _read_stages(done)
         Y = self._labels(arm.draw)
         positives = np.bincount(Y.indices, minlength=self.data.n_labels)
         return ArmScores(

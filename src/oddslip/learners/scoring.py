@@ -158,12 +158,12 @@ class _Unfinished:
         # A line that was cut short or altered names no block, or not what that block hashes to.
         noted = {start: digest for start, _, digest in (each.partition(" ") for each in lines)}
         with ExitStack() as stack:
-            files = [stack.enter_context(part.open("rb")) for part in self.parts]
+            opened: list[IO[bytes]] = [stack.enter_context(part.open("rb")) for part in self.parts]
             starts = range(0, self.shape[0], self.step)
             return {
                 start
                 for start in starts
-                if str(start) in noted and self._digest(files, start) == noted[str(start)]
+                if str(start) in noted and self._digest(opened, start) == noted[str(start)]
             }
 
     def _digest(self, files: list[IO[bytes]], start: int) -> str:

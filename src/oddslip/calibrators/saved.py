@@ -36,6 +36,10 @@ _MAP_ARRAYS = {
 }  # fmt: skip
 _RECORD_ARRAYS = {"n_positives": "<i8", "prior": "<f8", "dead": "|b1"}
 _ARRAYS = _MAP_ARRAYS | _RECORD_ARRAYS
+# What json, NumPy and what we build raise on a header that a stranger wrote.
+_DAMAGED = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,7 +241,8 @@ def save_repair(repair: FittedRepair, path: Any) -> None:
         "action": [actions.index(action) for action in repair.record.action],
         "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
     }
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode()
+    # A name may hold half of a surrogate pair, as Python's texts may; json reads it back.
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
     digest = hashlib.sha256()
     with whole_file(path) as unfinished, unfinished.open("wb") as file:
         for piece in (
@@ -263,7 +268,7 @@ def load_repair(path: Any) -> FittedRepair:
         return _rebuild(body)
     except OddslipError as error:
         raise UnreadableFile(f"{path} holds a repair that does not add up: {error}") from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except _DAMAGED as error:
         raise UnreadableFile(
             f"{path} holds a repair that does not add up ({type(error).__name__})."
         ) from error
@@ -315,6 +320,7 @@ def _rebuild(body: bytes) -> FittedRepair:
     sizes = {len(action), *(arrays[name].size for name in _RECORD_ARRAYS)}
     if sizes != {maps.n_labels}:
         raise ValueError("record and maps differ in length")
+    _check_record(arrays, header["n_rows"])
     return FittedRepair(
         maps=maps,
         label_names=check_names(header["label_names"], maps.n_labels),
@@ -325,8 +331,20 @@ def _rebuild(body: bytes) -> FittedRepair:
         ),
         calibrator=str(header["calibrator"]),
         parameters=dict(header["parameters"]),
-        n_rows=int(header["n_rows"]),
+        n_rows=header["n_rows"],
     )
+
+
+def _check_record(arrays: dict[str, NDArray[Any]], n_rows: Any) -> None:
+    """Refuse counts and priors that no fit can have left."""
+    if type(n_rows) is not int or n_rows < 0:
+        raise InvalidInput(f"n_rows must be a count, got {n_rows!r:.30}.")
+    if (arrays["n_positives"] < 0).any() or (arrays["n_positives"] > n_rows).any():
+        raise InvalidInput(f"n_positives must be between 0 and n_rows={n_rows!s:.30}.")
+    if ((arrays["prior"] < 0) | (arrays["prior"] > 1)).any():
+        raise InvalidInput("prior must be between 0 and 1.")
+    if (arrays["dead"].view(np.uint8) > 1).any():
+        raise InvalidInput("dead must be true or false.")
 
 
 def _unpack_arrays(listed: list[Any], data: bytes) -> dict[str, NDArray[Any]]:

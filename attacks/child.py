@@ -75,13 +75,14 @@ def _run_child(
     report, progress = _Report(first), folder / "progress"
     progress.write_bytes(_NUMBER.pack(-1))
     command = [sys.executable, "-m", "attacks.child", module, str(seed), str(first), str(count)]
-    child = subprocess.Popen(
-        [*command, str(folder)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-    )
+    with (folder / "stderr").open("wb") as said:
+        child = subprocess.Popen(
+            [*command, str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=said,
+            env=environment(),
+        )
     assert child.stdout is not None
     try:
         ended = _listen(child, progress, report, seconds)
@@ -92,7 +93,11 @@ def _run_child(
     if ended is None:
         report.following = count
         return report
-    number = max(first, _NUMBER.unpack(progress.read_bytes())[0])
+    number = _NUMBER.unpack(progress.read_bytes())[0]
+    if number < 0:
+        last = (folder / "stderr").read_text(errors="replace").strip().splitlines()[-1:]
+        report.failures += [f"{module} can not be prepared: {ended} {''.join(last)}"] * ENOUGH
+        return report
     report.failures.append(f"{module} seed {seed} try {number}: {ended}")
     report.following = number + 1
     return report

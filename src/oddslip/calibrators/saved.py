@@ -36,10 +36,6 @@ _MAP_ARRAYS = {
 }  # fmt: skip
 _RECORD_ARRAYS = {"n_positives": "<i8", "prior": "<f8", "dead": "|b1"}
 _ARRAYS = _MAP_ARRAYS | _RECORD_ARRAYS
-# What json, NumPy and what we build raise on a header that a stranger wrote.
-_DAMAGED = (
-    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -268,7 +264,7 @@ def load_repair(path: Any) -> FittedRepair:
         return _rebuild(body)
     except OddslipError as error:
         raise UnreadableFile(f"{path} holds a repair that does not add up: {error}") from error
-    except _DAMAGED as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise UnreadableFile(
             f"{path} holds a repair that does not add up ({type(error).__name__})."
         ) from error

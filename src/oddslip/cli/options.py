@@ -147,17 +147,19 @@ def read_numbers(path: Path | None) -> Any:
     import numpy as np
 
     from oddslip.errors import UnreadableFile
-    from oddslip.sources.npy import read_npy, read_npz
+    from oddslip.sources.npy import read_npz
 
-    if path.suffix == ".npz":
-        return np.array(read_npz(path))
     try:
         if path.suffix == ".npy":
-            return np.array(read_npy(path))
+            return np.load(path, allow_pickle=False)
+        if path.suffix == ".npz":
+            return np.array(read_npz(path))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of an empty file; its shape says so
             return np.loadtxt(path, ndmin=1)
-    except (OSError, ValueError) as error:
+    except UnreadableFile:
+        raise
+    except (OSError, ValueError, EOFError) as error:
         raise UnreadableFile(
             f"{path} cannot be read as one number per label (.npy, .npz, or text with one a line)."
         ) from error

@@ -78,13 +78,15 @@ def change_model(name: str, dice: random.Random) -> Parts:
     if dice.random() < 0.15:
         return _change_head(head, dice), parts
     group = dice.choice(sorted(parts))
-    if name in ("lightgbm", "linear"):
-        parts[group] = _change_text(parts[group], dice)
-    elif name in ("xgboost", "dart"):
-        parts[group] = mutate_bytes(parts[group], dice)
-    else:
-        parts[group] = _change_arrays(parts[group], dice)
+    parts[group] = change_group(name, parts[group], dice)
     return head, parts
+
+
+def change_group(name: str, raw: bytes, dice: random.Random) -> bytes:
+    """A group of labels after a change, in the form of its learner."""
+    if name in ("lightgbm", "linear"):
+        return _change_text(raw, dice)
+    return mutate_bytes(raw, dice) if name in ("xgboost", "dart") else _change_arrays(raw, dice)
 
 
 def _change_head(head: dict[str, Any], dice: random.Random) -> Any:

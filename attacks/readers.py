@@ -86,7 +86,7 @@ def prepare(seed: int, folder: Path) -> Attempt:
 
 def _change(reader: Reader, dice: random.Random) -> bytes:
     if reader.name.endswith(".npz") and dice.random() < 0.6:
-        return _reseal_archive(reader.raw, dice)
+        return reseal_archive(reader.raw, dice)
     if reader.name.endswith(".json") and dice.random() < 0.6:
         if dice.random() < 0.02:
             return nest(reader.raw, dice)
@@ -94,7 +94,7 @@ def _change(reader: Reader, dice: random.Random) -> bytes:
     return mutate_bytes(reader.raw, dice)
 
 
-def _reseal_archive(raw: bytes, dice: random.Random) -> bytes:
+def reseal_archive(raw: bytes, dice: random.Random) -> bytes:
     """The archive with one member changed, and its sums and sizes right again."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
 
+from oddslip.arguments import check_whole, is_number
 from oddslip.errors import InvalidInput
 from oddslip.learners.backend import Backend
 from oddslip.learners.logistic import column_moments
@@ -72,6 +73,7 @@ class MLPBackend(Backend):
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Standardised:
         """The rows, and the means and deviations of their features."""
+        _check_parameters(parameters)
         rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
         cells = rows.data if sparse.issparse(rows) else rows
         if not np.isfinite(cells).all():
@@ -163,6 +165,18 @@ class MLPBackend(Backend):
             [arrays[f"slope{at}"] for at in depth],
             [arrays[f"bias{at}"] for at in depth],
         )
+
+
+def _check_parameters(parameters: dict[str, Any]) -> None:
+    hidden, rate = parameters["hidden"], parameters["learning_rate"]
+    if not isinstance(hidden, list | tuple):
+        raise InvalidInput(f"hidden must list the widths of the layers, got {hidden!r:.60}.")
+    for width in hidden:
+        check_whole("a width of hidden", width, 1)
+    check_whole("epochs", parameters["epochs"], 0)
+    check_whole("batch_rows", parameters["batch_rows"], 1)
+    if not (is_number(rate) and 0 < rate < math.inf):
+        raise InvalidInput(f"learning_rate must be above 0, got learning_rate={rate!r:.60}.")
 
 
 def _first_layers(

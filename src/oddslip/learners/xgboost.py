@@ -14,6 +14,9 @@ would start higher than its twin. Here both arms start from the unweighted label
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +24,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy import sparse
 
-from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.kernels.trees import fill_gradients
 from oddslip.learners.backend import Backend
 from oddslip.learners.strangers.head import cut_parts
@@ -77,6 +80,10 @@ class XGBoostBackend(Backend):
             "max_delta_step": 0.0,
         }
 
+    def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Parameters as they came: XGBoost has more than we know."""
+        return dict(parameters)
+
     def versions(self) -> dict[str, str]:
         """Versions of the packages on which the trained bits depend."""
         return {"numpy": np.__version__, "xgboost": xgb.__version__}
@@ -84,7 +91,8 @@ class XGBoostBackend(Backend):
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
         """The quantised matrix. It carries no labels and never changes: threads may share it."""
         _settle(parameters)
-        matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
+        with _refusals():
+            matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
         return Prepared(matrix, bool(sparse.issparse(X)))
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
@@ -106,13 +114,14 @@ class XGBoostBackend(Backend):
     ) -> BoosterGroup:
         """Model of a group: ``Y`` of shape (n_rows, g), no label all 0 or all 1."""
         n_labels = Y.shape[1]
-        apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
-        apart |= parameters.get("booster") == "dart"
-        parts = [slice(j, j + 1) for j in range(n_labels)] if apart else [slice(0, n_labels)]
-        boosters = [
-            _boost(prepared, np.ascontiguousarray(Y[:, part]), weights[part], parameters, seed)
-            for part in parts
-        ]
+        with _refusals():
+            apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
+            apart |= parameters.get("booster") == "dart"
+            parts = [slice(j, j + 1) for j in range(n_labels)] if apart else [slice(0, n_labels)]
+            boosters = [
+                _boost(prepared, np.ascontiguousarray(Y[:, part]), weights[part], parameters, seed)
+                for part in parts
+            ]
         return BoosterGroup(boosters, prepared.zeros_missing)
 
     def predict_margin(self, model: BoosterGroup, X: Any) -> NDArray[np.float64]:
@@ -189,6 +198,23 @@ def _boost(
     booster = xgb.train(settings, prepared.matrix, rounds, obj=objective)
     booster.set_attr(**{_ZEROS: "missing" if prepared.zeros_missing else "zero"})
     return booster
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """What XGBoost refuses is refused by us, in its words."""
+    try:
+        yield
+    except OddslipError:
+        raise
+    except (xgb.core.XGBoostError, TypeError, ValueError) as error:
+        # Its errors may go on with where they arose; the sentence is in the last line but that.
+        lines = [line for line in str(error).splitlines() if line.strip()]
+        said = re.sub(r"^\[[^]]*\] *(\S+:\d+: *)?", "", lines[0] if lines else "it says no more")
+        raise InvalidInput(
+            f"XGBoost refuses this: {' '.join(said.split())[:200].rstrip('.')}. "
+            "See parameters and X."
+        ) from error
 
 
 def _settle(parameters: dict[str, Any]) -> dict[str, Any]:

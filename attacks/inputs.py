@@ -70,7 +70,7 @@ def prepare(seed: int, folder: Path) -> Attempt:
     def attempt(number: int) -> str:
         call = calls[order[number]]
         files, arrays = _hash_files(work), _hash_arrays(names)
-        said = make_call(call.typed, names)
+        said = _plain(make_call(call.typed, names))
         if not _matches(call.line, said):
             raise AssertionError(f"{call.typed} must give {call.line!r}, got {said!r}")
         if _hash_files(work) != files:
@@ -154,6 +154,11 @@ def _hash_arrays(names: dict[str, Any]) -> dict[str, str]:
     return hashes
 
 
+def _plain(text: str) -> str:
+    """As one line of a text file."""
+    return text.replace("\n", "\\n").encode("utf-8", "backslashreplace").decode()
+
+
 def _fill() -> None:
     from attacks.inputs_world import make_files, make_names
 
@@ -167,7 +172,7 @@ def _fill() -> None:
             for at, line in enumerate(lines):
                 if at and lines[at - 1].startswith(("$ ", ">>> ")):
                     os.chdir(folder)
-                    said = make_call(lines[at - 1], names).replace("\n", "\\n")
+                    said = _plain(make_call(lines[at - 1], names))
                     os.chdir(home)
                     filled.append(line if _matches(line, said) and line else said)
                     if not line and said:

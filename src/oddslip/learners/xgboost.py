@@ -24,7 +24,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy import sparse
 
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
+from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import fill_gradients
 from oddslip.learners.backend import Backend
 from oddslip.learners.strangers.head import cut_parts
@@ -205,7 +205,7 @@ def _refusals() -> Iterator[None]:
     """What XGBoost refuses is refused by us, in its words."""
     try:
         yield
-    except OddslipError:
+    except InvalidInput:
         raise
     except (xgb.core.XGBoostError, TypeError, ValueError) as error:
         # Its errors may go on with where they arose; the sentence is in the last line but that.

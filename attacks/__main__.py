@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
 
 from attacks import NAMES, ONLY_IF_NAMED, module_of
-from attacks.frame import Run, run_campaigns
+from attacks.frame import Run, end_all, run_campaigns
 from attacks.table import print_table, write_table
 
 
@@ -43,7 +44,11 @@ def main() -> int:
         runs.append(Run(name, module.TITLE, count, told.seed))
     alone = all(name in ONLY_IF_NAMED for name in chosen)
     minutes = told.minutes or (60.0 if alone else 10.0 * told.times)
-    results = run_campaigns(runs, minutes=minutes)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        results = run_campaigns(runs, minutes=minutes)
+    finally:
+        end_all()
     print_table(results)
     if told.table is not None:
         write_table(told.table, results, " ".join(["python -m attacks", *sys.argv[1:]]), told.seed)

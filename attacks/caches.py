@@ -42,7 +42,9 @@ def prepare(seed: int, folder: Path) -> Attempt:
         dice, sealed = draw(seed, number), number % 2 == 1
         files = dict(kept)
         name = dice.choice(sorted(files))
-        files[name] = _change(name, files[name], dice) if sealed else mutate_bytes(files[name], dice)
+        files[name] = (
+            _change(name, files[name], dice) if sealed else mutate_bytes(files[name], dice)
+        )
         if sealed and name != MANIFEST:
             sums = {each: _sum(raw) for each, raw in files.items() if each != MANIFEST}
             files[MANIFEST] = json.dumps(sums).encode()

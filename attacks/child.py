@@ -31,7 +31,9 @@ from attacks.outcome import Outcome
 Attempt = Callable[[int], str]
 ROOT = Path(__file__).parents[1]
 ENOUGH = 20  # findings, or deaths, after which going on tells nothing new
-MEMORY_BYTES = 12 << 30  # of addresses; a file that claims more is a MemoryError, not a dead machine
+MEMORY_BYTES = (
+    12 << 30
+)  # of addresses; a file that claims more is a MemoryError, not a dead machine
 _NUMBER = struct.Struct("<q")
 
 

@@ -86,11 +86,13 @@ def make_call(typed: str, names: dict[str, Any]) -> str:
     """What comes out: the one line if all is well, else whatever it was."""
     if typed.startswith("$ "):
         return _run_command(shlex.split(typed.removeprefix("$ oddslip")))
+    from sklearn.exceptions import NotFittedError
+
     from oddslip.errors import OddslipError
 
     try:
         value = eval(typed.removeprefix(">>> "), names)  # of our own transcripts
-    except OddslipError as error:
+    except (OddslipError, NotFittedError) as error:
         return f"{type(error).__name__}: {error}"
     except Exception as error:
         return f"not on purpose: {type(error).__name__}: {error}"
@@ -156,7 +158,8 @@ def _hash_arrays(names: dict[str, Any]) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     """As one line of a text file."""
-    return text.replace("\n", "\\n").encode("utf-8", "backslashreplace").decode()
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return shown.encode("utf-8", "backslashreplace").decode()
 
 
 def _fill() -> None:

@@ -236,8 +236,14 @@ def test_every_learner_is_a_backend_and_says_its_versions(learner):
         ({"parameters": {"max_delta_step": 1}}, "OneVsRest itself"),
         ({"weights": [1.0, 2.0]}, "one number per label"),
         ({"threads": 0}, "threads must be at least 1"),
-        ({"learner": "logistic", "parameters": {"c": 1}}, "of logistic must be among C, .* got 'c'"),
-        ({"learner": "mlp", "parameters": {"layers": 1}}, "of mlp must be among hidden, .*'layers'"),
+        (
+            {"learner": "logistic", "parameters": {"c": 1}},
+            "of logistic must be among C, .* got 'c'",
+        ),
+        (
+            {"learner": "mlp", "parameters": {"layers": 1}},
+            "of mlp must be among hidden, .*'layers'",
+        ),
         ({"learner": "mlp", "parameters": {"epochs": -1}}, "epochs must be at least 0"),
         ({"learner": "mlp", "parameters": {"hidden": "wide"}}, "hidden must list the widths"),
         ({"learner": "mlp", "parameters": {"learning_rate": 0}}, "learning_rate must be above 0"),

@@ -17,10 +17,7 @@ from oddslip.learners import OneVsRest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "attacks"))
 
-from isolation import run_cases  # noqa: E402
-
-from attacks import model_files  # noqa: E402
-from attacks.model_files import (  # noqa: E402
+from attacks.model_files import (
     CASES,
     QUICK,
     join_group,
@@ -31,6 +28,9 @@ from attacks.model_files import (  # noqa: E402
     split_group,
     use,
 )
+from isolation import run_cases
+
+from attacks import model_files
 
 KINDS = sorted({kind for kind, _ in CASES})
 NEEDS = {"xgboost": "xgboost", "dart": "xgboost", "mlp": "torch"}

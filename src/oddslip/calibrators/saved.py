@@ -78,7 +78,11 @@ class FittedRepair:
             Threads to use; all cores available unless told.
         """
         source, _ = self._open(scores)
-        out = np.empty((source.n_rows, source.n_labels), dtype or source.dtype)
+        try:
+            dtype = np.dtype(dtype or source.dtype)
+        except TypeError as error:
+            raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
+        out = np.empty((source.n_rows, source.n_labels), dtype)
         for first, block in self.transform_blocks(source, dtype=dtype, threads=threads):
             out[first : first + len(block)] = block
         return out

@@ -68,7 +68,10 @@ class Recommendation:
     generated: bool | None = None
 
     def __post_init__(self) -> None:
-        for what, names in (("label_names", self.label_names), ("feature_names", self.feature_names)):
+        for what, names in (
+            ("label_names", self.label_names),
+            ("feature_names", self.feature_names),
+        ):
             if not all(isinstance(name, str) for name in names):
                 raise InvalidInput(f"{what} must be texts.")
         width, n_labels = len(self.feature_names), len(self.label_names)

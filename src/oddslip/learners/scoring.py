@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from oddslip.arguments import check_path
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hash_pieces, locked, no_room, output_path
 from oddslip.learners.backend import get_backend
@@ -68,7 +69,9 @@ def score_to_file(
     >>> score_to_file(model, X, "scores.npy", kind="both")  # doctest: +SKIP
     [PosixPath('scores.npy'), PosixPath('scores.margin.npy')]
     """
-    path = Path(path)
+    path = check_path("path", path)
+    if not isinstance(model, OneVsRest):
+        raise InvalidInput(f"model must be a OneVsRest, got {model!r:.60}.")
     if kind not in _WANTED:
         raise InvalidInput(f"kind must be one of {', '.join(_WANTED)}, got {kind!r}.")
     check_ending(path)

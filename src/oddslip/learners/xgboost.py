@@ -90,7 +90,9 @@ class XGBoostBackend(Backend):
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
         """The quantised matrix. It carries no labels and never changes: threads may share it."""
-        _settle(parameters)
+        rounds = _settle(parameters)["n_estimators"]
+        if not isinstance(rounds, int | np.integer) or rounds < 0:
+            raise InvalidInput(f"n_estimators must be at least 0, got n_estimators={rounds!r:.60}.")
         with _refusals():
             matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
         return Prepared(matrix, bool(sparse.issparse(X)))

@@ -1,4 +1,4 @@
-"""Checkpoints of a training, changed: plan and finished groups, by bytes or under right checksums."""
+"""Checkpoints of a training, changed: plan and finished groups, bytes or sealed anew."""
 
 from __future__ import annotations
 

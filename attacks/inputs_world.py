@@ -1,4 +1,4 @@
-"""The good and bad files, and the good and bad values, that the transcripts in ``refusals/`` name."""
+"""Good and bad files, and good and bad values, that the transcripts in ``refusals/`` name."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def make_files(folder: Path) -> None:
         "label-byte": put(labels, 3, 1, 7, np.uint8).view(np.bool_),
         "label-texts": labels.astype(int).astype(str), "never": np.zeros_like(labels),
         "fewer-labels": labels[:10], "narrow-labels": labels[:, :2],
-        "X-nan-free-but-text": X.astype(str), "X-wide": np.ones((N_ROWS, 5)), "X-infinite": X * np.inf,
+        "X-nan-free-but-text": X.astype(str), "X-wide": np.ones((N_ROWS, 5)),
         "weights": np.array([2.0, 3.0, 4.0]), "weights-few": np.ones(2),
         "weights-nan": np.array([1.0, np.nan, 1.0]), "weights-below": np.array([1.0, -2.0, 1.0]),
-        "weights-zero": np.zeros(3), "prior": labels.mean(0), "prior-above": np.array([0.1, 1.5, 0.1]),
-        "prior-few": np.array([0.5]),
+        "weights-zero": np.zeros(3), "prior": labels.mean(0),
+        "prior-above": np.array([0.1, 1.5, 0.1]), "prior-few": np.array([0.5]),
     }  # fmt: skip
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)

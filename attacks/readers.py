@@ -1,4 +1,4 @@
-"""Files of scores, labels, features, weights and data sets, changed byte by byte or under right sums."""
+"""Files of scores, labels, features, weights and data sets, changed: bytes, or sealed anew."""
 
 from __future__ import annotations
 

@@ -68,11 +68,8 @@ class Recommendation:
     generated: bool | None = None
 
     def __post_init__(self) -> None:
-        for what, names in (
-            ("label_names", self.label_names),
-            ("feature_names", self.feature_names),
-        ):
-            if not all(isinstance(name, str) for name in names):
+        for what in ("label_names", "feature_names"):
+            if not all(isinstance(name, str) for name in getattr(self, what)):
                 raise InvalidInput(f"{what} must be texts.")
         width, n_labels = len(self.feature_names), len(self.label_names)
         for name in ("train", "validation", "test"):

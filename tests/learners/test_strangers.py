@@ -17,6 +17,9 @@ from oddslip.learners import OneVsRest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "attacks"))
 
+from isolation import run_cases
+
+from attacks import model_files
 from attacks.model_files import (
     CASES,
     QUICK,
@@ -28,9 +31,6 @@ from attacks.model_files import (
     split_group,
     use,
 )
-from isolation import run_cases
-
-from attacks import model_files
 
 KINDS = sorted({kind for kind, _ in CASES})
 NEEDS = {"xgboost": "xgboost", "dart": "xgboost", "mlp": "torch"}

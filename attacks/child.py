@@ -41,17 +41,17 @@ def try_in_child(module: str, count: int, seed: int, *, seconds: float = 20.0) -
     """What became of the first ``count`` tries of a campaign; ``seconds`` of one try are a hang."""
     words: collections.Counter[str] = collections.Counter()
     failures: list[str] = []
-    peak, following = 0, 0
+    peak, cpu, following = 0, 0.0, 0
     with scratch() as folder:
         while following < count and len(failures) < ENOUGH:
             report = _run_child(module, seed, following, count, Path(folder), seconds)
             words.update(report.words)
             failures += report.failures
-            peak = max(peak, report.peak)
+            peak, cpu = max(peak, report.peak), cpu + report.cpu
             following = report.following
     told = [f"{n:,} {word}" for word, n in sorted(words.items())]
     if peak:
-        told.append(f"peak {peak / 2**20:.0f} MB")
+        told.append(f"{cpu:.0f} s of CPU, peak {peak / 2**20:.0f} MB")
     return Outcome(following, tuple(failures), ", ".join(told))
 
 
@@ -68,7 +68,7 @@ class _Report:
     def __init__(self, following: int) -> None:
         self.words: dict[str, int] = {}
         self.failures: list[str] = []
-        self.following, self.peak = following, 0
+        self.following, self.peak, self.cpu = following, 0, 0.0
 
 
 def _run_child(
@@ -120,7 +120,8 @@ def _listen(child: Any, progress: Path, report: _Report, seconds: float) -> str 
             for line in lines:
                 told = json.loads(line)
                 if "words" in told:
-                    report.words, report.peak = told["words"], told["peak"]
+                    report.words = told["words"]
+                    report.peak, report.cpu = told["peak"], told["cpu"]
                     return None
                 report.failures.append(told["failure"])
         now = progress.read_bytes()
@@ -165,7 +166,8 @@ def _serve(module: str, seed: int, first: int, count: int, folder: Path) -> None
                 answers.write(json.dumps({"failure": failure}) + "\n")
             if found >= ENOUGH:
                 break
-    answers.write(json.dumps({"words": words, "peak": _peak_memory()}) + "\n")
+    ended = {"words": words, "peak": _peak_memory(), "cpu": time.process_time()}
+    answers.write(json.dumps(ended) + "\n")
 
 
 def _bound_memory() -> None:

@@ -14,9 +14,6 @@ would start higher than its twin. Here both arms start from the unweighted label
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,11 +87,8 @@ class XGBoostBackend(Backend):
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
         """The quantised matrix. It carries no labels and never changes: threads may share it."""
-        rounds = _settle(parameters)["n_estimators"]
-        if not isinstance(rounds, int | np.integer) or rounds < 0:
-            raise InvalidInput(f"n_estimators must be at least 0, got n_estimators={rounds!r:.60}.")
-        with _refusals():
-            matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
+        _settle(parameters)
+        matrix = xgb.QuantileDMatrix(_rows(X), max_bin=parameters["max_bin"], nthread=1)
         return Prepared(matrix, bool(sparse.issparse(X)))
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
@@ -116,14 +110,13 @@ class XGBoostBackend(Backend):
     ) -> BoosterGroup:
         """Model of a group: ``Y`` of shape (n_rows, g), no label all 0 or all 1."""
         n_labels = Y.shape[1]
-        with _refusals():
-            apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
-            apart |= parameters.get("booster") == "dart"
-            parts = [slice(j, j + 1) for j in range(n_labels)] if apart else [slice(0, n_labels)]
-            boosters = [
-                _boost(prepared, np.ascontiguousarray(Y[:, part]), weights[part], parameters, seed)
-                for part in parts
-            ]
+        apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
+        apart |= parameters.get("booster") == "dart"
+        parts = [slice(j, j + 1) for j in range(n_labels)] if apart else [slice(0, n_labels)]
+        boosters = [
+            _boost(prepared, np.ascontiguousarray(Y[:, part]), weights[part], parameters, seed)
+            for part in parts
+        ]
         return BoosterGroup(boosters, prepared.zeros_missing)
 
     def predict_margin(self, model: BoosterGroup, X: Any) -> NDArray[np.float64]:
@@ -202,23 +195,6 @@ def _boost(
     return booster
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """What XGBoost refuses is refused by us, in its words."""
-    try:
-        yield
-    except InvalidInput:
-        raise
-    except (xgb.core.XGBoostError, TypeError, ValueError) as error:
-        # Its errors may go on with where they arose; the sentence is in the last line but that.
-        lines = [line for line in str(error).splitlines() if line.strip()]
-        said = re.sub(r"^\[[^]]*\] *(\S+:\d+: *)?", "", lines[0] if lines else "it says no more")
-        raise InvalidInput(
-            f"XGBoost refuses this: {' '.join(said.split())[:200].rstrip('.')}. "
-            "See parameters and X."
-        ) from error
-
-
 def _settle(parameters: dict[str, Any]) -> dict[str, Any]:
     """Parameters under one name each: what the user said goes before the default."""
     settled = {name: value for name, value in parameters.items() if name not in _ALIASES}
@@ -229,6 +205,9 @@ def _settle(parameters: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInput(
             f"parameters must not set {refused[0]!r}, which OneVsRest sets itself. Leave it out."
         )
+    rounds = settled["n_estimators"]
+    if not isinstance(rounds, int | np.integer) or rounds < 0:
+        raise InvalidInput(f"n_estimators must be at least 0, got n_estimators={rounds!r:.60}.")
     return settled
 
 

@@ -247,7 +247,10 @@ def test_every_learner_is_a_backend_and_says_its_versions(learner):
         ({"learner": "mlp", "parameters": {"epochs": -1}}, "epochs must be at least 0"),
         ({"learner": "mlp", "parameters": {"hidden": "wide"}}, "hidden must list the widths"),
         ({"learner": "mlp", "parameters": {"learning_rate": 0}}, "learning_rate must be above 0"),
-        ({"learner": "xgboost", "parameters": {"n_estimators": -1}}, "n_estimators must be at least"),
+        (
+            {"learner": "xgboost", "parameters": {"n_estimators": -1}},
+            "n_estimators must be at least",
+        ),
     ],
 )
 def test_what_can_not_be_is_refused_with_the_reason(told, what):

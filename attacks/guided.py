@@ -1,4 +1,4 @@
-"""``python -m attacks.guided 100000``: the saved-repair loader, fuzzed by Atheris along its branches.
+"""``python -m attacks.guided 100000``: Atheris on the saved-repair loader, along its branches.
 
 Atheris is no dependency: ``pip install atheris`` where it has a wheel. It is given the header and
 the arrays of good repairs, changes them as coverage grows, and seals what it made; any exception

@@ -170,7 +170,7 @@ def _fill() -> None:
         names = make_names(Path(folder))
         home = Path.cwd()
         for path in TRANSCRIPTS:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            lines = [*path.read_text(encoding="utf-8").splitlines(), ""]
             filled: list[str] = []
             for at, line in enumerate(lines):
                 if at and lines[at - 1].startswith(("$ ", ">>> ")):

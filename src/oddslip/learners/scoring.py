@@ -25,7 +25,7 @@ from oddslip.learners.one_vs_rest import OneVsRest
 from oddslip.panels import Kind
 from oddslip.progress import progress_bar
 from oddslip.sources.features import check_features, hash_features, sliceable
-from oddslip.sources.sinks import check_ending, write_scores
+from oddslip.sources.sinks import check_ending, check_ids, write_scores
 from oddslip.tallies import available_threads, map_threads
 
 _BLOCK_BYTES = 16 * 1024 * 1024
@@ -78,7 +78,9 @@ def score_to_file(
     dtype = np.dtype(margin_dtype)
     if dtype not in (np.float32, np.float64):
         raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
-    rows = sliceable(check_features(X, model.n_features_in_))
+    rows, threads = sliceable(check_features(X, model.n_features_in_)), available_threads(threads)
+    if row_ids is not None:
+        check_ids(row_ids, rows.shape[0])
     margins = path if kind == "margin" else path.with_suffix(f".margin{path.suffix}")
     wanted: list[tuple[Path, Kind, np.dtype[Any]]] = []
     if kind != "margin":
@@ -89,7 +91,7 @@ def score_to_file(
         for target, _, _ in wanted:
             held.enter_context(locked(target))
         with no_room(path), _Unfinished(model, rows, wanted) as unfinished:
-            unfinished.fill(available_threads(threads))
+            unfinished.fill(threads)
             unfinished.finish(row_ids)
     return {"probability": [path], "margin": [margins], "both": [path, margins]}[kind]
 

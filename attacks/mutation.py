@@ -81,7 +81,8 @@ def _change_json(root: list[Any], dice: random.Random) -> None:
     if what <= 3:
         home[key] = copy.deepcopy(dice.choice(VALUES))
     elif what == 4 and isinstance(old, int | float) and not isinstance(old, bool):
-        home[key] = dice.choice((old + 1, old - 1, -old, old * 2, float(old), str(old), [old]))
+        near = old if abs(old) < 2**1000 else 1.0  # beyond that Python itself refuses a float
+        home[key] = dice.choice((old + 1, old - 1, -old, old * 2, float(near), str(near), [old]))
     elif what == 5 and isinstance(old, str):
         home[key] = dice.choice((old + "x", old[:-1], old.upper(), old * 2, old + "\n", old + "\0"))
     elif what == 6 and isinstance(old, list):

@@ -58,7 +58,9 @@ def prepare(seed: int, folder: Path) -> Attempt:
         name = NAMES[order[number]]
         try:
             for check in (world.in_files, world.in_page, world.in_terminal, world.as_path):
-                check(name)
+                # Half of a surrogate pair is no text, and may be refused as a label's name.
+                if refused(lambda check=check: check(name)) and is_text(name):
+                    raise AssertionError("a name that is text must be taken")
         except Exception as error:
             error.args = (f"{name!r}: {error}",)
             raise

@@ -205,7 +205,7 @@ def test_names_from_all_of_unicode_come_back(tmp_path):
     assert oddslip.load_repair(path).label_names == tuple(names)
 
 
-def test_a_name_with_half_of_a_surrogate_pair_comes_back(tmp_path):
-    names = ["\ud800", "b", "c", "d"]
-    Isotonic().fit(SCORES, LABELS, label_names=names).save(tmp_path / "repair.oddslip")
-    assert oddslip.load_repair(tmp_path / "repair.oddslip").label_names == tuple(names)
+def test_a_text_with_half_of_a_surrogate_pair_can_be_saved_again(saved):
+    saved.write_bytes(set_item("calibrator", "\ud800")(saved.read_bytes()))
+    oddslip.load_repair(saved).save(saved)
+    assert oddslip.load_repair(saved).calibrator == "\ud800"

@@ -241,7 +241,7 @@ def save_repair(repair: FittedRepair, path: Any) -> None:
         "action": [actions.index(action) for action in repair.record.action],
         "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
     }
-    # A name may hold half of a surrogate pair, as Python's texts may; json reads it back.
+    # A text may hold half of a surrogate pair, as Python's may; json reads it back.
     text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
     digest = hashlib.sha256()
     with whole_file(path) as unfinished, unfinished.open("wb") as file:

@@ -146,3 +146,11 @@ def test_a_forest_refuses_more_features_than_it_knows():
     _, text = split_group(saved("lightgbm")["group-00000.lgb.txt"])
     with pytest.raises(ValueError, match="must have the 5 features of training, got 6"):
         lay_forest([text]).sum_rows(np.zeros((3, 6)))
+
+
+def test_a_format_of_several_lines_is_told_in_one():
+    parts = dict(saved("logistic"))
+    head = {**json.loads(parts.pop("model.json")), "format": "a\nb" * 50}
+    with pytest.raises(UnreadableFile, match=r"has format 'a\\nb") as told:
+        use(head, parts)
+    assert "\n" not in str(told.value)

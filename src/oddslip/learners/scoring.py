@@ -25,7 +25,7 @@ from oddslip.learners.one_vs_rest import OneVsRest
 from oddslip.panels import Kind
 from oddslip.progress import progress_bar
 from oddslip.sources.features import check_features, hash_features, sliceable
-from oddslip.sources.sinks import check_ending, check_ids, write_scores
+from oddslip.sources.sinks import check_ending, write_scores
 from oddslip.tallies import available_threads, map_threads
 
 _BLOCK_BYTES = 16 * 1024 * 1024
@@ -79,8 +79,11 @@ def score_to_file(
     if dtype not in (np.float32, np.float64):
         raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
     rows, threads = sliceable(check_features(X, model.n_features_in_)), available_threads(threads)
-    if row_ids is not None:
-        check_ids(row_ids, rows.shape[0])
+    given = len(row_ids) if hasattr(row_ids, "__len__") else "no list"
+    if row_ids is not None and given != rows.shape[0]:
+        raise InvalidInput(
+            f"row_ids must hold one id per row, n_rows={rows.shape[0]}, got {given}."
+        )
     margins = path if kind == "margin" else path.with_suffix(f".margin{path.suffix}")
     wanted: list[tuple[Path, Kind, np.dtype[Any]]] = []
     if kind != "margin":

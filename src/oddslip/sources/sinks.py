@@ -165,15 +165,11 @@ def _as_ids(row_ids: Any, n_rows: int) -> Any:
         return None
     import pyarrow as pa
 
-    check_ids(row_ids, n_rows)
+    if len(row_ids) != n_rows:
+        raise InvalidInput(
+            f"row_ids must hold one id per row, n_rows={n_rows}, got {len(row_ids)}."
+        )
     return pa.array(row_ids)
-
-
-def check_ids(row_ids: Any, n_rows: int) -> None:
-    """Refuse ids of rows that are not one for each."""
-    given = len(row_ids) if hasattr(row_ids, "__len__") else "no list"
-    if given != n_rows:
-        raise InvalidInput(f"row_ids must hold one id per row, n_rows={n_rows}, got {given}.")
 
 
 def _write_npy(path: Path, parts: Parts, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check docs minimum bench wheel sanitize clean
+.PHONY: demo test check docs minimum bench attack wheel sanitize clean
 
 demo: .venv/.installed        ## train, plan, diagnose, repair and report, on embedded data
 	@$(BIN)/oddslip demo
@@ -29,6 +29,9 @@ minimum:                      ## the fast tests, on the lowest versions that pyp
 
 bench: .venv/.developing      ## speed against peers, in one run
 	@$(BIN)/python -m benchmarks
+
+attack: .venv/.developing     ## campaigns that try to break it, ten minutes; docs/attacks.md
+	@$(BIN)/python -m attacks --table docs/attacks.md
 
 .venv/.documenting: .venv/.developing
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[docs]"

@@ -34,6 +34,7 @@ ARRAYS = {
     "below zero": (changed(GOOD, 1, 0, -0.25), TRUE, {}, "probabilities must be between 0 and 1, got -0.25 at row 1, label '0'."),
     "bad cell in a row without a true label": (changed(GOOD, 1, 0, np.nan), [[1, 0, 0], [0, 0, 0]], {}, "the first at row 1, label '0'"),
     "label of two": (GOOD, changed(TRUE, 1, 1, 2, int), {}, "labels must be 0 or 1, got 2 at row 1, label '1'."),
+    "a byte that is no bool": (GOOD, np.array([[1, 0, 0], [0, 7, 0]], np.uint8).view(np.bool_), {}, "labels must be 0 or 1, got 7 at row 1, label '1'."),
     "negative label": (GOOD, changed(TRUE, 0, 2, -1, int), {}, "labels must be 0 or 1, got -1 at row 0, label '2'."),
     "fractional label": (GOOD, changed(TRUE, 0, 2, 0.5), {}, "labels must be 0 or 1, got 0.5 at row 0, label '2'."),
     "NaN label": (GOOD, changed(TRUE, 0, 2, np.nan), {}, "labels must be 0 or 1, got nan at row 0, label '2'."),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
 
@@ -113,6 +114,20 @@ def unmasked(
     if mask.any():
         _refuse_mask(what, mask, name_of, column, None)
     return np.ma.getdata(cells)
+
+
+def as_numbers(what: str, values: Any) -> NDArray[np.float64]:
+    """Numbers as float64, or an error that says what came instead.
+
+    Examples
+    --------
+    >>> as_numbers("counts", [1, 2])
+    array([1., 2.])
+    """
+    try:
+        return np.asarray(unmasked(what, values), np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{what} must be numbers, got {values!r:.60}.") from None
 
 
 def _refuse_mask(

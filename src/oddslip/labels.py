@@ -66,21 +66,31 @@ class DenseLabels:
         from oddslip.kernels.hits import count_positives, fill_positives
 
         block = self.array[start:stop]
-        if block.dtype != np.bool_:
+        if block.dtype == np.bool_:
+            # A file may hold any byte as a bool; the kernels count on 0 and 1.
+            cells = np.ascontiguousarray(block).view(np.uint8)
+            if cells.max(initial=0) > 1:
+                raise _wrong_cell(cells, cells > 1, start, name_of)
+        else:
             wrong = (block != 0) & (block != 1)
             if wrong.any():
-                row, label = divmod(int(np.flatnonzero(wrong.ravel())[0]), block.shape[1])
-                raise InvalidInput(
-                    f"labels must be 0 or 1, got {block[row, label]:g} "
-                    f"at row {start + row}, label {name_of(label)!r}."
-                )
-            block = block.astype(np.uint8)
-        cells = np.ascontiguousarray(block).view(np.uint8)
+                raise _wrong_cell(block, wrong, start, name_of)
+            cells = np.ascontiguousarray(block.astype(np.uint8))
         indptr = np.zeros(cells.shape[0] + 1, np.int64)
         count_positives(cells, indptr)
         indices = np.empty(int(indptr[-1]), np.int32)
         fill_positives(cells, indptr, indices)
         return Positives(indptr, indices)
+
+
+def _wrong_cell(
+    block: NDArray[Any], wrong: NDArray[np.bool_], start: int, name_of: NameOf
+) -> InvalidInput:
+    row, label = divmod(int(np.flatnonzero(wrong.ravel())[0]), block.shape[1])
+    return InvalidInput(
+        f"labels must be 0 or 1, got {block[row, label]:g} "
+        f"at row {start + row}, label {name_of(label)!r}."
+    )
 
 
 class SparseLabels:

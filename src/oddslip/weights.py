@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddslip.arguments import unmasked
+from oddslip.arguments import as_numbers, unmasked
 from oddslip.errors import InvalidInput
 
 NAMES = ("none", "balanced", "sqrt", "common")
@@ -34,7 +34,7 @@ def balance_ratios(counts: ArrayLike, n_rows: float) -> NDArray[np.float64]:
     >>> balance_ratios([5, 0, 20], 20)
     array([3., 1., 1.])
     """
-    positives = np.asarray(unmasked("counts", counts), np.float64)
+    positives = as_numbers("counts", counts)
     wrong = ~((positives >= 0) & (positives <= n_rows))
     if positives.ndim != 1 or wrong.any():
         came = f"shape {positives.shape}" if positives.ndim != 1 else f"{positives[wrong][0]:g}"

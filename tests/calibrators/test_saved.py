@@ -69,6 +69,22 @@ def break_array(field, value):
     return lambda data: with_header(data, change)
 
 
+def put_array(name, dtype, value):
+    """Set the first number of an array; the checksum agrees."""
+
+    def change(data):
+        _, _, length = _START.unpack(data[: _START.size])
+        at = _START.size + length
+        for each, kind, (size,) in json.loads(data[_START.size : at])["arrays"]:
+            if each == name:
+                break
+            at += size * np.dtype(kind).itemsize
+        new = np.array(value, dtype).tobytes()
+        return sign(data[:at] + new + data[at + len(new) : -32])
+
+    return change
+
+
 BROKEN = {
     "empty": lambda data: b"",
     "cut in the magic": lambda data: data[:4],
@@ -101,6 +117,14 @@ BROKEN = {
     "an array larger than the file": break_array(2, [2**40]),
     "an array of negative size": break_array(2, [-1]),
     "an array of two axes": break_array(2, [2, 2]),
+    "an array beyond 64 bits": break_array(2, [10**40]),
+    "rows beyond float": set_item("n_rows", float("inf")),
+    "rows below zero": set_item("n_rows", -1),
+    "fewer rows than positives": set_item("n_rows", 1),
+    "rows of text": set_item("n_rows", "200"),
+    "positives below zero": put_array("n_positives", "<i8", -1),
+    "a prior above one": put_array("prior", "<f8", 1.5),
+    "a truth of seven": put_array("dead", "|u1", 7),
     "a pickle": lambda data: pickle.dumps({"maps": [1, 2, 3]}),
     "an .npz archive": lambda data: b"PK\x03\x04" + data,
     "text": lambda data: b"a,b\n1,2\n",
@@ -179,3 +203,9 @@ def test_names_from_all_of_unicode_come_back(tmp_path):
     path = tmp_path / "repair.oddslip"
     Isotonic().fit(SCORES, LABELS, label_names=names).save(path)
     assert oddslip.load_repair(path).label_names == tuple(names)
+
+
+def test_a_text_with_half_of_a_surrogate_pair_can_be_saved_again(saved):
+    saved.write_bytes(set_item("calibrator", "\ud800")(saved.read_bytes()))
+    oddslip.load_repair(saved).save(saved)
+    assert oddslip.load_repair(saved).calibrator == "\ud800"

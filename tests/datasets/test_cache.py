@@ -21,7 +21,7 @@ from oddslip.datasets.cache import (
     unchanged,
     whole_folder,
 )
-from oddslip.errors import UnreadableFile
+from oddslip.errors import InvalidInput, UnreadableFile
 
 
 def make_rows(seed=0, dense=False, ids=None):
@@ -179,6 +179,21 @@ def test_other_files_are_no_rows(tmp_path):
     (tmp_path / DESCRIPTION).write_text("[]")
     with pytest.raises(UnreadableFile, match="must hold rows as they were kept"):
         load_rows(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"label_names": ("a", "b")},
+        {"feature_names": tuple("ABCDEFGH")},
+        {"label_names": ("a", "b", 3)},
+        {"train": dataclasses.replace(make_rows().train, row_ids=np.arange(4))},
+        {"test": dataclasses.replace(make_rows().test, Y=make_rows().test.Y[:4])},
+    ],
+)
+def test_rows_that_do_not_fit_together_are_refused(change):
+    with pytest.raises(InvalidInput, match="must "):
+        dataclasses.replace(make_rows(), **change)
 
 
 def test_nothing_is_unpickled(tmp_path):

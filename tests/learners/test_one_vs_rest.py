@@ -236,11 +236,34 @@ def test_every_learner_is_a_backend_and_says_its_versions(learner):
         ({"parameters": {"max_delta_step": 1}}, "OneVsRest itself"),
         ({"weights": [1.0, 2.0]}, "one number per label"),
         ({"threads": 0}, "threads must be at least 1"),
+        (
+            {"learner": "logistic", "parameters": {"c": 1}},
+            "of logistic must be among C, .* got 'c'",
+        ),
+        (
+            {"learner": "mlp", "parameters": {"layers": 1}},
+            "of mlp must be among hidden, .*'layers'",
+        ),
+        ({"learner": "mlp", "parameters": {"epochs": -1}}, "epochs must be at least 0"),
+        ({"learner": "mlp", "parameters": {"hidden": "wide"}}, "hidden must list the widths"),
+        ({"learner": "mlp", "parameters": {"learning_rate": 0}}, "learning_rate must be above 0"),
+        (
+            {"learner": "xgboost", "parameters": {"n_estimators": -1}},
+            "n_estimators must be at least",
+        ),
     ],
 )
 def test_what_can_not_be_is_refused_with_the_reason(told, what):
     with pytest.raises(InvalidInput, match=what):
         OneVsRest(**told).fit(*make_rows())
+
+
+def test_scores_that_are_not_finite_are_never_given():
+    X, Y = make_rows()
+    model = OneVsRest("logistic").fit(X, Y)
+    X[2, 3] = np.nan
+    with pytest.raises(InvalidInput, match="scores must be finite, got others for label 0"):
+        model.predict_margin(X)
 
 
 def test_rows_and_columns_must_agree():

@@ -226,3 +226,12 @@ def test_a_bad_target_is_refused_before_the_work(tmp_path, name, told, what):
     with pytest.raises(InvalidInput, match=what):
         score_to_file(model, X, tmp_path / name, **told)
     assert not list(tmp_path.glob(".*.unfinished"))
+
+
+@pytest.mark.parametrize("told", [{"threads": 0}, {"row_ids": [1]}, {"row_ids": 7}])
+def test_a_bad_argument_is_refused_before_anything_is_written(tmp_path, told):
+    X, Y = np.random.default_rng(0).random((30, 2)), np.eye(3)[np.arange(30) % 3]
+    model = OneVsRest("logistic").fit(X, Y)
+    with pytest.raises(InvalidInput, match=r"threads|row_ids"):
+        score_to_file(model, X, tmp_path / "scores.parquet", **told)
+    assert not list(tmp_path.iterdir())

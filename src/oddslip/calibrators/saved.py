@@ -80,7 +80,11 @@ class FittedRepair:
             Threads to use; all cores available unless told.
         """
         source, _ = self._open(scores)
-        out = np.empty((source.n_rows, source.n_labels), dtype or source.dtype)
+        try:
+            dtype = np.dtype(dtype or source.dtype)
+        except TypeError as error:
+            raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
+        out = np.empty((source.n_rows, source.n_labels), dtype)
         for first, block in self.transform_blocks(source, dtype=dtype, threads=threads):
             out[first : first + len(block)] = block
         return out
@@ -239,7 +243,8 @@ def save_repair(repair: FittedRepair, path: Any) -> None:
         "action": [actions.index(action) for action in repair.record.action],
         "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
     }
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode()
+    # A text may hold half of a surrogate pair, as Python's may; json reads it back.
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
     digest = hashlib.sha256()
     with whole_file(path) as unfinished, unfinished.open("wb") as file:
         for piece in (
@@ -311,6 +316,7 @@ def _rebuild(body: bytes) -> FittedRepair:
     sizes = {len(action), *(arrays[name].size for name in _RECORD_ARRAYS)}
     if sizes != {maps.n_labels}:
         raise ValueError("record and maps differ in length")
+    _check_record(arrays, header["n_rows"])
     return FittedRepair(
         maps=maps,
         label_names=check_names(header["label_names"], maps.n_labels),
@@ -321,8 +327,20 @@ def _rebuild(body: bytes) -> FittedRepair:
         ),
         calibrator=str(header["calibrator"]),
         parameters=dict(header["parameters"]),
-        n_rows=int(header["n_rows"]),
+        n_rows=header["n_rows"],
     )
+
+
+def _check_record(arrays: dict[str, NDArray[Any]], n_rows: Any) -> None:
+    """Refuse counts and priors that no fit can have left."""
+    if type(n_rows) is not int or n_rows < 0:
+        raise InvalidInput(f"n_rows must be a count, got {n_rows!r:.30}.")
+    if (arrays["n_positives"] < 0).any() or (arrays["n_positives"] > n_rows).any():
+        raise InvalidInput(f"n_positives must be between 0 and n_rows={n_rows!s:.30}.")
+    if ((arrays["prior"] < 0) | (arrays["prior"] > 1)).any():
+        raise InvalidInput("prior must be between 0 and 1.")
+    if (arrays["dead"].view(np.uint8) > 1).any():
+        raise InvalidInput("dead must be true or false.")
 
 
 def _unpack_arrays(listed: list[Any], data: bytes) -> dict[str, NDArray[Any]]:

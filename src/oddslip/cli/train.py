@@ -73,7 +73,7 @@ def train(
     check_outputs(output)
     check_folders(checkpoint)
     model = OneVsRest(
-        learner or ("lightgbm" if preset is None else preset_learner(preset)),
+        ("lightgbm" if preset is None else preset_learner(preset)) if learner is None else learner,
         weights=read_weights(weights),
         max_delta_step=max_delta_step,
         preset=preset,

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.errors import InvalidInput
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Period:
@@ -64,6 +66,21 @@ class Recommendation:
     settings: dict[str, Any] = field(default_factory=dict)
     sha256: dict[str, str] = field(default_factory=dict)
     generated: bool | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("label_names", "feature_names"):
+            if not all(isinstance(name, str) for name in getattr(self, what)):
+                raise InvalidInput(f"{what} must be texts.")
+        width, n_labels = len(self.feature_names), len(self.label_names)
+        for name in ("train", "validation", "test"):
+            period: Period = getattr(self, name)
+            shapes = np.shape(period.X), np.shape(period.Y), np.shape(period.row_ids)
+            n_rows = shapes[0][0] if shapes[0] else -1
+            if shapes != ((n_rows, width), (n_rows, n_labels), (n_rows,)):
+                raise InvalidInput(
+                    f"{name} must hold X, Y and row_ids of as many rows, {width} features and "
+                    f"{n_labels} labels, got shapes {shapes[0]}, {shapes[1]} and {shapes[2]}."
+                )
 
     @property
     def n_labels(self) -> int:

@@ -35,7 +35,13 @@ class Backend(ABC):
         """Versions of the packages on which the trained bits depend."""
 
     def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Parameters under one name each; as they came unless a learner has several names."""
+        """Parameters under one name each; a name that the learner does not know is refused."""
+        unknown = [name for name in parameters if name not in self.defaults()]
+        if unknown:
+            raise InvalidInput(
+                f"parameters of {self.name} must be among {', '.join(self.defaults())}, "
+                f"got {unknown[0]!r}."
+            )
         return dict(parameters)
 
     def workers(self, parameters: dict[str, Any], threads: int) -> int:

@@ -193,7 +193,8 @@ def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[byt
             head: dict[str, Any] = parse_json(archive.read(_HEAD))
             if head["format"] != ARCHIVE_FORMAT:
                 raise UnreadableFile(
-                    f"{path} has format {head['format']}, this version reads {ARCHIVE_FORMAT}. "
+                    f"{path} has format {head['format']!r:.30}, this version reads "
+                    f"{ARCHIVE_FORMAT}. "
                     "Update oddslip."
                 )
             groups = []

@@ -182,6 +182,18 @@ class MLPBackend(Backend):
         )
 
 
+def _check_parameters(parameters: dict[str, Any]) -> None:
+    hidden, rate = parameters["hidden"], parameters["learning_rate"]
+    if not isinstance(hidden, list | tuple):
+        raise InvalidInput(f"hidden must list the widths of the layers, got {hidden!r:.60}.")
+    for width in hidden:
+        check_whole("a width of hidden", width, 1)
+    check_whole("epochs", parameters["epochs"], 0)
+    check_whole("batch_rows", parameters["batch_rows"], 1)
+    if not (is_number(rate) and 0 < rate < math.inf):
+        raise InvalidInput(f"learning_rate must be above 0, got learning_rate={rate!r:.60}.")
+
+
 def _first_layers(
     widths: list[int], dice: torch.Generator
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:

@@ -224,7 +224,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return margins
 
     def margin_block(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of a few rows, unchecked, on this thread."""
+        """Log-odds of a few rows, which are not checked, on this thread."""
         backend = get_backend(self.learner)
         # Filled whole: every label is constant or in exactly one group, see `check_groups`.
         margins = np.empty((X.shape[0], self.n_labels), np.float64)
@@ -232,6 +232,12 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         margins[:, self.constant_] = (np.log(prior) - np.log1p(-prior))[self.constant_]
         for group, model in zip(self._groups, self._models, strict=True):
             margins[:, group] = backend.predict_margin(model, X)
+        wrong = ~np.isfinite(margins).all(axis=0)
+        if wrong.any():
+            raise InvalidInput(
+                f"scores must be finite, got others for label {int(np.argmax(wrong))}. "
+                "Fill what is no number or infinite in X; if there is none, train again."
+            )
         return margins
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

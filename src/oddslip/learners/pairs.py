@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from oddslip.errors import InvalidInput
 from oddslip.learners.one_vs_rest import OneVsRest, Prepared
 from oddslip.panels import Panel
 
@@ -58,6 +59,8 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
         X is prepared once; a checkpoint folder gets a folder for each arm.
         """
         template = OneVsRest() if self.model is None else self.model
+        if not isinstance(template, OneVsRest):
+            raise InvalidInput(f"model must be a OneVsRest, got {template!r:.60}.")
         prepared = X if isinstance(X, Prepared) else template.prepare(X)
         self.unweighted_ = self._arm(template, "unweighted", "none")
         self.weighted_ = self._arm(template, "weighted", self.weights)

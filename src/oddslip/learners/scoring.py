@@ -19,6 +19,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from oddslip.arguments import check_path
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hash_pieces, locked, no_room, output_path
 from oddslip.learners.backend import get_backend
@@ -71,14 +72,21 @@ def score_to_file(
     >>> score_to_file(model, X, "scores.npy", kind="both")  # doctest: +SKIP
     [PosixPath('scores.npy'), PosixPath('scores.margin.npy')]
     """
-    path = Path(path)
+    path = check_path("path", path)
+    if not isinstance(model, OneVsRest):
+        raise InvalidInput(f"model must be a OneVsRest, got {model!r:.60}.")
     if kind not in _WANTED:
         raise InvalidInput(f"kind must be one of {', '.join(_WANTED)}, got {kind!r}.")
     check_ending(path)
     dtype = np.dtype(margin_dtype)
     if dtype not in (np.float32, np.float64):
         raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
-    rows = sliceable(check_features(X, model.n_features_in_))
+    rows, threads = sliceable(check_features(X, model.n_features_in_)), available_threads(threads)
+    given = len(row_ids) if hasattr(row_ids, "__len__") else "no list"
+    if row_ids is not None and given != rows.shape[0]:
+        raise InvalidInput(
+            f"row_ids must hold one id per row, n_rows={rows.shape[0]}, got {given}."
+        )
     margins = path if kind == "margin" else path.with_suffix(f".margin{path.suffix}")
     wanted: list[tuple[Path, Kind, np.dtype[Any]]] = []
     if kind != "margin":
@@ -89,7 +97,7 @@ def score_to_file(
         for target, _, _ in wanted:
             held.enter_context(locked(target))
         with no_room(path), _Unfinished(model, rows, wanted) as unfinished:
-            unfinished.fill(available_threads(threads))
+            unfinished.fill(threads)
             unfinished.finish(row_ids)
     return {"probability": [path], "margin": [margins], "both": [path, margins]}[kind]
 

@@ -78,6 +78,10 @@ class XGBoostBackend(Backend):
             "max_delta_step": 0.0,
         }
 
+    def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Parameters as they came: XGBoost has more than we know."""
+        return dict(parameters)
+
     def versions(self) -> dict[str, str]:
         """Versions of the packages on which the trained bits depend."""
         return {"numpy": np.__version__, "xgboost": xgb.__version__}
@@ -214,6 +218,9 @@ def _settle(parameters: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInput(
             f"parameters must not set {refused[0]!r}, which OneVsRest sets itself. Leave it out."
         )
+    rounds = settled["n_estimators"]
+    if not isinstance(rounds, int | np.integer) or rounds < 0:
+        raise InvalidInput(f"n_estimators must be at least 0, got n_estimators={rounds!r:.60}.")
     return settled
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddslip.arguments import unmasked
+from oddslip.arguments import as_numbers, check_whole, is_number
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
 from oddslip.panels import Kind, check_k
@@ -205,7 +205,16 @@ def label_propensities(
     >>> label_propensities([1, 1000], 10_000).round(3)
     array([0.109, 0.767])
     """
-    counts = np.asarray(unmasked("label_counts", label_counts), np.float64)
+    counts = as_numbers("label_counts", label_counts)
+    check_whole("n_rows", n_rows, 1)
+    if counts.ndim != 1 or not ((counts >= 0) & (counts <= n_rows)).all():
+        raise InvalidInput(
+            f"label_counts must hold one count between 0 and n_rows={n_rows} per label, "
+            f"got {label_counts!r:.60}."
+        )
+    for name, value in (("a", a), ("b", b)):
+        if not (is_number(value) and 0 < value < np.inf):
+            raise InvalidInput(f"{name} must be above 0, got {name}={value!r:.60}.")
     c = (np.log(n_rows) - 1.0) * (b + 1.0) ** a
     return np.asarray(1.0 / (1.0 + max(c, 0.0) * np.exp(-a * np.log(counts + b))))
 

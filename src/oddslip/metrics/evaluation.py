@@ -161,6 +161,8 @@ class Evaluation:
         threads : int, optional
             Threads to use; all cores available unless told.
         """
+        if not isinstance(other, Evaluation):
+            raise InvalidInput(f"other must be an Evaluation, got {other!r:.60}.")
         same_rows = np.array_equal(self._row_numbers, other._row_numbers)
         if not same_rows or (self.k, self.n_rows) != (other.k, other.n_rows):
             raise InvalidInput(

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.arguments import check_whole
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.results import label_frame, plain
 from oddslip.sources import Source, open_source
@@ -144,6 +145,8 @@ def saturation(
     source = open_source(scores, kind=kind)
     k = check_k(k, source.n_labels)
     tally = source.run(SaturationTally(source.n_labels, k), threads=threads)
+    if decimals is not None:
+        check_whole("decimals", decimals, 0)
     n_distinct = count_distinct(source, decimals, threads=threads) if distinct else None
     return Saturation(
         source.n_rows,

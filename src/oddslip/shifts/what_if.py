@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddslip.arguments import as_numbers
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.results import plain
@@ -126,8 +127,11 @@ def flips(
     >>> flips([2.0, 2.0], [1.0, 1.0], 1.0, [2.0, 3.0]).tolist()
     [False, True]
     """
-    gap = np.asarray(margin_j, np.float64) - np.asarray(margin_k, np.float64)
-    pull = np.log(np.asarray(weight_k, np.float64)) - np.log(np.asarray(weight_j, np.float64))
+    gap = as_numbers("margin_j", margin_j) - as_numbers("margin_k", margin_k)
+    weights = as_numbers("weight_j", weight_j), as_numbers("weight_k", weight_k)
+    if not all((each > 0).all() for each in weights):
+        raise InvalidInput("weights must be above 0, got one that is not.")
+    pull = np.log(weights[1]) - np.log(weights[0])
     reversed_pair: NDArray[np.bool_] = np.where(gap > 0, gap < pull, (gap < 0) & (gap > pull))
     return reversed_pair
 

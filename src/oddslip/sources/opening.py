@@ -53,7 +53,7 @@ def open_source(
                 "pass it alone, or pass its scores instead."
             )
         return scores if isinstance(scores, Source) else ArraySource(scores)
-    kind = kind or "probability"
+    kind = "probability" if kind is None else kind
     if is_path(scores):
         path = Path(scores)
         if is_parquet(path):

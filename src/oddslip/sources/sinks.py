@@ -58,6 +58,7 @@ def write_scores(
         return
     import pyarrow as pa
 
+    _check_text(names)
     value = pa.from_numpy_dtype(dtype)
     schema = pa.schema([("scores", pa.list_(value, n_labels))])
     if names is not None:
@@ -113,6 +114,7 @@ def write_ranking(
         return
     import pyarrow as pa
 
+    _check_text(label_names)
     names = None if label_names is None else pa.array([str(name) for name in label_names])
     ids = _as_ids(row_ids, n_rows)
     fields = [
@@ -145,6 +147,17 @@ def check_ending(path: Path) -> str:
             f"{path} must end in .npy or .parquet, got {path.suffix or 'no ending'!r}."
         )
     return path.suffix
+
+
+def _check_text(names: Sequence[str] | None) -> None:
+    """Refuse names with half of a surrogate pair, which Parquet can not hold."""
+    for name in names or ():
+        try:
+            str(name).encode()
+        except UnicodeEncodeError:
+            raise InvalidInput(
+                f"label_names must be text in UTF-8 for Parquet, got {name!r:.60}. Write .npy."
+            ) from None
 
 
 def _as_ids(row_ids: Any, n_rows: int) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.arguments import check_path
 from oddslip.datasets.mulan.arff import Missing, read_arff
 from oddslip.datasets.mulan.files import SOURCES, MulanFiles, find_data, list_files, name_pinned
 from oddslip.datasets.mulan.labels import (
@@ -183,8 +184,8 @@ def split_rows(n_rows: int, path: Path) -> tuple[NDArray[np.int64], NDArray[np.i
 def _locate(
     where: str | os.PathLike[str], data: str | os.PathLike[str] | None, download: bool
 ) -> MulanFiles:
+    path = check_path("where", where)
     name = os.fspath(where)
-    path = Path(name)
     if not isinstance(where, str) or path.name != name:
         return list_files(path) if path.is_dir() else list_files(path.parent, path.name)
     try:

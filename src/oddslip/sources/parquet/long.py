@@ -66,6 +66,8 @@ class LongTable:
         self.dtype = score_dtype([kind])
         self.has_labels = "true" in files.schema.names
         listed = self._first_row()
+        if not listed:
+            raise InvalidInput(f"{files.path} must hold at least one row and one label, got none.")
         self.n_labels = len(listed)
         labels = [str(label) for label in listed]
         self.names = matched_names(names, labels)

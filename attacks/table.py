@@ -1,0 +1,88 @@
+"""What campaigns came to, as a table in the terminal and as a page of the docs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from attacks import ONLY_IF_NAMED
+from attacks.child import ROOT
+from attacks.frame import Result
+
+_PACKAGES = ("numpy", "scipy", "pyarrow", "lightgbm", "xgboost", "torch")
+_PAGE = """# Attacks
+
+`make attack` tries to break oddslip: bad inputs over all commands and verbs, changed files with
+and without a right checksum, kills, signals, full disks, two writers, hostile names, forks. Each
+campaign is a file in `attacks/`; a short slice of each runs with the tests. What is promised about
+a stranger's file is in `SECURITY.md`. This page is written by the runs themselves.
+
+A try is a failure if the process dies of a signal, hangs, raises anything but the errors that are
+raised on purpose, prints more than one line, changes an input, or lets a file through that then
+gives an answer that is no answer. `python -m attacks.child attacks.repairs 0 1234` repeats one
+try, number 1234 of seed 0.
+
+"""
+_HEAD = "| campaign | | tried | failures | seconds | what was seen |\n|---|---|--:|--:|--:|---|"
+
+
+def print_table(results: list[Result]) -> None:
+    """Campaign, tries, failures, seconds."""
+    print(f"\n{'campaign':16}{'tried':>12}{'failures':>10}{'seconds':>10}  what was seen")
+    for result in results:
+        outcome = result.outcome
+        print(f"{result.run.name:16}{outcome.tried:>12,}{len(outcome.failures):>10}"
+              f"{result.seconds:>10.0f}  {outcome.notes}")  # fmt: skip
+    tried = sum(result.outcome.tried for result in results)
+    failed = sum(len(result.outcome.failures) for result in results)
+    print(f"{'all':16}{tried:>12,}{failed:>10}")
+
+
+def write_table(path: Path, results: list[Result], command: str, seed: int) -> None:
+    """Write a section for this run; that of the other kind, campaigns or fuzzers, stays."""
+    fuzzed = all(result.run.name in ONLY_IF_NAMED for result in results)
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = [
+        f"| {each.run.name} | {each.run.title} | {each.outcome.tried:,} | "
+        f"{len(each.outcome.failures)} | {each.seconds:.0f} | {each.outcome.notes} |"
+        for each in results
+    ]
+    title = "The long fuzzers" if fuzzed else "The campaigns"
+    section = "\n".join(
+        [
+            f"## {title}\n",
+            f"    {command}\n",
+            f"Seed {seed}, commit {_commit()}, {_versions()}, {os.cpu_count()} cores.\n",
+            _HEAD,
+            *lines,
+            "",
+        ]
+    )
+    sections = {title: section}
+    for kept in re.findall(r"^## .*?(?=^## |\Z)", old, re.MULTILINE | re.DOTALL):
+        sections.setdefault(kept.partition("\n")[0].removeprefix("## "), kept.rstrip("\n") + "\n")
+    path.write_text(_PAGE + "\n".join(sections[key] for key in sorted(sections)), encoding="utf-8")
+
+
+def _commit() -> str:
+    told = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return told.stdout.strip() or "unknown"
+
+
+def _versions() -> str:
+    found = [f"Python {platform.python_version()}"]
+    for package in _PACKAGES:
+        for name in (package, f"{package}-cpu"):
+            try:
+                found.append(f"{package} {version(name)}")
+            except PackageNotFoundError:
+                continue
+            break
+    return ", ".join(found)

@@ -13,7 +13,7 @@ GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
     "provenance", "wording", "sparse", "arguments",
 }  # fmt: skip
-ROWS = GROUND | {"sources", "counting"}
+ROWS = GROUND | {"sources", "counting", "hulls"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
 MAY_IMPORT = {
     "errors": set(),
@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "provenance": {"errors", "files", "progress", "results"},
     "sources": GROUND,
     "counting": GROUND | {"sources"},
+    "hulls": GROUND | {"sources", "counting"},
     "metrics": ROWS,
     "shifts": ROWS,
     "calibrators": ROWS,

@@ -155,6 +155,7 @@ def test_sources_that_were_never_compiled_say_what_to_run(tmp_path):
         "cpu",
         "fused",
         "hits",
+        "hulls",
         "isotonic",
         "keys",
         "logistic",

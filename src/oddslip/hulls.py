@@ -152,9 +152,7 @@ class MarkedCells:
         Negatives and positives in marked buckets of each label, as counted.
     """
 
-    def __init__(
-        self, buckets: Buckets, dtype: Any, marks: NDArray[np.uint8], held: Ints
-    ) -> None:
+    def __init__(self, buckets: Buckets, dtype: Any, marks: NDArray[np.uint8], held: Ints) -> None:
         self.buckets, self.dtype, self.marks, self.held = buckets, np.dtype(dtype), marks, held
         self._cells: list[NDArray[Any]] = []
         self._owners: list[NDArray[np.int32]] = []
@@ -178,7 +176,7 @@ class MarkedCells:
         self._owners += other._owners
 
     def result(self) -> tuple[Ints, NDArray[Any]]:
-        """Where the negatives and the positives of each label start, and their scores, ascending."""
+        """Where negatives and positives of each label start, and their scores, ascending."""
         cells = np.concatenate([np.empty(0, self.dtype), *self._cells])
         owners = np.concatenate([np.empty(0, np.int32), *self._owners])
         found = np.bincount(owners, minlength=self.held.size)

@@ -1,5 +1,7 @@
 """Buckets against searches, marks against the whole hull, and knots against scikit-learn's."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -81,7 +83,7 @@ def fit(scores, truths, ranges):
     ordered = cells[np.lexsort([cells, owners])]
     x, y, indptr = *np.empty((2, 2 * cells.size + 4 * n)), np.empty(n + 1, np.int64)
     join_hull(starts, counts, marks, ends, ordered, np.ones(n, np.uint8), indptr, x, y)
-    return [(x[a:b], y[a:b]) for a, b in zip(indptr[:-1], indptr[1:], strict=True)], cells.size
+    return [(x[a:b], y[a:b]) for a, b in pairwise(indptr)], cells.size
 
 
 def pooled(scores, truths):

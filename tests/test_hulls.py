@@ -26,7 +26,7 @@ FAMILIES = {
     "denormal": ("probability", lambda rng, shape: rng.integers(0, 99, shape) * 5e-324),
     "signed zeros": ("probability", lambda rng, shape: rng.choice([-0.0, 0.0, 0.3, 1], shape)),
     "margins": ("margin", lambda rng, shape: 4 * rng.normal(size=shape) - 3),
-    "far margins": ("margin", lambda rng, shape: rng.normal(size=shape) ** 15 * 1e30),
+    "far margins": ("margin", lambda rng, shape: rng.normal(size=shape) ** 15 * 1e25),
     "rounded margins": ("margin", lambda rng, shape: np.round(rng.normal(size=shape)) * -0.5),
 }
 

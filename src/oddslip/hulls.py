@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
 from oddslip.counting import IntervalCounts, Ints, Knots, PositiveKeys, count_cells
 from oddslip.errors import InvalidInput
 from oddslip.kernels.hulls import (
@@ -108,7 +109,8 @@ def sample_buckets(source: Source) -> Buckets | None:
     if not LEAST_ROWS <= source.n_rows <= MOST_ROWS:
         return None
     panel = next(iter(source.blocks()))
-    rows = np.arange(0, panel.n_rows, -(-panel.n_rows // SAMPLED))
+    rng = np.random.default_rng(DEFAULT_SEED)  # every so-many-th row might be a pattern of the data
+    rows = np.sort(rng.choice(panel.n_rows, min(panel.n_rows, SAMPLED), replace=False))
     return choose_buckets(
         panel.scores[rows], panel.truths()[rows], source.kind, n_rows=source.n_rows
     )

@@ -40,8 +40,8 @@ attack: .venv/.developing     ## campaigns that try to break it, ten minutes; do
 wheel:                        ## sdist and wheel, checked, and tried in a clean environment
 	@tools/try_wheel.sh $(PYTHON)
 
-sanitize:                     ## tests on kernels that check every index and every address
-	@tools/sanitize.sh $(PYTHON)
+sanitize: .venv/.developing   ## all tests, on kernels that check every index and every address
+	@tools/sanitize.sh $(BIN)/python
 
 clean:
 	rm -rf .venv .venv-minimum .wheel .coverage .coverage.* docs/reference docs/examples demo-report build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench

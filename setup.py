@@ -85,7 +85,10 @@ class BuildKernels(build_ext):
 
     def copy_extensions_to_source(self):
         """Put what was compiled beside its source, for editable installs."""
-        (KERNELS / "avx2").mkdir(exist_ok=True)
+        if CHECKED:  # unchecked kernels of an earlier build would be loaded first
+            shutil.rmtree(KERNELS / "avx2", ignore_errors=True)
+        elif any(".avx2." in extension.name for extension in self.extensions):
+            (KERNELS / "avx2").mkdir(exist_ok=True)
         super().copy_extensions_to_source()
 
     def translate(self):

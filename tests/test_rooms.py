@@ -14,7 +14,7 @@ GROUND = {
     "provenance", "wording", "sparse", "arguments", "inputs", "documents",
     "archives",
 }  # fmt: skip
-ROWS = GROUND | {"sources", "counting"}
+ROWS = GROUND | {"sources", "counting", "hulls"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
 MAY_IMPORT = {
     "errors": set(),
@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "provenance": {"errors", "files", "progress", "results"},
     "sources": GROUND,
     "counting": GROUND | {"sources"},
+    "hulls": GROUND | {"sources", "counting"},
     "metrics": ROWS,
     "shifts": ROWS,
     "calibrators": ROWS,

@@ -1,17 +1,28 @@
 #!/usr/bin/env bash
-# Builds kernels that check every index, under the address sanitizer, into an environment of their
-# own, and runs the tests there. Pass files or options of pytest to run fewer.
+# Builds kernels that check every index, under the address sanitizer, into a copy of this checkout,
+# and runs all tests there. Pass files or options of pytest to run fewer.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-python=${1:-python3}
+python=$(realpath -s "${1:-.venv/bin/python}")
 shift || true
-here=$PWD/.wheel/sanitize
-[[ -x $here/bin/python ]] || "$python" -m venv "$here"
-"$here/bin/pip" install --quiet --disable-pip-version-check pytest hypothesis "setuptools>=77" cython
-ODDSLIP_BUILD=checked "$here/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation .
-export LD_PRELOAD=$(gcc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc
-mkdir -p .wheel/checked && rm -rf .wheel/checked/tests && cp -r tests .wheel/checked/tests
-cd .wheel/checked
-tests=("$@")
-[[ ${#tests[@]} -gt 0 ]] || tests=(tests/kernels tests/contracts)
-"$here/bin/python" -m pytest -q --import-mode=importlib -p no:cacheprovider "${tests[@]}"
+export ODDSLIP_DATA=${ODDSLIP_DATA:-$PWD/../shared/data}
+copy=$PWD/.wheel/checked
+rm -rf "$copy" && mkdir -p "$copy"
+git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --create | tar --extract --directory="$copy"
+cd "$copy"
+ODDSLIP_BUILD=checked "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+"$python" -m zipfile -e build/wheel/*.whl src
+rm -rf build src/*.egg-info
+
+# The sanitizer must be loaded before Python, and the library of C++ with it: else an exception that
+# pyarrow or pytrec_eval throws ends the process. Python's own leaks at its end are not looked for.
+LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)"
+export LD_PRELOAD ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=$copy/src
+
+# What can not run here. Chromium brings an allocator of its own, and memory is what the sanitizer
+# adds to: peaks would be its own.
+left_out=(
+    --ignore=tests/browser
+    --deselect=tests/test_benchmarks.py::test_a_toy_run_sets_ours_beside_a_peer_that_agrees_and_leaves_no_file[memory]
+)
+"$python" -m pytest -n 2 -p no:cacheprovider "${left_out[@]}" "$@"

@@ -199,6 +199,7 @@ def count_cells(
     pooled: bool = False,
     threads: int | None = None,
     among: DistinctKeys | None = None,
+    only: NDArray[np.bool_] | None = None,
 ) -> CellCounts:
     """Count the negatives of every label between its positives, in two passes over the source.
 
@@ -213,6 +214,8 @@ def count_cells(
     among : DistinctKeys, optional
         Count among these keys, which may be more than the source's own. Folds counted among the
         positives of all of them can be merged: see `CellCounts.merge`.
+    only : ndarray of bool, optional
+        Labels to look at; the others are counted as if they had no positive.
 
     Examples
     --------
@@ -227,7 +230,7 @@ def count_cells(
     >>> x, y
     (array([0.1, 0.4, 0.9]), array([0. , 0.5, 0.5]))
     """
-    first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled)
+    first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled, only=only)
     distinct = source.run(first, threads=threads, what="positives").result()
     if among is not None:
         distinct = distinct.among(among)
@@ -244,6 +247,8 @@ class PositiveKeys:
     dtype : dtype of the scores
     pooled : bool
         Treat all cells as one label's.
+    only : ndarray of bool, optional
+        Labels to look at.
 
     Examples
     --------
@@ -254,19 +259,30 @@ class PositiveKeys:
     (array([0.25, 0.5 ], dtype=float32), array([1, 2]))
     """
 
-    def __init__(self, n_labels: int, dtype: Any, *, pooled: bool = False) -> None:
+    def __init__(
+        self,
+        n_labels: int,
+        dtype: Any,
+        *,
+        pooled: bool = False,
+        only: NDArray[np.bool_] | None = None,
+    ) -> None:
         self.n_labels, self.dtype, self.pooled = n_labels, np.dtype(dtype), pooled
+        self.only = only
         self._labels: list[NDArray[np.int32]] = []
         self._keys: list[NDArray[Any]] = []
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.n_labels, self.dtype, pooled=self.pooled)
+        return type(self)(self.n_labels, self.dtype, pooled=self.pooled, only=self.only)
 
     def add(self, panel: Panel) -> None:
         """Take the positives of one block of rows."""
         indptr, labels = panel.positives()
         rows = np.repeat(np.arange(panel.n_rows), np.diff(indptr))
+        if self.only is not None:
+            kept = self.only[labels]
+            rows, labels = rows[kept], labels[kept]
         keys = keys_of(np.ascontiguousarray(panel.scores[rows, labels][None]), panel.kind)
         if largest_key(keys) > panel.limit:
             scores = panel.mended().scores[rows, labels]

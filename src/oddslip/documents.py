@@ -84,4 +84,5 @@ def check_seal(document: Any, *, needed: bool = True) -> dict[str, Any]:
 
 
 def _digest(content: Mapping[str, Any]) -> str:
-    return hash_bytes(json.dumps(content, sort_keys=True, separators=(",", ":")).encode())
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hash_bytes(text.encode())

@@ -48,6 +48,10 @@ class Labels(Protocol):
         """The positives of rows ``start`` to ``stop``; refuses cells that are not 0 or 1."""
         ...
 
+    def truths(self, start: int, stop: int, name_of: NameOf = str) -> NDArray[np.uint8]:
+        """The same as 0/1 cells, of shape (rows, labels)."""
+        ...
+
 
 class DenseLabels:
     """A 0/1 array of shape (rows, labels), read where it lies."""
@@ -65,6 +69,15 @@ class DenseLabels:
         """The positives of rows ``start`` to ``stop``; refuses cells that are not 0 or 1."""
         from oddslip.kernels.hits import count_positives, fill_positives
 
+        cells = self.truths(start, stop, name_of)
+        indptr = np.zeros(cells.shape[0] + 1, np.int64)
+        count_positives(cells, indptr)
+        indices = np.empty(int(indptr[-1]), np.int32)
+        fill_positives(cells, indptr, indices)
+        return Positives(indptr, indices)
+
+    def truths(self, start: int, stop: int, name_of: NameOf = str) -> NDArray[np.uint8]:
+        """Rows ``start`` to ``stop`` as bytes; refuses cells that are not 0 or 1."""
         block = self.array[start:stop]
         if block.dtype == np.bool_:
             # A file may hold any byte as a bool; the kernels count on 0 and 1.
@@ -76,11 +89,7 @@ class DenseLabels:
             if wrong.any():
                 raise _wrong_cell(block, wrong, start, name_of)
             cells = np.ascontiguousarray(block.astype(np.uint8))
-        indptr = np.zeros(cells.shape[0] + 1, np.int64)
-        count_positives(cells, indptr)
-        indices = np.empty(int(indptr[-1]), np.int32)
-        fill_positives(cells, indptr, indices)
-        return Positives(indptr, indices)
+        return cells
 
 
 def _wrong_cell(
@@ -105,6 +114,13 @@ class SparseLabels:
         """The positives of rows ``start`` to ``stop``."""
         indptr = self.indptr[start : stop + 1]
         return Positives(indptr - indptr[0], self.indices[indptr[0] : indptr[-1]])
+
+    def truths(self, start: int, stop: int, name_of: NameOf = str) -> NDArray[np.uint8]:
+        """Rows ``start`` to ``stop`` as 0/1 cells."""
+        indptr, indices = self.positives(start, stop)
+        cells = np.zeros((stop - start, self.shape[1]), np.uint8)
+        cells[np.repeat(np.arange(stop - start), np.diff(indptr)), indices] = 1
+        return cells
 
 
 def labels_from_sparse(matrix: Any, name_of: NameOf = str) -> SparseLabels:

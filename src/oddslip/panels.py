@@ -132,6 +132,12 @@ class Panel:
             raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
         return self.labels.positives(0, self.n_rows, self.name_of)
 
+    def truths(self) -> NDArray[np.uint8]:
+        """The same as 0/1 cells of the shape of the scores."""
+        if self.labels is None:
+            raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
+        return self.labels.truths(0, self.n_rows, self.name_of)
+
     def keys(self) -> NDArray[Any]:
         """Order-preserving keys of the scores, not yet checked: see `limit` and `mended`."""
         from oddslip.kernels.keys import keys_of
@@ -194,6 +200,9 @@ class _Rows:
 
     def positives(self, start: int, stop: int, name_of: Any = str) -> Positives:
         return self.labels.positives(self.start + start, self.start + stop, name_of)
+
+    def truths(self, start: int, stop: int, name_of: Any = str) -> NDArray[np.uint8]:
+        return self.labels.truths(self.start + start, self.start + stop, name_of)
 
 
 def check_k(k: Any, n_labels: int) -> int:

@@ -39,10 +39,23 @@ def test_the_plain_kernels_are_loaded_where_asked_for():
 def test_the_fast_kernels_are_loaded_where_the_processor_has_them():
     from oddslip.kernels.cpu import HAS_AVX2
 
-    fast = HAS_AVX2 and (PACKAGE / "kernels" / "avx2").is_dir()
+    fast = HAS_AVX2 and any((PACKAGE / "kernels" / "avx2").glob("topk.*"))
     cpu, file = run(SHOWS).stdout.split()
     assert cpu == ("avx2" if fast else "baseline")
     assert Path(file).parent.name == ("avx2" if fast else "kernels")
+
+
+@pytest.mark.parametrize("name", [None, "keys.cpython-27-x86_64-linux-gnu.so"])
+def test_a_folder_without_kernels_of_this_python_is_not_taken_for_the_fast_build(tmp_path, name):
+    ignored = shutil.ignore_patterns("__pycache__", "avx2")
+    shutil.copytree(PACKAGE, tmp_path / "oddslip", ignore=ignored)
+    folder = tmp_path / "oddslip" / "kernels" / "avx2"
+    folder.mkdir()
+    if name:
+        (folder / name).touch()
+    cpu, file = run(SHOWS, path=tmp_path).stdout.split()
+    assert cpu == "baseline"
+    assert Path(file).parent.name == "kernels"
 
 
 def test_an_unknown_processor_is_refused_in_one_line():
@@ -142,6 +155,7 @@ def test_sources_that_were_never_compiled_say_what_to_run(tmp_path):
         "cpu",
         "fused",
         "hits",
+        "hulls",
         "isotonic",
         "keys",
         "logistic",

@@ -20,6 +20,7 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.counting import count_cells
 from oddslip.errors import InvalidInput
+from oddslip.hulls import fit_knots
 from oddslip.panels import Kind
 from oddslip.sources import Source
 
@@ -29,7 +30,7 @@ Interpolation = Literal["linear", "step"]
 class Isotonic(PerLabelCalibrator):
     """Per-label isotonic regression with an explicit dead-label policy.
 
-    Two streaming passes and no sort of the negatives; equal to scikit-learn's on float64.
+    Two streaming passes and no sort of all cells; equal to scikit-learn's on float64.
 
     Parameters
     ----------
@@ -71,9 +72,8 @@ class Isotonic(PerLabelCalibrator):
     ) -> tuple[LabelMaps, LabelRecord]:
         check_policy(self.dead, self.tau)
         step = check_interpolation(self.interpolation)
-        counts = count_cells(source, threads=threads)
-        record = self._record(counts.n_positives, source.n_rows)
-        knots = counts.isotonic_knots(self.tau + 1)
+        n_positives, knots = fit_knots(source, minimum_positives=self.tau + 1, threads=threads)
+        record = self._record(n_positives, source.n_rows)
         return build_maps(source.kind, "probability", record, knots=knots, step=step), record
 
 

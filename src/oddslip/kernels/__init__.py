@@ -10,6 +10,7 @@ ones.
 """
 
 import os
+from importlib.machinery import PathFinder
 from typing import Literal
 
 Kind = Literal["probability", "margin"]
@@ -26,8 +27,8 @@ def _choose_cpu() -> str:
             "oddslip's kernels are not compiled here. Run: pip install --editable ."
         ) from None
     fast = os.path.join(__path__[0], "avx2")
-    if asked == "baseline" or not HAS_AVX2 or not os.path.isdir(fast):
-        return "baseline"
+    if asked == "baseline" or not HAS_AVX2 or not PathFinder.find_spec(f"{__name__}.keys", [fast]):
+        return "baseline"  # the folder may be empty, or hold the kernels of another Python
     __path__.insert(0, fast)
     return "avx2"
 

@@ -260,6 +260,8 @@ def rank_cells(
     """
     if sizeof(key_t) != sizeof(score_t):
         raise TypeError("keys must be as wide as scores")
+    if keys.shape[1] == 0:
+        return 0
     cdef Py_ssize_t n_rows = keys.shape[0], n_labels = keys.shape[1]
     cdef Py_ssize_t i, sweep, level, column, place, n_cells, n_kept, evaluated = 0
     cdef Py_ssize_t n_sweeps = sweeps.shape[0]
@@ -355,6 +357,8 @@ def invert_maps(
     """About the lowest score at which label j reaches ``targets[l, j]``; -inf: all, inf: none."""
     cdef Py_ssize_t j, level
     cdef double least, most, target, z
+    if code.shape[0] == 0:
+        return
     cdef Maps maps = Maps(
         &code[0], &a[0], &b[0], &c[0], &start[0], &stop[0], NULL, NULL, margin, odds
     )

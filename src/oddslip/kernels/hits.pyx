@@ -65,10 +65,12 @@ cdef inline int64_t _count_true(const uint8_t* row, Py_ssize_t n_labels) noexcep
 
 def count_positives(const uint8_t[:, ::1] cells, int64_t[::1] indptr):
     """``indptr`` of the compressed rows: running count of the true cells."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, n_labels = cells.shape[1]
     with nogil:
         for i in range(cells.shape[0]):
-            indptr[i + 1] = indptr[i] + _count_true(&cells[i, 0], cells.shape[1])
+            indptr[i + 1] = indptr[i]
+            if n_labels > 0:
+                indptr[i + 1] += _count_true(&cells[i, 0], n_labels)
 
 
 def fill_positives(
@@ -322,14 +324,18 @@ def score_rows(
     cdef double[::1] discounts = np.empty(k)
     cdef double[::1] top = np.empty(k)
     cdef uint8_t[::1] hit_at = np.empty(k, np.uint8)
+    cdef const int32_t* labels = NULL
+    cdef const int8_t* side = NULL
     if columns.shape[0] == 0:
         return
+    if indices.shape[0]:
+        labels, side = &indices[0], &sides[0]
     with nogil:
         for p in range(k):
             discounts[p] = 1.0 / log2(p + 2.0)
         for i in range(columns.shape[0]):
             _score_row(
                 &columns[i, 0], &joined[i, 0], k, at_kth[i], indptr[i], indptr[i + 1],
-                &indices[0], &sides[0], &gain_of[0], policy, denominator, &discounts[0],
+                labels, side, &gain_of[0], policy, denominator, &discounts[0],
                 &hit_at[0], &top[0], &values[i, 0],
             )

@@ -28,6 +28,8 @@ def _map_margins(const key_t[:, ::1] bits, key_t[:, ::1] keys):
     cdef int last_bit = 8 * sizeof(key_t) - 1
     cdef key_t sign = one << last_bit
     cdef key_t lowest = one << (23 if sizeof(key_t) == 4 else 52)
+    if n_labels == 0:
+        return
     with nogil:
         for i in range(bits.shape[0]):
             row = &bits[i, 0]
@@ -82,6 +84,8 @@ def largest_key(const key_t[:, ::1] keys):
     cdef key_t tops[16]  # sixteen runs side by side: one alone would wait for itself
     cdef key_t largest = 0
     cdef int lane
+    if n_labels == 0:
+        return largest
     with nogil:
         for lane in range(16):
             tops[lane] = 0

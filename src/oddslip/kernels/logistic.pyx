@@ -111,6 +111,8 @@ def range_rows(
     Its last row turns NaN where a label has a cell that is not finite.
     """
     cdef Py_ssize_t i, j, at, n_labels = scores.shape[1]
+    if n_labels == 0:
+        return
     cdef double[::1] scratch = np.empty(n_labels)
     cdef double* row = &scratch[0]
     cdef double* low = &found[0, 0]

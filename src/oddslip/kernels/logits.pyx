@@ -46,6 +46,8 @@ def weigh_odds(const score_t[:, ::1] scores, const double[::1] weights, double[:
     cdef const double* weight
     cdef double* out
     cdef double p
+    if n_labels == 0:
+        return
     with nogil:
         for i in range(scores.shape[0]):
             row = &scores[i, 0]
@@ -67,6 +69,8 @@ def shift_probabilities(
     cdef const double* downs
     cdef score_t* out
     cdef double p, x
+    if n_labels == 0:
+        return
     with nogil:
         for i in range(scores.shape[0]):
             row = &scores[i, 0]

@@ -16,6 +16,8 @@ def count_draws(const uint64_t[::1] seeds, const int64_t[::1] n_draws, double[:,
     cdef int64_t draw
     cdef uint64_t state
     cdef double* drawn
+    if n == 0:
+        return
     with nogil:
         for b in range(counts.shape[0]):
             drawn = &counts[b, 0]

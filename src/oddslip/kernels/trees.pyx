@@ -123,6 +123,9 @@ def sum_sparse_rows(
     cdef Py_ssize_t n_trees = leaves.shape[0], n_labels = sums.shape[1]
     cdef Py_ssize_t row, at, tree
     cdef uint64_t[::1] left = np.empty(n_trees, np.uint64)
+    if n_trees == 0 or n_labels == 0:
+        sums[:] = 0.0
+        return
     with nogil:
         for row in range(sums.shape[0]):
             for tree in range(n_trees):
@@ -141,6 +144,9 @@ def sum_dense_rows(
     cdef Py_ssize_t n_trees = leaves.shape[0], n_labels = sums.shape[1]
     cdef Py_ssize_t row, column, tree
     cdef uint64_t[::1] left = np.empty(n_trees, np.uint64)
+    if n_trees == 0 or n_labels == 0:
+        sums[:] = 0.0
+        return
     with nogil:
         for row in range(sums.shape[0]):
             for tree in range(n_trees):
@@ -189,9 +195,9 @@ def fill_gradients(
     cdef const uint8_t* truth
     cdef float* gradient
     cdef float* hessian
-    cdef const float* scale = &weights[0]
-    if margins.shape[0] == 0:
+    if margins.shape[0] == 0 or n_labels == 0:
         return
+    cdef const float* scale = &weights[0]
     margin, truth = &margins[0, 0], &labels[0, 0]
     gradient, hessian = &gradients[0, 0], &hessians[0, 0]
     with nogil:

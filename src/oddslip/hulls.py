@@ -1,0 +1,318 @@
+"""Isotonic fits of all labels: rare ones by their positives, the others by buckets of scores.
+
+`counting` sorts the positives of a label, which is cheap where they are few. Where they are many,
+cells are counted in buckets, and only the cells of those buckets in which a knot may lie are
+gathered and sorted: see `kernels.hulls`. Either way the knots are the same to the bit, and so is
+the outcome for any blocks, order and threads.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip import DEFAULT_SEED
+from oddslip.counting import IntervalCounts, Ints, Knots, PositiveKeys, count_cells
+from oddslip.errors import InvalidInput
+from oddslip.kernels.hulls import (
+    MOST_BUCKETS,
+    collect_cells,
+    count_buckets,
+    fold_probabilities,
+    join_hull,
+    mark_buckets,
+)
+from oddslip.kernels.isotonic import group_keys
+from oddslip.kernels.keys import UNSIGNED
+from oddslip.panels import Kind, Panel
+from oddslip.sources.base import Source
+
+SAMPLED = 1024  # rows from which labels and ranges of buckets are chosen
+LEAST_ROWS = 8192  # below, nothing is worth a second way
+LEAST_SHARE = 0.015  # of positives: below, sorting them is cheaper
+LEAST_DISTINCT = 0.25  # of the sampled scores: tied scores are few keys, however many positives
+MOST_GATHERED = 0.25  # of a label's cells: where buckets fit its scores badly, it is counted anew
+MOST_ROWS = 2**31 - 1
+
+
+class Buckets(NamedTuple):
+    """Labels that are counted in buckets, and their buckets: see `count_buckets`."""
+
+    labels: Ints
+    number_of: NDArray[np.int32]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    starts: Ints
+    kind: Kind
+
+    @property
+    def ranges(self) -> tuple[Any, ...]:
+        """What the kernels are told."""
+        return self.kind == "margin", self.number_of, self.low, self.high, self.scale, self.starts
+
+
+def choose_buckets(
+    scores: NDArray[Any],
+    truths: NDArray[np.uint8],
+    kind: Kind,
+    *,
+    n_rows: int,
+    least_share: float = LEAST_SHARE,
+    least_distinct: float = LEAST_DISTINCT,
+) -> Buckets:
+    """Buckets for the labels that have many positives among these rows. No choice changes a knot.
+
+    Parameters
+    ----------
+    scores, truths : ndarray of shape (n_sampled, n_labels)
+    kind : {"probability", "margin"}
+    n_rows : int
+        Rows there are in all. The hull turns about every n_rows ** (2 / 3) cells, which says how
+        fine buckets must be to be worth it.
+    least_share : float
+        Share of positives from which on a label is counted in buckets.
+    least_distinct : float
+        Share of distinct scores from which on it is.
+    """
+    share = truths.mean(axis=0)
+    labels = np.flatnonzero(share >= least_share)
+    columns = np.ascontiguousarray(scores[:, labels].T)
+    if kind == "margin":
+        inside = np.isfinite(columns)
+        placed = columns.astype(np.float64)
+    else:
+        inside = (columns > 0) & (columns < 1)
+        placed = np.empty(columns.shape)
+        fold_probabilities(columns.reshape(-1), placed.reshape(-1))
+    ordered = np.sort(columns, axis=1)
+    distinct = (ordered[:, 1:] != ordered[:, :-1]).mean(axis=1) if len(scores) > 1 else 0.0
+    low = np.where(inside, placed, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(inside, placed, -np.inf).max(axis=1, initial=-np.inf)
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = high - low
+    kept = (width > 0) & np.isfinite(width) & (distinct >= least_distinct)
+    labels, low, high, width = labels[kept], low[kept], high[kept], width[kept]
+    fine = 12 * n_rows ** (2 / 3) * np.sqrt(share[labels])
+    n_buckets = np.clip(np.minimum(fine, n_rows / 4), 1, MOST_BUCKETS).astype(np.int64)
+    number_of = np.full(share.size, -1, np.int32)
+    number_of[labels] = np.arange(labels.size)
+    starts = np.concatenate([[0], np.cumsum(2 * (n_buckets + 2))])
+    # Half a bucket less, so that no rounding leads beyond the last.
+    return Buckets(labels, number_of, low, high, (n_buckets - 0.5) / width, starts, kind)
+
+
+def sample_buckets(source: Source) -> Buckets | None:
+    """Buckets as the rows of a source's first block suggest; none for few rows."""
+    if not LEAST_ROWS <= source.n_rows <= MOST_ROWS:
+        return None
+    panel = next(iter(source.blocks()))
+    rng = np.random.default_rng(DEFAULT_SEED)  # every so-many-th row might be a pattern of the data
+    rows = np.sort(rng.choice(panel.n_rows, min(panel.n_rows, SAMPLED), replace=False))
+    return choose_buckets(
+        panel.scores[rows], panel.truths()[rows], source.kind, n_rows=source.n_rows
+    )
+
+
+class BucketCounts:
+    """First pass: negatives and positives in every bucket."""
+
+    def __init__(self, buckets: Buckets) -> None:
+        self.buckets = buckets
+        self.counts = np.zeros(int(buckets.starts[-1]), np.uint32)
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(self.buckets)
+
+    def add(self, panel: Panel) -> None:
+        """Take one block of rows."""
+        panel = panel.checked()
+        scores = np.ascontiguousarray(panel.scores)
+        count_buckets(scores, panel.truths(), *self.buckets.ranges, self.counts)
+
+    def merge(self, other: Self) -> None:
+        """Take over another tally's counts."""
+        self.counts += other.counts
+
+    def result(self) -> NDArray[np.uint32]:
+        """Counts of all buckets, in pairs."""
+        return self.counts
+
+
+class MarkedCells:
+    """Second pass: the cells in marked buckets.
+
+    Parameters
+    ----------
+    buckets : Buckets
+    dtype : dtype of the scores
+    marks : ndarray
+    held : ndarray of shape (n, 2)
+        Negatives and positives in marked buckets of each label, as counted.
+    """
+
+    def __init__(self, buckets: Buckets, dtype: Any, marks: NDArray[np.uint8], held: Ints) -> None:
+        self.buckets, self.dtype, self.marks, self.held = buckets, np.dtype(dtype), marks, held
+        self._cells: list[NDArray[Any]] = []
+        self._owners: list[NDArray[np.int32]] = []
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(self.buckets, self.dtype, self.marks, self.held)
+
+    def add(self, panel: Panel) -> None:
+        """Take one block of rows."""
+        room = min(int(self.held.sum()), panel.scores.size)
+        cells, owners = np.empty(room, self.dtype), np.empty(room, np.int32)
+        scores = np.ascontiguousarray(panel.scores)
+        n = collect_cells(scores, panel.truths(), *self.buckets.ranges, self.marks, cells, owners)
+        self._cells.append(cells[:n].copy())
+        self._owners.append(owners[:n].copy())
+
+    def merge(self, other: Self) -> None:
+        """Take over another tally's cells."""
+        self._cells += other._cells
+        self._owners += other._owners
+
+    def result(self) -> tuple[Ints, NDArray[Any]]:
+        """Where negatives and positives of each label start, and their scores, ascending."""
+        cells = np.concatenate([np.empty(0, self.dtype), *self._cells])
+        owners = np.concatenate([np.empty(0, np.int32), *self._owners])
+        found = np.bincount(owners, minlength=self.held.size)
+        if not np.array_equal(found, self.held.ravel()):
+            raise InvalidInput(
+                f"a source must give the same cells in every pass, got {found.sum():,} cells where "
+                f"{self.held.sum():,} were counted. Was its file changed meanwhile?"
+            )
+        ends = np.concatenate([[0], np.cumsum(found)])
+        bits = UNSIGNED[self.dtype]
+        grouped = np.empty(cells.size, bits)
+        group_keys(owners, cells.view(bits), ends[:-1].copy(), grouped)
+        ordered = grouped.view(self.dtype)
+        for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
+            ordered[start:stop].sort()
+        return ends, ordered
+
+
+class _Side:
+    """Two tallies in one pass."""
+
+    def __init__(self, one: Any, other: Any) -> None:
+        self.one, self.other = one, other
+
+    def fresh(self) -> Self:
+        return type(self)(self.one.fresh(), self.other.fresh())
+
+    def add(self, panel: Panel) -> None:
+        self.one.add(panel)
+        self.other.add(panel)
+
+    def merge(self, side: Self) -> None:
+        self.one.merge(side.one)
+        self.other.merge(side.other)
+
+    def result(self) -> tuple[Any, Any]:
+        return self.one.result(), self.other.result()
+
+
+def fit_knots(
+    source: Source,
+    *,
+    minimum_positives: int = 1,
+    threads: int | None = None,
+    buckets: Buckets | None = None,
+) -> tuple[Ints, Knots]:
+    """Positives per label, and the knots of the isotonic fit of every label.
+
+    Parameters
+    ----------
+    source : Source
+        With labels; see `open_source`.
+    minimum_positives : int
+        Labels with fewer positives get no knots, and so does a label without any.
+    threads : int, optional
+        As many as there are cores unless told.
+    buckets : Buckets, optional
+        Chosen by a look at the first rows unless given.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> n_positives, knots = fit_knots(open_source([[0.1], [0.4], [0.8]], [[0], [1], [0]]))
+    >>> n_positives, knots.x, knots.y
+    (array([1]), array([0.1, 0.4, 0.8]), array([0. , 0.5, 0.5]))
+    """
+    buckets = sample_buckets(source) if buckets is None else buckets
+    if buckets is None or not buckets.labels.size:
+        counts = count_cells(source, threads=threads)
+        return counts.n_positives, counts.isotonic_knots(minimum_positives)
+    is_rare = buckets.number_of < 0
+    first: Any = BucketCounts(buckets)
+    if is_rare.any():
+        first = _Side(first, PositiveKeys(source.n_labels, source.dtype, only=is_rare))
+    counted = source.run(first, threads=threads, what="positives").result()
+    in_buckets, distinct = counted if is_rare.any() else (counted, None)
+
+    marks = np.empty(in_buckets.size // 2, np.uint8)
+    held = np.empty((buckets.labels.size, 2), np.int64)
+    mark_buckets(buckets.starts, in_buckets, marks, held)
+    is_bad = held.sum(axis=1) > MOST_GATHERED * source.n_rows
+    held[is_bad] = 0
+    marks[np.repeat(is_bad, np.diff(buckets.starts) // 2)] = 0
+    second: Any = MarkedCells(buckets, source.dtype, marks, held)
+    if distinct is not None:
+        second = _Side(second, IntervalCounts(distinct, source.kind))
+    found = source.run(second, threads=threads, what="cells").result()
+    (ends, cells), of_rare = found if distinct is not None else (found, None)
+
+    n_positives = np.zeros(source.n_labels, np.int64)
+    n_positives[buckets.labels] = np.add.reduceat(
+        in_buckets[1::2].astype(np.int64), buckets.starts[:-1] // 2
+    )
+    wanted = (n_positives[buckets.labels] >= max(1, minimum_positives)) & ~is_bad
+    parts = [_join(buckets, in_buckets, marks, ends, cells, wanted)]
+    if of_rare is not None:
+        n_positives += of_rare.n_positives
+        parts.append(of_rare.isotonic_knots(minimum_positives))
+    if is_bad.any():
+        only = np.zeros(source.n_labels, np.bool_)
+        only[buckets.labels[is_bad]] = True
+        counts = count_cells(source, threads=threads, only=only)
+        parts.append(counts.isotonic_knots(minimum_positives))
+    return n_positives, _side_by_side(parts)
+
+
+def _join(
+    buckets: Buckets,
+    counts: NDArray[np.uint32],
+    marks: NDArray[np.uint8],
+    ends: Ints,
+    cells: NDArray[Any],
+    wanted: NDArray[np.bool_],
+) -> Knots:
+    """Knots of the labels in buckets, among those of all labels."""
+    n = buckets.labels.size
+    indptr = np.empty(n + 1, np.int64)
+    x, y = np.empty((2, 2 * cells.size + 4 * n))
+    n_knots = join_hull(buckets.starts, counts, marks, ends, cells, wanted, indptr, x, y)
+    sizes = np.zeros(buckets.number_of.size, np.int64)
+    sizes[buckets.labels] = np.diff(indptr)
+    return Knots(np.concatenate([[0], np.cumsum(sizes)]), x[:n_knots].copy(), y[:n_knots].copy())
+
+
+def _side_by_side(parts: list[Knots]) -> Knots:
+    """Knots of all labels, each of which has knots in one part at most."""
+    if len(parts) == 1:
+        return parts[0]
+    sizes = [np.diff(part.indptr) for part in parts]
+    labels = np.concatenate([np.repeat(np.arange(size.size), size) for size in sizes])
+    order = np.argsort(labels, kind="stable")
+    indptr = np.concatenate([[0], np.cumsum(np.sum(sizes, axis=0))])
+    return Knots(
+        indptr,
+        np.concatenate([part.x for part in parts])[order],
+        np.concatenate([part.y for part in parts])[order],
+    )

@@ -1,0 +1,375 @@
+"""Isotonic regression of labels with many positives: only where a knot may be is anything sorted.
+
+Let a label's cells stand in the order of their scores, and draw the running count of positives over
+the running count of cells. The isotonic fit is the slope of the lower hull of these points, and its
+knots are where the hull turns. *Buckets*, monotone in the score, show some of the points; their
+hull lies nowhere below the true one. A bucket has its lowest point where all its negatives come
+first: if even that is not below the hull of the buckets, the true hull does not turn inside. So
+`count_buckets` counts, `mark_buckets` marks the buckets in or beside which the hull may turn,
+`collect_cells` gathers the cells of those alone, and `join_hull` fits. All numbers are whole.
+
+Counts of a label lie in pairs, negatives and positives of one bucket after the other. Probabilities
+of 0 and of 1 have a bucket each, the first and the last: their scores are known, so they are never
+gathered.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+
+from oddslip.kernels.types cimport bits_of, bits_of_single, parts, score_t
+
+import numpy as np
+
+ctypedef fused cell_t:
+    float
+    double
+    uint8_t
+
+cdef enum:
+    WIDE = 16  # columns of a strip: a cache line of scores
+    NARROW = 8
+    TILE = 8192
+    CHUNK = 1024
+    PITCH = TILE + 16  # columns of a strip a power of two apart would share one set of the cache
+
+MOST_BUCKETS = 2**15  # counts of more would not stay in a core's cache
+
+
+cdef inline int32_t _fold(score_t p) noexcept nogil:
+    """Grows with a probability, by equal steps where log-odds do, near 0 and near 1 alike."""
+    cdef score_t one = 1, half = <score_t> 0.5
+    cdef bint high = p >= half
+    cdef score_t least = one - p if high else p  # exact, since p is not below half of 1
+    cdef int32_t bits
+    if score_t is float:
+        bits = <int32_t> bits_of_single(least)
+        return 2 * 0x3F000000 - bits if high else bits
+    else:
+        bits = <int32_t> (bits_of(least) >> 32)
+        return 2 * 0x3FE00000 - bits if high else bits
+
+
+def fold_probabilities(const score_t[::1] scores, double[::1] folded):
+    """The scale on which buckets of probabilities have equal widths; whole numbers."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(scores.shape[0]):
+            folded[i] = _fold(scores[i])
+
+
+cdef inline void _place(
+    const score_t* cells, Py_ssize_t n, bint margin, double low, double high, double scale,
+    int32_t last, int32_t* places,
+) noexcept nogil:
+    """The bucket of each cell; one of its label's even if the cell is no number."""
+    cdef Py_ssize_t i
+    cdef int32_t at, first = <int32_t> low, end = <int32_t> high
+    cdef float per_step = <float> scale
+    cdef score_t one = 1, zero = 0
+    cdef double x
+    if margin:
+        for i in range(n):
+            x = <double> cells[i]
+            x = x if x > low else low
+            x = x if x < high else high
+            places[i] = 1 + <int32_t> ((x - low) * scale)
+    else:
+        for i in range(n):
+            at = _fold(cells[i])
+            at = min(max(at, first), end) - first
+            at = 1 + <int32_t> (<float> at * per_step)
+            at = 0 if cells[i] == zero else at
+            places[i] = last if cells[i] == one else at
+
+
+cdef inline void _turn(
+    const cell_t* cells, Py_ssize_t n, Py_ssize_t n_columns, Py_ssize_t width, cell_t* strip
+) noexcept nogil:
+    """Copy a strip of some rows so that each of its columns lies in one piece."""
+    cdef Py_ssize_t i, w
+    if width == WIDE:  # a width known at compile time is twice as fast
+        for i in range(n):
+            for w in range(WIDE):
+                strip[w * PITCH + i] = cells[i * n_columns + w]
+    elif width == NARROW:
+        for i in range(n):
+            for w in range(NARROW):
+                strip[w * PITCH + i] = cells[i * n_columns + w]
+    else:
+        for i in range(n):
+            for w in range(width):
+                strip[w * PITCH + i] = cells[i * n_columns + w]
+
+
+cdef inline bint _any_numbered(const int32_t* number_of, Py_ssize_t width) noexcept nogil:
+    """Whether a strip has a column that is not passed over."""
+    cdef Py_ssize_t w
+    for w in range(width):
+        if number_of[w] >= 0:
+            return True
+    return False
+
+
+def count_buckets(
+    const score_t[:, ::1] scores, const uint8_t[:, ::1] truths, bint margin,
+    const int32_t[::1] number_of, const double[::1] low, const double[::1] high,
+    const double[::1] scale, const int64_t[::1] starts, uint32_t[::1] counts,
+):
+    """Add the cells of a block to the buckets of their label.
+
+    Column j is label ``number_of[j]``, or passed over if that is -1. Label k's buckets have the
+    pairs of ``counts[starts[k]:starts[k + 1]]``; those but the first and the last have equal widths
+    from ``low[k]`` to ``high[k]``, ``scale[k]`` to a unit.
+    """
+    cdef Py_ssize_t n_rows = scores.shape[0], n_columns = scores.shape[1]
+    cdef Py_ssize_t wide = WIDE if sizeof(score_t) == 4 else NARROW
+    cdef Py_ssize_t part, start, piece, column, w, width, n, chunk, done, some, i
+    cdef int32_t number
+    cdef int32_t places[CHUNK]
+    cdef uint32_t* counted
+    cdef const uint8_t* truth
+    dtype = np.float32 if sizeof(score_t) == 4 else np.float64
+    cdef score_t[::1] strip = np.empty(wide * PITCH, dtype)
+    cdef uint8_t[::1] true = np.empty(wide * PITCH, np.uint8)
+    with nogil:
+        for part in range(parts(n_rows, TILE)):
+            start = part * TILE
+            n = min(<Py_ssize_t> TILE, n_rows - start)
+            for piece in range(parts(n_columns, wide)):
+                column = piece * wide
+                width = min(wide, n_columns - column)
+                if not _any_numbered(&number_of[column], width):
+                    continue
+                _turn(&scores[start, column], n, n_columns, width, &strip[0])
+                _turn(&truths[start, column], n, n_columns, width, &true[0])
+                for w in range(width):
+                    number = number_of[column + w]
+                    if number < 0:
+                        continue
+                    counted = &counts[starts[number]]
+                    for chunk in range(parts(n, CHUNK)):
+                        done = chunk * CHUNK
+                        some = min(<Py_ssize_t> CHUNK, n - done)
+                        _place(
+                            &strip[w * PITCH + done], some, margin, low[number], high[number],
+                            scale[number],
+                            <int32_t> ((starts[number + 1] - starts[number]) // 2 - 1), places,
+                        )
+                        truth = &true[w * PITCH + done]
+                        for i in range(some):
+                            counted[2 * places[i] + (truth[i] != 0)] += 1
+
+
+def collect_cells(
+    const score_t[:, ::1] scores, const uint8_t[:, ::1] truths, bint margin,
+    const int32_t[::1] number_of, const double[::1] low, const double[::1] high,
+    const double[::1] scale, const int64_t[::1] starts, const uint8_t[::1] marks,
+    score_t[::1] cells, int32_t[::1] owners,
+):
+    """Gather the cells in marked buckets, as many as there is room for; returns how many.
+
+    The owner of a cell is twice its label's number, plus 1 if it is a positive.
+    """
+    cdef Py_ssize_t n_rows = scores.shape[0], n_columns = scores.shape[1]
+    cdef Py_ssize_t wide = WIDE if sizeof(score_t) == 4 else NARROW
+    cdef Py_ssize_t part, start, piece, column, w, width, n, chunk, done, some, i, at
+    cdef Py_ssize_t n_found, n_cells = 0
+    cdef int32_t number
+    cdef int32_t places[CHUNK]
+    cdef int32_t found[CHUNK + 1]
+    cdef const uint8_t* marked
+    dtype = np.float32 if sizeof(score_t) == 4 else np.float64
+    cdef score_t[::1] strip = np.empty(wide * PITCH, dtype)
+    with nogil:
+        for part in range(parts(n_rows, TILE)):
+            start = part * TILE
+            n = min(<Py_ssize_t> TILE, n_rows - start)
+            for piece in range(parts(n_columns, wide)):
+                column = piece * wide
+                width = min(wide, n_columns - column)
+                if not _any_numbered(&number_of[column], width):
+                    continue
+                _turn(&scores[start, column], n, n_columns, width, &strip[0])
+                for w in range(width):
+                    number = number_of[column + w]
+                    if number < 0:
+                        continue
+                    marked = &marks[starts[number] // 2]
+                    for chunk in range(parts(n, CHUNK)):
+                        done = chunk * CHUNK
+                        some = min(<Py_ssize_t> CHUNK, n - done)
+                        _place(
+                            &strip[w * PITCH + done], some, margin, low[number], high[number],
+                            scale[number],
+                            <int32_t> ((starts[number + 1] - starts[number]) // 2 - 1), places,
+                        )
+                        n_found = 0
+                        for i in range(some):  # without a branch per cell
+                            found[n_found] = <int32_t> (done + i)
+                            n_found += marked[places[i]]
+                        n_found = min(n_found, cells.shape[0] - n_cells)
+                        for at in range(n_found):
+                            i = found[at]
+                            cells[n_cells + at] = strip[w * PITCH + i]
+                            owners[n_cells + at] = 2 * number + (truths[start + i, column + w] != 0)
+                        n_cells += n_found
+    return n_cells
+
+
+# Blocks on the way to a hull: each has a mean above that of the one before. Those whose means are
+# not are pooled. Means are compared as fractions of whole numbers; counts are below 2**31.
+
+
+cdef struct Block:
+    int64_t hits
+    int64_t cells
+    int64_t first
+    int64_t last
+
+
+cdef inline Py_ssize_t _pool(
+    Block* blocks, Py_ssize_t depth, int64_t hits, int64_t cells, int64_t first, int64_t last
+) noexcept nogil:
+    """Put a group on the stack of blocks; pool while its mean is not above the one before."""
+    while depth > 0 and blocks[depth - 1].hits * cells >= hits * blocks[depth - 1].cells:
+        depth -= 1
+        hits += blocks[depth].hits
+        cells += blocks[depth].cells
+        first = blocks[depth].first
+    blocks[depth] = Block(hits, cells, first, last)
+    return depth + 1
+
+
+def mark_buckets(
+    const int64_t[::1] starts, const uint32_t[::1] counts, uint8_t[::1] marks, int64_t[:, ::1] held
+):
+    """Mark the buckets in or beside which the hull may turn, but never a label's first and last.
+
+    ``held`` becomes the number of negatives and of positives in each label's marked buckets.
+    """
+    cdef Py_ssize_t label, at, block, depth, deepest = 1
+    cdef int64_t n_cells, n_hits, run, rise, cells, hits
+    cdef bint below
+    for label in range(starts.shape[0] - 1):
+        deepest = max(deepest, (starts[label + 1] - starts[label]) // 2)
+    cdef int64_t[:, ::1] room = np.empty((deepest, 4), np.int64)
+    cdef Block* blocks = <Block*> &room[0, 0]
+    with nogil:
+        for label in range(starts.shape[0] - 1):
+            depth = 0
+            for at in range(starts[label] // 2, starts[label + 1] // 2):
+                marks[at] = 0
+                cells = <int64_t> counts[2 * at] + counts[2 * at + 1]
+                if cells > 0:
+                    depth = _pool(blocks, depth, counts[2 * at + 1], cells, at, at)
+            held[label, 0] = 0
+            held[label, 1] = 0
+            for block in range(depth):
+                rise = blocks[block].hits
+                run = blocks[block].cells
+                n_cells = 0
+                n_hits = 0
+                for at in range(blocks[block].first, blocks[block].last + 1):
+                    # All negatives first: is that corner below the chord of this block?
+                    n_cells += counts[2 * at]
+                    below = n_hits * run < n_cells * rise
+                    below = below & (counts[2 * at] > 0) & (counts[2 * at + 1] > 0)
+                    n_cells += counts[2 * at + 1]
+                    n_hits += counts[2 * at + 1]
+                    if at == blocks[block].first or at == blocks[block].last:
+                        below = True
+                    if at == starts[label] // 2 or at == starts[label + 1] // 2 - 1:
+                        below = False
+                    marks[at] = below
+                    held[label, 0] += below * <int64_t> counts[2 * at]
+                    held[label, 1] += below * <int64_t> counts[2 * at + 1]
+
+
+cdef enum:  # where a block's end is no gathered cell
+    AT_ZERO = -1
+    AT_ONE = -2
+    INSIDE = -3
+
+
+cdef inline double _score_at(const score_t[::1] cells, int64_t place) noexcept nogil:
+    """The score of a block's end; there is one zero."""
+    return <double> cells[place] + 0.0 if place >= 0 else (0.0 if place == AT_ZERO else 1.0)
+
+
+def join_hull(
+    const int64_t[::1] starts, const uint32_t[::1] counts, const uint8_t[::1] marks,
+    const int64_t[::1] ends, const score_t[::1] cells, const uint8_t[::1] wanted,
+    int64_t[::1] knot_indptr, double[::1] knots, double[::1] values,
+):
+    """Knots of the isotonic fit of every wanted label, written one after another.
+
+    The gathered cells of owner o are ``cells[ends[o]:ends[o + 1]]``, ascending. A block of the fit
+    gives its first and its last score, or one knot if they are the same. Returns the number of
+    knots; there is room for twice as many as gathered cells, and four more per label.
+    """
+    cdef Py_ssize_t label, begin, last, at, block, depth, deepest = 1, n_knots = 0
+    cdef int64_t negative, positive, negatives_end, positives_end, n_misses, n_hits, place
+    cdef int64_t misses, hits, run_misses, run_hits
+    cdef score_t score
+    for label in range(starts.shape[0] - 1):
+        deepest = max(deepest, 2 * (ends[2 * label + 2] - ends[2 * label]) + 3)
+    cdef int64_t[:, ::1] room = np.empty((deepest, 4), np.int64)
+    cdef Block* blocks = <Block*> &room[0, 0]
+    with nogil:
+        for label in range(starts.shape[0] - 1):
+            knot_indptr[label] = n_knots
+            if not wanted[label]:
+                continue
+            begin = starts[label] // 2
+            last = starts[label + 1] // 2 - 1
+            negative = ends[2 * label]
+            positive = ends[2 * label + 1]
+            depth = 0
+            run_misses = 0
+            run_hits = 0
+            for at in range(begin, last + 1):
+                n_misses = counts[2 * at]
+                n_hits = counts[2 * at + 1]
+                if n_misses + n_hits == 0:
+                    continue
+                if begin < at < last and not marks[at]:
+                    run_misses += n_misses  # the hull does not turn here: neighbours are one group
+                    run_hits += n_hits
+                    continue
+                if run_misses + run_hits > 0:
+                    depth = _pool(
+                        blocks, depth, run_hits, run_misses + run_hits, INSIDE, INSIDE
+                    )
+                    run_misses = 0
+                    run_hits = 0
+                if at == begin or at == last:
+                    place = AT_ZERO if at == begin else AT_ONE
+                    depth = _pool(blocks, depth, n_hits, n_misses + n_hits, place, place)
+                    continue
+                negatives_end = negative + n_misses
+                positives_end = positive + n_hits
+                while negative < negatives_end or positive < positives_end:
+                    place = positive
+                    if positive == positives_end or (
+                        negative < negatives_end and cells[negative] < cells[positive]
+                    ):
+                        place = negative
+                    score = cells[place]
+                    misses = -negative
+                    hits = -positive
+                    while negative < negatives_end and cells[negative] == score:
+                        negative += 1
+                    while positive < positives_end and cells[positive] == score:
+                        positive += 1
+                    misses += negative
+                    hits += positive
+                    depth = _pool(blocks, depth, hits, misses + hits, place, place)
+            for block in range(depth):
+                knots[n_knots] = _score_at(cells, blocks[block].first)
+                values[n_knots] = <double> blocks[block].hits / <double> blocks[block].cells
+                n_knots += 1
+                knots[n_knots] = _score_at(cells, blocks[block].last)
+                if knots[n_knots] != knots[n_knots - 1]:
+                    values[n_knots] = values[n_knots - 1]
+                    n_knots += 1
+        knot_indptr[starts.shape[0] - 1] = n_knots
+    return n_knots

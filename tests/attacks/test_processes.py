@@ -6,6 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+
 from attacks.children import nursery
 from attacks.commands import commands
 from attacks.kills import OLD, check_same, check_whole

@@ -70,8 +70,8 @@ class Hierarchical(Calibrator):
         record = record_borrowed(cells.label_positives, source.n_rows, self.prior)
         log_weights = None
         if self.weights is not None:
-            counts = (record.n_positives, source.n_rows)
-            counts = counts if self.prior is None else (record.prior, 1)
+            unknown = self.prior is None
+            counts = (record.n_positives, source.n_rows) if unknown else (record.prior, 1)
             weights = resolve_weights(self.weights, *counts, label_names=source.label_names)
             log_weights = np.log(weights)
         cells.summarise()

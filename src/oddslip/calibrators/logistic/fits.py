@@ -101,7 +101,7 @@ def fit_affine(
     """
     if not (slope or intercept):
         raise InvalidInput("slope or intercept must be fitted, got slope=False, intercept=False.")
-    cells = Cells(source, shared, threads)
+    cells = Cells(_labelled(source), shared, threads)
     slopes, b, status = _fit(cells, "affine", slope, intercept)
     return _result(AFFINE, cells, slopes[0], b, np.zeros_like(b), status)
 
@@ -132,9 +132,15 @@ def fit_beta(source: Source, *, threads: int | None = None) -> LogisticFit:
     >>> fit.a.round(2), fit.b.round(2), fit.c.round(2)
     (array([0.77]), array([1.74]), array([-0.13]))
     """
-    cells = Cells(source, False, threads)
+    cells = Cells(_labelled(source), False, threads)
     slopes, c, status = _fit(cells, "beta", slope=True, intercept=True)
     return _result(BETA, cells, slopes[0], slopes[1], c, status)
+
+
+def _labelled(source: Source) -> Source:
+    if not source.has_labels:
+        raise InvalidInput("labels are needed to fit, got scores alone. Pass labels as well.")
+    return source
 
 
 def _result(

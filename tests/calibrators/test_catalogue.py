@@ -68,7 +68,7 @@ def test_options_reach_the_calibrator(name):
 
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_every_candidate_can_be_fitted_by_a_rule(name):
-    repair = oddslip.Repair(k=2, rule=name).fit(PAIR.weighted, PAIR.labels)
+    repair = oddslip.Repair(k=2, rule=name, weights="balanced").fit(PAIR.weighted, PAIR.labels)
     assert repair.chosen_.split("-")[0] == name
 
 

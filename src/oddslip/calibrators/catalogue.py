@@ -62,7 +62,7 @@ CATALOGUE: dict[str, Entry] = {
         Entry("raw", "the scores as they are", "Raw", ("kind",),
               flexibility=0, fitted=False, rung=True),
         Entry("inversion", "log-odds less ln w", "Inversion", ("weights", "prior", "kind"),
-              needs=("weights",), fitted=False, rung=True),
+              needs=("weights",), flexibility=1, fitted=False, rung=True),
         Entry("offset", "a constant per label on the log-odds", "Offset", _PER_LABEL,
               flexibility=3, rung=True),
         Entry("isotonic", "per-label isotonic, dead labels at their prior", "Isotonic",

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from oddslip.calibrators import build_calibrator
-from oddslip.calibrators.fixed import build_raw_maps
+from oddslip.calibrators.fixed import build_inversion_maps, build_raw_maps
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
     LabelRecord,
@@ -67,6 +67,8 @@ class FoldFits:
     dead : {"prior", "identity", "exclude"}
     prior : array-like, optional
         Of each label; else the smoothed prevalence of the rows fitted on.
+    weights : number, array-like or str, optional
+        As in `oddslip.calibrators.Inversion`, for candidates that need or take them.
     threads : int, optional
         Threads to use; all cores available unless told.
     """
@@ -81,10 +83,11 @@ class FoldFits:
         *,
         dead: str,
         prior: Any,
+        weights: Any = None,
         threads: int | None = None,
     ) -> None:
         self.source, self.cells, self.folds = source, cells, folds
-        self.dead, self.prior, self.threads = dead, prior, threads
+        self.dead, self.prior, self.weights, self.threads = dead, prior, weights, threads
         self.n_fits: Counter[str] = Counter()
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._counts = counter.count(folds, n_folds, threads=threads)
@@ -102,6 +105,8 @@ class FoldFits:
         form = candidate.form
         if form == "raw":
             return self._raw(left_out)
+        if form == "inversion":
+            return self._keep((form, left_out), lambda: self._invert(left_out))
         if form == "pooled":
             return self._once(("pooled", left_out), self._fit_pooled)
         if form not in ("isotonic", "shrunk"):
@@ -156,6 +161,15 @@ class FoldFits:
             return build_raw_maps(self.source.kind, self._record_alike("raw", None))
 
         return self._keep(("raw maps", None), make), self._record_alike("raw", left_out)
+
+    def _invert(self, left_out: int | None) -> Fitted:
+        """The inversion is not fitted; a named weight is resolved on the rows that count."""
+        record = self._record_alike("inverted", left_out)
+        maps = build_inversion_maps(
+            self.source.kind, record, self.weights, self._n_rows(left_out), self.source.label_names,
+            by_prior=self.prior is not None,
+        )  # fmt: skip
+        return maps, record
 
     def _knots(self, left_out: int | None) -> Knots:
         return self._once(("isotonic", left_out), self._find_knots)

@@ -1,7 +1,8 @@
 """Trials: every candidate ranks the rows it was not fitted on, and each row is scored.
 
-The scores of a panel are read once for the positives, once per repeat to count the cells of all
-folds, and once per repeat to rank all rows by all candidates. Only logistic candidates need more.
+The scores of a panel are read once for the positives and the range of each label, once per repeat
+to count and to summarise the cells of all folds, and once per repeat to rank all rows by all
+candidates, however many there are. What is chosen takes at most three passes more, if logistic.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
+from oddslip.calibrators.logistic.moments import Ranges
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.errors import InvalidInput
 from oddslip.labels import Positives
@@ -23,7 +25,7 @@ from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.fold_fits import FoldFits, counts_needed
+from oddslip.selection.fold_fits import FoldFits, counts_needed, summary_needed
 from oddslip.selection.folds import FoldCounter, Folds, PositiveCellTally, draw_folds
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
@@ -129,14 +131,15 @@ def try_candidates(
     k = check_k(k, source.n_labels)
     check_choice("metric", metric, NAMES)
     folds = draw_folds(source.n_rows, n_folds, seed=seed, n_repeats=n_repeats)
-    tally = PositiveCellTally(source.dtype)
-    cells = source.run(tally, threads=threads, what="positives").result()
+    ranges = Ranges(source.n_labels) if summary_needed(candidates) else None
+    tally = source.run(PositiveCellTally(source.dtype, ranges), threads=threads, what="positives")
+    cells = tally.result()
     rows = np.flatnonzero(cells.positives.counts)
     if not rows.size:
         raise InvalidInput(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
-    counter = FoldCounter(source, cells, counts_needed(candidates))
+    counter = FoldCounter(source, cells, counts_needed(candidates), tally.ranges)
     scorer = _Scorer(source, cells.positives, k, metric)
     repeated = np.zeros((n_repeats, rows.size, len(candidates)))
     rankings = None

@@ -127,7 +127,6 @@ class Rule:
         why = f"raw is kept: {names[best]} gains {gains[best]:.4f} in out-of-fold {criterion}"
         return Choice(raw, f"{why}, {_in_errors(gains[best], errors[best])}; {asked}.")
 
-
     def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
         """The favourite's place if it may stand in for the winner, else the winner's."""
         if self.favourite is None or self.favourite not in trials.candidates:

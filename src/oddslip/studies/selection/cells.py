@@ -137,7 +137,9 @@ def test_candidates(trials: Trials, test: Source) -> dict[str, NDArray[np.float6
     tested = {}
     for candidate in trials.candidates:
         maps, _ = trials.fits.fit(candidate, None)
-        ranked = [block for _, block in test.map(lambda panel, m=maps: m.rank_panel(panel, trials.k))]
+        ranked = [
+            block for _, block in test.map(lambda panel, m=maps: m.rank_panel(panel, trials.k))
+        ]
         tested[candidate.name] = row_precisions(np.concatenate(ranked), truth, test.n_labels)
     return tested
 

@@ -7,7 +7,7 @@ import pytest
 
 from oddslip.errors import InvalidInput
 from oddslip.selection.candidates import PAPER, RAW, Candidate
-from oddslip.selection.rules import GUARD, RULES, Rule, read_rule
+from oddslip.selection.rules import RULES, Rule, read_rule
 
 OFFSET, POOLED = Candidate("offset"), Candidate("pooled")
 
@@ -44,11 +44,11 @@ def test_equal_means_go_to_raw_then_pooled_then_the_larger_tau(start):
     assert choose(RULES["paper"], values * 3, PAPER)[0] == order[start]
 
 
-@pytest.mark.parametrize(("errors", "taken"), [(GUARD - 0.1, "raw"), (GUARD + 0.1, "offset")])
+@pytest.mark.parametrize(("errors", "taken"), [(0.9, "raw"), (1.1, "offset")])
 def test_the_guard_keeps_raw_unless_it_is_beaten_by_enough_standard_errors(errors, taken):
     raw = np.random.default_rng(1).random(400)
     values = np.column_stack([raw, raw + rows_gaining(0.01 * errors, 0.01)])
-    name, why = choose(Rule("mine", (RAW, OFFSET), guard=GUARD), values, (RAW, OFFSET))
+    name, why = choose(Rule("mine", (RAW, OFFSET), guard=1.0), values, (RAW, OFFSET))
     assert name == taken
     assert f"{errors:.1f} standard errors; 1 standard error is asked for" in why
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.base import Calibrator
-from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, Hyper, fit_hierarchical
+from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, fit_hierarchical
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.mixture import mix_maps
@@ -64,18 +64,15 @@ class Hierarchical(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        maps, record, _ = self._map_cells(Cells(source, False, threads))
-        return maps, record
+        return self._map_cells(Cells(source, False, threads))
 
     def _map_summary(
-        self, summary: Summary, near: Hyper | None = None
-    ) -> tuple[LabelMaps, LabelRecord, Hyper]:
-        """The maps as a summary of the rows gives them; ``near`` is where to start from."""
-        return self._map_cells(Cells(summary, False, None), near)
+        self, summary: Summary, near: None = None
+    ) -> tuple[LabelMaps, LabelRecord, None]:
+        """The maps as a summary of the rows gives them; each fit starts from raw scores."""
+        return *self._map_cells(Cells(summary, False, None)), near
 
-    def _map_cells(
-        self, cells: Cells, near: Hyper | None = None
-    ) -> tuple[LabelMaps, LabelRecord, Hyper]:
+    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         source = cells.source
         record = record_borrowed(cells.label_positives, source.n_rows, self.prior)
         log_weights = None
@@ -92,10 +89,9 @@ class Hierarchical(Calibrator):
             cells.positives_about(0, np.zeros(source.n_labels)),
             possible_prior(record.prior, source.n_rows),
             log_weights,
-            start=near,
         )
         self.hyper_ = fit.hyper
-        return build_parents(source.kind, fit, record), record, fit.hyper
+        return build_parents(source.kind, fit, record), record
 
 
 class HierarchicalIsotonic(Hierarchical):

@@ -6,6 +6,7 @@ sees what `oddslip.Repair` would show it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
-from oddslip.selection.rules import GUARD, REPEATS, RULES, Rule, gains_over_raw
+from oddslip.selection.rules import RULES, Rule, gains_over_raw
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
 from oddslip.studies.store import row_precisions
@@ -34,16 +35,14 @@ OLD = Rule(
         *(Candidate("shrunk", strength=strength) for strength in (5, 20)),
         *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS),
     ),
-    guard=GUARD,
-    n_repeats=REPEATS,
+    guard=1.0,
+    n_repeats=3,
 )
 # The default with the larger taus besides.
-TAUS = Rule(
-    "auto, taus to 100",
-    (*WIDE, *(Candidate("isotonic", tau=tau) for tau in WIDE_TAUS)),
-    guard=GUARD,
-    n_repeats=REPEATS,
-    near=RULES["auto"].near,
+TAUS = replace(
+    RULES["auto"],
+    name="auto, taus to 100",
+    candidates=(*WIDE, *(Candidate("isotonic", tau=tau) for tau in WIDE_TAUS)),
 )
 CHOOSING = {rule.name: rule for rule in (RULES["paper"], OLD, RULES["auto"], TAUS)}
 # What pages tell beside one another: candidates taken whatever the rows say, and rules.

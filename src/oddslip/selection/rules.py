@@ -23,8 +23,7 @@ from oddslip.selection.trials import Trials
 
 # The constants of the default rule; docs/selection.md says how they were chosen.
 GUARD = 3.0  # standard errors by which raw must be beaten: the best of a dozen looks too good
-HALFWAY_GUARD = 1.0  # by halfway, which can neither gain nor harm much
-HIERARCHICAL_GUARD = 2.0  # by hierarchical, which was named before and is no best of many
+NAMED_GUARD = 2.0  # by hierarchical and halfway, which were named before: no best of many
 NEAR = 2.0  # standard errors by which the best must beat hierarchical to be taken in its place
 REPEATS = 3  # times the folds are drawn
 MANY_ROWS = 20_000  # from here on how folds fall hardly matters, and they are drawn once
@@ -160,7 +159,7 @@ RULES = {
         "auto",
         WIDE,
         guard=GUARD,
-        guards=((HALFWAY, HALFWAY_GUARD), (HIERARCHICAL, HIERARCHICAL_GUARD)),
+        guards=((HALFWAY, NAMED_GUARD), (HIERARCHICAL, NAMED_GUARD)),
         n_repeats=REPEATS,
         favourite=HIERARCHICAL,
         near=NEAR,

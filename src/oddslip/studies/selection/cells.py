@@ -65,13 +65,12 @@ def measure_cell(
     k: int,
     prior: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
-    n_seeds: int = 1,
 ) -> dict[str, Any]:
-    """Out-of-fold and test values of every candidate; choice and test value of every rule.
-
-    With several seeds, also what each rule chooses with other folds, and what it costs.
-    """
-    trials = try_again(calibration, k=k, prior=prior, weights=weights, seed=SEED)
+    """Out-of-fold and test values of every candidate; choice and test value of every rule."""
+    trials = try_candidates(
+        calibration, all_candidates(weights is not None), k=k, prior=prior, weights=weights,
+        seed=SEED, n_repeats=RULES["auto"].repeats_for(calibration.n_rows),
+    )  # fmt: skip
     tested = test_candidates(trials, test)
     raw = tested["raw"]
     means = trials.values.mean(axis=0)
@@ -79,7 +78,7 @@ def measure_cell(
     chosen = {name: choose(rule, trials) for name, rule in CHOOSING.items()}
     taken = FIXED | {name: choice[0] for name, choice in chosen.items()}
     deployed = tested[taken["auto"]]
-    cell: dict[str, Any] = {
+    return {
         "k": k,
         "n_rows": calibration.n_rows,
         "n_labels": calibration.n_labels,
@@ -105,21 +104,6 @@ def measure_cell(
         },
         "why": {name: why for name, (_, why) in chosen.items()},
     }
-    if n_seeds > 1:
-        options = {"k": k, "prior": prior, "weights": weights}
-        cell["seeds"] = _sweep_seeds(calibration, tested, n_seeds, **options)
-    return cell
-
-
-def try_again(
-    calibration: Source, *, k: int, prior: Any, weights: Any, seed: int, repeats: int | None = None
-) -> Trials:
-    """Trials of every candidate, with as many draws of the folds as the default has."""
-    drawn = RULES["auto"].repeats_for(calibration.n_rows) if repeats is None else repeats
-    return try_candidates(
-        calibration, all_candidates(weights is not None), k=k, n_repeats=drawn, seed=seed,
-        prior=prior, weights=weights,
-    )  # fmt: skip
 
 
 def choose(rule: Rule, trials: Trials) -> tuple[str, str]:
@@ -157,22 +141,33 @@ def _describe(differences: NDArray[np.float64]) -> dict[str, float]:
     }
 
 
-def _sweep_seeds(
-    calibration: Source, tested: dict[str, NDArray[np.float64]], n_seeds: int, **options: Any
+def sweep_seeds(
+    calibration: Source,
+    test: Source,
+    *,
+    k: int,
+    prior: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
 ) -> dict[str, Any]:
-    """Choices of every rule with other folds, and of the default with folds drawn once."""
-    sweeps: dict[str, list[str]] = {name: [] for name in (*CHOOSING, "auto, folds drawn once")}
-    for seed in range(n_seeds):
-        trials = try_again(calibration, seed=seed, **options)
-        for name, rule in CHOOSING.items():
-            sweeps[name].append(choose(rule, trials)[0])
+    """What the default chooses with other folds, drawn as often as it draws them, and once."""
+    rule = RULES["auto"]
+    options: dict[str, Any] = {"k": k, "prior": prior, "weights": weights}
+    chosen: dict[str, list[str]] = {"auto": [], "auto, folds drawn once": []}
+    for seed in range(N_SEEDS):
+        trials = try_candidates(
+            calibration, rule.candidates_for(weights), seed=seed,
+            n_repeats=rule.repeats_for(calibration.n_rows), **options,
+        )  # fmt: skip
+        chosen["auto"].append(choose(rule, trials)[0])
         once = trials.of(trials.candidates, n_repeats=1)
-        sweeps["auto, folds drawn once"].append(choose(RULES["auto"], once)[0])
-    raw = tested["raw"].mean()
+        chosen["auto, folds drawn once"].append(choose(rule, once)[0])
+    names = {name for choices in chosen.values() for name in choices} | {"raw"}
+    needed = [each for each in trials.candidates if each.name in names]
+    tested = {name: own.mean() for name, own in test_candidates(trials.of(needed), test).items()}
     return {
         name: {
             "chosen": {each: choices.count(each) for each in sorted(set(choices))},
-            "test": [float(tested[each].mean() - raw) for each in choices],
+            "test": [float(tested[each] - tested["raw"]) for each in choices],
         }
-        for name, choices in sweeps.items()
+        for name, choices in chosen.items()
     }

@@ -63,13 +63,15 @@ def summarise(cells: Cells, contender: str, *, against: str = "raw") -> Summary:
 def split_cells(cells: Cells) -> dict[str, Cells]:
     """Cells that constants were set on, and the others."""
     return {
-        "the others": {key: cell for key, cell in cells.items() if not is_tuned(key)},
-        "tuning sets": {key: cell for key, cell in cells.items() if is_tuned(key)},
+        "the others": {k: v for k, v in cells.items() if not (is_tuned(k) or _is_sweep(k))},
+        "tuning sets": {k: v for k, v in cells.items() if is_tuned(k) and not _is_sweep(k)},
     }
 
 
 def write_page(cells: Cells, *, results: Path = Path("results/selection")) -> str:
     """The page as Markdown."""
+    swept = {key.removesuffix("-seeds"): cell for key, cell in cells.items() if _is_sweep(key)}
+    cells = {key: cell for key, cell in cells.items() if not _is_sweep(key)}
     lines = [
         "# Which rule chooses best",
         "",
@@ -87,7 +89,7 @@ def write_page(cells: Cells, *, results: Path = Path("results/selection")) -> st
     for group, some in split_cells(cells).items():
         if some:
             lines += [*_tell_group(group, some), ""]
-    lines += [*_tell_stability(cells), *_tell_cells(cells)]
+    lines += [*_tell_stability(swept), *_tell_cells(cells)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -135,8 +137,11 @@ def best_candidate(cells: Cells) -> tuple[str, float]:
     return best, means[best]
 
 
-def _tell_stability(cells: Cells) -> list[str]:
-    swept = {key: cell for key, cell in cells.items() if "seeds" in cell}
+def _is_sweep(key: str) -> bool:
+    return key.endswith("-seeds")
+
+
+def _tell_stability(swept: Cells) -> list[str]:
     if not swept:
         return []
     lines = [
@@ -151,8 +156,8 @@ def _tell_stability(cells: Cells) -> list[str]:
         "largest spread |",
         "|---|---|---|---|---|---|",
     ]
-    for name in next(iter(swept.values()))["seeds"]:
-        sweeps = [cell["seeds"][name] for cell in swept.values()]
+    for name in next(iter(swept.values())):
+        sweeps = [cell[name] for cell in swept.values()]
         still = sum(len(sweep["chosen"]) == 1 for sweep in sweeps)
         changed = [1 - max(s["chosen"].values()) / len(s["test"]) for s in sweeps]
         spreads = [float(np.std(sweep["test"])) for sweep in sweeps]

@@ -18,7 +18,7 @@ from oddslip.studies.mulan.study import DATASETS as MULAN
 from oddslip.studies.pairs.arms import Arm
 from oddslip.studies.pairs.bench import Bench
 from oddslip.studies.pairs.cells import choose_k
-from oddslip.studies.selection.cells import CHOOSING, N_SEEDS, SEED, measure_cell
+from oddslip.studies.selection.cells import CHOOSING, SEED, measure_cell, sweep_seeds
 from oddslip.studies.store import CellStore, check_names
 
 MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
@@ -33,6 +33,8 @@ TAFENG = tuple(
     for learner, cap in (("mlp", None), ("lightgbm", None), ("lightgbm", 0.7))
     for weight in WEIGHTS
 )
+
+PARTS = {"": measure_cell, "-seeds": sweep_seeds}  # what is measured of an arm, by its suffix
 
 Cells = dict[str, dict[str, Any]]
 
@@ -53,6 +55,7 @@ def reproduce_selection(
     datasets: Sequence[str] = DATASETS,
     learners: Sequence[str] = tuple(LEARNERS),
     weights: Sequence[str] = WEIGHTS,
+    seeds: bool = False,
     tafeng: bool = False,
     data: Any = None,
     results: Any = "results/selection",
@@ -65,6 +68,8 @@ def reproduce_selection(
     ----------
     datasets, learners, weights : sequences of str
         Which cells of the MULAN study.
+    seeds : bool
+        Also what the default chooses with other folds, in the cells of `STABILITY`.
     tafeng : bool
         Also arms of the Ta-Feng study.
     data : path, optional
@@ -93,11 +98,14 @@ def reproduce_selection(
                 for weight in weights:
                     key = f"{loaded.name}-{learner}-{weight}"
                     options = f"--dataset {loaded.name} --learner {learner} --weight {weight}"
-                    measure = partial(
-                        _measure_mulan, loaded, learner, weight, Path(work) / "mulan" / PROTOCOL
-                    )
+                    folder = Path(work) / "mulan" / PROTOCOL
                     about = arm_configuration(loaded, learner, weight)
-                    cells[key] = _find(store, key, about, measure, options)
+                    for part, measure in PARTS.items():
+                        if part and not (seeds and loaded.name in STABILITY):
+                            continue
+                        compute = partial(_measure_mulan, measure, loaded, learner, weight, folder)
+                        told = f"{options} --seeds" if part else options
+                        cells[f"{key}{part}"] = _find(store, f"{key}{part}", about, compute, told)
                     advance(1)
         if tafeng:
             for key, cell in _run_tafeng(store, data, Path(work) / "tafeng"):
@@ -127,15 +135,16 @@ def settings() -> dict[str, Any]:
     return {"rules": rules, "many_rows": MANY_ROWS, "fold_seed": SEED, "measures": MEASURES}
 
 
-def _measure_mulan(data: Any, learner: str, weight: str, folder: Path) -> dict[str, Any]:
+def _measure_mulan(
+    measure: Callable[..., dict[str, Any]], data: Any, learner: str, weight: str, folder: Path
+) -> dict[str, Any]:
     arm = train_arm(data, learner, weight, folder)
-    return measure_cell(
+    return measure(
         open_source(arm.calibration, data.Y_train[data.calibration]),
         open_source(arm.test, data.Y_test),
         k=data.k,
         prior=data.prevalence,
         weights=None if weight == "1" else arm.weights,
-        n_seeds=N_SEEDS if data.name in STABILITY else 1,
     )
 
 

@@ -25,7 +25,7 @@ WIDE_TAUS = (20, 50, 100)
 N_REPLICATES = 2000
 LEVEL = 0.95
 
-# The default of version 0.2.
+# The default as it was before hierarchical fits.
 OLD = Rule(
     "auto-0.2",
     (

@@ -18,7 +18,7 @@ TOLD = {
     "Platt": "Platt",
     "hierarchical": "hierarchical",
     "paper": "the paper's rule",
-    "auto-0.2": "`auto` of version 0.2",
+    "auto-0.2": "the earlier `auto` (`auto-0.2`)",
     "auto": "`auto`",
     "auto, taus to 100": "`auto` with tau 20, 50, 100 besides",
 }

@@ -19,7 +19,8 @@ from oddslip.panels import Kind
 from oddslip.sources import Source
 from oddslip.weights import resolve_weights
 
-STRENGTH = 50.0  # positives at which isotonic and hierarchical weigh the same
+STRENGTH = 100.0  # positives at which isotonic and hierarchical weigh the same
+SMOOTHING = 16.0  # positives of the mean label that are added where no prior is given
 
 
 class Hierarchical(Calibrator):
@@ -35,7 +36,8 @@ class Hierarchical(Calibrator):
     weights : number, array-like or str, optional
         The positive weight each label was trained with, as in `Inversion`.
     prior : array-like, optional
-        Training prevalence of each label; else the smoothed calibration prevalence.
+        Training prevalence of each label, worth having. Without it that of the calibration rows
+        is used, drawn towards the mean of all labels.
     kind : {"probability", "margin"}
         What the scores are.
 
@@ -87,7 +89,7 @@ class Hierarchical(Calibrator):
             cells.weights,
             cells.n_positives,
             cells.positives_about(0, np.zeros(source.n_labels)),
-            possible_prior(record.prior, source.n_rows),
+            _covariate(record, source.n_rows),
             log_weights,
         )
         self.hyper_ = fit.hyper
@@ -97,7 +99,7 @@ class Hierarchical(Calibrator):
 class HierarchicalIsotonic(Hierarchical):
     """Per-label isotonic regression over the hierarchical map, the more the more positives.
 
-    The probability is n / (n + 50) isotonic and else hierarchical, n being the label's positives.
+    The probability is n / (n + 100) isotonic and else hierarchical, n being the label's positives.
     Where the isotonic map is flat the hierarchical one decides, so cells are not tied by it.
 
     Parameters
@@ -127,6 +129,18 @@ def record_borrowed(n_positives: NDArray[np.int64], n_rows: int, prior: Any) -> 
     action = np.where(n_positives > 0, "calibrated", "borrowed")
     nobody = np.zeros(n_positives.size, np.bool_)
     return LabelRecord(tuple(action.tolist()), n_positives, priors, origin, nobody)
+
+
+def _covariate(record: LabelRecord, n_rows: int) -> NDArray[np.float64]:
+    """The prior as a covariate of the hierarchy.
+
+    A prevalence of the very rows fitted on would say twice what the positives say. It is drawn
+    towards the mean of all labels, so that a few positives more or less do not count.
+    """
+    if record.prior_source == "given":
+        return possible_prior(record.prior, n_rows)
+    mean = (record.n_positives.sum() + 0.5) / (n_rows * record.n_positives.size + 1.0)
+    return np.asarray((record.n_positives + SMOOTHING) / (n_rows + SMOOTHING / mean))
 
 
 def build_parents(kind: Kind, fit: HierarchicalFit, record: LabelRecord) -> LabelMaps:

@@ -71,7 +71,7 @@ def measure_cell(
         calibration, all_candidates(weights is not None), k=k, prior=prior, weights=weights,
         seed=SEED, n_repeats=RULES["auto"].repeats_for(calibration.n_rows),
     )  # fmt: skip
-    tested = test_candidates(trials, test)
+    tested = measure_on_test(trials, test)
     raw = tested["raw"]
     means = trials.values.mean(axis=0)
     gains, errors = gains_over_raw(trials)
@@ -114,7 +114,7 @@ def choose(rule: Rule, trials: Trials) -> tuple[str, str]:
     return candidates[choice.place].name, choice.why
 
 
-def test_candidates(trials: Trials, test: Source) -> dict[str, NDArray[np.float64]]:
+def measure_on_test(trials: Trials, test: Source) -> dict[str, NDArray[np.float64]]:
     """MAP@K of every test row with a true label, by candidate, fitted on all calibration rows."""
     truth = test.positives()
     tested = {}
@@ -163,7 +163,7 @@ def sweep_seeds(
         chosen["auto, folds drawn once"].append(choose(rule, once)[0])
     names = {name for choices in chosen.values() for name in choices} | {"raw"}
     needed = [each for each in trials.candidates if each.name in names]
-    tested = {name: own.mean() for name, own in test_candidates(trials.of(needed), test).items()}
+    tested = {name: own.mean() for name, own in measure_on_test(trials.of(needed), test).items()}
     return {
         name: {
             "chosen": {each: choices.count(each) for each in sorted(set(choices))},

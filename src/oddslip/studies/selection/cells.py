@@ -149,14 +149,14 @@ def sweep_seeds(
     prior: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
 ) -> dict[str, Any]:
-    """What the default chooses with other folds, drawn as often as it draws them, and once."""
+    """What the default chooses with other folds, drawn three times each, and once."""
     rule = RULES["auto"]
     options: dict[str, Any] = {"k": k, "prior": prior, "weights": weights}
     chosen: dict[str, list[str]] = {"auto": [], "auto, folds drawn once": []}
     for seed in range(N_SEEDS):
         trials = try_candidates(
-            calibration, rule.candidates_for(weights), seed=seed,
-            n_repeats=rule.repeats_for(calibration.n_rows), **options,
+            calibration, rule.candidates_for(weights), seed=seed, n_repeats=rule.n_repeats,
+            **options,
         )  # fmt: skip
         chosen["auto"].append(choose(rule, trials)[0])
         once = trials.of(trials.candidates, n_repeats=1)

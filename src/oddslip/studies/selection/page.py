@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oddslip.selection.rules import MANY_ROWS
 from oddslip.studies.selection.cells import CHOOSING, CONTENDERS, FIXED, N_SEEDS
-from oddslip.studies.selection.study import Cells, is_tuned
+from oddslip.studies.selection.study import SWEEP, Cells, is_tuned
 
 HARM = 0.01  # below raw by more than this counts as harm, as in the paper's section 4
 Z = 1.96  # standard errors of a 95% interval
@@ -70,7 +71,7 @@ def split_cells(cells: Cells) -> dict[str, Cells]:
 
 def write_page(cells: Cells, *, results: Path = Path("results/selection")) -> str:
     """The page as Markdown."""
-    swept = {key.removesuffix("-seeds"): cell for key, cell in cells.items() if _is_sweep(key)}
+    swept = {key.removesuffix(SWEEP): cell for key, cell in cells.items() if _is_sweep(key)}
     cells = {key: cell for key, cell in cells.items() if not _is_sweep(key)}
     lines = [
         "# Which rule chooses best",
@@ -138,14 +139,23 @@ def best_candidate(cells: Cells) -> tuple[str, float]:
 
 
 def _is_sweep(key: str) -> bool:
-    return key.endswith("-seeds")
+    return key.endswith(SWEEP)
 
 
 def _tell_stability(swept: Cells) -> list[str]:
+    small = {key: cell for key, cell in swept.items() if key != "synthetic"}
+    lines = _tell_sweep("Other folds, other choices?", small)
+    if "synthetic" in swept:
+        title = f"The same with {MANY_ROWS:,} rows, from where on folds are drawn once"
+        lines += _tell_sweep(title, {"synthetic": swept["synthetic"]})
+    return lines
+
+
+def _tell_sweep(title: str, swept: Cells) -> list[str]:
     if not swept:
         return []
     lines = [
-        "## Other folds, other choices?",
+        f"## {title}",
         "",
         f"{N_SEEDS} seeds of the folds in each of {len(swept)} cells of "
         f"{', '.join(dict.fromkeys(key.split('-')[0] for key in swept))}. A choice changes if it "

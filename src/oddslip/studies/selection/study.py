@@ -8,7 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oddslip.datasets.mulan.reader import read_mulan
+from oddslip.datasets.synthetic import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.progress import progress_bar
 from oddslip.selection.rules import MANY_ROWS
@@ -34,7 +37,9 @@ TAFENG = tuple(
     for weight in WEIGHTS
 )
 
-PARTS = {"": measure_cell, "-seeds": sweep_seeds}  # what is measured of an arm, by its suffix
+SWEEP = "-seeds"
+N_SYNTHETIC = 30
+PARTS = {"": measure_cell, SWEEP: sweep_seeds}  # what is measured of an arm, by its suffix
 
 Cells = dict[str, dict[str, Any]]
 
@@ -107,6 +112,10 @@ def reproduce_selection(
                         told = f"{options} --seeds" if part else options
                         cells[f"{key}{part}"] = _find(store, f"{key}{part}", about, compute, told)
                     advance(1)
+        if seeds:
+            about = {"rows": MANY_ROWS, "labels": N_SYNTHETIC, "seed": SEED}
+            key = f"synthetic{SWEEP}"
+            cells[key] = _find(store, key, about, _sweep_synthetic, "--seeds")
         if tafeng:
             for key, cell in _run_tafeng(store, data, Path(work) / "tafeng"):
                 cells[key] = cell
@@ -145,6 +154,19 @@ def _measure_mulan(
         k=data.k,
         prior=data.prevalence,
         weights=None if weight == "1" else arm.weights,
+    )
+
+
+def _sweep_synthetic() -> dict[str, Any]:
+    """Folds drawn again on as many rows as the default draws them once for."""
+    pair = synthetic_pair(2 * MANY_ROWS, N_SYNTHETIC, noise=0.3, weights="sqrt", seed=SEED)
+    rows = np.arange(pair.n_rows) < MANY_ROWS
+    return sweep_seeds(
+        open_source(pair.weighted[rows], pair.labels[rows]),
+        open_source(pair.weighted[~rows], pair.labels[~rows]),
+        k=7,
+        prior=pair.prior,
+        weights=pair.weights,
     )
 
 

@@ -79,7 +79,7 @@ class Hierarchical(Calibrator):
         record = record_borrowed(cells.label_positives, source.n_rows, self.prior)
         log_weights = None
         if self.weights is not None:
-            counts = (record.n_positives, source.n_rows)
+            counts: tuple[NDArray[Any], int] = (record.n_positives, source.n_rows)
             counts = counts if self.prior is None else (record.prior, 1)
             names = getattr(source, "label_names", None)
             log_weights = np.log(resolve_weights(self.weights, *counts, label_names=names))

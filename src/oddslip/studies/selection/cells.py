@@ -7,12 +7,15 @@ sees what `oddslip.Repair` would show it.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.calibrators.maps import LabelMaps
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.panels import Panel
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.rules import RULES, Rule, gains_over_raw
 from oddslip.selection.trials import Trials, try_candidates
@@ -120,11 +123,13 @@ def measure_on_test(trials: Trials, test: Source) -> dict[str, NDArray[np.float6
     tested = {}
     for candidate in trials.candidates:
         maps, _ = trials.fits.fit(candidate, None)
-        ranked = [
-            block for _, block in test.map(lambda panel, m=maps: m.rank_panel(panel, trials.k))
-        ]
+        ranked = [block for _, block in test.map(partial(_rank, maps, trials.k))]
         tested[candidate.name] = row_precisions(np.concatenate(ranked), truth, test.n_labels)
     return tested
+
+
+def _rank(maps: LabelMaps, k: int, panel: Panel) -> NDArray[np.int32]:
+    return maps.rank_panel(panel, k)
 
 
 def _describe(differences: NDArray[np.float64]) -> dict[str, float]:

@@ -49,7 +49,8 @@ def summarise(cells: Cells, contender: str, *, against: str = "raw") -> Summary:
     >>> summarise(cells, "auto").low.__round__(4)
     0.0004
     """
-    gains, by_set = [], {}
+    gains: list[float] = []
+    by_set: dict[str, list[float]] = {}
     for key, cell in cells.items():
         found = cell["contenders"][contender]
         found = found if against == "raw" else found["minus_auto"]

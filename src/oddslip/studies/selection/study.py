@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oddslip.datasets.mulan.reader import read_mulan
+from oddslip.datasets.mulan.reader import Protocol, read_mulan
 from oddslip.datasets.synthetic import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.progress import progress_bar
@@ -25,7 +25,7 @@ from oddslip.studies.selection.cells import CHOOSING, SEED, measure_cell, sweep_
 from oddslip.studies.store import CellStore, check_names
 
 MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
-PROTOCOL = "paper"
+PROTOCOL: Protocol = "paper"
 # Constants of the rules were set on these sets, and on the MLP of Ta-Feng, and on nothing else.
 TUNED = ("emotions", "birds", "medical", "enron", "corel5k")
 DATASETS = (*MULAN, "tmc2007-500")

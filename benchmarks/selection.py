@@ -1,8 +1,8 @@
 """Choosing among the paper's seven candidates by 5-fold cross-validation, 40,000 x 1,000 float32.
 
 Against one fit-and-evaluate of ours (a plain loop over folds and candidates does 35 of them), and
-against the same rule as a loop over scikit-learn, run on some labels and scaled up. Then "auto" with
-all of its candidates, beside fits of its smooth maps on the rows of the folds themselves.
+against the same rule as a loop over scikit-learn, run on some labels and scaled up. Then "auto"
+with all its candidates, beside fits of its smooth maps on the rows of the folds themselves.
 """
 
 from __future__ import annotations

@@ -265,7 +265,7 @@ def match_prevalence(points: Floats, weights: Floats, prior: Floats) -> Floats:
 
     first = np.clip(wanted - (points * weights).sum(axis=1) / n_rows, low, high)
     found, _ = find_roots(excess, first[None], low, high, rounds=MAP_ROUNDS)
-    return -found[0]
+    return np.asarray(-found[0])
 
 
 def _leverage(covariates: list[Floats]) -> Floats:

@@ -103,6 +103,7 @@ def test_weights_mean_none_known_or_the_usual_ones():
         "Hierarchical": None,
         "HierarchicalIsotonic": None,
         "plan": "balanced",
+        "Repair": None,
         "synthetic_pair": "balanced",
         "MatchedPair": "balanced",
         "OneVsRest": "none",

@@ -8,11 +8,13 @@ from sklearn.base import clone
 
 import oddslip
 import oddslip.sources.base as sources
-from oddslip.calibrators import Isotonic, Offset, PooledIsotonic, Raw
+from oddslip.calibrators import Inversion, Isotonic, Offset, PooledIsotonic, Raw
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.metrics import average_precision_at_k, precision_at_k
 from oddslip.selection import Candidate, Repair, Rule
+from oddslip.selection.folds import draw_folds
+from oddslip.selection.trials import try_candidates
 
 PAIR = synthetic_pair(2000, 20, prevalence=(0.005, 0.3), noise=0.3, n_dead=1, seed=3)
 CAL, EVAL = PAIR.calibration, ~PAIR.calibration
@@ -38,7 +40,7 @@ def test_a_collapsed_arm_gets_a_map_per_label_and_gains_on_other_rows(rule, seed
     pair = synthetic_pair(2000, 40, prevalence=(0.002, 0.2), noise=0.3, saturate=0.02, seed=seed)
     rows, others = pair.calibration, ~pair.calibration
     repair = Repair(k=7, rule=rule, prior=pair.prior).fit(pair.weighted[rows], pair.labels[rows])
-    assert repair.chosen_.split("-")[0] in ("isotonic", "shrunk", "offset")
+    assert repair.chosen_ not in ("raw", "pooled")
     before, after = (
         average_precision_at_k(scores, pair.labels[others], k=7)
         for scores in (pair.weighted[others], repair.transform(pair.weighted[others]))
@@ -142,6 +144,34 @@ def test_it_clones_and_takes_a_rule_of_ones_own():
     assert repair.table_.rule == "mine"
 
 
+@pytest.mark.parametrize("weights", ["balanced", PAIR.weights])
+def test_weights_give_the_inversion_a_place(weights):
+    rule = Rule("mine", (Candidate("raw"), Candidate("inversion"), Candidate("offset")), guard=1.0)
+    assert fit(rule).table_.candidates == ("raw", "offset")
+    repair = fit(rule, weights=weights, prior=PAIR.prior)
+    assert repair.table_.candidates == ("raw", "inversion", "offset")
+    alone = Inversion(weights, prior=PAIR.prior).fit(PAIR.weighted[CAL], PAIR.labels[CAL])
+    taken = fit("inversion", weights=weights, prior=PAIR.prior)
+    wanted = alone.transform(PAIR.weighted[EVAL])
+    np.testing.assert_array_equal(taken.transform(PAIR.weighted[EVAL]), wanted)
+
+
+def test_named_weights_are_resolved_without_the_rows_they_are_judged_on():
+    source = oddslip.open_source(PAIR.weighted[CAL], PAIR.labels[CAL])
+    trials = try_candidates(source, [Candidate("raw"), Candidate("inversion")], k=3, weights="sqrt")
+    folds = draw_folds(source.n_rows, 5)[0]
+    for fold in (0, None):
+        rows = np.flatnonzero(CAL) if fold is None else np.flatnonzero(CAL)[folds != fold]
+        alone = Inversion("sqrt").fit(PAIR.weighted[rows], PAIR.labels[rows])
+        maps, _ = trials.fits.fit(Candidate("inversion"), fold)
+        np.testing.assert_array_equal(maps.b, alone.fitted_.maps.b)
+
+
+def test_the_inversion_is_refused_without_weights():
+    with pytest.raises(InvalidInput, match="rule 'inversion' needs the weights"):
+        fit("inversion")
+
+
 def test_labels_are_matched_by_name():
     names = list(PAIR.label_names)
     repair = Repair(k=5, rule="isotonic").fit(
@@ -167,7 +197,8 @@ def test_the_table_says_what_every_candidate_reached():
     told = json.loads(json.dumps(table.to_dict()))
     assert [line["candidate"] for line in told["candidates"]] == list(table.candidates)
     assert [line["candidate"] for line in told["candidates"] if line["chosen"]] == [table.chosen]
-    assert told["fits"] == {"isotonic": 15, "pooled": 15, "offset": 15, "mixture": 15}
+    smooth = ("label_free", "temperature", "offset", "hierarchical", "platt", "beta")
+    assert told["fits"] == dict.fromkeys((*smooth, "isotonic"), 15)
     frame = table.to_frame()
     assert frame.loc[frame["chosen"], "candidate"].tolist() == [table.chosen]
 

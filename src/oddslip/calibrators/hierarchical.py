@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.base import Calibrator
 from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, fit_hierarchical
-from oddslip.calibrators.logistic.moments import Cells
+from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.mixture import mix_maps
 from oddslip.calibrators.policy import LabelRecord, build_maps, find_prior, possible_prior
@@ -66,14 +66,23 @@ class Hierarchical(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        cells = Cells(source, False, threads)
+        return self._map_cells(Cells(source, False, threads))
+
+    def _map_summary(
+        self, summary: Summary, near: None = None
+    ) -> tuple[LabelMaps, LabelRecord, None]:
+        """The maps as a summary of the rows gives them; each fit starts from raw scores."""
+        return *self._map_cells(Cells(summary, False, None)), near
+
+    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
+        source = cells.source
         record = record_borrowed(cells.label_positives, source.n_rows, self.prior)
         log_weights = None
         if self.weights is not None:
             unknown = self.prior is None
             counts = (record.n_positives, source.n_rows) if unknown else (record.prior, 1)
-            weights = resolve_weights(self.weights, *counts, label_names=source.label_names)
-            log_weights = np.log(weights)
+            names = getattr(source, "label_names", None)
+            log_weights = np.log(resolve_weights(self.weights, *counts, label_names=names))
         cells.summarise()
         fit = fit_hierarchical(
             cells.points,

@@ -9,7 +9,7 @@ import numpy as np
 
 from oddslip.calibrators.base import Calibrator
 from oddslip.calibrators.logistic.hierarchy import match_prevalence
-from oddslip.calibrators.logistic.moments import Cells, Model
+from oddslip.calibrators.logistic.moments import Cells, Model, Summary
 from oddslip.calibrators.logistic.newton import find_roots
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, build_maps, possible_prior, record_alike
@@ -65,7 +65,16 @@ class LabelFree(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        cells = Cells(source, False, threads)
+        return self._map_cells(Cells(source, False, threads))
+
+    def _map_summary(
+        self, summary: Summary, near: None = None
+    ) -> tuple[LabelMaps, LabelRecord, None]:
+        """The maps as a summary of the rows gives them; there is nothing to start from."""
+        return *self._map_cells(Cells(summary, False, None)), near
+
+    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
+        source = cells.source
         record = record_alike("shifted", cells.label_positives, source.n_rows, self.prior)
         prior = possible_prior(record.prior, source.n_rows)
         cells.summarise()
@@ -76,7 +85,8 @@ class LabelFree(Calibrator):
         low, high = middle + wanted - cells.high, middle + wanted - cells.low
         shift = match_prevalence(cells.points, cells.weights, prior)
         theta[0] = np.clip(middle - shift, low, high)
-        theta, _ = find_roots(model.exact, theta, low, high, rounds=_EXACT_ROUNDS)
+        if cells.exact:
+            theta, _ = find_roots(model.exact, theta, low, high, rounds=_EXACT_ROUNDS)
         maps = build_maps(
             source.kind,
             "log_odds",

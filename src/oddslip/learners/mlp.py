@@ -51,19 +51,6 @@ class Network(NamedTuple):
     biases: list[NDArray[np.float32]]
 
 
-def _check_parameters(parameters: dict[str, Any]) -> None:
-    hidden = parameters["hidden"]
-    if not isinstance(hidden, list | tuple):
-        raise InvalidInput(f"hidden must be a list of widths, got {hidden!r:.60}.")
-    for width in hidden:
-        check_whole("hidden", width, 1, MOST_HIDDEN)
-    check_whole("epochs", parameters["epochs"], 0)
-    check_whole("batch_rows", parameters["batch_rows"], 1)
-    rate = parameters["learning_rate"]
-    if not (is_number(rate) and 0 <= rate < np.inf):
-        raise InvalidInput(f"learning_rate must be at least 0, got {rate!r:.60}.")
-
-
 class MLPBackend(Backend):
     """All labels in one network: hidden layers with ReLU, one output per label.
 
@@ -187,7 +174,7 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
     if not isinstance(hidden, list | tuple):
         raise InvalidInput(f"hidden must list the widths of the layers, got {hidden!r:.60}.")
     for width in hidden:
-        check_whole("a width of hidden", width, 1)
+        check_whole("a width of hidden", width, 1, MOST_HIDDEN)
     check_whole("epochs", parameters["epochs"], 0)
     check_whole("batch_rows", parameters["batch_rows"], 1)
     if not (is_number(rate) and 0 < rate < math.inf):

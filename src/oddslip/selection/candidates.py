@@ -19,10 +19,9 @@ class Candidate:
     Parameters
     ----------
     form : str
-        "raw" (doing nothing), "pooled" (one isotonic map for all labels), "isotonic" (one per
-        label), "offset", "platt", "beta", "temperature" (logistic maps per label), or "shrunk":
-        a label with n positives gets n / (n + strength) of its isotonic map and the rest of its
-        offset map.
+        One of `oddslip.calibrators.catalogue.CANDIDATES`: a calibrator by its name; "halfway",
+        the mean of raw and hierarchical log-odds; or "shrunk": a label with n positives gets
+        n / (n + strength) of its isotonic map and the rest of its offset map.
     tau : int
         Isotonic only: a label with at most this many positives is dead.
     strength : int
@@ -55,6 +54,11 @@ class Candidate:
         return self.form if number is None else f"{self.form}-{number}"
 
     @property
+    def needs_weights(self) -> bool:
+        """Whether it can not be fitted without the weights that labels were trained with."""
+        return "weights" in CATALOGUE[self.form].needs
+
+    @property
     def complexity(self) -> tuple[int, int]:
         """What ties are broken by: the smaller, the simpler. A larger tau is simpler."""
         return CANDIDATES.index(self.form), -self.tau - self.strength
@@ -68,7 +72,7 @@ def read_candidate(name: str) -> Candidate:
     >>> read_candidate("isotonic")
     Candidate(form='isotonic', tau=0, strength=0)
     """
-    parts = re.fullmatch(r"([a-z]+)(?:-(\d{1,9}))?", name)
+    parts = re.fullmatch(r"([a-z_-]*[a-z])(?:-(\d{1,9}))?", name)
     form, number = parts.groups() if parts else ("", None)
     if form == "isotonic":
         return Candidate("isotonic", tau=int(number or 0))
@@ -86,11 +90,20 @@ def read_candidate(name: str) -> Candidate:
 
 
 RAW = Candidate("raw")
+HALFWAY = Candidate("halfway")
+HIERARCHICAL = Candidate("hierarchical")
 PAPER = (RAW, Candidate("pooled"), *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS))
+# A shared map has no place here: it ranks as raw does, save where it ties what raw tells apart.
 WIDE = (
     RAW,
-    Candidate("pooled"),
+    Candidate("inversion"),
+    Candidate("label_free"),
+    Candidate("temperature"),
     Candidate("offset"),
-    *(Candidate("shrunk", strength=strength) for strength in STRENGTHS),
+    HALFWAY,
+    HIERARCHICAL,
+    Candidate("platt"),
+    Candidate("beta"),
+    Candidate("hierarchical_isotonic"),
     *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS),
 )

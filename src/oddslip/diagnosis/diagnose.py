@@ -18,6 +18,7 @@ from oddslip.diagnosis.findings import order_findings
 from oddslip.diagnosis.label_shifts import find_shifts
 from oddslip.diagnosis.ladder import Climb, climb, estimate_ladder
 from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
+from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
 from oddslip.panels import Kind
 from oddslip.shifts import overlap, saturation
@@ -121,6 +122,8 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
     return Measurements(
         ladder=ladder,
         decomposition=decompose(ladder),
+        signal=climbed.signal,
+        likeness=find_likeness(case),
         shifts=find_shifts(case),
         saturation=saturation(case.arm, k=case.k, distinct=False, threads=case.threads),
         ties=Ties(climbed.n_tied, climbed.map_worst, climbed.map_best),

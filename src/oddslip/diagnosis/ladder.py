@@ -13,7 +13,9 @@ from oddslip import DEFAULT_SEED
 from oddslip.calibrators import Ceiling, build_calibrator
 from oddslip.calibrators.catalogue import CATALOGUE
 from oddslip.calibrators.maps import LabelMaps, Scale
+from oddslip.calibrators.policy import build_maps
 from oddslip.diagnosis.case import Case
+from oddslip.diagnosis.signal import Signal, find_signal
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.metrics.at_k import Column, Ties, metric_of_sums, metric_values, rank_source
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
@@ -21,6 +23,7 @@ from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.metrics.ranking import Rankings, rank_panel
 from oddslip.panels import Kind, Panel
 from oddslip.results import as_frame, plain
+from oddslip.selection.folds import FoldCounter, PositiveCellTally
 from oddslip.sources import Source
 
 LEVEL = 0.95
@@ -171,12 +174,13 @@ def _estimates(estimates: dict[str, Estimate]) -> dict[str, Any]:
 class Climb:
     """Rankings of all evaluated rows by rung, and the per-row values of those with a true label.
 
-    ``n_tied`` rows of raw are decided by ties; ``map_worst`` and ``map_best`` say how far the
+    ``signal`` is the within-label AUC of raw; ``n_tied`` rows of raw are decided by ties; ``map_worst`` and ``map_best`` say how far the
     order of tied cells can move its MAP.
     """
 
     rankings: dict[str, Ranking]
     values: dict[str, NDArray[np.float64]]
+    signal: Signal
     n_tied: int
     map_worst: float
     map_best: float
@@ -184,7 +188,9 @@ class Climb:
 
 def climb(case: Case) -> Climb:
     """Fit, rank and score every rung that the case allows."""
-    rankings = _rank(case.arm, _fit_rungs(case), case.k, case.threads)
+    ceiling, signal = _count_arm(case)
+    maps = _fit_rungs(case) | {"ceiling": ceiling}
+    rankings = _rank(case.arm, maps, case.k, case.threads)
     if case.twin is not None:
         twin = _rank(case.twin, _twin_rungs(case), case.k, case.threads)
         rankings["unweighted"] = twin.pop("raw")
@@ -201,6 +207,7 @@ def climb(case: Case) -> Climb:
             name: metric_values(Rankings.made(ranking, truth, case.arm.n_labels))
             for name, ranking in rankings.items()
         },
+        signal=signal,
         n_tied=int(ranked.decided_by_ties.sum()),
         map_worst=bound("worst"),
         map_best=bound("best"),
@@ -223,8 +230,20 @@ def _fit_rungs(case: Case) -> dict[str, LabelMaps]:
                 maps["isotonic, identity"] = _with_dead(fitted.maps, fitted.record.dead, IDENTITY)
                 maps["isotonic, exclude"] = _with_dead(fitted.maps, fitted.record.dead, EXCLUDED)
     maps["popularity"] = _line_maps(kind, "probability", CONSTANT, case.prior, 0.0)
-    maps["ceiling"] = Ceiling(kind=kind).fit(case.arm, threads=case.threads).fitted_.maps
     return maps
+
+
+def _count_arm(case: Case) -> tuple[LabelMaps, Signal]:
+    """The ceiling, and the within-label AUC, from one count of the evaluated rows."""
+    arm, threads = case.arm, case.threads
+    tally = PositiveCellTally(arm.dtype)
+    cells = arm.run(tally, threads=threads, what="positives").result()
+    counter = FoldCounter(arm, cells, [False])
+    alone = np.zeros(arm.n_rows, np.int32)  # all rows in one fold
+    counts = counter.count(alone, 1, threads=threads)[False].without(None)
+    record = Ceiling(kind=arm.kind)._record(counts.n_positives, arm.n_rows)
+    maps = build_maps(arm.kind, "probability", record, knots=counts.isotonic_knots())
+    return maps, find_signal(cells, counter.places(False), counts)
 
 
 def _twin_rungs(case: Case) -> dict[str, LabelMaps]:

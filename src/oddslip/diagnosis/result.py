@@ -13,9 +13,10 @@ from oddslip.diagnosis.case import Protocol
 from oddslip.diagnosis.decomposition import Decomposition
 from oddslip.diagnosis.drift import Drift, Takeover
 from oddslip.diagnosis.findings import Finding
-from oddslip.diagnosis.label_shifts import LabelShifts
+from oddslip.diagnosis.label_shifts import LabelShifts, WeightFit
 from oddslip.diagnosis.ladder import Ladder
-from oddslip.diagnosis.thresholds import COMMON_WEIGHT
+from oddslip.diagnosis.signal import Likeness, Signal
+from oddslip.diagnosis.thresholds import COMMON_WEIGHT, UNLIKE
 from oddslip.panels import Kind
 from oddslip.results import as_frame, html_table, plain
 from oddslip.shifts import Saturation
@@ -62,6 +63,8 @@ class Measurements:
 
     ladder: Ladder
     decomposition: Decomposition | None
+    signal: Signal
+    likeness: Likeness | None
     shifts: LabelShifts
     saturation: Saturation
     ties: Ties
@@ -102,6 +105,23 @@ class Measurements:
             return "label-specific"
         return "none" if np.allclose(self.weights, 1.0, rtol=1e-9, atol=0) else "common"
 
+    @property
+    def weight_fit(self) -> WeightFit | None:
+        """Whether the label-specific weights can have made the shifts; None where not known."""
+        if self.weighting != "label-specific":
+            return None
+        resting = self.calibration_counts  # what the prior rests on
+        if self.prior_source == "given":
+            resting = np.maximum(resting, self.evaluation_counts)
+        return self.shifts.hold_against_weights(resting)
+
+    @property
+    def twin_follows(self) -> bool:
+        """Whether there is a twin whose rows seem to be those of the scores."""
+        if self.likeness is None:
+            return False
+        return self.likeness.mean is None or self.likeness.mean.high >= UNLIKE
+
     def label_columns(self) -> dict[str, Any]:
         """One value per label in each column; columns that are not known are left out."""
         shifts = self.shifts
@@ -118,6 +138,7 @@ class Measurements:
             "direct_shift": shifts.direct,
             "unrealizable": shifts.unrealizable,
             "over_correction": shifts.over_correction,
+            "auc": self.signal.areas,
             "saturated_cells": self.saturation.n_saturated,
             "dead": self.calibration_counts == 0,
             "takeover_slots": None if self.takeover is None else self.takeover.slots,
@@ -139,6 +160,10 @@ class Diagnosis(Measurements):
         Every rung with its metrics, intervals and paired differences to raw.
     decomposition : Decomposition or None
         Parts of the loss in MAP@K; needs the twin.
+    signal : Signal
+        Within-label AUC of the raw scores: what per-label maps have to work with.
+    likeness : Likeness or None
+        Rank correlation with the twin within labels.
     shifts : LabelShifts
         Realized, intended and direct shift.
     saturation : Saturation
@@ -190,6 +215,9 @@ class Diagnosis(Measurements):
                 "prior_source": self.prior_source,
                 "ladder": self.ladder.to_dict(),
                 "decomposition": self.decomposition and self.decomposition.to_dict(),
+                "signal": self.signal.to_dict(),
+                "likeness": self.likeness and self.likeness.to_dict(),
+                "weight_fit": self.weight_fit and self.weight_fit._asdict(),
                 "shifts": self.shifts.to_dict(),
                 "saturation": {
                     "n_cells": stored.n_cells,

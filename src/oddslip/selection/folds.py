@@ -239,6 +239,14 @@ class FoldCounter:
             self._places.append(places)
             self._empty.append(IntervalCounts(distinct, source.kind, pooled=as_one))
 
+    def places(self, pooled: bool = False) -> Ints:
+        """For each positive cell, the place of its key among the keys counted."""
+        return next(
+            places
+            for places, tally in zip(self._places, self._empty, strict=True)
+            if tally.pooled == pooled
+        )
+
     def count(
         self, folds: Folds, n_folds: int, *, threads: int | None = None
     ) -> dict[bool, FoldCounts]:

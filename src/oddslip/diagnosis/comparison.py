@@ -166,7 +166,7 @@ def weights_are_strange(measured: Measurements) -> bool:
     return found is not None and found.fit != "fits" and not rises(measured, "inversion")
 
 
-# -------------------------------------------------------------------------------------- what to take
+# ------------------------------------------------------------------------------------- what to take
 
 
 def chosen_repair(measured: Measurements) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.diagnosis.case import Case
-from oddslip.diagnosis.thresholds import LEAST_LABELS, RELATED, SPREAD, UNTRACED
+from oddslip.diagnosis.thresholds import LEAST_LABELS, OVERSHOOTING, OVERSHOT, RELATED, UNTRACED
 from oddslip.results import plain
 from oddslip.shifts import direct_shift, over_correction, realized_shift, unrealizable
 from oddslip.shifts.twin import KEPT_CELLS
@@ -112,12 +112,15 @@ class LabelShifts:
         slope = float(share @ (own * other)) / reach
         related = slope * np.sqrt(reach / spread) if spread > 0 else 0.0
         size = np.sqrt(max(0.0, share @ shift**2 - noise) / (share @ ln_w**2))
+        # A learner falls short of ln w, or meets a cap. Far beyond it, the weight was another one.
+        beyond = shift * np.sign(ln_w) - np.abs(ln_w)
+        overshoots = beyond > OVERSHOT + 2.0 * np.sqrt(error)
         fit: Fit = "fits"
         if size < UNTRACED:
             fit = "no trace"
         elif related < -RELATED and np.median(shift * np.sign(ln_w)) < 0:
             fit = "reversed"
-        elif abs(related) < RELATED and spread - noise > SPREAD**2 * reach:
+        elif abs(related) < RELATED and share @ overshoots > OVERSHOOTING:
             fit = "unrelated"
         return WeightFit(fit, slope, float(related), float(size), int(known.sum()))
 

@@ -174,8 +174,8 @@ def _estimates(estimates: dict[str, Estimate]) -> dict[str, Any]:
 class Climb:
     """Rankings of all evaluated rows by rung, and the per-row values of those with a true label.
 
-    ``signal`` is the within-label AUC of raw; ``n_tied`` rows of raw are decided by ties; ``map_worst`` and ``map_best`` say how far the
-    order of tied cells can move its MAP.
+    ``signal`` is the within-label AUC of raw. ``n_tied`` rows of raw are decided by ties;
+    ``map_worst`` and ``map_best`` say how far the order of tied cells can move its MAP.
     """
 
     rankings: dict[str, Ranking]

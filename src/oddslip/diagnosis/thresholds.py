@@ -28,7 +28,8 @@ UNKNOWN_LABELS = 0.05  # share of weighted labels whose shift can not be read
 LEAST_LABELS = 5  # whose shift can be read; fewer say nothing of a line through them
 UNTRACED = 0.15  # of the size of ln w: smaller shifts are no trace of the weights
 RELATED = 0.5  # a correlation from which on shifts and ln w go together, or against each other
-SPREAD = 0.5  # of the spread of ln w: shifts that spread less may have met a cap
+OVERSHOT = 0.5  # nat beyond ln w, which no learner that falls short of it explains
+OVERSHOOTING = 0.15  # share of labels that overshot, from which on the weights are not theirs
 
 # Share of the loss from which on a model of the regime picture counts as regained by inversion.
 REGAINED = 0.5

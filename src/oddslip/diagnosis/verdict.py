@@ -69,8 +69,9 @@ class Grounds(NamedTuple):
         signal = self.d.signal
         below = ", but below chance" if signal.standing == "reversed" else ""
         return (
-            f"No signal within labels{below} (mean AUC {estimated(signal.mean)}): nothing to repair; check that rows of "
-            "scores and labels belong together, and the sign of the scores."
+            f"No signal within labels{below} (mean AUC {estimated(signal.mean)}): nothing to "
+            "repair; check that rows of scores and labels belong together, and the sign of the "
+            "scores."
         )
 
     @property

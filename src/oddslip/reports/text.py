@@ -168,11 +168,14 @@ MATTERING = 3  # findings on the first screen
 
 def show_diagnosis(diagnosis: Diagnosis, *, verbose: bool = False) -> Iterator[Any]:
     """What to print, piece by piece: texts and tables."""
+    from oddslip.reports.numbers import tell_signal
+
     d = diagnosis
     yield printable(d.verdict.sentence)
     yield ""
     yield ladder_lines(d)
     yield protocol_sentence(d)
+    yield tell_signal(d)
     if d.decomposition is not None:
         yield loss_sentence(d.decomposition, d.k)
     yield ""
@@ -244,7 +247,7 @@ def _evidence(value: Any) -> str:
 
 
 def _details(d: Diagnosis) -> Iterator[Any]:
-    from oddslip.reports.numbers import finite_budget, label_columns
+    from oddslip.reports.numbers import finite_budget, label_columns, tell_likeness
 
     yield ""
     shifts = d.shifts
@@ -262,6 +265,8 @@ def _details(d: Diagnosis) -> Iterator[Any]:
             f"Top {d.k}: {d.overlap.mean:.2f} labels in common with the twin; "
             f"{small_percent(d.overlap.share_changed)} of the rows differ."
         )
+    if likeness := tell_likeness(d):
+        yield likeness
     for missing in d.missing:
         yield f"Not computed: {missing.what}. Needs: {missing.needs}."
     yield ""
@@ -323,6 +328,7 @@ HEADINGS = {
     "realized_shift": "realized",
     "direct_shift": "direct",
     "over_correction": "beyond",
+    "auc": "AUC",
     "saturated_cells": "at 1.0",
     "takeover_slots": "slots if dead",
     "leaf_value": "leaf",

@@ -39,6 +39,7 @@ from oddslip.reports.numbers import (
     read_regimes,
     regime_of,
     tell_association,
+    tell_signal,
     waterfall_of,
 )
 from oddslip.reports.text import printable
@@ -129,6 +130,7 @@ def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = 
         loss=words.tell_loss(diagnosis),
         ladder=ladder_part(diagnosis),
         dead=words.tell_dead(diagnosis),
+        signal=tell_signal(diagnosis),
         shifts=shift_part(diagnosis),
         shift_words=words.tell_shifts(diagnosis),
         tiles=words.tiles_of(diagnosis),
@@ -325,6 +327,7 @@ COLUMNS = (
     Column("ratio", "Ratio", "Realized over intended shift"),
     Column("direct_shift", "Direct", "Median difference to the twin's log-odds, nat"),
     Column("over_correction", "Beyond budget", "Part of ln w beyond the step budget, nat"),
+    Column("auc", "AUC", "Chance that a row in which it is true scores above one in which not"),
     Column("saturated_cells", "Cells at 1.0", "Saturated cells: stored as exactly 1.0"),
     Column("dead", "Dead", "No calibration row in which it is true"),
     Column("takeover_slots", "Slots if dead", "Rows that show it if dead labels keep raw scores"),

@@ -101,6 +101,7 @@ def test_weights_mean_none_known_or_the_usual_ones():
     assert optional == {
         "diagnose": None,  # what they were is not known
         "plan": "balanced",
+        "Repair": None,
         "synthetic_pair": "balanced",
         "MatchedPair": "balanced",
         "OneVsRest": "none",

@@ -8,11 +8,13 @@ from sklearn.base import clone
 
 import oddslip
 import oddslip.sources.base as sources
-from oddslip.calibrators import Isotonic, Offset, PooledIsotonic, Raw
+from oddslip.calibrators import Inversion, Isotonic, Offset, PooledIsotonic, Raw
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.metrics import average_precision_at_k, precision_at_k
 from oddslip.selection import Candidate, Repair, Rule
+from oddslip.selection.folds import draw_folds
+from oddslip.selection.trials import try_candidates
 
 PAIR = synthetic_pair(2000, 20, prevalence=(0.005, 0.3), noise=0.3, n_dead=1, seed=3)
 CAL, EVAL = PAIR.calibration, ~PAIR.calibration
@@ -140,6 +142,34 @@ def test_it_clones_and_takes_a_rule_of_ones_own():
     repair = copy.fit(PAIR.weighted[CAL], PAIR.labels[CAL])
     assert repair.table_.candidates == ("raw", "offset")
     assert repair.table_.rule == "mine"
+
+
+@pytest.mark.parametrize("weights", ["balanced", PAIR.weights])
+def test_weights_give_the_inversion_a_place(weights):
+    rule = Rule("mine", (Candidate("raw"), Candidate("inversion"), Candidate("offset")), guard=1.0)
+    assert fit(rule).table_.candidates == ("raw", "offset")
+    repair = fit(rule, weights=weights, prior=PAIR.prior)
+    assert repair.table_.candidates == ("raw", "inversion", "offset")
+    alone = Inversion(weights, prior=PAIR.prior).fit(PAIR.weighted[CAL], PAIR.labels[CAL])
+    taken = fit("inversion", weights=weights, prior=PAIR.prior)
+    wanted = alone.transform(PAIR.weighted[EVAL])
+    np.testing.assert_array_equal(taken.transform(PAIR.weighted[EVAL]), wanted)
+
+
+def test_named_weights_are_resolved_without_the_rows_they_are_judged_on():
+    source = oddslip.open_source(PAIR.weighted[CAL], PAIR.labels[CAL])
+    trials = try_candidates(source, [Candidate("raw"), Candidate("inversion")], k=3, weights="sqrt")
+    folds = draw_folds(source.n_rows, 5)[0]
+    for fold in (0, None):
+        rows = np.flatnonzero(CAL) if fold is None else np.flatnonzero(CAL)[folds != fold]
+        alone = Inversion("sqrt").fit(PAIR.weighted[rows], PAIR.labels[rows])
+        maps, _ = trials.fits.fit(Candidate("inversion"), fold)
+        np.testing.assert_array_equal(maps.b, alone.fitted_.maps.b)
+
+
+def test_the_inversion_is_refused_without_weights():
+    with pytest.raises(InvalidInput, match="rule 'inversion' needs the weights"):
+        fit("inversion")
 
 
 def test_labels_are_matched_by_name():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,16 +72,10 @@ class Inversion(Calibrator):
             raise InvalidInput("weights must be those the labels were trained with, got None.")
         n_positives = count_checked(source, threads)
         record = record_alike("inverted", n_positives, source.n_rows, self.prior)
-        counts = (n_positives, source.n_rows) if self.prior is None else (record.prior, 1)
-        weights = resolve_weights(self.weights, *counts, label_names=source.label_names)
-        maps = build_maps(
-            source.kind,
-            "log_odds",
-            record,
-            code=np.full(source.n_labels, AFFINE, np.int8),
-            a=np.ones(source.n_labels),
-            b=-np.log(weights),
-        )
+        maps = build_inversion_maps(
+            source.kind, record, self.weights, source.n_rows, source.label_names,
+            by_prior=self.prior is not None,
+        )  # fmt: skip
         return maps, record
 
 
@@ -120,3 +115,20 @@ def build_raw_maps(kind: Kind, record: LabelRecord) -> LabelMaps:
     # Margins are compared as margins, so that the order inside saturated cells survives.
     scale: Scale = "probability" if kind == "probability" else "log_odds"
     return build_maps(kind, scale, record, code=code)
+
+
+def build_inversion_maps(
+    kind: Kind,
+    record: LabelRecord,
+    weights: Any,
+    n_rows: int,
+    label_names: Sequence[str] | None = None,
+    *,
+    by_prior: bool,
+) -> LabelMaps:
+    """The log-odds less ln w; named weights from the record's prior, or its positives in rows."""
+    counts = (record.prior, 1) if by_prior else (record.n_positives, n_rows)
+    resolved = resolve_weights(weights, *counts, label_names=label_names)
+    n_labels = len(record.action)
+    code = np.full(n_labels, AFFINE, np.int8)
+    return build_maps(kind, "log_odds", record, code=code, a=np.ones(n_labels), b=-np.log(resolved))

@@ -96,7 +96,10 @@ def fit(
     elif k is not None:
         from oddslip.selection import Repair
 
-        chosen = Repair(k=k, rule=rule, prior=prevalence, dead=dead, kind=kind, seed=seed)  # type: ignore[arg-type]
+        chosen = Repair(
+            k=k, rule=rule, prior=prevalence, weights=read_weights(weights),
+            dead=dead, kind=kind, seed=seed,  # type: ignore[arg-type]
+        )  # fmt: skip
     else:
         from oddslip.errors import InvalidInput
 

@@ -19,10 +19,10 @@ class Candidate:
     Parameters
     ----------
     form : str
-        "raw" (doing nothing), "pooled" (one isotonic map for all labels), "isotonic" (one per
-        label), "offset", "platt", "beta", "temperature" (logistic maps per label), or "shrunk":
-        a label with n positives gets n / (n + strength) of its isotonic map and the rest of its
-        offset map.
+        One of `oddslip.calibrators.catalogue.CANDIDATES`: "raw" (doing nothing), "inversion",
+        "pooled" (one isotonic map for all labels), "isotonic" (one per label), "offset", "platt",
+        "beta", "temperature" (logistic maps per label), or "shrunk": a label with n positives
+        gets n / (n + strength) of its isotonic map and the rest of its offset map.
     tau : int
         Isotonic only: a label with at most this many positives is dead.
     strength : int
@@ -55,6 +55,11 @@ class Candidate:
         return self.form if number is None else f"{self.form}-{number}"
 
     @property
+    def needs_weights(self) -> bool:
+        """Whether it can not be fitted without the weights that labels were trained with."""
+        return "weights" in CATALOGUE[self.form].needs
+
+    @property
     def complexity(self) -> tuple[int, int]:
         """What ties are broken by: the smaller, the simpler. A larger tau is simpler."""
         return CANDIDATES.index(self.form), -self.tau - self.strength
@@ -68,7 +73,7 @@ def read_candidate(name: str) -> Candidate:
     >>> read_candidate("isotonic")
     Candidate(form='isotonic', tau=0, strength=0)
     """
-    parts = re.fullmatch(r"([a-z]+)(?:-(\d{1,9}))?", name)
+    parts = re.fullmatch(r"([a-z_-]*[a-z])(?:-(\d{1,9}))?", name)
     form, number = parts.groups() if parts else ("", None)
     if form == "isotonic":
         return Candidate("isotonic", tau=int(number or 0))

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from oddslip.calibrators import build_calibrator
-from oddslip.calibrators.fixed import build_raw_maps
+from oddslip.calibrators.fixed import build_inversion_maps, build_raw_maps
+from oddslip.calibrators.logistic.fits import LogisticFit
+from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
     LabelRecord,
@@ -32,7 +34,6 @@ from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.folds import FoldCounter, Folds, PositiveCells
 from oddslip.sources import Source
-from oddslip.sources.views import FoldSource
 
 Fitted = tuple[LabelMaps, LabelRecord]
 T = TypeVar("T")
@@ -44,6 +45,15 @@ GRIDS: dict[Kind, NDArray[np.float64]] = {
     "margin": np.concatenate([np.arange(-40.0, -20.0), _CENTRE, np.arange(21.0, 41.0)]),
     "probability": np.concatenate([[0.0], expit(_CENTRE), [1.0]]),
 }
+
+
+# Forms that are fitted on a summary of the folds; "shrunk" mixes one of them in.
+SUMMARISED = ("offset", "platt", "beta", "temperature")
+
+
+def summary_needed(candidates: Sequence[Candidate]) -> bool:
+    """Whether any of these candidates is fitted on a summary."""
+    return any(candidate.form in (*SUMMARISED, "shrunk") for candidate in candidates)
 
 
 def counts_needed(candidates: Sequence[Candidate]) -> list[bool]:
@@ -67,6 +77,8 @@ class FoldFits:
     dead : {"prior", "identity", "exclude"}
     prior : array-like, optional
         Of each label; else the smoothed prevalence of the rows fitted on.
+    weights : number, array-like or str, optional
+        As in `oddslip.calibrators.Inversion`, for candidates that need or take them.
     threads : int, optional
         Threads to use; all cores available unless told.
     """
@@ -81,13 +93,15 @@ class FoldFits:
         *,
         dead: str,
         prior: Any,
+        weights: Any = None,
         threads: int | None = None,
     ) -> None:
         self.source, self.cells, self.folds = source, cells, folds
-        self.dead, self.prior, self.threads = dead, prior, threads
+        self.dead, self.prior, self.weights, self.threads = dead, prior, weights, threads
         self.n_fits: Counter[str] = Counter()
         self._kept: dict[tuple[Any, ...], Any] = {}
-        self._counts = counter.count(folds, n_folds, threads=threads)
+        self._near: dict[str, LogisticFit] = {}
+        self._statistics = counter.count(folds, n_folds, threads=threads)
         labels = cells.positives.indices
         fold_of = np.repeat(folds.astype(np.int64), cells.positives.counts)
         held = np.bincount(fold_of * source.n_labels + labels, minlength=n_folds * source.n_labels)
@@ -102,10 +116,12 @@ class FoldFits:
         form = candidate.form
         if form == "raw":
             return self._raw(left_out)
+        if form == "inversion":
+            return self._keep((form, left_out), lambda: self._invert(left_out))
         if form == "pooled":
             return self._once(("pooled", left_out), self._fit_pooled)
         if form not in ("isotonic", "shrunk"):
-            return self._once((form, left_out), self._fit_rows)
+            return self._once((form, left_out), self._fit_logistic)
         record = self._record(candidate.tau, left_out)
         if form == "isotonic":
             # Where tau is reached by no more labels than a smaller tau, the maps are the same.
@@ -157,33 +173,49 @@ class FoldFits:
 
         return self._keep(("raw maps", None), make), self._record_alike("raw", left_out)
 
+    def _invert(self, left_out: int | None) -> Fitted:
+        """The inversion is not fitted; a named weight is resolved on the rows that count."""
+        record = self._record_alike("inverted", left_out)
+        maps = build_inversion_maps(
+            self.source.kind, record, self.weights, self._n_rows(left_out), self.source.label_names,
+            by_prior=self.prior is not None,
+        )  # fmt: skip
+        return maps, record
+
     def _knots(self, left_out: int | None) -> Knots:
         return self._once(("isotonic", left_out), self._find_knots)
 
     def _find_knots(self, _: str, left_out: int | None) -> Knots:
-        return self._counts[False].without(left_out).isotonic_knots()
+        return self._statistics.counts[False].without(left_out).isotonic_knots()
 
     def _fit_isotonic(self, record: LabelRecord, left_out: int | None) -> Fitted:
         knots = self._knots(left_out)
         return build_maps(self.source.kind, "probability", record, knots=knots), record
 
     def _fit_pooled(self, _: str, left_out: int | None) -> Fitted:
-        knots = self._counts[True].without(left_out).isotonic_knots()
+        knots = self._statistics.counts[True].without(left_out).isotonic_knots()
         if not knots.x.size:  # no positive at all: the fit is 0 everywhere
             knots = Knots(np.array([0, 1]), np.zeros(1), np.zeros(1))
         maps = build_shared_maps(self.source.kind, self.source.n_labels, knots)
         return maps, self._record_alike("shared", left_out)
 
-    def _fit_rows(self, form: str, left_out: int | None) -> Fitted:
-        """A calibrator that counts do not give: fitted on the rows themselves."""
-        rows: Source = self.source
-        if left_out is not None:
-            rows = FoldSource(self.source, self.folds != left_out, self.cells.positives)
-        calibrator = build_calibrator(form, dead=self.dead, prior=self.prior, kind=self.source.kind)
-        return calibrator._map_labels(rows, self.threads)
+    def _summary(self, left_out: int | None) -> Summary:
+        return self._keep(("summary", left_out), lambda: self._statistics.summary(left_out))
+
+    def _fit_logistic(self, form: str, left_out: int | None) -> Fitted:
+        """On a summary of the other folds, from where the last fold ended; all rows are read."""
+        calibrator: Any = build_calibrator(
+            form, dead=self.dead, prior=self.prior, kind=self.source.kind
+        )
+        if left_out is None:
+            fitted: Fitted = calibrator._map_labels(self.source, self.threads)
+            return fitted
+        maps, record, fit = calibrator._map_summary(self._summary(left_out), self._near.get(form))
+        self._near[form] = fit
+        return maps, record
 
     def _gather(self, _: str, left_out: int | None) -> Ingredients:
-        offsets, _record = self._once(("offset", left_out), self._fit_rows)
+        offsets, _record = self._once(("offset", left_out), self._fit_logistic)
         return gather_ingredients(self.source.kind, self._knots(left_out), offsets)
 
 

@@ -1,4 +1,9 @@
-"""Folds: every row belongs to one, by a seeded permutation; all folds are counted in one pass."""
+"""Folds: every row belongs to one, by a seeded permutation; all folds are counted in one pass.
+
+What a fold's rows come to is either counts between the positives, of which isotonic maps are made,
+or a summary of log-odds, of which logistic maps are made. Both add up, so that the rows outside a
+fold are the sum of the other folds.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
+from oddslip.calibrators.logistic.moments import Moments, Ranges, Summary
 from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints, starts_of_runs
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import UNSIGNED, keys_of
-from oddslip.labels import Positives
+from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import Panel
 from oddslip.sources import Source
-from oddslip.sources.base import block_rows
+from oddslip.sources.base import BLOCK_BYTES, block_rows
 
 Folds = NDArray[np.int32]
+
+BINS_SHARE = 0.5  # of the bins of a fit on all rows: folds are held all at once, and need less
 
 
 def draw_folds(n_rows: int, n_folds: Any, *, seed: Any = DEFAULT_SEED, n_repeats: int = 1) -> Folds:
@@ -71,21 +79,25 @@ class _PositivesOfBlock(NamedTuple):
 class PositiveCellTally:
     """Collects the positives of all rows with their keys, and looks at every cell on the way.
 
+    With ``ranges`` it finds those of each label as well, for a summary of the folds.
+
     Later passes read rows of folds, whose numbers are no longer those of the user's rows. So a
     cell that is not valid is found here, where its row has its name.
     """
 
-    def __init__(self, dtype: Any) -> None:
-        self.dtype = np.dtype(dtype)
+    def __init__(self, dtype: Any, ranges: Ranges | None = None) -> None:
+        self.dtype, self.ranges = np.dtype(dtype), ranges
         self._blocks: list[_PositivesOfBlock] = []
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.dtype)
+        return type(self)(self.dtype, None if self.ranges is None else self.ranges.fresh())
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
         panel = panel.checked()
+        if self.ranges is not None:
+            self.ranges.add(panel)
         indptr, labels = panel.positives()
         counts = np.diff(indptr)
         cells = panel.scores[np.repeat(np.arange(panel.n_rows), counts), labels]
@@ -95,6 +107,8 @@ class PositiveCellTally:
     def merge(self, other: Self) -> None:
         """Take over the rows of another tally."""
         self._blocks += other._blocks
+        if self.ranges is not None and other.ranges is not None:
+            self.ranges.merge(other.ranges)
 
     def result(self) -> PositiveCells:
         """The positives of all rows, in row order."""
@@ -125,12 +139,16 @@ def find_distinct(
     return DistinctKeys(indptr, ordered[firsts], np.zeros(firsts.size, np.int64)), places
 
 
-class _Waiting:
-    """Rows of one fold from several blocks, counted together: few rows at a time are dear."""
+class FoldTallies:
+    """The tallies of one fold, fed with its rows of several blocks: few rows at a time are dear."""
 
-    def __init__(self, tallies: list[IntervalCounts]) -> None:
-        self.tallies = tallies
+    def __init__(self, positives: Positives, empty: Empty) -> None:
+        self.positives = positives
+        self.counts = [tally.fresh() for tally in empty.counts]
+        self.ranges = None if empty.moments is None else Ranges(empty.moments.low.size)
+        self.moments = None if empty.moments is None else empty.moments.fresh()
         self._rows: NDArray[Any] | None = None
+        self._numbers = np.empty(0, np.int64)
         self._panel: Panel | None = None
         self._n = 0
 
@@ -139,6 +157,7 @@ class _Waiting:
         if self._rows is None:
             room = block_rows(panel.n_labels, panel.scores.itemsize)
             self._rows = np.empty((room, panel.n_labels), panel.scores.dtype)
+            self._numbers = np.empty(room, np.int64)
         for start in range(0, rows.size, len(self._rows)):
             some = rows[start : start + len(self._rows)]
             if self._n + some.size > len(self._rows):
@@ -146,6 +165,7 @@ class _Waiting:
             place = self._rows[self._n : self._n + some.size]
             # Row numbers are known to be right; "clip" only spares a copy that "raise" makes.
             np.take(panel.scores, some, axis=0, out=place, mode="clip")
+            self._numbers[self._n : self._n + some.size] = panel.first_row + some
             self._n += some.size
             self._panel = panel
 
@@ -155,43 +175,61 @@ class _Waiting:
             return
         together = self._panel.rows(0, 0)
         together.scores = self._rows[: self._n]
-        for tally in self.tallies:
+        for tally in self.counts:
             tally.add(together)
+        if self.ranges is not None and self.moments is not None:
+            true = self.positives.take(self._numbers[: self._n])
+            together.labels = SparseLabels(*true, (self._n, together.n_labels))
+            self.ranges.add(together)
+            self.moments.add(together)
         self._panel, self._n = None, 0
+
+    def merge(self, other: FoldTallies) -> None:
+        """Take over the rows of another; none of either may be waiting."""
+        for tally, another in zip(self.counts, other.counts, strict=True):
+            tally.merge(another)
+        if self.ranges is not None and other.ranges is not None:
+            self.ranges.merge(other.ranges)
+        if self.moments is not None and other.moments is not None:
+            self.moments.merge(other.moments)
+
+
+class Empty(NamedTuple):
+    """Tallies that every fold starts with; look-up tables are shared, bins are alike."""
+
+    counts: Sequence[IntervalCounts]
+    moments: Moments | None
 
 
 class FoldTally:
-    """Several counts of each fold, all in one pass: a row goes to the tallies of its fold."""
+    """Tallies of each fold, all in one pass: a row goes to those of its fold."""
 
-    def __init__(self, folds: Folds, n_folds: int, empty: Sequence[IntervalCounts]) -> None:
-        self.folds, self.n_folds, self.empty = folds, n_folds, empty
-        self._waiting = [_Waiting([tally.fresh() for tally in empty]) for _ in range(n_folds)]
+    def __init__(self, folds: Folds, n_folds: int, positives: Positives, empty: Empty) -> None:
+        self.folds, self.n_folds, self.positives, self.empty = folds, n_folds, positives, empty
+        self._tallies = [FoldTallies(positives, empty) for _ in range(n_folds)]
+        if empty.moments is not None:  # sums of floats: see `oddslip.tallies.Tally`
+            self.blocks_apart = max(1, n_folds * empty.moments.moments.nbytes // BLOCK_BYTES)
 
     def fresh(self) -> Self:
-        """An empty tally of the same kind; the look-up tables are shared."""
-        return type(self)(self.folds, self.n_folds, self.empty)
+        """An empty tally of the same kind."""
+        return type(self)(self.folds, self.n_folds, self.positives, self.empty)
 
     def add(self, panel: Panel) -> None:
         """Deal the rows of one block to their folds."""
         here = self.folds[panel.first_row : panel.first_row + panel.n_rows]
-        for fold, waiting in enumerate(self._waiting):
-            waiting.add(panel, np.flatnonzero(here == fold))
+        for fold, tallies in enumerate(self._tallies):
+            tallies.add(panel, np.flatnonzero(here == fold))
 
     def merge(self, other: Self) -> None:
         """Take over the counts of another tally, fold by fold."""
-        for mine, theirs in zip(self.counted(), other.counted(), strict=True):
-            for tally, another in zip(mine, theirs, strict=True):
-                tally.merge(another)
+        for mine, theirs in zip(self.result(), other.result(), strict=True):
+            mine.merge(theirs)
 
-    def counted(self) -> list[list[IntervalCounts]]:
+    def result(self) -> list[FoldTallies]:
         """The tallies of every fold, with no row left waiting."""
-        for waiting in self._waiting:
-            waiting.count()
-        return [waiting.tallies for waiting in self._waiting]
-
-    def result(self) -> list[list[CellCounts]]:
-        """All cells of each fold at and between the keys, as if none were positive."""
-        return [[tally.result() for tally in tallies] for tallies in self.counted()]
+        for tallies in self._tallies:
+            tallies.count()
+        return self._tallies
 
 
 class FoldCounts:
@@ -216,8 +254,19 @@ class FoldCounts:
         return replace(cells, positives=positives, negatives_at=cells.negatives_at - positives)
 
 
+class FoldStatistics(NamedTuple):
+    """Counts of folds, per label (False) or pooled (True), and their summaries if asked for."""
+
+    counts: dict[bool, FoldCounts]
+    summaries: list[Summary]
+
+    def summary(self, left_out: int | None) -> Summary:
+        """Summary of all rows but those of one fold; None leaves out none."""
+        return Summary.join([each for at, each in enumerate(self.summaries) if at != left_out])
+
+
 class FoldCounter:
-    """Counts the folds of a source, per label or pooled; what does not depend on the folds is kept.
+    """Counts the folds of a source; what does not depend on how they fall is kept.
 
     Parameters
     ----------
@@ -226,40 +275,50 @@ class FoldCounter:
         Of all its rows.
     pooled : sequence of bool
         The counts wanted: per label (False), of all labels as one (True), or both.
+    ranges : Ranges, optional
+        Of all rows, where summaries are wanted as well. Their bins serve all folds.
     """
 
-    def __init__(self, source: Source, cells: PositiveCells, pooled: Sequence[bool]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        cells: PositiveCells,
+        pooled: Sequence[bool],
+        ranges: Ranges | None = None,
+    ) -> None:
         self.source, self.cells = source, cells
         self._places: list[Ints] = []
-        self._empty: list[IntervalCounts] = []
+        counts: list[IntervalCounts] = []
         labels = cells.positives.indices
         for as_one in pooled:
             own = np.zeros_like(labels) if as_one else labels
             distinct, places = find_distinct(own, cells.keys, 1 if as_one else source.n_labels)
             self._places.append(places)
-            self._empty.append(IntervalCounts(distinct, source.kind, pooled=as_one))
+            counts.append(IntervalCounts(distinct, source.kind, pooled=as_one))
+        moments = None
+        if ranges is not None:
+            moments = Moments(*ranges.log_odds(source.kind), source.kind, share=BINS_SHARE)
+        self._empty = Empty(counts, moments)
 
-    def places(self, pooled: bool = False) -> Ints:
-        """For each positive cell, the place of its key among the keys counted."""
-        return next(
-            places
-            for places, tally in zip(self._places, self._empty, strict=True)
-            if tally.pooled == pooled
-        )
-
-    def count(
-        self, folds: Folds, n_folds: int, *, threads: int | None = None
-    ) -> dict[bool, FoldCounts]:
-        """Counts of every fold, pooled (True) or not, all in one pass."""
-        if not self._empty:
-            return {}
-        tally = FoldTally(folds, n_folds, self._empty)
-        counts = self.source.run(tally, threads=threads, what="cells of folds").result()
+    def count(self, folds: Folds, n_folds: int, *, threads: int | None = None) -> FoldStatistics:
+        """Counts and summaries of every fold, all in one pass; no pass if none are wanted."""
+        if not self._empty.counts and self._empty.moments is None:
+            return FoldStatistics({}, [])
+        tally = FoldTally(folds, n_folds, self.cells.positives, self._empty)
+        tallies = self.source.run(tally, threads=threads, what="cells of folds").result()
         fold_of = np.repeat(folds.astype(np.int64), self.cells.positives.counts)
         by_pooling = {}
         for at, places in enumerate(self._places):
-            cells = [fold[at] for fold in counts]
+            cells = [fold.counts[at].result() for fold in tallies]
             size = cells[0].keys.size
             hits = np.bincount(fold_of * size + places, minlength=n_folds * size)
-            by_pooling[self._empty[at].pooled] = FoldCounts(cells, hits.reshape(n_folds, size))
-        return by_pooling
+            by_pooling[self._empty.counts[at].pooled] = FoldCounts(
+                cells, hits.reshape(n_folds, size)
+            )
+        n_rows = np.bincount(folds, minlength=n_folds).tolist()
+        summaries = [
+            Summary(fold.ranges, fold.moments, n)
+            for fold, n in zip(tallies, n_rows, strict=True)
+            if fold.ranges is not None and fold.moments is not None
+        ]
+        return FoldStatistics(by_pooling, summaries)

@@ -174,6 +174,9 @@ class Repair(ScoreTransformer):
     prior : array-like, optional
         Training prevalence of each label, for dead labels; else the smoothed prevalence of the
         rows fitted on.
+    weights : number, array-like or str, optional
+        The positive weight each label was trained with, as in `Inversion`. Candidates that need
+        it are tried only where it is given.
     dead : {"prior", "identity", "exclude"}
         What a dead label gets.
     kind : {"probability", "margin"}
@@ -213,6 +216,7 @@ class Repair(ScoreTransformer):
         rule: str | Rule = "auto",
         metric: str = "map",
         prior: Any = None,
+        weights: Any = None,
         dead: DeadPolicy = "prior",
         kind: Kind = "probability",
         n_folds: int = 5,
@@ -222,6 +226,7 @@ class Repair(ScoreTransformer):
         self.rule = rule
         self.metric = metric
         self.prior = prior
+        self.weights = weights
         self.dead = dead
         self.kind = kind
         self.n_folds = n_folds
@@ -251,7 +256,7 @@ class Repair(ScoreTransformer):
         rule = read_rule(self.rule)
         trials = try_candidates(
             source,
-            rule.candidates,
+            rule.candidates_for(self.weights),
             k=self.k,
             metric=self.metric,
             n_folds=self.n_folds,
@@ -259,6 +264,7 @@ class Repair(ScoreTransformer):
             seed=self.seed,
             dead=self.dead,
             prior=self.prior,
+            weights=self.weights,
             threads=threads,
         )
         choice = rule.choose(trials)

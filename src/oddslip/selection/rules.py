@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,17 @@ class Rule:
             raise InvalidInput(f"guard must be at least 0 and finite, got guard={self.guard!r}.")
         if self.n_repeats < 1:
             raise InvalidInput(f"n_repeats must be at least 1, got n_repeats={self.n_repeats!r}.")
+
+    def candidates_for(self, weights: Any) -> tuple[Candidate, ...]:
+        """Those that can be tried, given the weights or None."""
+        if weights is not None:
+            return self.candidates
+        if self.fixed is not None and self.fixed.needs_weights:
+            raise InvalidInput(
+                f"rule {self.name!r} needs the weights that labels were trained with. "
+                "Pass weights=..., or --weights in a shell."
+            )
+        return tuple(each for each in self.candidates if not each.needs_weights)
 
     def repeats_for(self, n_rows: int) -> int:
         """Times the folds of so many rows are drawn."""

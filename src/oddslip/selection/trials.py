@@ -1,20 +1,22 @@
 """Trials: every candidate ranks the rows it was not fitted on, and each row is scored.
 
-The scores of a panel are read once for the positives, once per repeat to count the cells of all
-folds, and once per repeat to rank all rows by all candidates. Only logistic candidates need more.
+The scores of a panel are read once for the positives and the range of each label, once per repeat
+to count and to summarise the cells of all folds, and once per repeat to rank all rows by all
+candidates, however many there are. What is chosen takes at most three passes more, if logistic.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
+from oddslip.calibrators.logistic.moments import Ranges
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.errors import InvalidInput
 from oddslip.labels import Positives
@@ -23,7 +25,7 @@ from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.fold_fits import FoldFits, counts_needed
+from oddslip.selection.fold_fits import FoldFits, counts_needed, summary_needed
 from oddslip.selection.folds import FoldCounter, Folds, PositiveCellTally, draw_folds
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
@@ -35,10 +37,22 @@ Floats = NDArray[np.float64]
 class Trials:
     """Out-of-fold values of the rows with a true label, for every candidate.
 
-    ``values`` has shape (rows, candidates): the metric of a row, averaged over repeats. Its
-    column means are the out-of-fold metric. ``fits`` holds the fits of the last repeat, from
-    which a candidate is fitted on all rows without another pass. ``n_fits`` counts the fits made
-    out of fold, by what was fitted.
+    Attributes
+    ----------
+    rows : ndarray of shape (rows,)
+        Which rows have a true label; only these are evaluated.
+    values : ndarray of shape (rows, candidates)
+        The metric of a row, averaged over repeats. Column means are the out-of-fold metric.
+    repeated : ndarray of shape (repeats, rows, candidates)
+        The same for every repeat.
+    folds : ndarray of shape (repeats, rows)
+        The fold of each of these rows: its values come from maps that did not see that fold.
+    rankings : ndarray of shape (repeats, candidates, rows, k), optional
+        The labels ranked out of fold, best first, where they were asked for.
+    fits : FoldFits
+        The fits of the last repeat, from which a candidate is fitted on all rows.
+    n_fits : dict
+        Fits made out of fold, by what was fitted.
     """
 
     candidates: tuple[Candidate, ...]
@@ -49,8 +63,22 @@ class Trials:
     seed: int
     rows: NDArray[np.int64]
     values: Floats
+    repeated: Floats
+    folds: Folds
+    rankings: NDArray[np.int32] | None
     fits: FoldFits
     n_fits: dict[str, int]
+
+    def among(self, chosen: NDArray[np.bool_]) -> Trials:
+        """The same trials as some of the evaluated rows alone show them."""
+        return replace(
+            self,
+            rows=self.rows[chosen],
+            values=self.values[chosen],
+            repeated=self.repeated[:, chosen],
+            folds=self.folds[:, chosen],
+            rankings=None if self.rankings is None else self.rankings[:, :, chosen],
+        )
 
 
 def try_candidates(
@@ -64,6 +92,8 @@ def try_candidates(
     seed: int = DEFAULT_SEED,
     dead: str = "prior",
     prior: Any = None,
+    weights: Any = None,
+    keep_rankings: bool = False,
     threads: int | None = None,
 ) -> Trials:
     """Evaluate every candidate out of fold.
@@ -80,6 +110,10 @@ def try_candidates(
         See `draw_folds`.
     dead, prior
         As in `oddslip.calibrators.Isotonic`.
+    weights : number, array-like or str, optional
+        As in `oddslip.calibrators.Inversion`; needed where a candidate needs them.
+    keep_rankings : bool
+        Keep what was ranked: repeats x candidates x rows x K numbers.
     threads : int, optional
         Threads to use; all cores available unless told.
 
@@ -97,29 +131,36 @@ def try_candidates(
     k = check_k(k, source.n_labels)
     check_choice("metric", metric, NAMES)
     folds = draw_folds(source.n_rows, n_folds, seed=seed, n_repeats=n_repeats)
-    tally = PositiveCellTally(source.dtype)
-    cells = source.run(tally, threads=threads, what="positives").result()
+    ranges = Ranges(source.n_labels) if summary_needed(candidates) else None
+    tally = source.run(PositiveCellTally(source.dtype, ranges), threads=threads, what="positives")
+    cells = tally.result()
     rows = np.flatnonzero(cells.positives.counts)
     if not rows.size:
         raise InvalidInput(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
-    counter = FoldCounter(source, cells, counts_needed(candidates))
+    counter = FoldCounter(source, cells, counts_needed(candidates), tally.ranges)
     scorer = _Scorer(source, cells.positives, k, metric)
-    total = np.zeros((rows.size, len(candidates)))
+    repeated = np.zeros((n_repeats, rows.size, len(candidates)))
+    rankings = None
+    if keep_rankings:
+        rankings = np.zeros((n_repeats, len(candidates), rows.size, k), np.int32)
     n_fits: Counter[str] = Counter()
-    for repeat in folds:
+    for at, repeat in enumerate(folds):
         fits = FoldFits(
-            source, cells, counter, repeat, n_folds, dead=dead, prior=prior, threads=threads
-        )
+            source, cells, counter, repeat, n_folds, dead=dead, prior=prior, weights=weights,
+            threads=threads,
+        )  # fmt: skip
         fitted = [[fits.fit(each, fold)[0] for each in candidates] for fold in range(n_folds)]
         for fold in range(n_folds):
             fits.forget(fold)
-        total += scorer.score(repeat, fitted, threads)[rows]
+        kept = None if rankings is None else rankings[at]
+        scorer.score(repeat, fitted, repeated[at], kept, threads)
         n_fits += fits.n_fits
     return Trials(
         candidates=tuple(candidates), metric=metric, k=k, n_folds=n_folds, n_repeats=n_repeats,
-        seed=seed, rows=rows, values=total / n_repeats, fits=fits, n_fits=dict(n_fits),
+        seed=seed, rows=rows, values=repeated.mean(axis=0), repeated=repeated,
+        folds=folds[:, rows], rankings=rankings, fits=fits, n_fits=dict(n_fits),
     )  # fmt: skip
 
 
@@ -130,21 +171,28 @@ class _Scorer:
         self.source, self.positives, self.k, self.metric = source, positives, k, metric
         counts = np.bincount(positives.indices, minlength=source.n_labels)
         self.propensities = label_propensities(counts, source.n_rows)
+        self.counted = positives.counts > 0
+        self.places = np.cumsum(self.counted) - 1  # among the rows with a true label
 
     def score(
-        self, folds: Folds, fitted: list[list[LabelMaps]], threads: int | None = None
-    ) -> Floats:
-        """Values of all rows, shape (n_rows, candidates); 0 for rows without a true label."""
-        values = np.zeros((self.source.n_rows, len(fitted[0])))
-        bests = np.zeros(self.source.n_rows)
+        self,
+        folds: Folds,
+        fitted: list[list[LabelMaps]],
+        values: Floats,
+        rankings: NDArray[np.int32] | None,
+        threads: int | None = None,
+    ) -> None:
+        """Fill in values (rows, candidates) and, if kept, rankings of the rows that count."""
+        bests = np.zeros(len(values))
 
         def score_block(panel: Panel) -> None:
-            self._score_block(panel, folds, fitted, values, bests)
+            self._score_block(panel, folds, fitted, values, rankings, bests)
 
         for _ in self.source.map(score_block, threads=threads, what="rows out of fold"):
             pass
-        # PSP is a ratio of sums. Over the mean best, which all candidates share, it is a mean.
-        return values * np.count_nonzero(bests) / bests.sum() if self.metric == "psp" else values
+        if self.metric == "psp":
+            # A ratio of sums. Over the mean best, which all candidates share, it is a mean.
+            values *= np.count_nonzero(bests) / bests.sum()
 
     def _score_block(
         self,
@@ -152,26 +200,29 @@ class _Scorer:
         folds: Folds,
         fitted: list[list[LabelMaps]],
         values: Floats,
+        rankings: NDArray[np.int32] | None,
         bests: Floats,
     ) -> None:
         """Fill in the rows of one block, which no other thread touches."""
         numbers = np.arange(panel.first_row, panel.first_row + panel.n_rows)
-        counted = self.positives.counts[numbers] > 0
         for fold, maps in enumerate(fitted):
-            inside = np.flatnonzero(counted & (folds[numbers] == fold))
+            inside = np.flatnonzero(self.counted[numbers] & (folds[numbers] == fold))
             if not inside.size:
                 continue
-            rows = numbers[inside]
-            positives = self.positives.take(rows)
+            rows = self.places[numbers[inside]]
+            positives = self.positives.take(numbers[inside])
             part = take_rows(panel, inside)
+            ranked: dict[int, NDArray[np.int32]] = {}
             scored: dict[int, Floats] = {}
             for at, each in enumerate(maps):
                 if id(each) not in scored:
-                    ranked = each.rank_panel(part, self.k)
+                    ranked[id(each)] = each.rank_panel(part, self.k)
                     scored[id(each)] = metric_values(
-                        Rankings.made(ranked, positives, panel.n_labels),
+                        Rankings.made(ranked[id(each)], positives, panel.n_labels),
                         propensities_given=self.propensities,
                     )
                 own = scored[id(each)]
                 values[rows, at] = own[:, SUMMED[self.metric]]
                 bests[rows] = own[:, Column.PSP_BEST]
+                if rankings is not None:
+                    rankings[at, rows] = ranked[id(each)]

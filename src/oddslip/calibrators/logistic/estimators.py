@@ -15,6 +15,7 @@ import numpy as np
 
 from oddslip.calibrators.base import PerLabelCalibrator
 from oddslip.calibrators.logistic.fits import LogisticFit, Status, fit_affine, fit_beta
+from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import DeadPolicy, LabelRecord, build_maps, check_policy
 from oddslip.kernels.maps import CONSTANT
@@ -42,12 +43,25 @@ class _Logistic(PerLabelCalibrator):
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
         check_policy(self.dead, self.tau)
-        fit = self._fit(source, threads)
+        return self._map_fit(source.kind, self._fit(source, threads=threads))
+
+    def _map_summary(
+        self, summary: Summary, near: LogisticFit | None = None
+    ) -> tuple[LabelMaps, LabelRecord, LogisticFit]:
+        """The maps as a summary of the rows gives them, which is nearly what the rows give.
+
+        ``near`` is a fit to start from; the new one is handed back for the next.
+        """
+        check_policy(self.dead, self.tau)
+        fit = self._fit(summary, near)
+        return *self._map_fit(summary.kind, fit), fit
+
+    def _map_fit(self, kind: Kind, fit: LogisticFit) -> tuple[LabelMaps, LabelRecord]:
         record = self._record(fit.n_positives, fit.n_rows, fit.status != Status.FITTED)
         # A label without negatives among the calibration rows gets its prior as a constant.
         alone = (fit.status == Status.NO_NEGATIVE) & ~record.dead
         maps = build_maps(
-            source.kind,
+            kind,
             "log_odds",
             record,
             code=np.where(alone, CONSTANT, fit.code),
@@ -58,7 +72,13 @@ class _Logistic(PerLabelCalibrator):
         return maps, record
 
     @abstractmethod
-    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
+    def _fit(
+        self,
+        source: Source | Summary,
+        near: LogisticFit | None = None,
+        *,
+        threads: int | None = None,
+    ) -> LogisticFit:
         """The parameters of all labels."""
 
 
@@ -78,8 +98,14 @@ class Offset(_Logistic):
     array([0.25, 0.5 ])
     """
 
-    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
-        return fit_affine(source, slope=False, intercept=True, threads=threads)
+    def _fit(
+        self,
+        source: Source | Summary,
+        near: LogisticFit | None = None,
+        *,
+        threads: int | None = None,
+    ) -> LogisticFit:
+        return fit_affine(source, slope=False, intercept=True, near=near, threads=threads)
 
 
 class Platt(_Logistic):
@@ -97,8 +123,14 @@ class Platt(_Logistic):
     array([0.18, 0.39, 0.61, 0.82])
     """
 
-    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
-        return fit_affine(source, slope=True, intercept=True, threads=threads)
+    def _fit(
+        self,
+        source: Source | Summary,
+        near: LogisticFit | None = None,
+        *,
+        threads: int | None = None,
+    ) -> LogisticFit:
+        return fit_affine(source, slope=True, intercept=True, near=near, threads=threads)
 
 
 class Temperature(_Logistic):
@@ -133,8 +165,15 @@ class Temperature(_Logistic):
         super().__init__(dead=dead, tau=tau, prior=prior, kind=kind)
         self.shared = shared
 
-    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
-        fit = fit_affine(source, slope=True, intercept=False, shared=self.shared, threads=threads)
+    def _fit(
+        self,
+        source: Source | Summary,
+        near: LogisticFit | None = None,
+        *,
+        threads: int | None = None,
+    ) -> LogisticFit:
+        model = {"slope": True, "intercept": False, "shared": self.shared}
+        fit = fit_affine(source, **model, near=near, threads=threads)
         # No temperature helps: a shared slope of zero would tie all cells, so scores stay raw.
         if self.shared and (fit.status == Status.NOT_INCREASING).any():
             return replace(fit, a=np.ones_like(fit.a), b=np.zeros_like(fit.b))
@@ -156,5 +195,11 @@ class Beta(_Logistic):
     array([0.11, 0.4 , 0.6 , 0.89])
     """
 
-    def _fit(self, source: Source, threads: int | None) -> LogisticFit:
-        return fit_beta(source, threads=threads)
+    def _fit(
+        self,
+        source: Source | Summary,
+        near: LogisticFit | None = None,
+        *,
+        threads: int | None = None,
+    ) -> LogisticFit:
+        return fit_beta(source, near=near, threads=threads)

@@ -2,7 +2,8 @@
 
 Plain maximum likelihood in float64, nothing shrunk. A source is read three times as a rule: once
 for the range of each label's scores, once for a summary of them on which the fit is solved, and
-once for an exact Newton step from there.
+once for an exact Newton step from there. A `Summary` in its place is not read at all, and the
+optimum on it is taken as it is.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.logistic.moments import Cells, Model
+from oddslip.calibrators.logistic.moments import Cells, Model, Summary
 from oddslip.calibrators.logistic.newton import STEEPEST, Evaluate, descend, find_roots
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, BETA
@@ -59,11 +60,12 @@ class LogisticFit:
 
 
 def fit_affine(
-    source: Source,
+    source: Source | Summary,
     *,
     slope: bool,
     intercept: bool,
     shared: bool = False,
+    near: LogisticFit | None = None,
     threads: int | None = None,
 ) -> LogisticFit:
     """Fit P(true) = sigmoid(a z + b) for every label, z being the log-odds of the score.
@@ -81,7 +83,7 @@ def fit_affine(
 
     Parameters
     ----------
-    source : Source
+    source : Source or Summary
         With labels.
     slope, intercept : bool
         What to fit: both is Platt scaling, the intercept alone an offset (a = 1), the slope
@@ -89,6 +91,8 @@ def fit_affine(
     shared : bool
         One fit over the cells of all labels. Labels without a positive or a negative share it
         too; their status still says so.
+    near : LogisticFit, optional
+        A fit to start from on the summary, of much the same rows. It saves time alone.
     threads : int, optional
         By default as many as there are cores.
 
@@ -102,11 +106,14 @@ def fit_affine(
     if not (slope or intercept):
         raise InvalidInput("slope or intercept must be fitted, got slope=False, intercept=False.")
     cells = Cells(source, shared, threads)
-    slopes, b, status = _fit(cells, "affine", slope, intercept)
+    start = None if near is None else (near.a[None], near.b, near.status)
+    slopes, b, status = _fit(cells, "affine", slope, intercept, start)
     return _result(AFFINE, cells, slopes[0], b, np.zeros_like(b), status)
 
 
-def fit_beta(source: Source, *, threads: int | None = None) -> LogisticFit:
+def fit_beta(
+    source: Source | Summary, *, near: LogisticFit | None = None, threads: int | None = None
+) -> LogisticFit:
     """Fit logit P(true) = a ln s - b ln(1 - s) + c with a, b >= 0 for every label.
 
     Beta calibration (Kull, Silva Filho and Flach 2017). The likelihood is maximised among the
@@ -119,8 +126,10 @@ def fit_beta(source: Source, *, threads: int | None = None) -> LogisticFit:
 
     Parameters
     ----------
-    source : Source
+    source : Source or Summary
         With labels.
+    near : LogisticFit, optional
+        As in `fit_affine`.
     threads : int, optional
         By default as many as there are cores.
 
@@ -133,7 +142,8 @@ def fit_beta(source: Source, *, threads: int | None = None) -> LogisticFit:
     (array([0.77]), array([1.74]), array([-0.13]))
     """
     cells = Cells(source, False, threads)
-    slopes, c, status = _fit(cells, "beta", slope=True, intercept=True)
+    start = None if near is None else (np.stack([near.a, near.b]), near.c, near.status)
+    slopes, c, status = _fit(cells, "beta", True, True, start)
     return _result(BETA, cells, slopes[0], slopes[1], c, status)
 
 
@@ -145,7 +155,11 @@ def _result(
 
 
 def _fit(
-    cells: Cells, form: Literal["affine", "beta"], slope: bool, intercept: bool
+    cells: Cells,
+    form: Literal["affine", "beta"],
+    slope: bool,
+    intercept: bool,
+    near: tuple[Floats, Floats, NDArray[np.int8]] | None,
 ) -> tuple[Floats, Floats, NDArray[np.int8]]:
     """Slopes, intercept and status of every label."""
     status = _first_statuses(cells, slope, intercept)
@@ -156,7 +170,9 @@ def _fit(
         model = Model(cells, form, centered=intercept)
         theta = model.identity()
         if slope:
-            _fit_slopes(model, intercept, theta, status)
+            start = None if near is None or cells.shared else model.parameters(*near[:2])
+            usable = None if near is None else near[2] == Status.FITTED
+            _fit_slopes(model, intercept, theta, status, start, usable)
         if intercept:
             chosen = (Status.SEPARABLE, Status.NOT_CONVERGED) if slope else (Status.FITTED,)
             _fit_offsets(model, np.flatnonzero(np.isin(status, chosen)), theta, status)
@@ -183,8 +199,15 @@ def _first_statuses(cells: Cells, slope: bool, intercept: bool) -> NDArray[np.in
     return status
 
 
-def _fit_slopes(model: Model, intercept: bool, theta: Floats, status: NDArray[np.int8]) -> None:
-    """Fill in the parameters of the fits to be made, from no slope at all."""
+def _fit_slopes(
+    model: Model,
+    intercept: bool,
+    theta: Floats,
+    status: NDArray[np.int8],
+    near: Floats | None = None,
+    usable: NDArray[np.bool_] | None = None,
+) -> None:
+    """Fill in the parameters of the fits to be made, from no slope at all or from those near."""
     fits = np.flatnonzero(status == Status.FITTED)
     if not fits.size:
         return
@@ -193,12 +216,16 @@ def _fit_slopes(model: Model, intercept: bool, theta: Floats, status: NDArray[np
     prior = model.cells.prior_log_odds()[fits]
     start = np.zeros((len(theta), fits.size))
     start[0] = prior if intercept else 0
-    rough, _ = descend(_among(model.summary, fits), start, free, rounds=SUMMARY_ROUNDS)
-    near = model.recenter(rough, fits)
-    # Where a few bins hold everything the summary misleads; then start anew, on the cells.
-    exact, done = descend(
-        _among(model.exact, fits), near, free, rounds=EXACT_ROUNDS, fallback=start
-    )
+    first = start
+    if near is not None and usable is not None:
+        first = np.where(usable[fits], near[:, fits], start)
+    rough, done = descend(_among(model.summary, fits), first, free, rounds=SUMMARY_ROUNDS)
+    exact = model.recenter(rough, fits) if model.cells.exact else rough
+    if model.cells.exact:
+        # Where a few bins hold everything the summary misleads; then start anew, on the cells.
+        exact, done = descend(
+            _among(model.exact, fits), exact, free, rounds=EXACT_ROUNDS, fallback=start
+        )
     flat = (exact[1:] <= VANISHING).all(axis=0)
     exact[1:, flat] = 0
     exact[0, flat] = prior[flat]
@@ -220,8 +247,9 @@ def _fit_offsets(model: Model, fits: Indices, theta: Floats, status: NDArray[np.
     prior = cells.prior_log_odds()[fits]
     low, high = middle + prior - cells.high[fits], middle + prior - cells.low[fits]
     start[0] = np.clip(prior, low, high)
-    for evaluate, rounds in ((model.summary, SUMMARY_ROUNDS), (model.exact, EXACT_ROUNDS)):
-        start, done = find_roots(_among(evaluate, fits), start, low, high, rounds=rounds)
+    start, done = find_roots(_among(model.summary, fits), start, low, high, rounds=SUMMARY_ROUNDS)
+    if cells.exact:
+        start, done = find_roots(_among(model.exact, fits), start, low, high, rounds=EXACT_ROUNDS)
     theta[0, fits] = start[0]
     status[fits[~done]] = Status.NOT_CONVERGED
 

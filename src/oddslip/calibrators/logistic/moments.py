@@ -3,10 +3,15 @@
 Each of these is one pass over a source. The summary cuts every label's log-odds into bins and
 keeps the first three moments of each; two points per bin have the same moments. So the likelihood
 over hundreds of points stands in for the one over all rows, and its optimum is nearly the true one.
+
+Ranges and moments of disjoint rows add up. So those of folds, collected in one pass, give a
+`Summary` of the rows outside each fold, and fits on it read no row at all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -40,12 +45,16 @@ LEAST_SPREAD = 1e-290  # the inverse of a smaller one would overflow
 
 
 class Cells:
-    """Counts, ranges and summary of a source, per fit; and further passes over it."""
+    """Counts, ranges and summary of some rows, per fit; and further passes over their source.
 
-    def __init__(self, source: Source, shared: bool, threads: int | None) -> None:
+    A `Summary` in place of a source is all there is: no pass is made, and no sum is exact.
+    """
+
+    def __init__(self, source: Source | Summary, shared: bool, threads: int | None) -> None:
         self.source, self.shared, self.threads = source, shared, threads
         self.n_passes = 0
-        ranges = self.run(Ranges(source.n_labels))
+        self.exact = not isinstance(source, Summary)
+        ranges = source.ranges if isinstance(source, Summary) else self.run(Ranges(source.n_labels))
         self.label_positives = ranges.n_positives
         self.n_positives = self._joined(ranges.n_positives.astype(float), np.sum)
         self.n_cells = float(source.n_rows * (source.n_labels if shared else 1))
@@ -58,6 +67,7 @@ class Cells:
 
     def run(self, tally: Any) -> Any:
         """One more pass over the source."""
+        assert isinstance(self.source, Source)
         self.n_passes += 1
         ready: Tally = tally
         return self.source.run(ready, threads=self.threads)
@@ -75,7 +85,10 @@ class Cells:
 
     def summarise(self) -> None:
         """Read the source into points and weights, (fits, points)."""
-        self.moments = self.run(Moments(self.label_low, self.label_high, self.source.kind))
+        if isinstance(self.source, Summary):
+            self.moments = self.source.moments
+        else:
+            self.moments = self.run(Moments(self.label_low, self.label_high, self.source.kind))
         points, weights = self.moments.result()
         if self.shared:
             points, weights = points.reshape(1, -1), weights.reshape(1, -1)
@@ -143,6 +156,10 @@ class Model:
         slopes = theta[1:] / self.scale
         return slopes, np.asarray(theta[0] - (slopes * self.center).sum(axis=0))
 
+    def parameters(self, slopes: Floats, intercept: Floats) -> Floats:
+        """The inverse of `coefficients`."""
+        return np.vstack([intercept + (slopes * self.center).sum(axis=0), slopes * self.scale])
+
     def summary(self, theta: Floats, fits: Indices) -> tuple[Floats, Floats]:
         """Gradient and curvature on the summary."""
         sums = np.empty((self.n_sums, fits.size))
@@ -156,6 +173,7 @@ class Model:
 
     def exact(self, theta: Floats, fits: Indices) -> tuple[Floats, Floats]:
         """Gradient and curvature over every cell: one pass over the source."""
+        assert self.cells.exact
         n_labels = self.cells.source.n_labels
         columns = np.arange(n_labels) if self.cells.shared else fits
         frame = np.stack([self.center[:, fits], 1 / self.scale[:, fits]], axis=1)
@@ -221,16 +239,20 @@ class Ranges:
         """Four rows: low and high of the negatives, then of the positives. Empty: inf, -inf."""
         return self.ends[:4]
 
+    def log_odds(self, kind: Kind) -> tuple[Floats, Floats]:
+        """Lowest and highest log-odds of all cells of each label."""
+        return _outer(log_odds(self.result(), kind))
+
 
 class Moments:
     """Every label's log-odds in bins with their moments, and sums over the positives.
 
-    ``low`` and ``high`` are the range of each label's log-odds.
+    ``low`` and ``high`` are the range of each label's log-odds; ``share`` makes the bins fewer.
     """
 
-    def __init__(self, low: Floats, high: Floats, kind: Kind) -> None:
-        self.low, self.high, self.kind = low, high, kind
-        n_bins = int(np.clip(BINS_IN_ALL // low.size, LEAST_BINS, MOST_BINS))
+    def __init__(self, low: Floats, high: Floats, kind: Kind, *, share: float = 1.0) -> None:
+        self.low, self.high, self.kind, self.share = low, high, kind, share
+        n_bins = int(share * np.clip(BINS_IN_ALL // low.size, LEAST_BINS, MOST_BINS))
         # Never so narrow that the last digit of a log-odds decides about bins.
         least = 1e-12 * np.maximum(1, np.maximum(np.abs(low), np.abs(high)))
         self.width = np.maximum((high - low) / n_bins, least)
@@ -243,7 +265,7 @@ class Moments:
 
     def fresh(self) -> Self:
         """Empty bins over the same ranges."""
-        return type(self)(self.low, self.high, self.kind)
+        return type(self)(self.low, self.high, self.kind, share=self.share)
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
@@ -281,6 +303,34 @@ class Moments:
     def positives_about(self, which: int, center: Floats) -> Floats:
         """Sum over each label's positives of log-odds (0), ln s (1) or -ln(1-s) (2) - center."""
         return np.asarray(self.sums[1 + which] + self.sums[0] * (self.centers[which] - center))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summary:
+    """What logistic fits need of some rows, in place of a source of them."""
+
+    ranges: Ranges
+    moments: Moments
+    n_rows: int
+
+    @property
+    def n_labels(self) -> int:
+        """Labels summarised."""
+        return int(self.ranges.n_positives.size)
+
+    @property
+    def kind(self) -> Kind:
+        """What the scores are."""
+        return self.moments.kind
+
+    @classmethod
+    def join(cls, parts: Sequence[Summary]) -> Summary:
+        """The summary of all rows of some disjoint parts, which have the same bins."""
+        ranges, moments = parts[0].ranges.fresh(), parts[0].moments.fresh()
+        for part in parts:
+            ranges.merge(part.ranges)
+            moments.merge(part.moments)
+        return cls(ranges, moments, sum(part.n_rows for part in parts))
 
 
 class SumsAt:

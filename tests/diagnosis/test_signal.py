@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from oddslip.diagnosis import diagnose
-from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.case import open_case
+from oddslip.diagnosis.signal import find_likeness
 from oddslip.metrics.auc import auc_per_label, mean_auc
 from oddslip.studies.scenes import draw_pair
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from oddslip.diagnosis.ladder import FITTED, REPAIRS
+from oddslip.diagnosis.ladder import FITTED
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import MATERIAL, SATURATED_SHARE
 from oddslip.metrics.evaluation import Estimate
@@ -84,14 +84,20 @@ def is_below_popularity(measured: Measurements) -> bool:
     return rises(measured, "popularity")
 
 
-def best_repair(measured: Measurements) -> str | None:
-    """The best of the rungs that can be deployed and repair."""
-    return measured.ladder.best(tuple(name for name in REPAIRS if gains(measured, name)))
+def fitted_repair(measured: Measurements) -> str | None:
+    """The rung "chosen" if it repairs: never the best in hindsight, which rows chose themselves.
+
+    A ladder without that rung has only hindsight.
+    """
+    if measured.chosen is not None and measured.chosen.name == "raw":
+        return None
+    names = ("chosen",) if "chosen" in measured.ladder else FITTED
+    return measured.ladder.best(tuple(name for name in names if gains(measured, name)))
 
 
-def best_fitted(measured: Measurements) -> str | None:
-    """The best of the rungs that are fitted on the calibration rows and repair."""
-    return measured.ladder.best(tuple(name for name in FITTED if gains(measured, name)))
+def helps(measured: Measurements) -> bool:
+    """Whether any rung that is fitted repairs, be it in hindsight."""
+    return any(gains(measured, name) for name in ("chosen", *FITTED))
 
 
 def twin_standing(measured: Measurements) -> Standing | None:
@@ -110,10 +116,10 @@ def is_saturated(measured: Measurements) -> bool:
 
 
 class InversionTrial(NamedTuple):
-    """What the rows say of the inversion: against raw, and against the best fitted repair.
+    """What the rows say of the inversion: against raw, and against what `Repair` would deploy.
 
-    ``repairs`` says whether it beats popularity as well as raw. ``other`` repairs; where no
-    fitted rung does, it is the highest of them, or None.
+    ``repairs`` says whether it beats popularity as well as raw. ``other`` is "chosen"; in a ladder
+    without it, the best fitted rung.
     """
 
     gain: Estimate
@@ -144,8 +150,8 @@ def try_inversion(measured: Measurements) -> InversionTrial | None:
         return None
     gain, repairs = ladder.gain("inversion"), gains(measured, "inversion")
     to_raw = standing_of(gain, level_of(measured, "inversion"))
-    sure = best_fitted(measured)
-    other = sure or ladder.best(FITTED)
+    sure = fitted_repair(measured)
+    other = sure or ("chosen" if "chosen" in ladder else ladder.best(FITTED))
     if other is None:
         return InversionTrial(gain, to_raw, repairs, None, False, None, None)
     lead = ladder.lead("inversion", other)
@@ -170,13 +176,22 @@ def weights_are_strange(measured: Measurements) -> bool:
 
 
 def chosen_repair(measured: Measurements) -> str | None:
-    """The repair to take: the best that surely beats raw, or the inversion if level with it.
+    """The repair to take: what `Repair` would deploy, or the inversion if level with it.
 
-    None without a signal: then there is nothing to repair, whatever a rung gains.
+    Either has to surely beat raw and popularity. None without a signal: then there is nothing to
+    repair, whatever a rung gains.
     """
     if measured.signal.absent:
         return None
-    return "inversion" if inversion_pays(measured) else best_repair(measured)
+    if inversion_pays(measured):
+        return "inversion"
+    names = [fitted_repair(measured), "inversion" if gains(measured, "inversion") else None]
+    return measured.ladder.best(tuple(name for name in names if name is not None))
+
+
+def name_repair(measured: Measurements, rung: str) -> str:
+    """What a rung is called in a sentence: what was chosen goes by its own name."""
+    return measured.chosen.name if rung == "chosen" and measured.chosen is not None else rung
 
 
 def is_sound(measured: Measurements) -> bool:

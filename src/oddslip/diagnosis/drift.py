@@ -39,7 +39,7 @@ class Drift:
     share : float
         Share of all positives of both panels, each counted as one half, that drifted labels hold.
     unseen : numpy.ndarray of bool
-        Labels with evaluation positives and no calibration positive.
+        Labels with evaluation positives and none among the rows that they are calibrated on.
     """
 
     n_shared_rows: int
@@ -62,13 +62,13 @@ class Drift:
         )
 
 
-def find_drift(case: Case) -> Drift:
-    """Compare the rows and the prevalences of both panels."""
+def find_drift(case: Case, unseen: NDArray[np.bool_]) -> Drift:
+    """Compare the rows and the prevalences of both panels; fold by fold there is no drift."""
     counts = case.calibration_counts, case.evaluation_counts
     drifted = find_drifted(*counts, case.calibration.n_rows, case.arm.n_rows)
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
     shared = SharedRows(0, False)
-    if case.protocol == "deployment":  # a split shares no row by design
+    if not case.crossed:  # folds share no row by design
         shared = find_shared_rows(case.calibration, case.arm, case.threads)
     return Drift(
         n_shared_rows=shared.n_rows,
@@ -76,7 +76,7 @@ def find_drift(case: Case) -> Drift:
         n_calibration_rows=case.calibration.n_rows,
         drifted=drifted,
         share=float(np.mean(shares)),
-        unseen=(counts[0] == 0) & (counts[1] > 0),
+        unseen=unseen,
     )
 
 

@@ -31,7 +31,7 @@ CODES = {
     "OS404": "labels without calibration positives are true in evaluation",
     "OS405": "calibration and evaluation rows overlap",
     "OS406": "prevalence drifts between calibration and evaluation",
-    "OS407": "calibration rows split off the evaluated panel",
+    "OS407": "calibration rows come from the evaluated panel",
 }
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.diagnosis.case import Protocol
+from oddslip.diagnosis.climb import Chosen
 from oddslip.diagnosis.decomposition import Decomposition
 from oddslip.diagnosis.drift import Drift, Takeover
 from oddslip.diagnosis.findings import Finding
@@ -62,6 +63,7 @@ class Measurements:
     """
 
     ladder: Ladder
+    chosen: Chosen | None
     decomposition: Decomposition | None
     signal: Signal
     likeness: Likeness | None
@@ -93,8 +95,8 @@ class Measurements:
 
     @property
     def optimistic(self) -> bool:
-        """Whether the calibration rows come from the evaluated panel."""
-        return self.protocol == "test-split"
+        """Whether calibration rows and evaluated rows are of one panel, hence of one period."""
+        return self.protocol == "cross-fitted"
 
     @property
     def weighting(self) -> Weighting:
@@ -158,6 +160,10 @@ class Diagnosis(Measurements):
         The gravest first.
     ladder : Ladder
         Every rung with its metrics, intervals and paired differences to raw.
+    chosen : Chosen or None
+        What `Repair` would deploy with the same inputs: its name, and why. The rung "chosen" is
+        what such a choice is worth on rows that had no say in it. None where nothing can be
+        fitted.
     decomposition : Decomposition or None
         Parts of the loss in MAP@K; needs the twin.
     signal : Signal
@@ -176,8 +182,8 @@ class Diagnosis(Measurements):
         Calibration rows against evaluated rows.
     missing : tuple of Missing
         What could not be computed, and why.
-    protocol : {"deployment", "test-split"}
-        "test-split" calibrates on 30% of the same rows and is optimistic.
+    protocol : {"deployment", "cross-fitted"}
+        "cross-fitted" calibrates on folds of the same rows, hence of the same period.
     """
 
     verdict: Verdict
@@ -213,6 +219,7 @@ class Diagnosis(Measurements):
                 "dtype": self.dtype,
                 "weighting": self.weighting,
                 "prior_source": self.prior_source,
+                "chosen": self.chosen and self.chosen._asdict(),
                 "ladder": self.ladder.to_dict(),
                 "decomposition": self.decomposition and self.decomposition.to_dict(),
                 "signal": self.signal.to_dict(),
@@ -267,8 +274,8 @@ class Diagnosis(Measurements):
     def _repr_html_(self) -> str:
         """Verdict, five rungs and three findings, without colours of its own."""
         ladder = self.ladder
-        first = ("raw", "unweighted", ladder.best() or "raw", "isotonic", "inversion", "ceiling",
-                 "popularity", *ladder)  # fmt: skip
+        first = ("raw", "unweighted", "chosen", "isotonic", "inversion", "ceiling", "popularity",
+                 *ladder)  # fmt: skip
         shown = list(dict.fromkeys(name for name in first if name in ladder))[:5]
         rows = [
             [name, score(rung["map"].value), signed(rung.differences["map"].value)]

@@ -13,7 +13,7 @@ from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.thresholds import FAINT
 from oddslip.metrics.evaluation import Estimate
 from oddslip.results import plain
-from oddslip.selection.folds import PositiveCells
+from oddslip.selection.folds import PositiveCells, find_distinct
 from oddslip.sources.views import FoldSource
 
 Floats = NDArray[np.float64]
@@ -65,7 +65,7 @@ class Signal:
         return plain({"auc": mean, "n_labels": n_labels, "standing": self.standing})  # type: ignore[no-any-return]
 
 
-def find_signal(cells: PositiveCells, places: NDArray[np.int64], counts: CellCounts) -> Signal:
+def find_signal(cells: PositiveCells, counts: CellCounts) -> Signal:
     """AUC of every label and of their mean, from counts that the ceiling is fitted on too.
 
     The interval takes rows as they come, true for several labels or not: the part of a positive
@@ -76,9 +76,8 @@ def find_signal(cells: PositiveCells, places: NDArray[np.int64], counts: CellCou
     ----------
     cells : PositiveCells
         True labels of all rows.
-    places : ndarray
-        For each of these cells, the place of its key among ``counts.keys``.
     counts : CellCounts
+        Of the same rows.
     """
     areas = counts.auc()
     known = np.isfinite(areas)
@@ -90,6 +89,7 @@ def find_signal(cells: PositiveCells, places: NDArray[np.int64], counts: CellCou
     labels = cells.positives.indices
     n_positives, n_negatives = counts.n_positives, counts.n_negatives
     share = np.where(known, 1.0 / np.maximum(1, n_positives), 0.0)[labels]
+    _, places = find_distinct(labels, cells.keys, counts.n_labels)
     parts = (place_positives(counts)[places] - mean) * share
     parts[~known[labels]] = 0.0
     rows = np.repeat(np.arange(counts.n_rows), cells.positives.counts)

@@ -8,12 +8,13 @@ from typing import NamedTuple
 from oddslip.diagnosis.comparison import (
     InversionTrial,
     Standing,
-    best_fitted,
     chosen_repair,
+    fitted_repair,
     is_below_popularity,
     is_saturated,
     is_sound,
     loses,
+    name_repair,
     rises,
     try_inversion,
     twin_standing,
@@ -158,7 +159,9 @@ class Grounds(NamedTuple):
         assert self.repair is not None
         trial = try_inversion(self.d)
         inverts = self.repair == "inversion"
-        name = "subtracting ln w" if inverts else self.repair
+        name = "subtracting ln w" if inverts else name_repair(self.d, self.repair)
+        if self.repair == "chosen":
+            name += ", which Repair chooses,"
         beside = ""
         if trial is not None:
             beside = _beside(self.d, trial) if inverts else _inversion_beside(self.d, trial)
@@ -172,10 +175,11 @@ class Grounds(NamedTuple):
     @property
     def drifted(self) -> str:
         """What is known although the calibration rows are not like the evaluated ones."""
-        d, fitted = self.d, best_fitted(self.d)
+        d, fitted = self.d, fitted_repair(self.d)
         start = f"{self.cause}, and" if self.hurt or self.repair else "Undecided:"
         end = (
-            f"{fitted} still {_moves(d, fitted)}, but refit it on rows like those you serve"
+            f"{name_repair(d, fitted)} still {_moves(d, fitted)}, but refit it on rows like those "
+            "you serve"
             if fitted
             else "no map fitted on them surely helps; calibrate on rows like those you serve"
         )
@@ -267,18 +271,25 @@ def _moves(d: Measurements, rung: str) -> str:
 
 
 def _beside(d: Measurements, trial: InversionTrial) -> str:
-    """How the best fitted repair compares, after what the inversion does."""
+    """How what `Repair` chooses compares, after what the inversion does."""
     if trial.other is None or trial.lead is None:
         return ""
+    other, chosen = name_repair(d, trial.other), trial.other == "chosen"
+    if other == "inversion":
+        return ", and Repair chooses it"
     if not trial.other_gains:
-        return ", and no calibrator fitted on these rows surely beats raw"
-    value = score(d.ladder.value(trial.other))
+        return (
+            ", and nothing that is fitted on these rows surely beats raw"
+            if not chosen
+            else (f", and {other}, which Repair chooses, does not surely beat raw")
+        )
+    value = f"{score(d.ladder.value(trial.other))}" + (", chosen by Repair" if chosen else "")
     if trial.to_other == "above":
-        return f", surely more than {trial.other} ({value})"
+        return f", surely more than {other} ({value})"
     if trial.to_other == "level":
-        return f", level with {trial.other} ({value}), which has to be fitted"
+        return f", level with {other} ({value}), which has to be fitted"
     return (
-        f", though these rows do not decide between it and {trial.other} ({value}; "
+        f", though these rows do not decide between it and {other} ({value}; "
         f"difference {signed_estimate(trial.lead)})"
     )
 

@@ -198,15 +198,19 @@ def ladder_lines(d: Diagnosis) -> Any:
         apart = ("", "") if name == "raw" else (
             signed(difference.value), signed_interval(difference)
         )  # fmt: skip
-        table.add_row(name, score(rung["map"].value), interval(rung["map"]), *apart)
+        shown = f"chosen: {d.chosen.name}" if name == "chosen" and d.chosen else name
+        table.add_row(shown, score(rung["map"].value), interval(rung["map"]), *apart)
     return table
 
 
 def protocol_sentence(d: Diagnosis) -> str:
     """Which rows were calibrated on and evaluated."""
-    rows = f"{d.n_rows:,} rows evaluated, {d.n_calibration_rows:,} calibrated on"
     if d.optimistic:
-        return f"{rows}: a split of the same rows, so repairs look better than they will be."
+        return (
+            f"{d.n_rows:,} rows, cross-fitted: each is ranked by what was fitted and chosen "
+            "without its fold. Rows of a later period will gain less."
+        )
+    rows = f"{d.n_rows:,} rows evaluated, {d.n_calibration_rows:,} calibrated on"
     return f"{rows}, {d.n_labels:,} labels."
 
 

@@ -6,6 +6,7 @@ from oddslip.diagnosis.comparison import (
     chosen_repair,
     is_below_popularity,
     is_sound,
+    name_repair,
     try_inversion,
     twin_standing,
     weights_are_strange,
@@ -25,14 +26,14 @@ def advise_repair(d: Measurements) -> str:
         return "Keep the raw scores, for no repair surely beats them on these rows."
     if trial is not None and trial.outcome == "undecided" and trial.to_raw == "above":
         return (
-            f"Compare inversion and {trial.other} on more rows; on these {repair} is the higher, "
-            "but not by a sure and material difference."
+            f"Compare inversion and {name_repair(d, trial.other or '')} on more rows; on these "
+            f"{name_repair(d, repair)} is the higher, but not by a sure and material difference."
         )
     if repair == "inversion":
         return "Subtract ln w from the log-odds (calibrator inversion); no rows are needed to fit."
     return (
-        f"Calibrate on held-out rows like those you serve; {repair} is the best repair of the "
-        "ladder."
+        "Calibrate on held-out rows like those you serve (`oddslip fit`, Repair), which on these "
+        f"chooses {name_repair(d, repair)}."
     )
 
 

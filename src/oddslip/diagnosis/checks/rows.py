@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oddslip.diagnosis.checks.advice import advise_repair, grave_if_repaired, within
-from oddslip.diagnosis.comparison import best_fitted, inversion_pays, is_sound, loses
+from oddslip.diagnosis.comparison import helps, inversion_pays, is_sound, loses
 from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import (
@@ -73,7 +73,7 @@ def check_scarcity(d: Measurements) -> Finding | None:
 
 def check_harm(d: Measurements) -> Finding | None:
     """OS403."""
-    if not loses(d, "isotonic") or best_fitted(d) is not None:
+    if not loses(d, "isotonic") or helps(d):
         return None
     cost = d.ladder.gain("isotonic")
     return Finding(
@@ -175,8 +175,8 @@ def check_split(d: Measurements) -> Finding | None:
     return Finding(
         "OS407",
         "info",
-        f"No calibration panel was given: {d.n_calibration_rows:,} rows were split off to "
-        f"calibrate, {d.n_rows:,} are evaluated. Rows to be served later will gain less.",
-        {"n_calibration_rows": d.n_calibration_rows, "n_rows": d.n_rows, "seed": d.seed},
+        f"No calibration panel was given: {d.n_rows:,} rows are cross-fitted, each ranked by what "
+        "was fitted and chosen without its fold. Rows to be served later will gain less.",
+        {"n_rows": d.n_rows, "seed": d.seed},
         "Pass calibration rows held out from the training period.",
     )

@@ -10,6 +10,7 @@ from oddslip.diagnosis.comparison import (
     Outcome,
     inversion_pays,
     is_saturated,
+    name_repair,
     try_inversion,
     twin_standing,
     weights_are_strange,
@@ -178,7 +179,7 @@ def check_inversion(d: Measurements) -> Finding | None:
             "gain": trial.gain.value,
             "gain_low": trial.gain.low,
             "gain_high": trial.gain.high,
-            "other": trial.other,
+            "other": trial.other and name_repair(d, trial.other),
             "lead": None if lead is None else lead.value,
             "lead_low": None if lead is None else lead.low,
             "lead_high": None if lead is None else lead.high,
@@ -209,8 +210,9 @@ def _measured(d: Measurements, trial: InversionTrial) -> str:
         "level": "level with",
         "undecided": "neither surely level with nor surely apart from",
     }[trial.to_other]
-    which = "the best fitted repair" if trial.other_gains else "the highest fitted rung"
-    return f"{moves} and is {place} {trial.other}, {which} ({signed_estimate(trial.lead)})"
+    other = name_repair(d, trial.other or "")
+    which = "which Repair chooses" if trial.other == "chosen" else "the highest fitted rung"
+    return f"{moves} and is {place} {other}, {which} ({signed_estimate(trial.lead)})"
 
 
 def _explain(d: Measurements, trial: InversionTrial) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from oddslip.diagnosis.comparison import best_repair
 from oddslip.diagnosis.ladder import RUNGS
 from oddslip.files import whole_file
 from oddslip.metrics.evaluation import NAMES
@@ -176,7 +175,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
     """Every rung with its picture, and all other metrics."""
     ladder = diagnosis.ladder
     axis = ladder_axis(ladder)
-    best = best_repair(diagnosis)
+    chosen = diagnosis.chosen
     rows = [
         {
             "name": name,
@@ -187,7 +186,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
             "apart": "" if name == "raw" else signed(rung.differences["map"].value),
             "apart_interval": "" if name == "raw" else signed_interval(rung.differences["map"]),
             "is_raw": name == "raw",
-            "is_best": name == best,
+            "chosen": printable(chosen.name) if chosen and name == "chosen" else "",
         }
         for name, rung in ladder.rungs.items()
     ]

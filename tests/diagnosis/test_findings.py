@@ -83,7 +83,7 @@ def test_a_twin_in_another_order_of_the_rows_is_noticed_and_nothing_is_read_off_
     assert "twin" not in found.verdict.sentence
 
 
-def test_a_split_of_the_same_rows_is_marked_optimistic(scene, arguments):
+def test_rows_that_calibrate_one_another_are_marked_optimistic(scene, arguments):
     told = arguments("realized") | {"calibration": None, "n_replicates": 0}
     found = diagnose(**told)
     assert found.optimistic

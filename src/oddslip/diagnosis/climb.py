@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,14 +44,16 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Climb:
-    """What became of all evaluated rows: per-row values of every rung, and what else was seen.
+    """What became of all evaluated rows: how every rung ranks them, and what else was seen.
 
-    ``values`` are those of the rows with a true label. ``raw`` and ``twin`` are the rankings of
-    all rows. ``signal`` is the within-label AUC of raw. ``n_tied`` rows of raw are decided by
-    ties; ``map_worst`` and ``map_best`` say how far the order of tied cells can move its MAP.
-    ``unseen`` labels have evaluation positives and none among the rows their maps were fitted on.
+    ``rankings`` and ``values`` are those of the rows with a true label; ``raw`` and ``twin`` are
+    rankings of all rows. ``signal`` is the within-label AUC of raw. ``n_tied`` rows of raw are
+    decided by ties; ``map_worst`` and ``map_best`` say how far the order of tied cells can move
+    its MAP. ``unseen`` labels have evaluation positives and none among the rows that their maps
+    were fitted on.
     """
 
+    rankings: dict[str, Ranking]
     values: dict[str, NDArray[np.float64]]
     raw: Ranking
     twin: Ranking | None
@@ -286,34 +288,34 @@ def _finish(
     unseen: NDArray[np.bool_],
 ) -> Climb:
     """Score what was ranked: all rows, or out of fold those with a true label."""
-    truth, n_labels = case.arm.positives(), case.arm.n_labels
+    truth = case.arm.positives()
+    counted = np.flatnonzero(truth.counts)
+    true = truth.take(counted)
     chances = label_propensities(case.evaluation_counts, case.arm.n_rows)
-
-    def score(ranking: Ranking, true: Any) -> NDArray[np.float64]:
-        made = Rankings.made(ranking, true, n_labels)
-        return metric_values(made, propensities_given=chances)
-
-    popular = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
-    rankings["popularity"] = np.tile(popular, (case.arm.n_rows, 1))
-    twin = None
+    raw, twin = rankings["raw"], None
     if case.twin is not None:
         shifted = {}
         if case.weights is not None:
             shifted["what-if"] = [_shift_maps(-np.log(1.0 / case.weights), case.twin.kind)]
         ranked = _rank(case.twin, shifted, case)
-        rankings["unweighted"] = twin = ranked.pop("raw")
-        rankings |= ranked
-    values = {name: score(ranking, truth) for name, ranking in rankings.items()}
-    if out_of_fold is not None:
-        true = truth.take(np.flatnonzero(truth.counts))
-        values |= {name: score(ranking, true) for name, ranking in out_of_fold.items()}
+        twin = ranked.pop("raw")
+        rankings |= ranked | {"unweighted": twin}
+    of_rows = {name: ranking[counted] for name, ranking in rankings.items()} | (out_of_fold or {})
+    popular = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
+    of_rows["popularity"] = np.tile(popular, (counted.size, 1))
+    values = {
+        name: metric_values(
+            Rankings.made(ranking, true, case.arm.n_labels), propensities_given=chances
+        )
+        for name, ranking in of_rows.items()
+    }
     tied = rank_source(case.arm, case.k, case.threads)
 
     def bound(ties: Ties) -> float:
         return float(metric_values(tied, ties=ties)[:, Column.MAP].mean())
 
     return Climb(
-        values=values, raw=rankings["raw"], twin=twin, chosen=chosen, signal=signal,
+        rankings=of_rows, values=values, raw=raw, twin=twin, chosen=chosen, signal=signal,
         takeover=takeover, unseen=unseen, n_tied=int(tied.decided_by_ties.sum()),
         map_worst=bound("worst"), map_best=bound("best"),
     )  # fmt: skip

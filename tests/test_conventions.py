@@ -100,6 +100,8 @@ def test_weights_mean_none_known_or_the_usual_ones():
     optional = {verb: value for verb, value in told.items() if value is not REQUIRED}
     assert optional == {
         "diagnose": None,  # what they were is not known
+        "Hierarchical": None,
+        "HierarchicalIsotonic": None,
         "plan": "balanced",
         "Repair": None,
         "synthetic_pair": "balanced",

@@ -89,7 +89,8 @@ def test_candidates_differ_in_flexibility_and_raw_is_the_simplest():
     places = [CATALOGUE[name].flexibility for name in CANDIDATES]
     assert len(set(places)) == len(places)
     assert CANDIDATES == (
-        "raw", "inversion", "pooled", "temperature", "offset", "platt", "beta", "shrunk", "isotonic",
+        "raw", "inversion", "label_free", "pooled", "temperature", "offset", "halfway",
+        "hierarchical", "platt", "beta", "shrunk", "hierarchical_isotonic", "isotonic",
     )  # fmt: skip
 
 

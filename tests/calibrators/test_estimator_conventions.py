@@ -12,8 +12,11 @@ from sklearn.utils import estimator_checks as checks
 from oddslip.calibrators import (
     Beta,
     Ceiling,
+    Hierarchical,
+    HierarchicalIsotonic,
     Inversion,
     Isotonic,
+    LabelFree,
     Offset,
     Platt,
     PooledIsotonic,
@@ -25,8 +28,11 @@ from oddslip.calibrators import (
 ESTIMATORS = [
     Beta(),
     Ceiling(),
+    Hierarchical(),
+    HierarchicalIsotonic(),
     Inversion(np.ones(3)),
     Isotonic(tau=2),
+    LabelFree(),
     Offset(),
     Platt(),
     PooledIsotonic(),

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oddslip.calibrators.catalogue import build_calibrator
     from oddslip.calibrators.fixed import Inversion, Popularity, Raw
+    from oddslip.calibrators.hierarchical import Hierarchical, HierarchicalIsotonic
     from oddslip.calibrators.isotonic import Ceiling, Isotonic, PooledIsotonic
+    from oddslip.calibrators.label_free import LabelFree
     from oddslip.calibrators.logistic.estimators import Beta, Offset, Platt, Temperature
     from oddslip.calibrators.saved import FittedRepair, load_repair
 
@@ -18,8 +20,11 @@ _HOMES = {
     "Beta": "oddslip.calibrators.logistic.estimators",
     "Ceiling": "oddslip.calibrators.isotonic",
     "FittedRepair": "oddslip.calibrators.saved",
+    "Hierarchical": "oddslip.calibrators.hierarchical",
+    "HierarchicalIsotonic": "oddslip.calibrators.hierarchical",
     "Inversion": "oddslip.calibrators.fixed",
     "Isotonic": "oddslip.calibrators.isotonic",
+    "LabelFree": "oddslip.calibrators.label_free",
     "Offset": "oddslip.calibrators.logistic.estimators",
     "Platt": "oddslip.calibrators.logistic.estimators",
     "PooledIsotonic": "oddslip.calibrators.isotonic",
@@ -34,8 +39,11 @@ __all__ = [
     "Beta",
     "Ceiling",
     "FittedRepair",
+    "Hierarchical",
+    "HierarchicalIsotonic",
     "Inversion",
     "Isotonic",
+    "LabelFree",
     "Offset",
     "Platt",
     "PooledIsotonic",

@@ -194,3 +194,14 @@ def build_shared_maps(kind: Kind, n_labels: int, knots: Knots, *, step: bool = F
         y=knots.y,
         step=step,
     )
+
+
+def possible_prior(prior: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
+    """Priors of 0 and 1 as the rarest and commonest that still have log-odds.
+
+    A label that was never true in training may be true some day: it counts as rare as half a
+    positive among these rows, or as the rarest other label if that is rarer.
+    """
+    inside = prior[(prior > 0) & (prior < 1)]
+    least = min([0.5 / (n_rows + 1.0), *np.minimum(inside, 1 - inside).tolist()])
+    return np.where(prior <= 0, least, np.where(prior >= 1, 1 - least, prior))

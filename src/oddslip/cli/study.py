@@ -382,3 +382,69 @@ def mulan(
             if not entry.agrees:
                 out.print(f"  {entry.data}, {entry.column}: ours {entry.ours}, paper {entry.paper}")
     return None
+
+
+@reproduce.command()
+def selection(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Data set; may be given several times. All twelve.")
+    ] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(help="lightgbm, lightgbm-regularised, xgboost, logistic, mlp. All five."),
+    ] = None,
+    weight: Annotated[list[str] | None, typer.Option(help="1, r. Both.")] = None,
+    tafeng: Annotated[bool, typer.Option("--tafeng", help="Also arms of Ta-Feng.")] = False,
+    data: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
+    results: Annotated[Path, typer.Option(help="Where finished cells are kept.")] = Path(
+        "results/selection"
+    ),
+    work: Annotated[
+        Path, typer.Option(help="Where studies keep trained scores, each in its own folder.")
+    ] = Path(".work"),
+    finished: Finished = False,
+    page: Annotated[Path | None, typer.Option(help="Write the page (Markdown).")] = None,
+    json: Json = False,
+) -> None:
+    """Which rule chooses best: every candidate and rule on the arms of the other studies.
+
+    Examples:
+
+      oddslip reproduce selection --dataset flags --learner lightgbm
+
+      oddslip reproduce selection --finished --page docs/selection-study.md
+    """
+    from oddslip.studies.mulan.arms import LEARNERS
+    from oddslip.studies.selection.cells import CONTENDERS
+    from oddslip.studies.selection.page import split_cells, summarise, write_page
+    from oddslip.studies.selection.study import DATASETS, WEIGHTS, reproduce_selection
+
+    check_outputs(page)
+    check_folders(results, work)
+    cells = reproduce_selection(
+        datasets=dataset or DATASETS,
+        learners=learner or tuple(LEARNERS),
+        weights=weight or WEIGHTS,
+        tafeng=tafeng,
+        data=data,
+        results=results,
+        work=work,
+        finished=finished,
+    )
+    if page is not None:
+        from oddslip.files import whole_file
+
+        with whole_file(page) as unfinished:
+            unfinished.write_text(write_page(cells, results=results), encoding="utf-8")
+    if json:
+        return print_json(cells)
+    from oddslip.reports.text import new_table
+
+    for group, some in split_cells(cells).items():
+        if some:
+            table = new_table(f"{group}, {len(some)} cells", "gain over raw", "harmed", "worst")
+            for name in CONTENDERS:
+                own = summarise(some, name)
+                table.add_row(name, f"{own.mean:+.4f}", f"{own.harmed}", f"{own.worst:+.4f}")
+            console().print(table)
+    return None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,9 +19,10 @@ from scipy.special import expit, logit
 
 from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.fixed import build_inversion_maps, build_raw_maps
-from oddslip.calibrators.logistic.fits import LogisticFit
+from oddslip.calibrators.hierarchical import STRENGTH
 from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.mixture import mix_maps
 from oddslip.calibrators.policy import (
     LabelRecord,
     build_maps,
@@ -47,19 +49,21 @@ GRIDS: dict[Kind, NDArray[np.float64]] = {
 }
 
 
-# Forms that are fitted on a summary of the folds; "shrunk" mixes one of them in.
-SUMMARISED = ("offset", "platt", "beta", "temperature")
+# Forms that are mixed: isotonic maps, and the maps of the form named.
+MIXED = {"shrunk": "offset", "hierarchical_isotonic": "hierarchical"}
+COUNTED = ("isotonic", "pooled")
+AS_THEY_ARE = ("raw", "inversion")
 
 
 def summary_needed(candidates: Sequence[Candidate]) -> bool:
-    """Whether any of these candidates is fitted on a summary."""
-    return any(candidate.form in (*SUMMARISED, "shrunk") for candidate in candidates)
+    """Whether any of these candidates is fitted on a summary, itself or what it mixes."""
+    return any(candidate.form not in (*AS_THEY_ARE, *COUNTED) for candidate in candidates)
 
 
 def counts_needed(candidates: Sequence[Candidate]) -> list[bool]:
     """Which counts these candidates are fitted from: per label (False), pooled (True)."""
     forms = {candidate.form for candidate in candidates}
-    return [False] * bool(forms & {"isotonic", "shrunk"}) + [True] * ("pooled" in forms)
+    return [False] * bool(forms & {"isotonic", *MIXED}) + [True] * ("pooled" in forms)
 
 
 class FoldFits:
@@ -100,7 +104,7 @@ class FoldFits:
         self.dead, self.prior, self.weights, self.threads = dead, prior, weights, threads
         self.n_fits: Counter[str] = Counter()
         self._kept: dict[tuple[Any, ...], Any] = {}
-        self._near: dict[str, LogisticFit] = {}
+        self._near: dict[str, Any] = {}
         self._statistics = counter.count(folds, n_folds, threads=threads)
         labels = cells.positives.indices
         fold_of = np.repeat(folds.astype(np.int64), cells.positives.counts)
@@ -120,8 +124,12 @@ class FoldFits:
             return self._keep((form, left_out), lambda: self._invert(left_out))
         if form == "pooled":
             return self._once(("pooled", left_out), self._fit_pooled)
+        if form == "halfway":
+            return self._keep((form, left_out), lambda: self._go_halfway(left_out))
+        if form == "hierarchical_isotonic":
+            return self._keep((form, left_out), lambda: self._mix(left_out))
         if form not in ("isotonic", "shrunk"):
-            return self._once((form, left_out), self._fit_logistic)
+            return self._once((form, left_out), self._fit_smooth)
         record = self._record(candidate.tau, left_out)
         if form == "isotonic":
             # Where tau is reached by no more labels than a smaller tau, the maps are the same.
@@ -206,10 +214,20 @@ class FoldFits:
     def _summary(self, left_out: int | None) -> Summary:
         return self._keep(("summary", left_out), lambda: self._statistics.summary(left_out))
 
-    def _fit_logistic(self, form: str, left_out: int | None) -> Fitted:
+    def _go_halfway(self, left_out: int | None) -> Fitted:
+        """The mean of raw and hierarchical on the log-odds: half the slope's and shift's way."""
+        whole, record = self._once(("hierarchical", left_out), self._fit_smooth)
+        return replace(whole, a=(1.0 + whole.a) / 2.0, b=whole.b / 2.0), record
+
+    def _mix(self, left_out: int | None) -> Fitted:
+        parents, record = self._once(("hierarchical", left_out), self._fit_smooth)
+        knots = self._knots(left_out)
+        return mix_maps(self.source.kind, knots, parents, record, STRENGTH), record
+
+    def _fit_smooth(self, form: str, left_out: int | None) -> Fitted:
         """On a summary of the other folds, from where the last fold ended; all rows are read."""
         calibrator: Any = build_calibrator(
-            form, dead=self.dead, prior=self.prior, kind=self.source.kind
+            form, dead=self.dead, prior=self.prior, weights=self.weights, kind=self.source.kind
         )
         if left_out is None:
             fitted: Fitted = calibrator._map_labels(self.source, self.threads)
@@ -219,7 +237,7 @@ class FoldFits:
         return maps, record
 
     def _gather(self, _: str, left_out: int | None) -> Ingredients:
-        offsets, _record = self._once(("offset", left_out), self._fit_logistic)
+        offsets, _record = self._once(("offset", left_out), self._fit_smooth)
         return gather_ingredients(self.source.kind, self._knots(left_out), offsets)
 
 

@@ -42,6 +42,10 @@ class Rule:
         that of the mean, over rows, of the paired difference to raw.
     n_repeats : int
         Times the folds are drawn anew; the values of a row are averaged.
+    favourite : Candidate, optional
+        Taken in place of the best where it is sure itself and the best does not beat it by more
+        than ``near`` standard errors, which are those of the two's paired difference.
+    near : float
     fixed : Candidate, optional
         Take this one whatever the values are.
 
@@ -60,6 +64,8 @@ class Rule:
     candidates: tuple[Candidate, ...]
     guard: float | None = None
     n_repeats: int = 1
+    favourite: Candidate | None = None
+    near: float = 0.0
     fixed: Candidate | None = None
 
     def __post_init__(self) -> None:
@@ -67,6 +73,8 @@ class Rule:
             raise InvalidInput("candidates must hold raw, and each candidate once.")
         if self.fixed is not None and self.fixed not in self.candidates:
             raise InvalidInput(f"candidates must hold the fixed one, {self.fixed.name!r}.")
+        if self.favourite is not None and self.favourite not in self.candidates:
+            raise InvalidInput(f"candidates must hold the favourite, {self.favourite.name!r}.")
         if self.guard is not None and not 0 <= self.guard < np.inf:
             raise InvalidInput(f"guard must be at least 0 and finite, got guard={self.guard!r}.")
         if self.n_repeats < 1:
@@ -107,13 +115,25 @@ class Rule:
         sure = gains > self.guard * errors
         sure[raw] = False
         if sure.any():
-            taken = _best(trials, sure)
+            winner = _best(trials, sure)
+            taken = self._favoured(trials, winner, sure)
             why = f"{names[taken]} gains {gains[taken]:.4f} in out-of-fold {criterion} over raw"
-            return Choice(taken, f"{why}, {_in_errors(gains[taken], errors[taken])}; {asked}.")
+            why += f", {_in_errors(gains[taken], errors[taken])}; {asked}"
+            if taken != winner:
+                why += f"; {names[winner]} does not surely beat it"
+            return Choice(taken, f"{why}.")
         if best == raw:
             return Choice(raw, f"raw is kept: no candidate beats its out-of-fold {criterion}.")
         why = f"raw is kept: {names[best]} gains {gains[best]:.4f} in out-of-fold {criterion}"
         return Choice(raw, f"{why}, {_in_errors(gains[best], errors[best])}; {asked}.")
+
+    def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
+        """The favourite's place if it may stand in for the winner, else the winner's."""
+        if self.favourite is None or self.favourite not in trials.candidates:
+            return winner
+        place = trials.candidates.index(self.favourite)
+        lead, error = _paired(trials.values[:, winner] - trials.values[:, place])
+        return place if sure[place] and lead <= self.near * error else winner
 
 
 RULES = {
@@ -143,10 +163,14 @@ def read_rule(rule: str | Rule) -> Rule:
 def gains_over_raw(trials: Trials) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean paired difference of every candidate to raw, and its standard error over rows."""
     raw = trials.candidates.index(RAW)
-    differences = trials.values - trials.values[:, [raw]]
+    return _paired(trials.values - trials.values[:, [raw]])
+
+
+def _paired(differences: NDArray[np.float64]) -> tuple[Any, Any]:
+    """Mean over rows, and its standard error."""
     n = len(differences)
     if n < 2:  # one row says nothing about its spread
-        return differences.mean(axis=0), np.full(differences.shape[1], np.inf)
+        return differences.mean(axis=0), np.full(differences.shape[1:], np.inf)
     return differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
 
 

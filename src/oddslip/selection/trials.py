@@ -69,6 +69,21 @@ class Trials:
     fits: FoldFits
     n_fits: dict[str, int]
 
+    def of(self, candidates: Sequence[Candidate], n_repeats: int | None = None) -> Trials:
+        """The same trials of some of the candidates, and of the first repeats alone."""
+        places = [self.candidates.index(each) for each in candidates]
+        n_repeats = self.n_repeats if n_repeats is None else n_repeats
+        repeated = self.repeated[:n_repeats, :, places]
+        return replace(
+            self,
+            candidates=tuple(candidates),
+            n_repeats=n_repeats,
+            values=repeated.mean(axis=0),
+            repeated=repeated,
+            folds=self.folds[:n_repeats],
+            rankings=None if self.rankings is None else self.rankings[:n_repeats, places],
+        )
+
     def among(self, chosen: NDArray[np.bool_]) -> Trials:
         """The same trials as some of the evaluated rows alone show them."""
         return replace(

@@ -50,6 +50,14 @@ class CellStore:
             return None
         return dict(kept["values"])
 
+    def read_values(self, key: str, **configuration: Any) -> dict[str, Any] | None:
+        """Values of a finished cell with these parts of a configuration, or None."""
+        kept = self._load(key)
+        wanted = plain(configuration)
+        if kept is None or {name: kept["configuration"].get(name) for name in wanted} != wanted:
+            return None
+        return dict(kept["values"])
+
     def read_configuration(self, key: str, part: str) -> dict[str, Any] | None:
         """A part of what a finished cell was computed with, or None without the cell."""
         kept = self._load(key)

@@ -105,7 +105,7 @@ def fit_affine(
     """
     if not (slope or intercept):
         raise InvalidInput("slope or intercept must be fitted, got slope=False, intercept=False.")
-    cells = Cells(source, shared, threads)
+    cells = Cells(_labelled(source), shared, threads)
     start = None if near is None else (near.a[None], near.b, near.status)
     slopes, b, status = _fit(cells, "affine", slope, intercept, start)
     return _result(AFFINE, cells, slopes[0], b, np.zeros_like(b), status)
@@ -141,10 +141,16 @@ def fit_beta(
     >>> fit.a.round(2), fit.b.round(2), fit.c.round(2)
     (array([0.77]), array([1.74]), array([-0.13]))
     """
-    cells = Cells(source, False, threads)
+    cells = Cells(_labelled(source), False, threads)
     start = None if near is None else (np.stack([near.a, near.b]), near.c, near.status)
     slopes, c, status = _fit(cells, "beta", True, True, start)
     return _result(BETA, cells, slopes[0], slopes[1], c, status)
+
+
+def _labelled(source: Source | Summary) -> Source | Summary:
+    if isinstance(source, Source) and not source.has_labels:
+        raise InvalidInput("labels are needed to fit, got scores alone. Pass labels as well.")
+    return source
 
 
 def _result(

@@ -29,6 +29,7 @@ from oddslip.kernels.logistic import (
     add_positives,
     range_rows,
 )
+from oddslip.labels import Positives
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES
@@ -210,7 +211,7 @@ class Ranges:
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows; refuses it if a cell is not valid."""
-        positives = panel.positives()
+        positives = _positives_of(panel)
         ends = _empty_ranges(panel.n_labels)
         range_rows(np.ascontiguousarray(panel.scores), *positives, ends)
         low, high = _outer(ends)
@@ -271,7 +272,7 @@ class Moments:
         """Take one block of rows."""
         scores, probable = np.ascontiguousarray(panel.scores), self.kind == "probability"
         add_moments(scores, probable, self.low, 1 / self.width, self.moments)
-        add_positives(scores, probable, *panel.positives(), self.centers, self.sums)
+        add_positives(scores, probable, *_positives_of(panel), self.centers, self.sums)
 
     def merge(self, other: Self) -> None:
         """Add another's moments and sums."""
@@ -383,6 +384,13 @@ def _empty_ranges(n_labels: int) -> Floats:
     ends = np.zeros((5, n_labels))
     ends[0:4:2], ends[1:4:2] = np.inf, -np.inf
     return ends
+
+
+def _positives_of(panel: Panel) -> Positives:
+    """True labels of every row; none where the panel has no labels, as for a label-free fit."""
+    if panel.labels is None:
+        return Positives(np.zeros(panel.n_rows + 1, np.int64), np.empty(0, np.int32))
+    return panel.positives()
 
 
 def _outer(ends: Floats) -> tuple[Floats, Floats]:

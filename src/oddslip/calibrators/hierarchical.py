@@ -1,0 +1,139 @@
+"""The hierarchical calibrators: logistic maps under one estimated prior, alone or with isotonic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.base import Calibrator
+from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, Hyper, fit_hierarchical
+from oddslip.calibrators.logistic.moments import Cells, Summary
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.mixture import mix_maps
+from oddslip.calibrators.policy import LabelRecord, build_maps, find_prior, possible_prior
+from oddslip.counting import count_cells
+from oddslip.kernels.maps import AFFINE
+from oddslip.panels import Kind
+from oddslip.sources import Source
+from oddslip.weights import resolve_weights
+
+STRENGTH = 50.0  # positives at which isotonic and hierarchical weigh the same
+
+
+class Hierarchical(Calibrator):
+    """A slope and a constant per label on the log-odds, shrunk towards what all labels share.
+
+    What they share is a slope, and a constant that depends on the label-free shift, the prior and,
+    where given, the weight of a label. Data choose, so raw scores, the inversion, the label-free
+    shift, popularity, the offset and Platt are all within reach. A label with few positives
+    borrows from the others; one without keeps its order and gets about its prior. Every map rises.
+
+    Parameters
+    ----------
+    weights : number, array-like or str, optional
+        The positive weight each label was trained with, as in `Inversion`.
+    prior : array-like, optional
+        Training prevalence of each label; else the smoothed calibration prevalence.
+    kind : {"probability", "margin"}
+        What the scores are.
+
+    Attributes
+    ----------
+    hyper_ : Hyper
+        What all labels share: `oddslip.calibrators.logistic.hierarchy`.
+
+    Examples
+    --------
+    >>> scores = [[0.2, 0.6], [0.4, 0.7], [0.6, 0.8], [0.8, 0.9]]
+    >>> calibrator = Hierarchical().fit(scores, [[0, 0], [1, 0], [0, 0], [1, 0]])
+    >>> calibrator.record_.action
+    ('calibrated', 'borrowed')
+    >>> bool((np.diff(calibrator.transform(scores), axis=0) > 0).all())
+    True
+    """
+
+    def __init__(
+        self, *, weights: Any = None, prior: Any = None, kind: Kind = "probability"
+    ) -> None:
+        self.weights = weights
+        self.prior = prior
+        self.kind = kind
+
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        maps, record, _ = self._map_cells(Cells(source, False, threads))
+        return maps, record
+
+    def _map_summary(
+        self, summary: Summary, near: Hyper | None = None
+    ) -> tuple[LabelMaps, LabelRecord, Hyper]:
+        """The maps as a summary of the rows gives them; ``near`` is where to start from."""
+        return self._map_cells(Cells(summary, False, None), near)
+
+    def _map_cells(
+        self, cells: Cells, near: Hyper | None = None
+    ) -> tuple[LabelMaps, LabelRecord, Hyper]:
+        source = cells.source
+        record = record_borrowed(cells.label_positives, source.n_rows, self.prior)
+        log_weights = None
+        if self.weights is not None:
+            counts = (record.n_positives, source.n_rows)
+            counts = counts if self.prior is None else (record.prior, 1)
+            names = getattr(source, "label_names", None)
+            log_weights = np.log(resolve_weights(self.weights, *counts, label_names=names))
+        cells.summarise()
+        fit = fit_hierarchical(
+            cells.points,
+            cells.weights,
+            cells.n_positives,
+            cells.positives_about(0, np.zeros(source.n_labels)),
+            possible_prior(record.prior, source.n_rows),
+            log_weights,
+            start=near,
+        )
+        self.hyper_ = fit.hyper
+        return build_parents(source.kind, fit, record), record, fit.hyper
+
+
+class HierarchicalIsotonic(Hierarchical):
+    """Per-label isotonic regression over the hierarchical map, the more the more positives.
+
+    The probability is n / (n + 50) isotonic and else hierarchical, n being the label's positives.
+    Where the isotonic map is flat the hierarchical one decides, so cells are not tied by it.
+
+    Parameters
+    ----------
+    weights, prior, kind
+        As in `Hierarchical`.
+
+    Examples
+    --------
+    >>> scores = [[0.2, 0.6], [0.4, 0.7], [0.6, 0.8], [0.8, 0.9]]
+    >>> mixed = HierarchicalIsotonic().fit(scores, [[0, 0], [1, 0], [0, 0], [1, 0]])
+    >>> bool((np.diff(mixed.transform(scores), axis=0) > 0).all())
+    True
+    """
+
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        parents, record = super()._map_labels(source, threads)
+        knots = count_cells(source, threads=threads).isotonic_knots()
+        return mix_maps(source.kind, knots, parents, record, STRENGTH), record
+
+
+def record_borrowed(n_positives: NDArray[np.int64], n_rows: int, prior: Any) -> LabelRecord:
+    """Every label has a map of its own; one without positives borrowed it from the others."""
+    priors, origin = find_prior(prior, n_positives, n_rows)
+    action = np.where(n_positives > 0, "calibrated", "borrowed")
+    nobody = np.zeros(n_positives.size, np.bool_)
+    return LabelRecord(tuple(action.tolist()), n_positives, priors, origin, nobody)
+
+
+def build_parents(kind: Kind, fit: HierarchicalFit, record: LabelRecord) -> LabelMaps:
+    """The maps of a hierarchical fit."""
+    code = np.full(len(record.action), AFFINE, np.int8)
+    return build_maps(kind, "log_odds", record, code=code, a=fit.slope, b=fit.intercept)

@@ -1,0 +1,103 @@
+"""The label-free shift as a repair: for those who have scores, but no calibration labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from oddslip.calibrators.base import Calibrator
+from oddslip.calibrators.logistic.hierarchy import match_prevalence
+from oddslip.calibrators.logistic.moments import Cells, Model, Summary
+from oddslip.calibrators.logistic.newton import find_roots
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.policy import LabelRecord, build_maps, possible_prior, record_alike
+from oddslip.calibrators.saved import open_as
+from oddslip.errors import InvalidInput
+from oddslip.kernels.maps import AFFINE
+from oddslip.panels import Kind
+from oddslip.sources import Source
+from oddslip.tallies import available_threads
+
+_EXACT_ROUNDS = 100
+
+
+class LabelFree(Calibrator):
+    """The log-odds less b_j, which makes the mean probability of each label equal its prior.
+
+    No labels are needed where the prior is given: ``fit(scores)`` alone. The b_j are those of
+    `oddslip.shifts.realized_shift`. Without a prior they match the prevalence of the labels.
+
+    Parameters
+    ----------
+    prior : array-like, optional
+        Training prevalence of each label; else the smoothed prevalence of the labels fitted on. A
+        prior of 0 counts as half a positive among these rows, or less if other labels are rarer.
+    kind : {"probability", "margin"}
+        What the scores are.
+
+    Examples
+    --------
+    >>> LabelFree(prior=[0.2, 0.5]).fit_transform([[0.5, 0.75], [0.5, 0.75]])[0].round(6)
+    array([0.2, 0.5])
+    """
+
+    def __init__(self, *, prior: Any = None, kind: Kind = "probability") -> None:
+        self.prior = prior
+        self.kind = kind
+
+    def _open_labelled(
+        self,
+        scores: Any,
+        labels: Any,
+        label_names: Sequence[str] | None,
+        threads: int | None,
+    ) -> Source:
+        available_threads(threads)
+        source = open_as(self.kind, scores, labels, label_names)
+        if self.prior is None and not source.has_labels:
+            raise InvalidInput(
+                "prior or labels are needed to fit, got scores alone. Pass prior=..."
+            )
+        return source
+
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        return self._map_cells(Cells(source, False, threads))
+
+    def _map_summary(
+        self, summary: Summary, near: None = None
+    ) -> tuple[LabelMaps, LabelRecord, None]:
+        """The maps as a summary of the rows gives them; there is nothing to start from."""
+        return *self._map_cells(Cells(summary, False, None)), near
+
+    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
+        source = cells.source
+        record = record_alike("shifted", cells.label_positives, source.n_rows, self.prior)
+        prior = possible_prior(record.prior, source.n_rows)
+        cells.summarise()
+        cells.n_positives = prior * source.n_rows  # those that the probabilities shall add up to
+        model = Model(cells, "affine", centered=True)
+        theta = model.identity()
+        middle, wanted = theta[0].copy(), np.log(prior) - np.log1p(-prior)
+        low, high = middle + wanted - cells.high, middle + wanted - cells.low
+        shift = match_prevalence(cells.points, cells.weights, prior)
+        theta[0] = np.clip(middle - shift, low, high)
+        if cells.exact:
+            theta, _ = find_roots(model.exact, theta, low, high, rounds=_EXACT_ROUNDS)
+        maps = build_maps(
+            source.kind,
+            "log_odds",
+            record,
+            code=np.full(source.n_labels, AFFINE, np.int8),
+            a=np.ones(source.n_labels),
+            b=theta[0] - middle,
+        )
+        return maps, record
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = self.prior is None
+        return tags

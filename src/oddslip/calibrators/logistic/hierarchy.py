@@ -1,0 +1,388 @@
+"""Logistic maps of all labels under one prior, which is estimated from all of them together.
+
+The map of label j is logit p = a_j + g_j m, with m the log-odds of the score. Its prior mean is
+
+    a = alpha_0 + alpha_1 c_j + alpha_2 logit pi_j + alpha_3 ln w_j,    g = gamma
+
+with c_j the label-free shift, pi_j the prevalence in training and w_j the weight. A label departs
+from that by a level u and a slope v, at the log-odds where the label-free map gives pi_j: by
+u + v (m - c_j - logit pi_j). There level and slope say different things: measured at m = 0, far
+from the cells of a rare label, each would undo the other. (u, v) has a normal distribution, or
+Student's if ``freedom`` is finite.
+
+All is found from a summary of the cells (weighted points, and the positives' number and sum), by
+generalised EM: one Newton step of every label's map, then the hyper-parameters from the quadratic
+around it (Laplace). A few labels with wild scores hardly move the rest: Student's distribution
+weighs those down that depart far, and leverage those whose covariates lie far out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.logistic.newton import Evaluate, descend, find_roots
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+# What is believed before any label is seen. Set on the scores of five MULAN sets (emotions, birds,
+# medical, enron, corel5k): docs/calibrators.md.
+ALPHA_DEVIATION = 1.0  # of each alpha around 0
+GAMMA_DEVIATION = 0.5  # of gamma around 1
+DEVIATIONS = (0.2, 0.1)  # of a label's level and slope around what the covariates say
+BELIEF = 3.0  # labels that these deviations are worth
+FREEDOM = 8.0  # of Student's distribution of the labels
+FAR_OUT = 3.0  # spreads from the median beyond which a covariate is weighed down
+
+LEAST_SLOPE = 1e-3  # maps must rise, and keep the order within their label
+ROUNDS = 60
+TOLERANCE = 1e-5  # of hyper-parameters from one round to the next
+MAP_ROUNDS = 200
+SETTLED = 40.0  # logits beyond it carry no weight
+CHUNK = 1 << 15  # points taken at a time, to stay in cache
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hyper:
+    """The prior that all labels share.
+
+    Attributes
+    ----------
+    alpha : numpy.ndarray of shape (4,)
+        Of the intercept: constant, label-free shift, log-odds of the prior, log-weight.
+    gamma : float
+        Mean slope.
+    covariance : numpy.ndarray of shape (2, 2)
+        Of a label's level and slope around their means.
+    freedom : float
+        Degrees of freedom of the labels' distribution; infinite: normal.
+    """
+
+    alpha: Floats
+    gamma: float
+    covariance: Floats
+    freedom: float = np.inf
+
+    @property
+    def beta(self) -> Floats:
+        """Alpha and gamma in one."""
+        return np.append(self.alpha, self.gamma)
+
+
+def first_hyper() -> Hyper:
+    """Raw scores, from which labels depart by as much as is believed before any is seen."""
+    return Hyper(np.zeros(4), 1.0, np.diag(np.square(DEVIATIONS)), FREEDOM)
+
+
+class HierarchicalFit(NamedTuple):
+    """Intercept and slope of every label's log-odds, and the prior found."""
+
+    intercept: Floats
+    slope: Floats
+    hyper: Hyper
+    shift: Floats
+    n_rounds: int
+
+
+def fit_hierarchical(
+    points: Floats,
+    weights: Floats,
+    n_positives: Floats,
+    positive_sums: Floats,
+    prior: Floats,
+    log_weights: Floats | None = None,
+    *,
+    hyper: Hyper | None = None,
+    start: Hyper | None = None,
+) -> HierarchicalFit:
+    """Fit the maps of all labels, and the prior they share unless it is given.
+
+    Parameters
+    ----------
+    points, weights : ndarrays of shape (n_labels, n_points)
+        Log-odds of each label's cells, and how many cells each point stands for (0: none).
+    n_positives, positive_sums : ndarrays of shape (n_labels,)
+        Positives of each label, and the sum of their log-odds.
+    prior : ndarray of shape (n_labels,)
+        Prevalence in training, strictly between 0 and 1: see `possible_prior`.
+    log_weights : ndarray of shape (n_labels,), optional
+        ln w_j of the weights trained with.
+    hyper : Hyper, optional
+        Take this prior as it is.
+    start : Hyper, optional
+        Begin here instead of at raw scores: a fit on nearly the same rows needs fewer rounds.
+
+    Examples
+    --------
+    >>> points, weights = np.array([[-1.0, 1.0]]), np.array([[50.0, 50.0]])
+    >>> fit = fit_hierarchical(points, weights, np.array([20.0]), np.array([10.0]), np.array([0.2]))
+    >>> (fit.slope > 0.5).item()
+    True
+    """
+    labels = Labels.of(points, weights, n_positives, positive_sums, prior, log_weights)
+    belief = hyper or start or first_hyper()
+    state = State(labels.means(belief), np.ones(prior.size))
+    n_rounds = 0
+    for n_rounds in range(1, ROUNDS + 1):  # noqa: B007
+        gradient, curvature = labels.sums(state.theta)
+        if hyper is None:
+            found = _estimate(labels, state, gradient, curvature, belief)
+            moved = max(
+                float(np.abs(found.beta - belief.beta).max()),
+                float(np.abs(found.covariance - belief.covariance).max()),
+            )
+            belief = found
+        precision = _precision(belief, state.trust)
+        step = _newton_step(labels, state.theta, gradient, curvature, belief, precision)
+        state.theta = state.theta + step
+        if hyper is not None:
+            moved = float(np.abs(step).max())
+        state.trust = _trust(labels, state, curvature, belief)
+        if moved <= TOLERANCE:
+            break
+    theta = _finish(labels, state, belief)
+    intercept, slope = theta[0] - theta[1] * labels.center, theta[1]
+    return HierarchicalFit(intercept, slope, belief, labels.shift, n_rounds)
+
+
+@dataclass(slots=True)
+class State:
+    """Level and slope of every label, and how much its departure counts."""
+
+    theta: Floats
+    trust: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """The cells of all labels, seen from each label's center; and its covariates.
+
+    ``design`` has shape (labels, 2, 5): what level and slope are, as multiples of alpha and gamma.
+    """
+
+    points: Floats  # from the center
+    weights: Floats
+    n_positives: Floats
+    positive_sums: Floats  # from the center
+    center: Floats
+    shift: Floats
+    design: Floats
+    leverage: Floats
+    reach: Floats  # of the points from the center
+    parts: tuple[slice, ...] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        points: Floats,
+        weights: Floats,
+        n_positives: Floats,
+        positive_sums: Floats,
+        prior: Floats,
+        log_weights: Floats | None,
+    ) -> Labels:
+        """From a summary of the cells."""
+        n_labels = prior.size
+        at_once = max(1, CHUNK // max(1, points.shape[1]))
+        parts = tuple(slice(i, i + at_once) for i in range(0, n_labels, at_once))
+        rarity = np.log(prior) - np.log1p(-prior)
+        shift = match_prevalence(points, weights, prior)
+        center = shift + rarity
+        from_center = points - center[:, None]
+        extra = np.zeros(n_labels) if log_weights is None else log_weights
+        design = np.zeros((n_labels, 2, 5))
+        design[:, 0, :4] = np.stack([np.ones(n_labels), shift, rarity, extra], axis=1)
+        design[:, 0, 4], design[:, 1, 4] = center, 1.0
+        return cls(
+            points=from_center,
+            weights=weights,
+            n_positives=n_positives,
+            positive_sums=positive_sums - n_positives * center,
+            center=center,
+            shift=shift,
+            design=design,
+            leverage=_leverage([shift, rarity, extra]),
+            reach=np.abs(np.where(weights > 0, from_center, 0)).max(axis=1),
+            parts=parts,
+        )
+
+    def means(self, hyper: Hyper) -> Floats:
+        """Level and slope that the prior expects of each label, (2, labels)."""
+        return np.ascontiguousarray((self.design @ hyper.beta).T)
+
+    def sums(self, theta: Floats, live: Indices | None = None) -> tuple[Floats, Floats]:
+        """Gradient and curvature of the loss of some labels, all unless told."""
+        n = theta.shape[1]
+        which: Iterator[slice | Indices] = iter(self.parts)
+        at = iter(self.parts)
+        if live is not None:
+            size = self.parts[0].stop - self.parts[0].start
+            at = iter([slice(i, i + size) for i in range(0, n, size)])
+            which = iter([live[i : i + size] for i in range(0, n, size)])
+        gradient, curvature = np.empty((2, n)), np.empty((2, 2, n))
+        for place, chosen in zip(at, which, strict=True):
+            x, weights = self.points[chosen], self.weights[chosen]
+            logit = theta[0, place, None] + theta[1, place, None] * x
+            e = np.exp(-np.abs(logit))
+            low = e / (1 + e)
+            p = weights * np.where(logit >= 0, 1 - low, low)
+            gradient[0, place] = p.sum(axis=1) - self.n_positives[chosen]
+            gradient[1, place] = (p * x).sum(axis=1) - self.positive_sums[chosen]
+            q = weights * (low * (1 - low))
+            qx = q * x
+            curvature[0, 0, place] = q.sum(axis=1)
+            curvature[0, 1, place] = curvature[1, 0, place] = qx.sum(axis=1)
+            curvature[1, 1, place] = (qx * x).sum(axis=1)
+        return gradient, curvature
+
+
+def match_prevalence(points: Floats, weights: Floats, prior: Floats) -> Floats:
+    """Label-free shifts: the b with mean of sigmoid(m - b) equal to the prior, per label."""
+    wanted = np.log(prior) - np.log1p(-prior)
+    n_rows = weights.sum(axis=1)
+    there = weights > 0
+    low = wanted - np.where(there, points, -np.inf).max(axis=1)
+    high = wanted - np.where(there, points, np.inf).min(axis=1)
+
+    def excess(theta: Floats, live: Indices) -> tuple[Floats, Floats]:
+        logit = points[live] + theta[0][:, None]
+        e = np.exp(-np.abs(logit))
+        q = e / (1 + e)
+        p = np.where(logit >= 0, 1 - q, q)
+        # Of a prior and its complement the smaller is matched: near 1 a mean has lost its digits.
+        rare = prior[live] <= 0.5
+        up = (weights[live] * p).sum(axis=1) - prior[live] * n_rows[live]
+        down = (1 - prior[live]) * n_rows[live] - (weights[live] * (1 - p)).sum(axis=1)
+        slope = (weights[live] * q * (1 - q)).sum(axis=1)
+        return np.where(rare, up, down)[None], slope[None, None]
+
+    first = np.clip(wanted - (points * weights).sum(axis=1) / n_rows, low, high)
+    found, _ = find_roots(excess, first[None], low, high, rounds=MAP_ROUNDS)
+    return -found[0]
+
+
+def _leverage(covariates: list[Floats]) -> Floats:
+    """Less than 1 for labels with a covariate far from the others'."""
+    weight = np.ones(covariates[0].size)
+    for values in covariates:
+        middle = np.median(values)
+        distance = np.abs(values - middle)
+        # At least half a nat: labels that are all but alike are not far apart.
+        spread = max(1.4826 * float(np.median(distance)), 0.5)
+        weight = np.minimum(
+            weight, (FAR_OUT * spread / np.maximum(distance, FAR_OUT * spread)) ** 2
+        )
+    return weight
+
+
+def _precision(hyper: Hyper, trust: Floats) -> Floats:
+    """Of each label's departure, (2, 2, labels)."""
+    return np.asarray(np.linalg.inv(hyper.covariance)[:, :, None] * trust)
+
+
+def _inverse(matrices: Floats) -> Floats:
+    """Of positive definite matrices, (2, 2, labels), scaled so that nothing overflows."""
+    scale = 1 / np.sqrt(np.stack([matrices[0, 0], matrices[1, 1]]))
+    between = matrices[0, 1] * scale[0] * scale[1]
+    rest = np.maximum(1 - between**2, 1e-14)
+    inverse = np.empty_like(matrices)
+    inverse[0, 0], inverse[1, 1] = scale[0] ** 2 / rest, scale[1] ** 2 / rest
+    inverse[0, 1] = inverse[1, 0] = -between * scale[0] * scale[1] / rest
+    return inverse
+
+
+def _times(matrices: Floats, others: Floats) -> Floats:
+    """Products of matrices, (2, 2, labels), with matrices or vectors."""
+    if others.ndim == 2:
+        return np.asarray((matrices * others).sum(axis=1))
+    return np.asarray((matrices[:, :, None] * others[None]).sum(axis=1))
+
+
+def _estimate(
+    labels: Labels, state: State, gradient: Floats, curvature: Floats, hyper: Hyper
+) -> Hyper:
+    """Hyper-parameters from the quadratic around every label's map, given those of before."""
+    precision = _precision(hyper, state.trust)
+    posterior = _inverse(curvature + precision)
+    # Each label is an observation of its theta: of precision `curvature`, at the quadratic's
+    # minimum. Seen through the prior's spread it weighs less, and where it says nothing, nothing.
+    shrunk = np.eye(2)[:, :, None] - _times(curvature, posterior)
+    weight = _times(shrunk, curvature)
+    pull = _times(shrunk, _times(curvature, state.theta) - gradient)
+    weighted = np.einsum("ijn,njb->nib", labels.leverage * weight, labels.design)
+    n_labels, _, size = labels.design.shape
+    flat = labels.design.reshape(2 * n_labels, size)
+    belief = 1 / np.append(np.full(4, ALPHA_DEVIATION), GAMMA_DEVIATION) ** 2
+    matrix = flat.T @ weighted.reshape(2 * n_labels, size) + np.diag(belief)
+    right = flat.T @ (labels.leverage * pull).T.reshape(-1) + belief * np.append(np.zeros(4), 1.0)
+    beta = np.linalg.solve((matrix + matrix.T) / 2, right)
+    beta[4] = max(beta[4], LEAST_SLOPE)
+    found = replace(hyper, alpha=beta[:4], gamma=float(beta[4]))
+    # Where each label would be under the new means, and how surely.
+    mean = labels.means(found)
+    departure = _times(posterior, _times(curvature, state.theta - mean) - gradient)
+    second = departure[:, None] * departure[None] + posterior
+    counts = labels.leverage * state.trust
+    known = BELIEF * np.diag(np.square(DEVIATIONS))
+    covariance = (known + (counts * second).sum(axis=2)) / (BELIEF + labels.leverage.sum())
+    return replace(found, covariance=(covariance + covariance.T) / 2)
+
+
+def _trust(labels: Labels, state: State, curvature: Floats, hyper: Hyper) -> Floats:
+    """How much each departure counts: little if it is far, where the distribution is Student's."""
+    if np.isinf(hyper.freedom):
+        return np.ones(state.trust.size)
+    departure = state.theta - labels.means(hyper)
+    posterior = _inverse(curvature + _precision(hyper, state.trust))
+    second = departure[:, None] * departure[None] + posterior
+    inside = np.linalg.inv(hyper.covariance)
+    distance = (inside[:, :, None] * second).sum(axis=(0, 1))
+    return np.asarray((hyper.freedom + 2) / (hyper.freedom + distance))
+
+
+def _newton_step(
+    labels: Labels,
+    theta: Floats,
+    gradient: Floats,
+    curvature: Floats,
+    hyper: Hyper,
+    precision: Floats,
+) -> Floats:
+    """A step towards each label's most probable map; slopes stay above the least."""
+    slope = gradient + _times(precision, theta - labels.means(hyper))
+    bend = curvature + precision
+    step = -_times(_inverse(bend), slope)
+    sinking = theta[1] + step[1] < LEAST_SLOPE
+    step[1] = np.where(sinking, LEAST_SLOPE - theta[1], step[1])
+    step[0] = np.where(sinking, -(slope[0] + bend[0, 1] * step[1]) / bend[0, 0], step[0])
+    # A logit moved by r changes its curvature by at most e^r: a share ln(1 + r) / r never climbs.
+    count = np.minimum(labels.reach, (SETTLED + np.abs(theta[0])) / theta[1])
+    moved = np.abs(step[0]) + np.abs(step[1]) * count
+    return np.asarray(step * np.log1p(moved) / np.maximum(moved, np.finfo(float).tiny))
+
+
+def _finish(labels: Labels, state: State, hyper: Hyper) -> Floats:
+    """Each label's most probable level and slope under this prior."""
+    scale = np.maximum(labels.reach, 1e-3)
+    units = np.stack([np.ones_like(scale), 1 / scale])  # of the solver: points within [-1, 1]
+    least = np.array([[0.0], [LEAST_SLOPE]])
+    mean, precision = labels.means(hyper), _precision(hyper, state.trust)
+
+    def evaluate(theta: Floats, live: Indices) -> tuple[Floats, Floats]:
+        plain = theta * units[:, live] + least
+        gradient, curvature = labels.sums(plain, live)
+        inside = precision[:, :, live]
+        gradient += _times(inside, plain - mean[:, live])
+        curvature += inside
+        unit = units[:, live]
+        return gradient * unit, curvature * unit[:, None] * unit[None]
+
+    solver: Evaluate = evaluate
+    begin = np.maximum((state.theta - least) / units, [[-np.inf], [0.0]])
+    found, _ = descend(solver, begin, np.ones(2, bool), rounds=MAP_ROUNDS)
+    return np.asarray(found * units + least)

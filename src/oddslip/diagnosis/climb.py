@@ -141,7 +141,7 @@ def _climb_crossed(case: Case) -> Climb:
         n_folds=min(N_FOLDS, n_rows), n_repeats=rule.repeats_for(n_rows), seed=case.seed,
         prior=prior, weights=case.weights, keep_rankings=True, threads=case.threads,
     )  # fmt: skip
-    crossed = cross_choose(rule, _only(trials, wanted))
+    crossed = cross_choose(rule, trials.of(wanted))
     assert trials.rankings is not None
     assert crossed.rankings is not None
     # One repeat is shown, the last, whose maps are still at hand.
@@ -159,17 +159,6 @@ def _climb_crossed(case: Case) -> Climb:
     chosen = Chosen(name, crossed.choice.why)
     out_of_fold.pop("raw", None)
     return _finish(case, rankings, out_of_fold, chosen, signal, taken, unseen)
-
-
-def _only(trials: Trials, candidates: tuple[Candidate, ...]) -> Trials:
-    """The same trials of some of the candidates."""
-    places = [trials.candidates.index(each) for each in candidates]
-    rankings = trials.rankings
-    return replace(
-        trials, candidates=candidates, values=trials.values[:, places],
-        repeated=trials.repeated[:, :, places],
-        rankings=None if rankings is None else rankings[:, places],
-    )  # fmt: skip
 
 
 def _refit(trials: Trials) -> dict[str, MapsByFold]:

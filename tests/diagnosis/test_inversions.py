@@ -197,9 +197,7 @@ def made_ladder(**gains):
 
 def test_a_higher_but_unsure_repair_does_not_hide_a_sure_one(scene):
     ladder = made_ladder(inversion=(0.03, 0.02, 0.04), platt=(0.04, -0.01, 0.09))
-    found = replace(
-        scene("capped"), ladder=ladder, chosen=None, decomposition=None, takeover=None
-    )
+    found = replace(scene("capped"), ladder=ladder, chosen=None, decomposition=None, takeover=None)
     assert chosen_repair(found) == "inversion"
     assert judge(found).code == "repairable_by_inversion"
     assert check_inversion(found).code == "OS303"

@@ -2,11 +2,15 @@
 
 from functools import cache
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from oddslip.cli.app import app
 from oddslip.diagnosis import diagnose
+from oddslip.errors import InvalidInput
 from oddslip.studies.scenes import FIRST_SEED, SCENES, draw_pair, tabulate, tell_pair, try_scenes
 
 SLOW = "healthy, 60,000 rows"  # drawn by `oddslip reproduce scenes`
@@ -145,3 +149,25 @@ def test_the_table_has_a_line_for_each_scene():
     lines = list(tabulate(try_scenes(("random",), n_draws=1, first_seed=3, n_replicates=0)))
     assert len(lines) == 3
     assert lines[2].startswith("| random | scores are noise | 1 of 1 | no_signal 1 |")
+
+
+def test_the_command_writes_the_page_and_names_its_seeds(tmp_path):
+    words = ["reproduce", "scenes", "--scene", "random", "--draws", "1", "--first-seed", "3"]
+    ran = CliRunner().invoke(app, [*words, "--page", str(tmp_path / "page.md")])
+    assert ran.exit_code == 0
+    page = (tmp_path / "page.md").read_text()
+    assert "seeds 3 to 3" in page
+    assert "| random | scores are noise | 1 of 1 |" in page
+
+
+def test_an_unknown_scene_is_refused_with_the_names_there_are():
+    with pytest.raises(InvalidInput, match="scene must be one of no weights"):
+        list(try_scenes(("none",)))
+
+
+def test_the_committed_table_holds_every_scene_and_at_least_19_of_20_are_right():
+    page = (Path(__file__).parents[2] / "docs" / "scenes.md").read_text()
+    lines = [line.split(" | ") for line in page.splitlines() if " of 20 | " in line]
+    assert [line[0].removeprefix("| ") for line in lines] == list(SCENES)
+    assert all(int(line[2].split()[0]) >= 19 for line in lines)
+    assert f"seeds {FIRST_SEED} to {FIRST_SEED + 19}" in " ".join(page.split())

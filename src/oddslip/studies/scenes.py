@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from oddslip.datasets import synthetic_pair
 from oddslip.datasets.synthetic import SyntheticPair
 from oddslip.diagnosis import Diagnosis, diagnose
+from oddslip.errors import InvalidInput
 
 FIRST_SEED = 1000
 N_DRAWS = 20
@@ -206,7 +208,7 @@ def try_scenes(
     n_replicates: int = 500,
 ) -> Iterator[Tried]:
     """Diagnose every draw of these scenes, one scene after the other."""
-    for scene in (SCENES[name] for name in names):
+    for scene in (SCENES[name] for name in check_scenes(names)):
         n_right, verdicts, findings = 0, Counter[str](), Counter[str]()
         for seed in range(first_seed, first_seed + n_draws):
             found = diagnose(**scene.draw(seed), n_replicates=n_replicates)
@@ -227,3 +229,26 @@ def tabulate(tried: Iterator[Tried]) -> Iterator[str]:
         )
         right = f"{each.n_right} of {each.n_draws}"
         yield f"| {each.scene.name} | {each.scene.truth} | {right} | {' | '.join(told)} |"
+
+
+def tell_page(lines: list[str], *, n_draws: int, first_seed: int) -> str:
+    """The page of the table."""
+    last = first_seed + n_draws - 1
+    about = (
+        "Made by `oddslip reproduce scenes --page docs/scenes.md`. Every scene is drawn from known "
+        f"marginals ({N_LABELS} labels, K = {K}, {N_ROWS:,} rows unless it says otherwise) with "
+        f"the seeds {first_seed} to {last}, and diagnosed as a user would. The thresholds of the "
+        f"diagnosis were set on other draws, with seeds below {FIRST_SEED}. A draw is right if the "
+        "verdict is, if the findings that the scene asks for are made, and, where nothing is "
+        "wrong, if no finding is graver than info. `src/oddslip/studies/scenes.py` says what is "
+        "right."
+    )
+    return "\n".join(("# Scenes", "", fill(about, 100), "", *lines, ""))
+
+
+def check_scenes(names: tuple[str, ...]) -> tuple[str, ...]:
+    """These names, or an error that says which there are."""
+    for name in names:
+        if name not in SCENES:
+            raise InvalidInput(f"scene must be one of {'; '.join(SCENES)}, got {name!r}.")
+    return names

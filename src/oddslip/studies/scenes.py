@@ -143,6 +143,7 @@ class Scene:
 
 
 REPAIRABLE = ("repairable_by_inversion", "repairable_by_calibration")
+CALIBRATED = ("repairable_by_calibration", "dead_labels")  # the same, of which some may be dead
 SCENES = {
     scene.name: scene
     for scene in (
@@ -170,9 +171,9 @@ SCENES = {
         Scene("popularity", "each label has one score", ("no_signal",),
               partial(tell_scores, lambda pair: np.tile(
                   pair.prior.astype(np.float32), (pair.n_rows, 1))), findings=("OS205",)),
-        Scene("inverse weights", "1 / w is told for w", ("repairable_by_calibration",),
+        Scene("inverse weights", "1 / w is told for w", CALIBRATED,
               partial(tell_weights, lambda weights, seed: 1 / weights), findings=("OS103",)),
-        Scene("permuted weights", "weights go with other labels", ("repairable_by_calibration",),
+        Scene("permuted weights", "weights go with other labels", CALIBRATED,
               partial(tell_weights, _permute), findings=("OS103",)),
         Scene("stale weights", "calibrated scores, weights of another model", ("healthy",),
               tell_stale, findings=("OS103",)),

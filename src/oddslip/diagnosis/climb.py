@@ -47,15 +47,15 @@ class Climb:
     """What became of all evaluated rows: how every rung ranks them, and what else was seen.
 
     ``rankings`` and ``values`` are those of the rows with a true label; ``raw`` and ``twin`` are
-    rankings of all rows. ``signal`` is the within-label AUC of raw. ``n_tied`` rows of raw are
-    decided by ties; ``map_worst`` and ``map_best`` say how far the order of tied cells can move
-    its MAP. ``unseen`` labels have evaluation positives and none among the rows that their maps
-    were fitted on.
+    rankings of all rows, where there is a twin. ``signal`` is the within-label AUC of raw.
+    ``n_tied`` rows of raw are decided by ties; ``map_worst`` and ``map_best`` say how far the
+    order of tied cells can move its MAP. ``unseen`` labels have evaluation positives and none
+    among the rows that their maps were fitted on.
     """
 
     rankings: dict[str, Ranking]
     values: dict[str, NDArray[np.float64]]
-    raw: Ranking
+    raw: Ranking | None
     twin: Ranking | None
     chosen: Chosen | None
     signal: Signal
@@ -229,16 +229,18 @@ def _shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
 def _rank(
     source: Source, maps: dict[str, MapsByFold], case: Case, folds: Folds | None = None
 ) -> dict[str, Ranking]:
-    """Top K of all rows by raw and by every map, each map once, in one pass.
+    """Top K of all rows by every map, each map once, and by raw if it is compared with a twin.
 
     A rung has one map, or one for each fold, which ranks the rows of that fold.
     """
     k = case.k
-    ranked_by = {name: np.empty((source.n_rows, k), np.int32) for name in (*maps, "raw")}
+    names = (*maps, "raw") if case.twin is not None else tuple(maps)
+    ranked_by = {name: np.empty((source.n_rows, k), np.int32) for name in names}
 
     def rank_block(panel: Panel) -> None:
         place = slice(panel.first_row, panel.first_row + panel.n_rows)
-        ranked_by["raw"][place] = rank_panel(panel, k)
+        if "raw" in ranked_by:
+            ranked_by["raw"][place] = rank_panel(panel, k)
         n_folds = max((len(each) for each in maps.values()), default=1)
         whole = {name: each[0] for name, each in maps.items() if len(each) == 1}
         _rank_part(panel, whole, k, {name: ranked_by[name][place] for name in whole})
@@ -281,7 +283,8 @@ def _finish(
     counted = np.flatnonzero(truth.counts)
     true = truth.take(counted)
     chances = label_propensities(case.evaluation_counts, case.arm.n_rows)
-    raw, twin = rankings["raw"], None
+    tied = rank_source(case.arm, case.k, case.threads)
+    raw, twin = rankings.get("raw"), None
     if case.twin is not None:
         shifted = {}
         if case.weights is not None:
@@ -291,6 +294,7 @@ def _finish(
         rankings |= ranked | {"unweighted": twin}
     of_rows = {name: ranking[counted] for name, ranking in rankings.items()} | (out_of_fold or {})
     popular = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
+    of_rows["raw"] = tied.columns
     of_rows["popularity"] = np.tile(popular, (counted.size, 1))
     values = {
         name: metric_values(
@@ -298,7 +302,6 @@ def _finish(
         )
         for name, ranking in of_rows.items()
     }
-    tied = rank_source(case.arm, case.k, case.threads)
 
     def bound(ties: Ties) -> float:
         return float(metric_values(tied, ties=ties)[:, Column.MAP].mean())

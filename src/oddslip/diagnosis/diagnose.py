@@ -112,7 +112,7 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
         seed=case.seed, threads=case.threads,
     )  # fmt: skip
     shared = None
-    if climbed.twin is not None:
+    if climbed.raw is not None and climbed.twin is not None:
         counts = overlap(climbed.raw, climbed.twin)
         shared = Overlap(float(counts.mean()), float(np.mean(counts < case.k)))
     return Measurements(

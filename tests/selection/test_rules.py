@@ -7,7 +7,7 @@ import pytest
 
 from oddslip.errors import InvalidInput
 from oddslip.selection.candidates import PAPER, RAW, Candidate
-from oddslip.selection.rules import GUARD, RULES, Rule, read_rule
+from oddslip.selection.rules import RULES, Rule, read_rule
 
 OFFSET, POOLED = Candidate("offset"), Candidate("pooled")
 
@@ -44,11 +44,11 @@ def test_equal_means_go_to_raw_then_pooled_then_the_larger_tau(start):
     assert choose(RULES["paper"], values * 3, PAPER)[0] == order[start]
 
 
-@pytest.mark.parametrize(("errors", "taken"), [(GUARD - 0.1, "raw"), (GUARD + 0.1, "offset")])
+@pytest.mark.parametrize(("errors", "taken"), [(0.9, "raw"), (1.1, "offset")])
 def test_the_guard_keeps_raw_unless_it_is_beaten_by_enough_standard_errors(errors, taken):
     raw = np.random.default_rng(1).random(400)
     values = np.column_stack([raw, raw + rows_gaining(0.01 * errors, 0.01)])
-    name, why = choose(Rule("mine", (RAW, OFFSET), guard=GUARD), values, (RAW, OFFSET))
+    name, why = choose(Rule("mine", (RAW, OFFSET), guard=1.0), values, (RAW, OFFSET))
     assert name == taken
     assert f"{errors:.1f} standard errors; 1 standard error is asked for" in why
 
@@ -112,3 +112,66 @@ def test_a_rule_that_does_not_add_up_is_refused(options, line):
 def test_a_rule_must_be_a_name_or_a_rule():
     with pytest.raises(InvalidInput, match="rule must be a name or a Rule"):
         read_rule(3)
+
+
+HALF, BEST = Candidate("halfway"), Candidate("hierarchical")
+AUTO = RULES["auto"]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_auto_never_takes_what_is_not_sure(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 60))
+    raw = rng.random(n)
+    noise = rng.normal(rng.normal(0, 0.05), 0.3, (n, len(AUTO.candidates)))
+    noise[:, AUTO.candidates.index(RAW)] = 0
+    trials = trials_with(raw[:, None] + noise, AUTO.candidates)
+    taken = AUTO.choose(trials).place
+    if AUTO.candidates[taken] != RAW:
+        differences = noise[:, taken]
+        error = differences.std(ddof=1) / np.sqrt(n)
+        assert differences.mean() > AUTO.guard_of(AUTO.candidates[taken]) * error
+
+
+@pytest.mark.parametrize(
+    ("candidate", "errors", "taken"),
+    [(HALF, 2.1, "halfway"), (HALF, 1.9, "raw"), (BEST, 2.1, "hierarchical"), (BEST, 1.9, "raw"),
+     (OFFSET, 3.1, "offset"), (OFFSET, 2.9, "raw")],
+)  # fmt: skip
+def test_the_best_of_many_must_be_surer_than_what_was_named_before(candidate, errors, taken):
+    values = np.column_stack([np.zeros(400), rows_gaining(0.01 * errors, 0.01)])
+    name, why = choose(AUTO, values, (RAW, candidate))
+    assert name == taken
+    assert f"{errors:.1f} standard errors" in why
+
+
+@pytest.mark.parametrize(("lead", "taken"), [(1.5, "hierarchical"), (2.5, "offset")])
+def test_hierarchical_stands_in_for_what_does_not_surely_beat_it(lead, taken):
+    favoured = rows_gaining(0.05, 0.005)
+    ahead = favoured + rows_gaining(0.001 * lead, 0.001, seed=3)
+    values = np.column_stack([np.zeros(400), favoured, ahead])
+    name, why = choose(AUTO, values, (RAW, BEST, OFFSET))
+    assert name == taken
+    assert ("offset does not surely beat it" in why) == (taken == "hierarchical")
+
+
+def test_an_unsure_favourite_does_not_stand_in():
+    values = np.column_stack([np.zeros(400), rows_gaining(0.02, 0.02), rows_gaining(0.03, 0.004)])
+    assert choose(AUTO, values, (RAW, BEST, OFFSET))[0] == "offset"
+
+
+def test_auto_has_no_shared_map():
+    """It would rank as raw does, save where it ties what raw tells apart."""
+    assert POOLED not in AUTO.candidates
+    assert POOLED in RULES["paper"].candidates
+
+
+def test_a_favourite_must_be_a_candidate():
+    with pytest.raises(InvalidInput, match="must hold the favourite, 'hierarchical'"):
+        Rule("mine", (RAW, OFFSET), guard=1.0, favourite=BEST)
+
+
+@pytest.mark.parametrize("guard", [-1.0, float("inf")])
+def test_a_guard_of_ones_own_must_be_a_guard(guard):
+    with pytest.raises(InvalidInput, match="guard must be at least 0 and finite"):
+        Rule("mine", (RAW, OFFSET), guard=1.0, guards=((OFFSET, guard),))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.base import Calibrator
-from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, Hyper, fit_hierarchical
+from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, fit_hierarchical
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.mixture import mix_maps
@@ -19,7 +19,8 @@ from oddslip.panels import Kind
 from oddslip.sources import Source
 from oddslip.weights import resolve_weights
 
-STRENGTH = 50.0  # positives at which isotonic and hierarchical weigh the same
+STRENGTH = 100.0  # positives at which isotonic and hierarchical weigh the same
+SMOOTHING = 16.0  # positives of the mean label that are added where no prior is given
 
 
 class Hierarchical(Calibrator):
@@ -35,7 +36,8 @@ class Hierarchical(Calibrator):
     weights : number, array-like or str, optional
         The positive weight each label was trained with, as in `Inversion`.
     prior : array-like, optional
-        Training prevalence of each label; else the smoothed calibration prevalence.
+        Training prevalence of each label, worth having. Without it that of the calibration rows
+        is used, drawn towards the mean of all labels.
     kind : {"probability", "margin"}
         What the scores are.
 
@@ -64,23 +66,20 @@ class Hierarchical(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        maps, record, _ = self._map_cells(Cells(source, False, threads))
-        return maps, record
+        return self._map_cells(Cells(source, False, threads))
 
     def _map_summary(
-        self, summary: Summary, near: Hyper | None = None
-    ) -> tuple[LabelMaps, LabelRecord, Hyper]:
-        """The maps as a summary of the rows gives them; ``near`` is where to start from."""
-        return self._map_cells(Cells(summary, False, None), near)
+        self, summary: Summary, near: None = None
+    ) -> tuple[LabelMaps, LabelRecord, None]:
+        """The maps as a summary of the rows gives them; each fit starts from raw scores."""
+        return *self._map_cells(Cells(summary, False, None)), near
 
-    def _map_cells(
-        self, cells: Cells, near: Hyper | None = None
-    ) -> tuple[LabelMaps, LabelRecord, Hyper]:
+    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         source = cells.source
         record = record_borrowed(cells.label_positives, source.n_rows, self.prior)
         log_weights = None
         if self.weights is not None:
-            counts = (record.n_positives, source.n_rows)
+            counts: tuple[NDArray[Any], int] = (record.n_positives, source.n_rows)
             counts = counts if self.prior is None else (record.prior, 1)
             names = getattr(source, "label_names", None)
             log_weights = np.log(resolve_weights(self.weights, *counts, label_names=names))
@@ -90,18 +89,17 @@ class Hierarchical(Calibrator):
             cells.weights,
             cells.n_positives,
             cells.positives_about(0, np.zeros(source.n_labels)),
-            possible_prior(record.prior, source.n_rows),
+            _covariate(record, source.n_rows),
             log_weights,
-            start=near,
         )
         self.hyper_ = fit.hyper
-        return build_parents(source.kind, fit, record), record, fit.hyper
+        return build_parents(source.kind, fit, record), record
 
 
 class HierarchicalIsotonic(Hierarchical):
     """Per-label isotonic regression over the hierarchical map, the more the more positives.
 
-    The probability is n / (n + 50) isotonic and else hierarchical, n being the label's positives.
+    The probability is n / (n + 100) isotonic and else hierarchical, n being the label's positives.
     Where the isotonic map is flat the hierarchical one decides, so cells are not tied by it.
 
     Parameters
@@ -131,6 +129,18 @@ def record_borrowed(n_positives: NDArray[np.int64], n_rows: int, prior: Any) -> 
     action = np.where(n_positives > 0, "calibrated", "borrowed")
     nobody = np.zeros(n_positives.size, np.bool_)
     return LabelRecord(tuple(action.tolist()), n_positives, priors, origin, nobody)
+
+
+def _covariate(record: LabelRecord, n_rows: int) -> NDArray[np.float64]:
+    """The prior as a covariate of the hierarchy.
+
+    A prevalence of the very rows fitted on would say twice what the positives say. It is drawn
+    towards the mean of all labels, so that a few positives more or less do not count.
+    """
+    if record.prior_source == "given":
+        return possible_prior(record.prior, n_rows)
+    mean = (record.n_positives.sum() + 0.5) / (n_rows * record.n_positives.size + 1.0)
+    return np.asarray((record.n_positives + SMOOTHING) / (n_rows + SMOOTHING / mean))
 
 
 def build_parents(kind: Kind, fit: HierarchicalFit, record: LabelRecord) -> LabelMaps:

@@ -394,6 +394,9 @@ def selection(
         typer.Option(help="lightgbm, lightgbm-regularised, xgboost, logistic, mlp. All five."),
     ] = None,
     weight: Annotated[list[str] | None, typer.Option(help="1, r. Both.")] = None,
+    seeds: Annotated[
+        bool, typer.Option("--seeds", help="Also 20 draws of the folds: birds, medical, enron.")
+    ] = False,
     tafeng: Annotated[bool, typer.Option("--tafeng", help="Also arms of Ta-Feng.")] = False,
     data: Annotated[Path | None, typer.Option(help="Folder with the data sets.")] = None,
     results: Annotated[Path, typer.Option(help="Where finished cells are kept.")] = Path(
@@ -425,6 +428,7 @@ def selection(
         datasets=dataset or DATASETS,
         learners=learner or tuple(LEARNERS),
         weights=weight or WEIGHTS,
+        seeds=seeds,
         tafeng=tafeng,
         data=data,
         results=results,

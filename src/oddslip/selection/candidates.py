@@ -19,10 +19,9 @@ class Candidate:
     Parameters
     ----------
     form : str
-        One of `oddslip.calibrators.catalogue.CANDIDATES`: "raw" (doing nothing), "inversion",
-        "pooled" (one isotonic map for all labels), "isotonic" (one per label), "offset", "platt",
-        "beta", "temperature" (logistic maps per label), or "shrunk": a label with n positives
-        gets n / (n + strength) of its isotonic map and the rest of its offset map.
+        One of `oddslip.calibrators.catalogue.CANDIDATES`: a calibrator by its name; "halfway",
+        the mean of raw and hierarchical log-odds; or "shrunk": a label with n positives gets
+        n / (n + strength) of its isotonic map and the rest of its offset map.
     tau : int
         Isotonic only: a label with at most this many positives is dead.
     strength : int
@@ -91,11 +90,20 @@ def read_candidate(name: str) -> Candidate:
 
 
 RAW = Candidate("raw")
+HALFWAY = Candidate("halfway")
+HIERARCHICAL = Candidate("hierarchical")
 PAPER = (RAW, Candidate("pooled"), *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS))
+# A shared map has no place here: it ranks as raw does, save where it ties what raw tells apart.
 WIDE = (
     RAW,
-    Candidate("pooled"),
+    Candidate("inversion"),
+    Candidate("label_free"),
+    Candidate("temperature"),
     Candidate("offset"),
-    *(Candidate("shrunk", strength=strength) for strength in STRENGTHS),
+    HALFWAY,
+    HIERARCHICAL,
+    Candidate("platt"),
+    Candidate("beta"),
+    Candidate("hierarchical_isotonic"),
     *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS),
 )

@@ -10,11 +10,21 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.metrics.evaluation import NAMES
-from oddslip.selection.candidates import PAPER, RAW, WIDE, Candidate, read_candidate
+from oddslip.selection.candidates import (
+    HALFWAY,
+    HIERARCHICAL,
+    PAPER,
+    RAW,
+    WIDE,
+    Candidate,
+    read_candidate,
+)
 from oddslip.selection.trials import Trials
 
 # The constants of the default rule; docs/selection.md says how they were chosen.
-GUARD = 1.0  # standard errors by which raw must be beaten
+GUARD = 3.0  # standard errors by which raw must be beaten: the best of a dozen looks too good
+NAMED_GUARD = 2.0  # by hierarchical and halfway, which were named before: no best of many
+NEAR = 2.0  # standard errors by which the best must beat hierarchical to be taken in its place
 REPEATS = 3  # times the folds are drawn
 MANY_ROWS = 20_000  # from here on how folds fall hardly matters, and they are drawn once
 TIED = 1e-12  # means closer than this are equal
@@ -40,6 +50,8 @@ class Rule:
         None: the best out-of-fold mean wins. Else only candidates that beat raw by more than
         this many standard errors count, and raw is kept if there is none. The standard error is
         that of the mean, over rows, of the paired difference to raw.
+    guards : tuple of (Candidate, float)
+        Candidates with a guard of their own.
     n_repeats : int
         Times the folds are drawn anew; the values of a row are averaged.
     favourite : Candidate, optional
@@ -51,8 +63,8 @@ class Rule:
 
     Notes
     -----
-    Equal means go to the simpler candidate: raw, then pooled, then logistic maps, then shrunk,
-    then isotonic; of two isotonic ones, that with the larger tau.
+    Equal means go to the simpler candidate, in the order of
+    `oddslip.calibrators.catalogue.CANDIDATES`; of two isotonic ones, that with the larger tau.
 
     Examples
     --------
@@ -63,6 +75,7 @@ class Rule:
     name: str
     candidates: tuple[Candidate, ...]
     guard: float | None = None
+    guards: tuple[tuple[Candidate, float], ...] = ()
     n_repeats: int = 1
     favourite: Candidate | None = None
     near: float = 0.0
@@ -75,8 +88,9 @@ class Rule:
             raise InvalidInput(f"candidates must hold the fixed one, {self.fixed.name!r}.")
         if self.favourite is not None and self.favourite not in self.candidates:
             raise InvalidInput(f"candidates must hold the favourite, {self.favourite.name!r}.")
-        if self.guard is not None and not 0 <= self.guard < np.inf:
-            raise InvalidInput(f"guard must be at least 0 and finite, got guard={self.guard!r}.")
+        for guard in (self.guard, *(own for _, own in self.guards)):
+            if guard is not None and not 0 <= guard < np.inf:
+                raise InvalidInput(f"guard must be at least 0 and finite, got guard={guard!r}.")
         if self.n_repeats < 1:
             raise InvalidInput(f"n_repeats must be at least 1, got n_repeats={self.n_repeats!r}.")
 
@@ -110,22 +124,25 @@ class Rule:
         if self.guard is None:
             why = f"{names[best]} has the best out-of-fold {criterion}, {level[best]:.4f}"
             return Choice(best, f"{why} (raw: {level[raw]:.4f}).")
-        many = "error is" if self.guard == 1 else "errors are"
-        asked = f"{self.guard:g} standard {many} asked for"
-        sure = gains > self.guard * errors
+        guards = np.array([self.guard_of(each) for each in trials.candidates])
+        sure = gains > guards * errors
         sure[raw] = False
         if sure.any():
             winner = _best(trials, sure)
             taken = self._favoured(trials, winner, sure)
             why = f"{names[taken]} gains {gains[taken]:.4f} in out-of-fold {criterion} over raw"
-            why += f", {_in_errors(gains[taken], errors[taken])}; {asked}"
+            why += f", {_in_errors(gains[taken], errors[taken], guards[taken])}"
             if taken != winner:
                 why += f"; {names[winner]} does not surely beat it"
             return Choice(taken, f"{why}.")
         if best == raw:
             return Choice(raw, f"raw is kept: no candidate beats its out-of-fold {criterion}.")
         why = f"raw is kept: {names[best]} gains {gains[best]:.4f} in out-of-fold {criterion}"
-        return Choice(raw, f"{why}, {_in_errors(gains[best], errors[best])}; {asked}.")
+        return Choice(raw, f"{why}, {_in_errors(gains[best], errors[best], guards[best])}.")
+
+    def guard_of(self, candidate: Candidate) -> float:
+        """Standard errors by which a candidate must beat raw."""
+        return dict(self.guards).get(candidate, self.guard or 0.0)
 
     def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
         """The favourite's place if it may stand in for the winner, else the winner's."""
@@ -138,7 +155,15 @@ class Rule:
 
 RULES = {
     "paper": Rule("paper", PAPER),
-    "auto": Rule("auto", WIDE, guard=GUARD, n_repeats=REPEATS),
+    "auto": Rule(
+        "auto",
+        WIDE,
+        guard=GUARD,
+        guards=((HALFWAY, NAMED_GUARD), (HIERARCHICAL, NAMED_GUARD)),
+        n_repeats=REPEATS,
+        favourite=HIERARCHICAL,
+        near=NEAR,
+    ),
 }
 
 
@@ -181,7 +206,8 @@ def _best(trials: Trials, allowed: NDArray[np.bool_]) -> int:
     return min(tied, key=lambda place: trials.candidates[place].complexity)
 
 
-def _in_errors(gain: float, error: float) -> str:
+def _in_errors(gain: float, error: float, guard: float) -> str:
+    asked = f"{guard:g} standard {'error is' if guard == 1 else 'errors are'} asked for"
     if not 0 < error < np.inf:
-        return "with no standard error to hold it against"
-    return f"{gain / error:.1f} standard errors"
+        return f"with no standard error to hold it against; {asked}"
+    return f"{gain / error:.1f} standard errors; {asked}"

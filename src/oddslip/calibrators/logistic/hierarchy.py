@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +34,14 @@ Indices = NDArray[np.int64]
 # medical, enron, corel5k): docs/calibrators.md.
 ALPHA_DEVIATION = 1.0  # of each alpha around 0
 GAMMA_DEVIATION = 0.5  # of gamma around 1
-DEVIATIONS = (0.2, 0.1)  # of a label's level and slope around what the covariates say
-BELIEF = 3.0  # labels that these deviations are worth
+DEVIATIONS = (0.2, 0.05)  # of a label's level and slope around what the covariates say
+BELIEF = 5.0  # labels that these deviations are worth
 FREEDOM = 8.0  # of Student's distribution of the labels
 FAR_OUT = 3.0  # spreads from the median beyond which a covariate is weighed down
 
 LEAST_SLOPE = 1e-3  # maps must rise, and keep the order within their label
-ROUNDS = 60
-TOLERANCE = 1e-5  # of hyper-parameters from one round to the next
+ROUNDS = 40
+TOLERANCE = 1e-4  # of hyper-parameters from one round to the next
 MAP_ROUNDS = 200
 SETTLED = 40.0  # logits beyond it carry no weight
 CHUNK = 1 << 15  # points taken at a time, to stay in cache
@@ -72,6 +72,11 @@ class Hyper:
     def beta(self) -> Floats:
         """Alpha and gamma in one."""
         return np.append(self.alpha, self.gamma)
+
+    def distance(self, other: Hyper) -> float:
+        """The largest difference in any number."""
+        means = np.abs(self.beta - other.beta).max()
+        return float(max(means, np.abs(self.covariance - other.covariance).max()))
 
 
 def first_hyper() -> Hyper:
@@ -126,36 +131,28 @@ def fit_hierarchical(
     """
     labels = Labels.of(points, weights, n_positives, positive_sums, prior, log_weights)
     belief = hyper or start or first_hyper()
-    state = State(labels.means(belief), np.ones(prior.size))
-    n_rounds = 0
-    for n_rounds in range(1, ROUNDS + 1):  # noqa: B007
-        gradient, curvature = labels.sums(state.theta)
+    theta, trust = labels.means(belief), np.ones(prior.size)
+    n_rounds, moved = 0, np.inf
+    while moved > TOLERANCE and n_rounds < ROUNDS:
+        n_rounds += 1
+        before = belief
+        gradient, curvature = labels.sums(theta)
         if hyper is None:
-            found = _estimate(labels, state, gradient, curvature, belief)
-            moved = max(
-                float(np.abs(found.beta - belief.beta).max()),
-                float(np.abs(found.covariance - belief.covariance).max()),
-            )
-            belief = found
-        precision = _precision(belief, state.trust)
-        step = _newton_step(labels, state.theta, gradient, curvature, belief, precision)
-        state.theta = state.theta + step
-        if hyper is not None:
+            belief = _estimate_means(labels, theta, trust, gradient, curvature, belief)
+        precision = _precision(belief, trust)
+        step = _newton_step(labels, theta, gradient, curvature, belief, precision)
+        theta = theta + step
+        departure = theta - labels.means(belief)
+        second = departure[:, None] * departure[None] + _inverse(curvature + precision)
+        trust = _trust(second, belief)
+        if hyper is None:
+            belief = _estimate_spread(labels, second, trust, belief)
+            moved = before.distance(belief)
+        else:
             moved = float(np.abs(step).max())
-        state.trust = _trust(labels, state, curvature, belief)
-        if moved <= TOLERANCE:
-            break
-    theta = _finish(labels, state, belief)
+    theta = _finish(labels, theta, trust, belief)
     intercept, slope = theta[0] - theta[1] * labels.center, theta[1]
     return HierarchicalFit(intercept, slope, belief, labels.shift, n_rounds)
-
-
-@dataclass(slots=True)
-class State:
-    """Level and slope of every label, and how much its departure counts."""
-
-    theta: Floats
-    trust: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,6 +212,11 @@ class Labels:
         """Level and slope that the prior expects of each label, (2, labels)."""
         return np.ascontiguousarray((self.design @ hyper.beta).T)
 
+    def moved(self, step: Floats, theta: Floats) -> Floats:
+        """How far a step from here moves any logit of each label that carries weight."""
+        count = np.minimum(self.reach, (SETTLED + np.abs(theta[0])) / theta[1])
+        return np.asarray(np.abs(step[0]) + np.abs(step[1]) * count)
+
     def sums(self, theta: Floats, live: Indices | None = None) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss of some labels, all unless told."""
         n = theta.shape[1]
@@ -263,7 +265,7 @@ def match_prevalence(points: Floats, weights: Floats, prior: Floats) -> Floats:
 
     first = np.clip(wanted - (points * weights).sum(axis=1) / n_rows, low, high)
     found, _ = find_roots(excess, first[None], low, high, rounds=MAP_ROUNDS)
-    return -found[0]
+    return np.asarray(-found[0])
 
 
 def _leverage(covariates: list[Floats]) -> Floats:
@@ -303,46 +305,48 @@ def _times(matrices: Floats, others: Floats) -> Floats:
     return np.asarray((matrices[:, :, None] * others[None]).sum(axis=1))
 
 
-def _estimate(
-    labels: Labels, state: State, gradient: Floats, curvature: Floats, hyper: Hyper
+def _estimate_means(
+    labels: Labels,
+    theta: Floats,
+    trust: Floats,
+    gradient: Floats,
+    curvature: Floats,
+    hyper: Hyper,
 ) -> Hyper:
-    """Hyper-parameters from the quadratic around every label's map, given those of before."""
-    precision = _precision(hyper, state.trust)
-    posterior = _inverse(curvature + precision)
+    """Alpha and gamma from the quadratic around every label's map, given the labels' spread."""
+    posterior = _inverse(curvature + _precision(hyper, trust))
     # Each label is an observation of its theta: of precision `curvature`, at the quadratic's
     # minimum. Seen through the prior's spread it weighs less, and where it says nothing, nothing.
     shrunk = np.eye(2)[:, :, None] - _times(curvature, posterior)
     weight = _times(shrunk, curvature)
-    pull = _times(shrunk, _times(curvature, state.theta) - gradient)
+    pull = _times(shrunk, _times(curvature, theta) - gradient)
     weighted = np.einsum("ijn,njb->nib", labels.leverage * weight, labels.design)
     n_labels, _, size = labels.design.shape
     flat = labels.design.reshape(2 * n_labels, size)
     belief = 1 / np.append(np.full(4, ALPHA_DEVIATION), GAMMA_DEVIATION) ** 2
     matrix = flat.T @ weighted.reshape(2 * n_labels, size) + np.diag(belief)
     right = flat.T @ (labels.leverage * pull).T.reshape(-1) + belief * np.append(np.zeros(4), 1.0)
-    beta = np.linalg.solve((matrix + matrix.T) / 2, right)
-    beta[4] = max(beta[4], LEAST_SLOPE)
-    found = replace(hyper, alpha=beta[:4], gamma=float(beta[4]))
-    # Where each label would be under the new means, and how surely.
-    mean = labels.means(found)
-    departure = _times(posterior, _times(curvature, state.theta - mean) - gradient)
-    second = departure[:, None] * departure[None] + posterior
-    counts = labels.leverage * state.trust
+    step = np.linalg.solve((matrix + matrix.T) / 2, right) - hyper.beta
+    # A long way from here the quadratic says little: see `_newton_step`.
+    moved = (labels.design @ step).T
+    step *= _share(float((labels.leverage * labels.moved(moved, theta)).max()))
+    beta = hyper.beta + step
+    return replace(hyper, alpha=beta[:4], gamma=max(float(beta[4]), LEAST_SLOPE))
+
+
+def _estimate_spread(labels: Labels, second: Floats, trust: Floats, hyper: Hyper) -> Hyper:
+    """The covariance of the labels' departures, of expected squares ``second``."""
     known = BELIEF * np.diag(np.square(DEVIATIONS))
-    covariance = (known + (counts * second).sum(axis=2)) / (BELIEF + labels.leverage.sum())
-    return replace(found, covariance=(covariance + covariance.T) / 2)
+    seen = (labels.leverage * trust * second).sum(axis=2)
+    return replace(hyper, covariance=(known + seen) / (BELIEF + labels.leverage.sum()))
 
 
-def _trust(labels: Labels, state: State, curvature: Floats, hyper: Hyper) -> Floats:
+def _trust(second: Floats, hyper: Hyper) -> Floats:
     """How much each departure counts: little if it is far, where the distribution is Student's."""
     if np.isinf(hyper.freedom):
-        return np.ones(state.trust.size)
-    departure = state.theta - labels.means(hyper)
-    posterior = _inverse(curvature + _precision(hyper, state.trust))
-    second = departure[:, None] * departure[None] + posterior
-    inside = np.linalg.inv(hyper.covariance)
-    distance = (inside[:, :, None] * second).sum(axis=(0, 1))
-    return np.asarray((hyper.freedom + 2) / (hyper.freedom + distance))
+        return np.ones(second.shape[2])
+    distance = (np.linalg.inv(hyper.covariance)[:, :, None] * second).sum(axis=(0, 1))
+    return np.asarray((hyper.freedom + 2) / (hyper.freedom + np.maximum(distance, 0)))
 
 
 def _newton_step(
@@ -360,18 +364,23 @@ def _newton_step(
     sinking = theta[1] + step[1] < LEAST_SLOPE
     step[1] = np.where(sinking, LEAST_SLOPE - theta[1], step[1])
     step[0] = np.where(sinking, -(slope[0] + bend[0, 1] * step[1]) / bend[0, 0], step[0])
-    # A logit moved by r changes its curvature by at most e^r: a share ln(1 + r) / r never climbs.
-    count = np.minimum(labels.reach, (SETTLED + np.abs(theta[0])) / theta[1])
-    moved = np.abs(step[0]) + np.abs(step[1]) * count
-    return np.asarray(step * np.log1p(moved) / np.maximum(moved, np.finfo(float).tiny))
+    return np.asarray(step * _share(labels.moved(step, theta)))
 
 
-def _finish(labels: Labels, state: State, hyper: Hyper) -> Floats:
+def _share(moved: Any) -> Any:
+    """How much of a step to take that moves logits by this much.
+
+    A logit moved by r changes its curvature by at most e^r, so ln(1 + r) / r never climbs.
+    """
+    return np.log1p(moved) / np.maximum(moved, np.finfo(float).tiny)
+
+
+def _finish(labels: Labels, theta: Floats, trust: Floats, hyper: Hyper) -> Floats:
     """Each label's most probable level and slope under this prior."""
     scale = np.maximum(labels.reach, 1e-3)
     units = np.stack([np.ones_like(scale), 1 / scale])  # of the solver: points within [-1, 1]
     least = np.array([[0.0], [LEAST_SLOPE]])
-    mean, precision = labels.means(hyper), _precision(hyper, state.trust)
+    mean, precision = labels.means(hyper), _precision(hyper, trust)
 
     def evaluate(theta: Floats, live: Indices) -> tuple[Floats, Floats]:
         plain = theta * units[:, live] + least
@@ -383,6 +392,6 @@ def _finish(labels: Labels, state: State, hyper: Hyper) -> Floats:
         return gradient * unit, curvature * unit[:, None] * unit[None]
 
     solver: Evaluate = evaluate
-    begin = np.maximum((state.theta - least) / units, [[-np.inf], [0.0]])
+    begin = np.maximum((theta - least) / units, [[-np.inf], [0.0]])
     found, _ = descend(solver, begin, np.ones(2, bool), rounds=MAP_ROUNDS)
     return np.asarray(found * units + least)

@@ -6,14 +6,18 @@ sees what `oddslip.Repair` would show it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.calibrators.maps import LabelMaps
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.panels import Panel
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
-from oddslip.selection.rules import GUARD, REPEATS, RULES, Rule, gains_over_raw
+from oddslip.selection.rules import RULES, Rule, gains_over_raw
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
 from oddslip.studies.store import row_precisions
@@ -24,7 +28,7 @@ WIDE_TAUS = (20, 50, 100)
 N_REPLICATES = 2000
 LEVEL = 0.95
 
-# The default of version 0.2.
+# The default as it was before hierarchical fits.
 OLD = Rule(
     "auto-0.2",
     (
@@ -34,16 +38,14 @@ OLD = Rule(
         *(Candidate("shrunk", strength=strength) for strength in (5, 20)),
         *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS),
     ),
-    guard=GUARD,
-    n_repeats=REPEATS,
+    guard=1.0,
+    n_repeats=3,
 )
 # The default with the larger taus besides.
-TAUS = Rule(
-    "auto, taus to 100",
-    (*WIDE, *(Candidate("isotonic", tau=tau) for tau in WIDE_TAUS)),
-    guard=GUARD,
-    n_repeats=REPEATS,
-    near=RULES["auto"].near,
+TAUS = replace(
+    RULES["auto"],
+    name="auto, taus to 100",
+    candidates=(*WIDE, *(Candidate("isotonic", tau=tau) for tau in WIDE_TAUS)),
 )
 CHOOSING = {rule.name: rule for rule in (RULES["paper"], OLD, RULES["auto"], TAUS)}
 # What pages tell beside one another: candidates taken whatever the rows say, and rules.
@@ -66,21 +68,20 @@ def measure_cell(
     k: int,
     prior: NDArray[np.float64],
     weights: NDArray[np.float64] | None,
-    n_seeds: int = 1,
 ) -> dict[str, Any]:
-    """Out-of-fold and test values of every candidate; choice and test value of every rule.
-
-    With several seeds, also what each rule chooses with other folds, and what it costs.
-    """
-    trials = try_again(calibration, k=k, prior=prior, weights=weights, seed=SEED)
-    tested = test_candidates(trials, test)
+    """Out-of-fold and test values of every candidate; choice and test value of every rule."""
+    trials = try_candidates(
+        calibration, all_candidates(weights is not None), k=k, prior=prior, weights=weights,
+        seed=SEED, n_repeats=RULES["auto"].repeats_for(calibration.n_rows),
+    )  # fmt: skip
+    tested = measure_on_test(trials, test)
     raw = tested["raw"]
     means = trials.values.mean(axis=0)
     gains, errors = gains_over_raw(trials)
     chosen = {name: choose(rule, trials) for name, rule in CHOOSING.items()}
     taken = FIXED | {name: choice[0] for name, choice in chosen.items()}
     deployed = tested[taken["auto"]]
-    cell: dict[str, Any] = {
+    return {
         "k": k,
         "n_rows": calibration.n_rows,
         "n_labels": calibration.n_labels,
@@ -106,21 +107,6 @@ def measure_cell(
         },
         "why": {name: why for name, (_, why) in chosen.items()},
     }
-    if n_seeds > 1:
-        options = {"k": k, "prior": prior, "weights": weights}
-        cell["seeds"] = _sweep_seeds(calibration, tested, n_seeds, **options)
-    return cell
-
-
-def try_again(
-    calibration: Source, *, k: int, prior: Any, weights: Any, seed: int, repeats: int | None = None
-) -> Trials:
-    """Trials of every candidate, with as many draws of the folds as the default has."""
-    drawn = RULES["auto"].repeats_for(calibration.n_rows) if repeats is None else repeats
-    return try_candidates(
-        calibration, all_candidates(weights is not None), k=k, n_repeats=drawn, seed=seed,
-        prior=prior, weights=weights,
-    )  # fmt: skip
 
 
 def choose(rule: Rule, trials: Trials) -> tuple[str, str]:
@@ -131,17 +117,19 @@ def choose(rule: Rule, trials: Trials) -> tuple[str, str]:
     return candidates[choice.place].name, choice.why
 
 
-def test_candidates(trials: Trials, test: Source) -> dict[str, NDArray[np.float64]]:
+def measure_on_test(trials: Trials, test: Source) -> dict[str, NDArray[np.float64]]:
     """MAP@K of every test row with a true label, by candidate, fitted on all calibration rows."""
     truth = test.positives()
     tested = {}
     for candidate in trials.candidates:
         maps, _ = trials.fits.fit(candidate, None)
-        ranked = [
-            block for _, block in test.map(lambda panel, m=maps: m.rank_panel(panel, trials.k))
-        ]
+        ranked = [block for _, block in test.map(partial(_rank, maps, trials.k))]
         tested[candidate.name] = row_precisions(np.concatenate(ranked), truth, test.n_labels)
     return tested
+
+
+def _rank(maps: LabelMaps, k: int, panel: Panel) -> NDArray[np.int32]:
+    return maps.rank_panel(panel, k)
 
 
 def _describe(differences: NDArray[np.float64]) -> dict[str, float]:
@@ -158,22 +146,33 @@ def _describe(differences: NDArray[np.float64]) -> dict[str, float]:
     }
 
 
-def _sweep_seeds(
-    calibration: Source, tested: dict[str, NDArray[np.float64]], n_seeds: int, **options: Any
+def sweep_seeds(
+    calibration: Source,
+    test: Source,
+    *,
+    k: int,
+    prior: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
 ) -> dict[str, Any]:
-    """Choices of every rule with other folds, and of the default with folds drawn once."""
-    sweeps: dict[str, list[str]] = {name: [] for name in (*CHOOSING, "auto, folds drawn once")}
-    for seed in range(n_seeds):
-        trials = try_again(calibration, seed=seed, **options)
-        for name, rule in CHOOSING.items():
-            sweeps[name].append(choose(rule, trials)[0])
+    """What the default chooses with other folds, drawn three times each, and once."""
+    rule = RULES["auto"]
+    options: dict[str, Any] = {"k": k, "prior": prior, "weights": weights}
+    chosen: dict[str, list[str]] = {"auto": [], "auto, folds drawn once": []}
+    for seed in range(N_SEEDS):
+        trials = try_candidates(
+            calibration, rule.candidates_for(weights), seed=seed, n_repeats=rule.n_repeats,
+            **options,
+        )  # fmt: skip
+        chosen["auto"].append(choose(rule, trials)[0])
         once = trials.of(trials.candidates, n_repeats=1)
-        sweeps["auto, folds drawn once"].append(choose(RULES["auto"], once)[0])
-    raw = tested["raw"].mean()
+        chosen["auto, folds drawn once"].append(choose(rule, once)[0])
+    names = {name for choices in chosen.values() for name in choices} | {"raw"}
+    needed = [each for each in trials.candidates if each.name in names]
+    tested = {name: own.mean() for name, own in measure_on_test(trials.of(needed), test).items()}
     return {
         name: {
             "chosen": {each: choices.count(each) for each in sorted(set(choices))},
-            "test": [float(tested[each].mean() - raw) for each in choices],
+            "test": [float(tested[each] - tested["raw"]) for each in choices],
         }
-        for name, choices in sweeps.items()
+        for name, choices in chosen.items()
     }

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from oddslip.selection.rules import MANY_ROWS
 from oddslip.studies.selection.cells import CHOOSING, CONTENDERS, FIXED, N_SEEDS
-from oddslip.studies.selection.study import Cells, is_tuned
+from oddslip.studies.selection.study import SWEEP, Cells, is_tuned
 
 HARM = 0.01  # below raw by more than this counts as harm, as in the paper's section 4
 Z = 1.96  # standard errors of a 95% interval
@@ -18,7 +19,7 @@ TOLD = {
     "Platt": "Platt",
     "hierarchical": "hierarchical",
     "paper": "the paper's rule",
-    "auto-0.2": "`auto` of version 0.2",
+    "auto-0.2": "the earlier `auto` (`auto-0.2`)",
     "auto": "`auto`",
     "auto, taus to 100": "`auto` with tau 20, 50, 100 besides",
 }
@@ -48,7 +49,8 @@ def summarise(cells: Cells, contender: str, *, against: str = "raw") -> Summary:
     >>> summarise(cells, "auto").low.__round__(4)
     0.0004
     """
-    gains, by_set = [], {}
+    gains: list[float] = []
+    by_set: dict[str, list[float]] = {}
     for key, cell in cells.items():
         found = cell["contenders"][contender]
         found = found if against == "raw" else found["minus_auto"]
@@ -63,13 +65,15 @@ def summarise(cells: Cells, contender: str, *, against: str = "raw") -> Summary:
 def split_cells(cells: Cells) -> dict[str, Cells]:
     """Cells that constants were set on, and the others."""
     return {
-        "the others": {key: cell for key, cell in cells.items() if not is_tuned(key)},
-        "tuning sets": {key: cell for key, cell in cells.items() if is_tuned(key)},
+        "the others": {k: v for k, v in cells.items() if not (is_tuned(k) or _is_sweep(k))},
+        "tuning sets": {k: v for k, v in cells.items() if is_tuned(k) and not _is_sweep(k)},
     }
 
 
 def write_page(cells: Cells, *, results: Path = Path("results/selection")) -> str:
     """The page as Markdown."""
+    swept = {key.removesuffix(SWEEP): cell for key, cell in cells.items() if _is_sweep(key)}
+    cells = {key: cell for key, cell in cells.items() if not _is_sweep(key)}
     lines = [
         "# Which rule chooses best",
         "",
@@ -87,7 +91,7 @@ def write_page(cells: Cells, *, results: Path = Path("results/selection")) -> st
     for group, some in split_cells(cells).items():
         if some:
             lines += [*_tell_group(group, some), ""]
-    lines += [*_tell_stability(cells), *_tell_cells(cells)]
+    lines += [*_tell_stability(swept), *_tell_cells(cells)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -135,12 +139,24 @@ def best_candidate(cells: Cells) -> tuple[str, float]:
     return best, means[best]
 
 
-def _tell_stability(cells: Cells) -> list[str]:
-    swept = {key: cell for key, cell in cells.items() if "seeds" in cell}
+def _is_sweep(key: str) -> bool:
+    return key.endswith(SWEEP)
+
+
+def _tell_stability(swept: Cells) -> list[str]:
+    small = {key: cell for key, cell in swept.items() if key != "synthetic"}
+    lines = _tell_sweep("Other folds, other choices?", small)
+    if "synthetic" in swept:
+        title = f"The same with {MANY_ROWS:,} rows, from where on folds are drawn once"
+        lines += _tell_sweep(title, {"synthetic": swept["synthetic"]})
+    return lines
+
+
+def _tell_sweep(title: str, swept: Cells) -> list[str]:
     if not swept:
         return []
     lines = [
-        "## Other folds, other choices?",
+        f"## {title}",
         "",
         f"{N_SEEDS} seeds of the folds in each of {len(swept)} cells of "
         f"{', '.join(dict.fromkeys(key.split('-')[0] for key in swept))}. A choice changes if it "
@@ -151,8 +167,8 @@ def _tell_stability(cells: Cells) -> list[str]:
         "largest spread |",
         "|---|---|---|---|---|---|",
     ]
-    for name in next(iter(swept.values()))["seeds"]:
-        sweeps = [cell["seeds"][name] for cell in swept.values()]
+    for name in next(iter(swept.values())):
+        sweeps = [cell[name] for cell in swept.values()]
         still = sum(len(sweep["chosen"]) == 1 for sweep in sweeps)
         changed = [1 - max(s["chosen"].values()) / len(s["test"]) for s in sweeps]
         spreads = [float(np.std(sweep["test"])) for sweep in sweeps]

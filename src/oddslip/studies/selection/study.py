@@ -8,7 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from oddslip.datasets.mulan.reader import read_mulan
+import numpy as np
+
+from oddslip.datasets.mulan.reader import Protocol, read_mulan
+from oddslip.datasets.synthetic import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.progress import progress_bar
 from oddslip.selection.rules import MANY_ROWS
@@ -18,11 +21,11 @@ from oddslip.studies.mulan.study import DATASETS as MULAN
 from oddslip.studies.pairs.arms import Arm
 from oddslip.studies.pairs.bench import Bench
 from oddslip.studies.pairs.cells import choose_k
-from oddslip.studies.selection.cells import CHOOSING, N_SEEDS, SEED, measure_cell
+from oddslip.studies.selection.cells import CHOOSING, SEED, measure_cell, sweep_seeds
 from oddslip.studies.store import CellStore, check_names
 
 MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
-PROTOCOL = "paper"
+PROTOCOL: Protocol = "paper"
 # Constants of the rules were set on these sets, and on the MLP of Ta-Feng, and on nothing else.
 TUNED = ("emotions", "birds", "medical", "enron", "corel5k")
 DATASETS = (*MULAN, "tmc2007-500")
@@ -33,6 +36,10 @@ TAFENG = tuple(
     for learner, cap in (("mlp", None), ("lightgbm", None), ("lightgbm", 0.7))
     for weight in WEIGHTS
 )
+
+SWEEP = "-seeds"
+N_SYNTHETIC = 30
+PARTS = {"": measure_cell, SWEEP: sweep_seeds}  # what is measured of an arm, by its suffix
 
 Cells = dict[str, dict[str, Any]]
 
@@ -53,6 +60,7 @@ def reproduce_selection(
     datasets: Sequence[str] = DATASETS,
     learners: Sequence[str] = tuple(LEARNERS),
     weights: Sequence[str] = WEIGHTS,
+    seeds: bool = False,
     tafeng: bool = False,
     data: Any = None,
     results: Any = "results/selection",
@@ -65,6 +73,8 @@ def reproduce_selection(
     ----------
     datasets, learners, weights : sequences of str
         Which cells of the MULAN study.
+    seeds : bool
+        Also what the default chooses with other folds, in the cells of `STABILITY`.
     tafeng : bool
         Also arms of the Ta-Feng study.
     data : path, optional
@@ -93,12 +103,19 @@ def reproduce_selection(
                 for weight in weights:
                     key = f"{loaded.name}-{learner}-{weight}"
                     options = f"--dataset {loaded.name} --learner {learner} --weight {weight}"
-                    measure = partial(
-                        _measure_mulan, loaded, learner, weight, Path(work) / "mulan" / PROTOCOL
-                    )
+                    folder = Path(work) / "mulan" / PROTOCOL
                     about = arm_configuration(loaded, learner, weight)
-                    cells[key] = _find(store, key, about, measure, options)
+                    for part, measure in PARTS.items():
+                        if part and not (seeds and loaded.name in STABILITY):
+                            continue
+                        compute = partial(_measure_mulan, measure, loaded, learner, weight, folder)
+                        told = f"{options} --seeds" if part else options
+                        cells[f"{key}{part}"] = _find(store, f"{key}{part}", about, compute, told)
                     advance(1)
+        if seeds:
+            about = {"rows": MANY_ROWS, "labels": N_SYNTHETIC, "seed": SEED}
+            key = f"synthetic{SWEEP}"
+            cells[key] = _find(store, key, about, _sweep_synthetic, "--seeds")
         if tafeng:
             for key, cell in _run_tafeng(store, data, Path(work) / "tafeng"):
                 cells[key] = cell
@@ -127,15 +144,29 @@ def settings() -> dict[str, Any]:
     return {"rules": rules, "many_rows": MANY_ROWS, "fold_seed": SEED, "measures": MEASURES}
 
 
-def _measure_mulan(data: Any, learner: str, weight: str, folder: Path) -> dict[str, Any]:
+def _measure_mulan(
+    measure: Callable[..., dict[str, Any]], data: Any, learner: str, weight: str, folder: Path
+) -> dict[str, Any]:
     arm = train_arm(data, learner, weight, folder)
-    return measure_cell(
+    return measure(
         open_source(arm.calibration, data.Y_train[data.calibration]),
         open_source(arm.test, data.Y_test),
         k=data.k,
         prior=data.prevalence,
         weights=None if weight == "1" else arm.weights,
-        n_seeds=N_SEEDS if data.name in STABILITY else 1,
+    )
+
+
+def _sweep_synthetic() -> dict[str, Any]:
+    """Folds drawn again on as many rows as the default draws them once for."""
+    pair = synthetic_pair(2 * MANY_ROWS, N_SYNTHETIC, noise=0.3, weights="sqrt", seed=SEED)
+    rows = np.arange(pair.n_rows) < MANY_ROWS
+    return sweep_seeds(
+        open_source(pair.weighted[rows], pair.labels[rows]),
+        open_source(pair.weighted[~rows], pair.labels[~rows]),
+        k=7,
+        prior=pair.prior,
+        weights=pair.weights,
     )
 
 

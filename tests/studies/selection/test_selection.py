@@ -1,0 +1,100 @@
+"""The selection study: a cell says what Repair says, and the page adds its cells up."""
+
+import json
+
+import numpy as np
+import pytest
+
+from oddslip import Repair
+from oddslip.datasets import synthetic_pair
+from oddslip.errors import InvalidInput
+from oddslip.metrics import average_precision_at_k
+from oddslip.sources import open_source
+from oddslip.studies.selection.cells import CHOOSING, CONTENDERS, OLD, measure_cell
+from oddslip.studies.selection.page import best_candidate, split_cells, summarise, write_page
+from oddslip.studies.selection.study import is_tuned, read_finished, settings
+from oddslip.studies.store import CellStore
+
+PAIR = synthetic_pair(700, 8, prevalence=(0.01, 0.3), noise=0.4, seed=4)
+CAL, TEST = PAIR.calibration, ~PAIR.calibration
+CELL = measure_cell(
+    open_source(PAIR.weighted[CAL], PAIR.labels[CAL]),
+    open_source(PAIR.weighted[TEST], PAIR.labels[TEST]),
+    k=3, prior=PAIR.prior, weights=PAIR.weights,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", CHOOSING.values(), ids=lambda rule: rule.name)
+def test_a_cell_holds_what_repair_chooses_and_what_it_reaches(rule):
+    repair = Repair(k=3, rule=rule, prior=PAIR.prior, weights=PAIR.weights)
+    repair.fit(PAIR.weighted[CAL], PAIR.labels[CAL])
+    told = CELL["contenders"][rule.name]
+    assert told["chosen"] == repair.chosen_
+    assert CELL["why"][rule.name] == repair.why_
+    raw, after = (
+        average_precision_at_k(scores, PAIR.labels[TEST], k=3, kind="margin")
+        for scores in (
+            PAIR.weighted[TEST],
+            repair.fitted_.transform(PAIR.weighted[TEST], dtype=float),
+        )
+    )
+    assert CELL["raw"]["test"] == pytest.approx(raw, abs=1e-12)
+    assert told["difference"] == pytest.approx(after - raw, abs=1e-6)
+
+
+def test_the_earlier_default_is_what_it_was():
+    assert [each.name for each in OLD.candidates] == [
+        "raw", "pooled", "offset", "shrunk-5", "shrunk-20", "isotonic-0", "isotonic-1",
+        "isotonic-2", "isotonic-5", "isotonic-10",
+    ]  # fmt: skip
+    assert (OLD.guard, OLD.guards, OLD.favourite, OLD.n_repeats) == (1.0, (), None, 3)
+
+
+def test_every_candidate_has_its_gain_out_of_fold_and_on_test_rows():
+    wanted = {each.name for rule in CHOOSING.values() for each in rule.candidates}
+    assert wanted <= set(CELL["candidates"])
+    assert CELL["candidates"]["raw"] == {"out_of_fold": 0.0, "standard_error": 0.0, "test": 0.0}
+
+
+def made(gain, error=0.01):
+    told = {"difference": gain, "standard_error": error}
+    return {"contenders": {"auto": told | {"minus_auto": {"difference": 0, "standard_error": 0}}}}
+
+
+def test_harm_is_a_loss_of_more_than_a_hundredth():
+    summary = summarise({"flags-a-1": made(-0.011), "flags-b-1": made(-0.009)}, "auto")
+    assert (summary.harmed, summary.worst) == (1, -0.011)
+
+
+def test_cells_of_one_set_are_dependent_and_those_of_two_are_not():
+    one = summarise({"flags-a-1": made(0.0), "flags-b-1": made(0.0)}, "auto")
+    two = summarise({"flags-a-1": made(0.0), "yeast-a-1": made(0.0)}, "auto")
+    assert one.high == pytest.approx(1.96 * 0.01)
+    assert two.high == pytest.approx(1.96 * 0.01 / np.sqrt(2))
+
+
+def test_tuning_sets_are_told_apart():
+    cells = dict.fromkeys(("birds-mlp-r", "flags-mlp-r", "tafeng-mlp-r", "tafeng-lightgbm-r"), CELL)
+    groups = split_cells(cells)
+    assert list(groups["tuning sets"]) == ["birds-mlp-r", "tafeng-mlp-r"]
+    assert list(groups["the others"]) == ["flags-mlp-r", "tafeng-lightgbm-r"]
+    assert not is_tuned("tmc2007-500-mlp-r")
+
+
+def test_the_page_tells_every_contender_and_every_cell():
+    page = write_page({"birds-mlp-r": CELL, "flags-mlp-r": CELL})
+    assert page.count("| mean gain over raw |") == 2
+    assert "| flags-mlp-r |" in page
+    assert len(CONTENDERS) == 7
+    best, gain = best_candidate({"flags-mlp-r": CELL})
+    assert gain == max(each["test"] for each in CELL["candidates"].values())
+    assert CELL["candidates"][best]["test"] == gain
+
+
+def test_cells_of_other_rules_are_not_read(tmp_path):
+    store = CellStore(tmp_path, "selection")
+    store.write("flags-mlp-r", settings() | {"measures": 0}, CELL, seconds=1.0, command="x")
+    with pytest.raises(InvalidInput, match="must hold finished cells"):
+        read_finished(store)
+    store.write("flags-mlp-r", settings(), CELL, seconds=1.0, command="x")
+    assert read_finished(store) == {"flags-mlp-r": json.loads(json.dumps(CELL))}

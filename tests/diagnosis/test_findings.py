@@ -23,7 +23,7 @@ SCENES = {
     "OS302": ("saturated", "realized"),
     "OS303": ("realized", "uneven"),
     "OS304": ("uneven", "realized"),
-    "OS305": ("capped lower", "realized"),
+    "OS305": ("capped", "realized"),
     "OS401": ("dead labels", "no weights"),
     "OS402": ("scarce", "realized"),
     "OS403": ("scarce", "realized"),

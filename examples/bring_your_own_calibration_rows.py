@@ -2,9 +2,10 @@
 Bring your own calibration rows
 ===============================
 
-Without calibration rows a diagnosis takes 30% of the rows it is given, and says that this is
-optimistic. Rows of the training period that the model did not see are what a deployment has. Some
-labels will have no positive there: they are dead, and a policy says what they get.
+Without calibration rows a diagnosis lets the rows it is given calibrate one another, fold by fold,
+and says that this is optimistic. Rows of the training period that the model did not see are what a
+deployment has. Some labels will have no positive there: they are dead, and a policy says what they
+get.
 """
 
 import numpy as np
@@ -29,7 +30,7 @@ brought = oddslip.diagnose(
 )
 for diagnosis in (guessed, brought):
     n_dead = int((diagnosis.calibration_counts == 0).sum())
-    print(f"{diagnosis.protocol:10} {diagnosis.n_calibration_rows} rows, {n_dead} dead labels")
+    print(f"{diagnosis.protocol:12} {diagnosis.n_calibration_rows} rows, {n_dead} dead labels")
 
 # %%
 figure = brought.plot("ladder")

@@ -1,91 +1,70 @@
 """Scenes with known marginals, each diagnosed once."""
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 
-from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
+from oddslip.studies.scenes import (
+    N_LABELS,
+    SCENES,
+    Scene,
+    draw_pair,
+    starve,
+    tell_capped,
+    tell_pair,
+)
 
-N_ROWS, N_LABELS, SEED, K = 4000, 40, 1, 7
+SEED = 1
 
 
 def uneven(common, rare, n_common=12):
     """A share of ln w that the commonest labels realize, and one that all others do."""
-    prior = synthetic_pair(N_ROWS, N_LABELS, seed=SEED).prior
+    prior = draw_pair(SEED).prior
     realized = np.full(N_LABELS, rare)
     realized[np.argsort(-prior)[:n_common]] = common
     return realized
 
 
-def starved(light=3.0, n_dead=0, dead=20.0):
-    """Heavy weights that were not realized, and light ones, the greater part, that were."""
-    is_dead = np.arange(N_LABELS) >= N_LABELS - n_dead
-    heavy = (np.arange(N_LABELS) % 5 < 2) & ~is_dead
-    return {
-        "weights": np.where(is_dead, dead, np.where(heavy, 50.0, light)),
-        "realized": np.where(heavy, 0.0, 1.0),
-        "n_dead": n_dead,
-    }
+def tell_few(pair, n_calibration=None, n_evaluated=None, tell=tell_pair):
+    told = tell(pair)
+    if n_calibration:
+        told["calibration"] = tuple(part[:n_calibration] for part in told["calibration"])
+    for name in ("scores", "labels", "unweighted"):
+        told[name] = told[name][:n_evaluated]
+    return told
 
 
-PAIRS = {
-    "no weights": {"weights": "none"},
-    "common weight": {"weights": "common"},
-    "realized": {},
-    "capped": {"cap": 3.0},
-    "saturated": {"saturate": 0.2, "noise": 0.5},
-    "dead labels": starved(n_dead=6),
-    "scarce": {"cap": 1.5},
-    "drift": {"cap": 3.0},
-    # What the inversion does, with and against the paper's association.
-    "uneven": {"realized": uneven(0.0, 1.0)},
-    "uneven and short": {"realized": uneven(0.0, 0.7)},
-    "starved": starved(),
-    "short, with dead labels": {"realized": 0.7, "n_dead": 6},
-    "capped, few to calibrate": {"cap": 3.0},
-    "capped, some to calibrate": {"cap": 3.0},
-    "capped lower": {"cap": 2.5},
-    "capped, few to evaluate": {"cap": 3.0},
-}
-CALIBRATED = {"scarce": 60, "capped, few to calibrate": 100, "capped, some to calibrate": 500}
-EVALUATED = {"capped, few to evaluate": 200}
+# What the inversion does, with and against the paper's association, besides the scenes of the study.
+MORE = {
+    scene.name: scene
+    for scene in (
+        Scene("uneven", "", (), world={"realized": uneven(0.0, 1.0)}),
+        Scene("uneven and short", "", (), world={"realized": uneven(0.0, 0.7)}),
+        Scene("starved", "", (), world=starve()),
+        Scene("short, with dead labels", "", (), world={"realized": 0.7, "n_dead": 6}),
+        Scene("capped, few to calibrate", "", (),
+              partial(tell_few, n_calibration=100, tell=tell_capped), {"cap": 3.0}),
+        Scene("capped, some to calibrate", "", (), partial(tell_few, n_calibration=500),
+              {"cap": 3.0}),
+        Scene("capped lower", "", (), world={"cap": 2.5}),
+        Scene("capped, few to evaluate", "", (), partial(tell_few, n_evaluated=200), {"cap": 3.0}),
+    )
+}  # fmt: skip
+PAIRED = dict(list(SCENES.items())[:8])  # those with a twin
+KNOWN = PAIRED | MORE
 
 
 @cache
 def pair_of(name):
-    return synthetic_pair(N_ROWS, N_LABELS, seed=SEED, **PAIRS[name])
+    return draw_pair(SEED, **KNOWN[name].world)
 
 
 @cache
 def arguments_of(name):
     """What a user would pass to `diagnose` in this scene."""
-    pair = pair_of(name)
-    rows, truth = pair.calibration, pair.labels[pair.calibration]
-    evaluated = np.flatnonzero(~rows)[: EVALUATED.get(name)]
-    if name in CALIBRATED:
-        rows = np.flatnonzero(rows)[: CALIBRATED[name]]
-        truth = pair.labels[rows]
-    if name == "drift":  # every second of the commonest labels was rare when calibration ran
-        thinned = np.argsort(-pair.prior)[:20:2]
-        truth = truth.copy()
-        kept = np.random.default_rng(0).random((len(truth), thinned.size)) < 0.15
-        truth[:, thinned] &= kept
-    told = {
-        "scores": pair.weighted[evaluated],
-        "labels": pair.labels[evaluated],
-        "weights": pair.weights,
-        "unweighted": pair.unweighted[evaluated],
-        "calibration": (pair.weighted[rows], truth),
-        "prior": pair.prior,
-        "label_names": pair.label_names,
-        "k": K,
-        "n_replicates": 300,
-    }
-    if name in ("capped", "capped, few to calibrate"):
-        told |= {"rounds": 60, "learning_rate": 0.05, "max_delta_step": 1.0}
-    return told
+    return KNOWN[name].draw(SEED) | {"n_replicates": 300}
 
 
 @cache
@@ -110,4 +89,4 @@ def scene():
 
 @pytest.fixture(scope="session")
 def scenes():
-    return tuple(PAIRS)
+    return tuple(KNOWN)

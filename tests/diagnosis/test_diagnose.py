@@ -11,7 +11,6 @@ import scipy.sparse as sp
 import oddslip
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import Verdict, diagnose
-from oddslip.diagnosis.case import draw_calibration_rows
 from oddslip.errors import InvalidInput
 from oddslip.shifts import direct_shift, overlap, realized_shift, saturation
 
@@ -52,18 +51,26 @@ def test_what_is_missing_names_the_input_that_would_allow_it(more, gone):
     assert gone not in after
 
 
-def test_a_split_is_the_deployment_protocol_on_its_own_rows():
+def test_without_calibration_rows_all_rows_are_evaluated_and_none_by_maps_that_saw_it():
     told = {"weights": PAIR.weights, **QUICK}
-    split = diagnose(PAIR.weighted, PAIR.labels, unweighted=PAIR.unweighted, seed=7, **told)
-    rows = draw_calibration_rows(900, 7)
-    apart = diagnose(
-        PAIR.weighted[~rows], PAIR.labels[~rows], unweighted=PAIR.unweighted[~rows], seed=7,
-        calibration=(PAIR.weighted[rows], PAIR.labels[rows]), **told,
-    )  # fmt: skip
-    assert (split.n_calibration_rows, split.n_rows) == (270, 630)
-    assert split.ladder.to_dict() == apart.ladder.to_dict()
-    assert split.decomposition.to_dict() == apart.decomposition.to_dict()
-    assert (split.optimistic, apart.optimistic) == (True, False)
+    found = diagnose(PAIR.weighted, PAIR.labels, unweighted=PAIR.unweighted, seed=7, **told)
+    assert (found.n_calibration_rows, found.n_rows) == (900, 900)
+    assert found.protocol == found.to_dict()["protocol"]["name"] == "cross-fitted"
+    seen = diagnose(
+        PAIR.weighted, PAIR.labels, seed=7, calibration=(PAIR.weighted, PAIR.labels), **told
+    )
+    for name in ("isotonic", "platt"):
+        assert found.ladder.value(name) < seen.ladder.value(name)  # which has seen its rows
+    assert (found.optimistic, seen.optimistic) == (True, False)
+    assert found.drift.n_shared_rows == found.drift.share == 0
+
+
+def test_what_a_model_gains_by_cross_fitting_is_not_called_healthy():
+    # 300 rows: too few to find a repair on 30% of them, enough on four fifths.
+    pair = synthetic_pair(300, 20, realized=0.6, prevalence=(0.02, 0.4), seed=3)
+    found = diagnose(pair.weighted, pair.labels, k=5, n_replicates=200)
+    assert found.verdict.code == "repairable_by_calibration"
+    assert found.ladder.gain("chosen").low > 0
 
 
 def test_files_give_the_numbers_of_arrays(tmp_path):

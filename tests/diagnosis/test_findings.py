@@ -7,6 +7,7 @@ import pytest
 
 from oddslip.diagnosis import CODES, Finding, diagnose
 from oddslip.diagnosis.findings import order_findings
+from oddslip.panels import Panel
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -22,7 +23,7 @@ SCENES = {
     "OS302": ("saturated", "realized"),
     "OS303": ("realized", "uneven"),
     "OS304": ("uneven", "realized"),
-    "OS305": ("capped lower", "realized"),
+    "OS305": ("capped", "realized"),
     "OS401": ("dead labels", "no weights"),
     "OS402": ("scarce", "realized"),
     "OS403": ("scarce", "realized"),
@@ -38,19 +39,51 @@ def test_a_finding_fires_where_it_should_and_nowhere_else(scene, code, names):
     assert scene(silent).finding(code) is None
 
 
-def test_calibration_rows_that_are_evaluated_are_found(scene, arguments):
-    told = arguments("realized")
+def mixed_with_evaluated(told, n_rows=100):
+    """Calibration rows, some of which are evaluated too."""
     scores, labels = told["calibration"]
-    mixed = (
-        np.concatenate([scores, told["scores"][:100]]),
-        np.concatenate([labels, told["labels"][:100]]),
+    return (
+        np.concatenate([scores, told["scores"][:n_rows]]),
+        np.concatenate([labels, told["labels"][:n_rows]]),
     )
+
+
+def test_calibration_rows_that_look_evaluated_are_a_suspicion_with_a_count(scene, arguments):
+    told = arguments("realized")
+    mixed = mixed_with_evaluated(told)
     found = diagnose(**told | {"calibration": mixed, "n_replicates": 0}).finding("OS405")
     assert found.evidence["n_rows"] == 100
+    assert found.severity == "warning"
+    assert "100 of 1,300" in found.sentence
     assert scene("realized").finding("OS405") is None
 
 
-def test_a_split_of_the_same_rows_is_marked_optimistic(scene, arguments):
+def test_calibration_rows_whose_ids_are_evaluated_are_critical(arguments):
+    told = arguments("realized")
+    scores, labels = mixed_with_evaluated(told)
+    told |= {"unweighted": None, "label_names": None, "n_replicates": 0}
+    rows = [f"row {at}" for at in range(len(told["scores"]))]
+    others = [f"other {at}" for at in range(len(scores) - 100)] + rows[:100]
+    evaluated = Panel(told.pop("scores"), told.pop("labels"), row_ids=rows)
+    held_out = Panel(scores, labels, row_ids=others)
+    found = diagnose(evaluated, **told | {"calibration": held_out}).finding("OS405")
+    assert (found.severity, found.evidence["n_rows"]) == ("critical", 100)
+
+
+def test_a_twin_in_another_order_of_the_rows_is_noticed_and_nothing_is_read_off_it(
+    scene, arguments
+):
+    told = arguments("realized")
+    rows = np.random.default_rng(0).permutation(len(told["scores"]))
+    found = diagnose(**told | {"unweighted": told["unweighted"][rows]})
+    assert found.finding("OS206").severity == "critical"
+    assert scene("realized").finding("OS206") is None
+    assert found.decomposition.loss < 0 < scene("realized").decomposition.loss
+    assert found.verdict.code == "repairable_by_inversion"
+    assert "twin" not in found.verdict.sentence
+
+
+def test_rows_that_calibrate_one_another_are_marked_optimistic(scene, arguments):
     told = arguments("realized") | {"calibration": None, "n_replicates": 0}
     found = diagnose(**told)
     assert found.optimistic
@@ -59,7 +92,8 @@ def test_a_split_of_the_same_rows_is_marked_optimistic(scene, arguments):
 
 
 def test_every_code_is_tested_here():
-    assert set(CODES) == set(SCENES) | {"OS405", "OS407"}
+    elsewhere = {"OS405", "OS407", "OS206"} | {"OS103", "OS205"}  # the last two: test_scenes.py
+    assert set(CODES) == set(SCENES) | elsewhere
 
 
 def test_the_gravest_findings_come_first(scene, scenes):

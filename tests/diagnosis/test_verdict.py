@@ -10,7 +10,7 @@ VERDICTS = {
     "no weights": "healthy",
     "common weight": "common_weight",
     "realized": "repairable_by_inversion",
-    "capped": "repairable_by_inversion",  # measured: level with the best fitted repair
+    "capped": "repairable_by_calibration",  # not decided: what Repair chooses is the higher
     "saturated": "keep_margins",
     "dead labels": "dead_labels",
     "scarce": "keep_raw",

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 import oddslip
 from oddslip import diagnose, plan, wording
 from oddslip.datasets import synthetic_pair
+from oddslip.diagnosis.case import draw_calibration_rows
 from oddslip.reports import numbers
 from oddslip.reports.figures import style as figures
 from oddslip.reports.figures.waterfall import PALE_BLUE, PALE_ORANGE, draw_waterfalls
 from oddslip.reports.html.page import ladder_part, regime_part
 from oddslip.reports.html.pictures import draw_waterfall
-from oddslip.reports.html.words import tell_loss, tiles_of
+from oddslip.reports.html.words import facts_of, tell_loss, tiles_of
 from oddslip.reports.numbers import RegimePoint, Regimes, Waterfall
 from oddslip.reports.text import show_diagnosis, show_plan
 
@@ -29,8 +30,16 @@ score = st.floats(0, 1).map(lambda value: round(value, 3))
 def found_with(seed=88, n_replicates=0, **told):
     """A small pair; that of seed 88 has too few calibration rows, and isotonic hurts."""
     pair = synthetic_pair(240, 30, seed=seed, noise=0.2)
-    given = {"weights": pair.weights, "unweighted": pair.unweighted, **told}
-    return diagnose(pair.weighted, pair.labels, k=3, n_replicates=n_replicates, **given)
+    rows = draw_calibration_rows(240)
+    given = {
+        "weights": pair.weights,
+        "unweighted": pair.unweighted[~rows],
+        "calibration": (pair.weighted[rows], pair.labels[rows]),
+        **told,
+    }
+    return diagnose(
+        pair.weighted[~rows], pair.labels[~rows], k=3, n_replicates=n_replicates, **given
+    )
 
 
 def shares_on_page(shown):
@@ -189,13 +198,18 @@ def test_a_plan_without_replicates_shows_no_interval():
     assert "nan" not in printed(show_plan(early))
 
 
-def test_the_page_marks_a_repair_as_best_only_above_raw():
+def test_the_page_marks_what_repair_would_deploy_by_its_name():
     found = found_with()
-    marked = [row["name"] for row in ladder_part(found)["rows"] if row["is_best"]]
-    assert marked == [found.ladder.best()]
-    below = {name: found.ladder[name] for name in ("raw", "isotonic", "pooled")}
-    worse = replace(found, ladder=replace(found.ladder, rungs=below))
-    assert not any(row["is_best"] for row in ladder_part(worse)["rows"])
+    marked = {row["name"]: row["chosen"] for row in ladder_part(found)["rows"] if row["chosen"]}
+    assert marked == {"chosen": found.chosen.name}
+
+
+def test_terminal_page_and_json_say_the_same_auc():
+    found = found_with()
+    told = wording.estimated(found.signal.mean)
+    assert f"Within-label AUC: {told}" in printed(show_diagnosis(found))
+    assert dict(facts_of(found))["within-label AUC"] == told
+    assert found.to_dict()["signal"]["auc"]["value"] == found.signal.mean.value
 
 
 ROOT = Path(oddslip.__file__).parent

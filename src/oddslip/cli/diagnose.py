@@ -68,7 +68,7 @@ def diagnose(
         float | None, typer.Option(help="Cap of the leaf step, for the budget; 0 for none.")
     ] = None,
     bootstrap: Bootstrap = 2000,
-    seed: Annotated[int, typer.Option(help="Same seed, same split and intervals.")] = DEFAULT_SEED,
+    seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
     threads: Threads = None,
     verbose: Verbose = False,
@@ -81,8 +81,8 @@ def diagnose(
 ) -> None:
     """Have class weights broken this ranker? How, by how much, and what repairs it?
 
-    Give what you have: scores and labels alone will do. Without --calibration, 30% of the rows
-    calibrate and the others are evaluated, which is optimistic.
+    Give what you have: scores and labels alone will do. Without --calibration the rows calibrate
+    one another, fold by fold (cross-fitted), which is optimistic for rows of a later period.
 
     Examples:
 

@@ -452,3 +452,38 @@ def selection(
                 table.add_row(name, f"{own.mean:+.4f}", f"{own.harmed}", f"{own.worst:+.4f}")
             console().print(table)
     return None
+
+
+@reproduce.command()
+def scenes(
+    scene: Annotated[
+        list[str] | None, typer.Option(help="A scene by its name; may be given again. All.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of each scene.")] = 20,
+    first_seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the first draw; thresholds were set below 1000.")
+    ] = 1000,
+    page: Annotated[Path | None, typer.Option(help="Write the table as Markdown.")] = None,
+) -> None:
+    """Scenes whose truth is known: how often the verdict of diagnose is right.
+
+    Examples:
+
+      oddslip reproduce scenes --page docs/scenes.md
+
+      oddslip reproduce scenes --scene random --draws 3 --first-seed 0
+    """
+    from oddslip.studies.scenes import SCENES, check_scenes, tabulate, tell_page, try_scenes
+
+    check_outputs(page)
+    names = check_scenes(tuple(scene or SCENES))
+    lines = []
+    for line in tabulate(try_scenes(names, n_draws=draws, first_seed=first_seed)):
+        console().print(line, markup=False, highlight=False, soft_wrap=True)
+        lines.append(line)
+    if page is not None:
+        from oddslip.files import whole_file
+
+        with whole_file(page) as unfinished:
+            text = tell_page(lines, n_draws=draws, first_seed=first_seed)
+            unfinished.write_text(text, encoding="utf-8", newline="\n")

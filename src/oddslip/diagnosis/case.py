@@ -1,4 +1,4 @@
-"""The rows a diagnosis reads, split by a seed where need be, and all that is known of an arm."""
+"""The rows a diagnosis reads, and all that is known of an arm."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts import step_budget
 from oddslip.shifts.twin import check_pair, open_twin
 from oddslip.sources import Source, open_source
-from oddslip.sources.views import FoldSource, LabelledSource
+from oddslip.sources.views import LabelledSource
 from oddslip.tallies import available_threads
 from oddslip.weights import resolve_weights
 
-CALIBRATION_SHARE = 0.3  # of the rows, where no calibration panel is given (Section 3)
+CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
 
 
 def draw_calibration_rows(n_rows: int, seed: int = DEFAULT_SEED) -> NDArray[np.bool_]:
@@ -44,14 +44,16 @@ def count_labels(source: Source) -> NDArray[np.int64]:
     return np.bincount(source.positives().indices, minlength=source.n_labels)
 
 
-Protocol = Literal["deployment", "test-split"]
+Protocol = Literal["deployment", "cross-fitted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
     """One arm on the rows it is evaluated on, with whatever else is known of it.
 
-    ``prior`` is the training prevalence where given, else the smoothed calibration prevalence.
+    Under the cross-fitted protocol ``calibration`` is the arm itself: maps are fitted on all folds
+    but one and rank that one. ``prior`` is the training prevalence where given, else the smoothed
+    calibration prevalence.
     ``budget`` is None where the training parameters are not known.
     """
 
@@ -68,6 +70,11 @@ class Case:
     budget: float | None
     seed: int
     threads: int | None = None
+
+    @property
+    def crossed(self) -> bool:
+        """Whether the evaluated rows calibrate one another, fold by fold."""
+        return self.protocol == "cross-fitted"
 
     @property
     def prior_given(self) -> bool:
@@ -109,22 +116,14 @@ def open_case(
     if unweighted is not None:
         other = open_twin(unweighted, None, whole)
         check_pair(whole, other, "weighted and unweighted scores")
-    arm: Source
-    twin: Source | None
-    held_out: Source
-    if calibration is None:
-        if whole.n_rows < 2:
-            raise InvalidInput(
-                "at least 2 rows are needed to split off calibration rows, got 1. "
-                "Pass calibration=(scores, labels)."
-            )
-        kept = draw_calibration_rows(whole.n_rows, seed)
-        arm, held_out = FoldSource(whole, ~kept, truth), FoldSource(whole, kept, truth)
-        twin = None if other is None else FoldSource(other, ~kept, truth)
-    else:
-        arm = LabelledSource(whole, truth)
-        held_out = _open_calibration(calibration, whole)
-        twin = None if other is None else LabelledSource(other, truth)
+    if calibration is None and whole.n_rows < 2:
+        raise InvalidInput(
+            "at least 2 rows are needed to calibrate on some and evaluate others, got 1. "
+            "Pass calibration=(scores, labels)."
+        )
+    arm = LabelledSource(whole, truth)
+    twin = None if other is None else LabelledSource(other, truth)
+    held_out = arm if calibration is None else _open_calibration(calibration, whole)
     evaluation_counts = count_labels(arm)
     if not evaluation_counts.any():
         raise InvalidInput(
@@ -136,7 +135,7 @@ def open_case(
         arm=arm,
         twin=twin,
         calibration=held_out,
-        protocol="test-split" if calibration is None else "deployment",
+        protocol="cross-fitted" if calibration is None else "deployment",
         k=k,
         weights=_as_weights(weights, whole, truth, None if prior is None else prevalence),
         prior=prevalence,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from oddslip.diagnosis.ladder import FITTED, REPAIRS
+from oddslip.diagnosis.ladder import FITTED
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import MATERIAL, SATURATED_SHARE
 from oddslip.metrics.evaluation import Estimate
@@ -45,12 +45,15 @@ def standing_of(difference: Estimate, level: float) -> Standing:
     return "level" if inside else "undecided"
 
 
+# ----------------------------------------------------------------------------------- rungs and twin
+
+
 def level_of(measured: Measurements, rung: str) -> float:
     """The better of a rung and raw: what a difference is held against."""
     return max(measured.ladder.value(rung), measured.ladder.value("raw"))
 
 
-def gains(measured: Measurements, rung: str) -> bool:
+def rises(measured: Measurements, rung: str) -> bool:
     """Whether a rung is surely and materially above raw."""
     ladder = measured.ladder
     return rung in ladder and is_gain(ladder.gain(rung), level_of(measured, rung))
@@ -62,14 +65,46 @@ def loses(measured: Measurements, rung: str) -> bool:
     return rung in ladder and is_loss(ladder.gain(rung), level_of(measured, rung))
 
 
-def best_repair(measured: Measurements) -> str | None:
-    """The best of the rungs that can be deployed and surely beat raw."""
-    return measured.ladder.best(tuple(name for name in REPAIRS if gains(measured, name)))
+def beats_popularity(measured: Measurements, rung: str) -> bool:
+    """Whether a rung is surely above the same list in every row."""
+    ladder = measured.ladder
+    if "popularity" not in ladder:
+        return True
+    lead = ladder.lead(rung, "popularity")
+    return lead.value > 0 and not lead.low <= 0  # NaN where nothing was resampled
 
 
-def best_fitted(measured: Measurements) -> str | None:
-    """The best of the rungs that are fitted on the calibration rows and surely beat raw."""
-    return measured.ladder.best(tuple(name for name in FITTED if gains(measured, name)))
+def gains(measured: Measurements, rung: str) -> bool:
+    """Whether a rung repairs: surely and materially above raw, and surely above popularity."""
+    return rises(measured, rung) and beats_popularity(measured, rung)
+
+
+def is_below_popularity(measured: Measurements) -> bool:
+    """Whether the same list in every row is surely and materially better than raw."""
+    return rises(measured, "popularity")
+
+
+def fitted_repair(measured: Measurements) -> str | None:
+    """The rung "chosen" if it repairs: never the best in hindsight, which rows chose themselves.
+
+    A ladder without that rung has only hindsight.
+    """
+    if measured.chosen is not None and measured.chosen.name == "raw":
+        return None
+    names = ("chosen",) if "chosen" in measured.ladder else FITTED
+    return measured.ladder.best(tuple(name for name in names if gains(measured, name)))
+
+
+def helps(measured: Measurements) -> bool:
+    """Whether any rung that is fitted repairs, be it in hindsight."""
+    return any(gains(measured, name) for name in ("chosen", *FITTED))
+
+
+def twin_standing(measured: Measurements) -> Standing | None:
+    """Where the unweighted twin stands to raw; None without a twin whose rows are the same."""
+    if not measured.twin_follows or "unweighted" not in measured.ladder:
+        return None
+    return standing_of(measured.ladder.gain("unweighted"), level_of(measured, "unweighted"))
 
 
 def is_saturated(measured: Measurements) -> bool:
@@ -77,14 +112,19 @@ def is_saturated(measured: Measurements) -> bool:
     return measured.saturation.share > SATURATED_SHARE
 
 
-class InversionTrial(NamedTuple):
-    """What the rows say of the inversion: against raw, and against the best fitted repair.
+# -------------------------------------------------------------------------------------- the weights
 
-    ``other`` surely beats raw; where no fitted repair does, it is the highest of them, or None.
+
+class InversionTrial(NamedTuple):
+    """What the rows say of the inversion: against raw, and against what `Repair` would deploy.
+
+    ``repairs`` says whether it beats popularity as well as raw. ``other`` is "chosen"; in a ladder
+    without it, the best fitted rung.
     """
 
     gain: Estimate
     to_raw: Standing
+    repairs: bool
     other: str | None
     other_gains: bool
     lead: Estimate | None
@@ -96,6 +136,8 @@ class InversionTrial(NamedTuple):
         if self.other_gains and self.to_other == "below":
             return "behind"
         if self.to_raw == "above":
+            if not self.repairs:
+                return "fails"
             unsure = self.other_gains and self.to_other == "undecided"
             return "undecided" if unsure else "pays"
         return "undecided" if self.to_raw == "undecided" else "fails"
@@ -106,15 +148,16 @@ def try_inversion(measured: Measurements) -> InversionTrial | None:
     ladder = measured.ladder
     if measured.weighting != "label-specific" or "inversion" not in ladder:
         return None
-    gain = ladder.gain("inversion")
+    gain, repairs = ladder.gain("inversion"), gains(measured, "inversion")
     to_raw = standing_of(gain, level_of(measured, "inversion"))
-    sure = best_fitted(measured)
-    other = sure or ladder.best(FITTED)
+    sure = fitted_repair(measured)
+    other = sure or ("chosen" if "chosen" in ladder else ladder.best(FITTED))
     if other is None:
-        return InversionTrial(gain, to_raw, None, False, None, None)
+        return InversionTrial(gain, to_raw, repairs, None, False, None, None)
     lead = ladder.lead("inversion", other)
     level = max(ladder.value("inversion"), ladder.value(other))
-    return InversionTrial(gain, to_raw, other, sure is not None, lead, standing_of(lead, level))
+    standing = standing_of(lead, level)
+    return InversionTrial(gain, to_raw, repairs, other, sure is not None, lead, standing)
 
 
 def inversion_pays(measured: Measurements) -> bool:
@@ -123,6 +166,39 @@ def inversion_pays(measured: Measurements) -> bool:
     return trial is not None and trial.outcome == "pays"
 
 
+def weights_are_strange(measured: Measurements) -> bool:
+    """Whether the weights do not fit the scores; not where subtracting ln w is seen to gain."""
+    found = measured.weight_fit
+    return found is not None and found.fit != "fits" and not rises(measured, "inversion")
+
+
+# ------------------------------------------------------------------------------------- what to take
+
+
 def chosen_repair(measured: Measurements) -> str | None:
-    """The repair to take: the best that surely beats raw, or the inversion if level with it."""
-    return "inversion" if inversion_pays(measured) else best_repair(measured)
+    """The repair to take: what `Repair` would deploy, or the inversion if level with it.
+
+    Either has to surely beat raw and popularity. None without a signal: then there is nothing to
+    repair, whatever a rung gains.
+    """
+    if measured.signal.absent:
+        return None
+    if inversion_pays(measured):
+        return "inversion"
+    names = [fitted_repair(measured), "inversion" if gains(measured, "inversion") else None]
+    return measured.ladder.best(tuple(name for name in names if name is not None))
+
+
+def name_repair(measured: Measurements, rung: str) -> str:
+    """What a rung is called in a sentence: what was chosen goes by its own name."""
+    return measured.chosen.name if rung == "chosen" and measured.chosen is not None else rung
+
+
+def is_sound(measured: Measurements) -> bool:
+    """Whether the raw scores may stay: nothing is surely better, and there is a signal."""
+    return (
+        not measured.signal.absent
+        and chosen_repair(measured) is None
+        and twin_standing(measured) != "above"
+        and not is_below_popularity(measured)
+    )

@@ -12,12 +12,14 @@ from oddslip import DEFAULT_SEED
 from oddslip.arguments import check_replicates
 from oddslip.diagnosis.case import Case, open_case
 from oddslip.diagnosis.checks import CHECKS
+from oddslip.diagnosis.climb import Climb, climb
 from oddslip.diagnosis.decomposition import decompose
-from oddslip.diagnosis.drift import find_drift, find_takeover
+from oddslip.diagnosis.drift import find_drift
 from oddslip.diagnosis.findings import order_findings
 from oddslip.diagnosis.label_shifts import find_shifts
-from oddslip.diagnosis.ladder import Climb, climb, estimate_ladder
+from oddslip.diagnosis.ladder import estimate_ladder
 from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
+from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
 from oddslip.panels import Kind
 from oddslip.shifts import overlap, saturation
@@ -58,8 +60,8 @@ def diagnose(
     unweighted : optional
         Scores of the unweighted twin for the same rows: the loss and its parts.
     calibration : (scores, labels) or Panel, optional
-        Rows held out to calibrate on (deployment protocol). Without them a seeded 30% of the rows
-        calibrate and the others are evaluated (test-split protocol, optimistic).
+        Rows held out to calibrate on (deployment protocol). Without them the rows calibrate one
+        another: maps fitted on all folds but one rank that one (cross-fitted protocol).
     prior : array-like, optional
         Prevalence of each label among the training rows; else that of the calibration rows.
     kind : {"probability", "margin"}, optional
@@ -67,7 +69,7 @@ def diagnose(
     rounds, learning_rate, max_delta_step : optional
         Of the booster, for the step budget.
     seed : int
-        Same seed, same split and intervals.
+        Same seed, same folds and intervals.
     n_replicates : int
         Bootstrap replicates; 0 for none.
     label_names : sequence of str, optional
@@ -105,28 +107,26 @@ def _conclude(measured: Measurements) -> Diagnosis:
 
 
 def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
-    rankings = climbed.rankings
     ladder = estimate_ladder(
         climbed.values, k=case.k, n_rows=case.arm.n_rows, n_replicates=n_replicates,
         seed=case.seed, threads=case.threads,
     )  # fmt: skip
-    takeover = shared = None
-    if "isotonic" in rankings:
-        takeover = find_takeover(
-            rankings["isotonic, identity"], rankings["isotonic"], case.calibration_counts == 0
-        )
-    if "unweighted" in rankings:
-        counts = overlap(rankings["raw"], rankings["unweighted"])
+    shared = None
+    if climbed.raw is not None and climbed.twin is not None:
+        counts = overlap(climbed.raw, climbed.twin)
         shared = Overlap(float(counts.mean()), float(np.mean(counts < case.k)))
     return Measurements(
         ladder=ladder,
+        chosen=climbed.chosen,
         decomposition=decompose(ladder),
+        signal=climbed.signal,
+        likeness=find_likeness(case),
         shifts=find_shifts(case),
         saturation=saturation(case.arm, k=case.k, distinct=False, threads=case.threads),
         ties=Ties(climbed.n_tied, climbed.map_worst, climbed.map_best),
-        takeover=takeover,
+        takeover=climbed.takeover,
         overlap=shared,
-        drift=find_drift(case),
+        drift=find_drift(case, climbed.unseen),
         missing=tuple(_list_missing(case)),
         protocol=case.protocol,
         k=case.k,
@@ -157,7 +157,7 @@ def _list_missing(case: Case) -> list[Missing]:
             "calibrated rungs",
             "calibration rows with a positive",
         ),
-        (case.protocol == "test-split", "the deployment protocol", "calibration"),
+        (case.crossed, "the deployment protocol", "calibration"),
         (
             not case.prior_given,
             "shifts and popularity by training prevalence (calibration's is used)",

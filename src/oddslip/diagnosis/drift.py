@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ class Drift:
     n_shared_rows : int
         Calibration rows that are evaluated too: by row id where both have ids, else by the same
         scores and labels, counting only rows that no other row of their panel equals.
+    shared_by_id : bool
+        Whether they are known by their ids. Without ids they only look alike: rows with the same
+        features get the same scores.
     n_calibration_rows : int
         Rows that were looked for.
     drifted : numpy.ndarray of bool
@@ -36,10 +39,11 @@ class Drift:
     share : float
         Share of all positives of both panels, each counted as one half, that drifted labels hold.
     unseen : numpy.ndarray of bool
-        Labels with evaluation positives and no calibration positive.
+        Labels with evaluation positives and none among the rows that they are calibrated on.
     """
 
     n_shared_rows: int
+    shared_by_id: bool
     n_calibration_rows: int
     drifted: NDArray[np.bool_]
     share: float
@@ -50,6 +54,7 @@ class Drift:
         return plain(  # type: ignore[no-any-return]
             {
                 "n_shared_rows": self.n_shared_rows,
+                "shared_by_id": self.shared_by_id,
                 "n_drifted": int(self.drifted.sum()),
                 "share_of_positives": self.share,
                 "n_unseen": int(self.unseen.sum()),
@@ -57,20 +62,21 @@ class Drift:
         )
 
 
-def find_drift(case: Case) -> Drift:
-    """Compare the rows and the prevalences of both panels."""
+def find_drift(case: Case, unseen: NDArray[np.bool_]) -> Drift:
+    """Compare the rows and the prevalences of both panels; fold by fold there is no drift."""
     counts = case.calibration_counts, case.evaluation_counts
     drifted = find_drifted(*counts, case.calibration.n_rows, case.arm.n_rows)
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
-    shared = 0
-    if case.protocol == "deployment":  # a split shares no row by design
-        shared = count_shared_rows(case.calibration, case.arm, case.threads)
+    shared = SharedRows(0, False)
+    if not case.crossed:  # folds share no row by design
+        shared = find_shared_rows(case.calibration, case.arm, case.threads)
     return Drift(
-        n_shared_rows=shared,
+        n_shared_rows=shared.n_rows,
+        shared_by_id=shared.by_id,
         n_calibration_rows=case.calibration.n_rows,
         drifted=drifted,
         share=float(np.mean(shares)),
-        unseen=(counts[0] == 0) & (counts[1] > 0),
+        unseen=unseen,
     )
 
 
@@ -92,17 +98,26 @@ def find_drifted(
     return np.asarray(sure & (first > 0) & (high > DRIFT_RATIO * low))
 
 
-def count_shared_rows(calibration: Source, evaluation: Source, threads: int | None = None) -> int:
-    """Rows of the calibration panel that stand in the other one too."""
+class SharedRows(NamedTuple):
+    """Rows of one panel that stand in another too, and whether their ids say so."""
+
+    n_rows: int
+    by_id: bool
+
+
+def find_shared_rows(
+    calibration: Source, evaluation: Source, threads: int | None = None
+) -> SharedRows:
+    """Rows of the calibration panel that stand in the other one too, or seem to."""
     ids = calibration.row_ids(), evaluation.row_ids()
     if ids[0] is not None and ids[1] is not None:
-        return int(np.isin(ids[0].astype(str), ids[1].astype(str)).sum())
+        return SharedRows(int(np.isin(ids[0].astype(str), ids[1].astype(str)).sum()), True)
     if calibration.dtype != evaluation.dtype:
-        return 0
+        return SharedRows(0, False)
     rng = np.random.default_rng(FINGERPRINT_SEED)
     factors = rng.integers(1, 2**63, size=(2, calibration.n_labels), dtype=np.uint64) * 2 + 1
     first, second = (_find_lone(rows, factors, threads) for rows in (calibration, evaluation))
-    return int(np.isin(first, second).sum())
+    return SharedRows(int(np.isin(first, second).sum()), False)
 
 
 def _find_lone(

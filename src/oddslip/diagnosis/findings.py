@@ -13,10 +13,13 @@ Severity = Literal["critical", "warning", "info"]
 CODES = {
     "OS101": "weights differ across labels",
     "OS102": "weight common to all labels",
+    "OS103": "weights do not fit the scores",
     "OS201": "ranking below popularity",
     "OS202": "cells saturated",
     "OS203": "ties decide the top K",
     "OS204": "stored probabilities lose what margins keep",
+    "OS205": "no signal within labels",
+    "OS206": "twin does not follow the scores",
     "OS301": "shift fell short",
     "OS302": "shift not identifiable",
     "OS303": "inversion will pay",
@@ -28,7 +31,7 @@ CODES = {
     "OS404": "labels without calibration positives are true in evaluation",
     "OS405": "calibration and evaluation rows overlap",
     "OS406": "prevalence drifts between calibration and evaluation",
-    "OS407": "calibration rows split off the evaluated panel",
+    "OS407": "calibration rows come from the evaluated panel",
 }
 
 

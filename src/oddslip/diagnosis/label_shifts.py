@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.diagnosis.case import Case
+from oddslip.diagnosis.thresholds import LEAST_LABELS, OVERSHOOTING, OVERSHOT, RELATED, UNTRACED
 from oddslip.results import plain
 from oddslip.shifts import direct_shift, over_correction, realized_shift, unrealizable
 from oddslip.shifts.twin import KEPT_CELLS
@@ -16,7 +17,24 @@ from oddslip.sources.views import FoldSource
 
 Floats = NDArray[np.float64]
 
+PRECISION = 0.05  # nat squared: shifts are not compared more finely than about a fifth of a nat
 NO_SHIFT = 1e-6  # nat: below this a weight intends nothing, and its ratio says nothing
+
+
+Fit = Literal["fits", "no trace", "reversed", "unrelated"]
+
+
+class WeightFit(NamedTuple):
+    """The line of realized shifts over ln w, and whether the weights can have made them.
+
+    ``size`` is that of the realized shifts over that of ln w, each as a root mean square.
+    """
+
+    fit: Fit
+    slope: float
+    correlation: float
+    size: float
+    n_labels: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +90,39 @@ class LabelShifts:
             return None
         known = self.weighted & ~np.isnan(self.direct)
         return float(np.median(self.direct[known] / self.intended[known])) if known.any() else None
+
+    def hold_against_weights(self, n_positives: NDArray[np.int64]) -> WeightFit | None:
+        """Whether these weights can have made these shifts; None where too few labels tell.
+
+        A prior that rests on n positives is off by about 1 / sqrt(n) nat. Labels count by that,
+        and it is taken off the spread of the shifts.
+        """
+        known = self.identified & np.isfinite(self.realized) & (n_positives > 0)
+        if self.intended is None or known.sum() < LEAST_LABELS:
+            return None
+        shift, ln_w = self.realized[known], self.intended[known]
+        error = 1.0 / n_positives[known]
+        share = 1.0 / (error + PRECISION)
+        share /= share.sum()
+        noise = float(share @ error)
+        own, other = shift - share @ shift, ln_w - share @ ln_w
+        spread, reach = float(share @ own**2), float(share @ other**2)
+        if reach <= NO_SHIFT:
+            return None
+        slope = float(share @ (own * other)) / reach
+        related = slope * np.sqrt(reach / spread) if spread > 0 else 0.0
+        size = np.sqrt(max(0.0, share @ shift**2 - noise) / (share @ ln_w**2))
+        # A learner falls short of ln w, or meets a cap. Far beyond it, the weight was another one.
+        beyond = shift * np.sign(ln_w) - np.abs(ln_w)
+        overshoots = beyond > OVERSHOT + 2.0 * np.sqrt(error)
+        fit: Fit = "fits"
+        if size < UNTRACED:
+            fit = "no trace"
+        elif related < -RELATED and np.median(shift * np.sign(ln_w)) < 0:
+            fit = "reversed"
+        elif abs(related) < RELATED and share @ overshoots > OVERSHOOTING:
+            fit = "unrelated"
+        return WeightFit(fit, slope, float(related), float(size), int(known.sum()))
 
     def to_dict(self) -> dict[str, Any]:
         """The summary, in built-in types; the columns are in the table of labels."""

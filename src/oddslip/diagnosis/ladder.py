@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators import Ceiling, build_calibrator
 from oddslip.calibrators.catalogue import CATALOGUE
-from oddslip.calibrators.maps import LabelMaps, Scale
-from oddslip.diagnosis.case import Case
-from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
-from oddslip.metrics.at_k import Column, Ties, metric_of_sums, metric_values, rank_source
+from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate
-from oddslip.metrics.ranking import Rankings, rank_panel
-from oddslip.panels import Kind, Panel
 from oddslip.results import as_frame, plain
-from oddslip.sources import Source
 
 LEVEL = 0.95
 GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together
-Ranking = NDArray[np.int32]
 
 
 # ---------------------------------------------------------------------------------------- the rungs
@@ -45,6 +37,8 @@ def _calibrated_rungs() -> Iterator[tuple[str, str]]:
 RUNGS = {
     "unweighted": "the unweighted twin as it is",
     "what-if": "the unweighted twin with ln w added: the ideal weighted model",
+    "raw": CATALOGUE["raw"].what,
+    "chosen": "what Repair would deploy, chosen without the rows it ranks here",
     **dict(_calibrated_rungs()),
     "ceiling": "per-label isotonic fitted on the evaluated rows themselves",
 }
@@ -53,7 +47,7 @@ FITTED = tuple(
     for name in RUNGS
     if name == "isotonic, exclude" or (name in CATALOGUE and CATALOGUE[name].fitted)
 )
-REPAIRS = ("inversion", *FITTED)  # what can be deployed in place of raw
+REPAIRS = ("chosen", "inversion", *FITTED)  # what can be deployed in place of raw
 
 
 # --------------------------------------------------------------------------------------- the result
@@ -162,113 +156,6 @@ class Ladder:
 
 def _estimates(estimates: dict[str, Estimate]) -> dict[str, Any]:
     return {name: estimate.to_dict() for name, estimate in estimates.items()}
-
-
-# ------------------------------------------------------------------------------- ranking every rung
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Climb:
-    """Rankings of all evaluated rows by rung, and the per-row values of those with a true label.
-
-    ``n_tied`` rows of raw are decided by ties; ``map_worst`` and ``map_best`` say how far the
-    order of tied cells can move its MAP.
-    """
-
-    rankings: dict[str, Ranking]
-    values: dict[str, NDArray[np.float64]]
-    n_tied: int
-    map_worst: float
-    map_best: float
-
-
-def climb(case: Case) -> Climb:
-    """Fit, rank and score every rung that the case allows."""
-    rankings = _rank(case.arm, _fit_rungs(case), case.k, case.threads)
-    if case.twin is not None:
-        twin = _rank(case.twin, _twin_rungs(case), case.k, case.threads)
-        rankings["unweighted"] = twin.pop("raw")
-        rankings |= twin
-    ranked = rank_source(case.arm, case.k, case.threads)
-    truth = case.arm.positives()
-
-    def bound(ties: Ties) -> float:
-        return float(metric_values(ranked, ties=ties)[:, Column.MAP].mean())
-
-    return Climb(
-        rankings=rankings,
-        values={
-            name: metric_values(Rankings.made(ranking, truth, case.arm.n_labels))
-            for name, ranking in rankings.items()
-        },
-        n_tied=int(ranked.decided_by_ties.sum()),
-        map_worst=bound("worst"),
-        map_best=bound("best"),
-    )
-
-
-def _fit_rungs(case: Case) -> dict[str, LabelMaps]:
-    """Maps of all rungs over the arm but raw, which needs none."""
-    kind, prior, rows = case.arm.kind, case.prior if case.prior_given else None, case.calibration
-    maps: dict[str, LabelMaps] = {}
-    if case.weights is not None:
-        maps["inversion"] = _shift_maps(-np.log(case.weights), kind)
-    if case.calibration_counts.any():
-        for name in (entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted):
-            calibrator = build_calibrator(name, prior=prior, kind=kind)
-            fitted = calibrator.fit(rows, threads=case.threads).fitted_
-            maps[name] = fitted.maps
-            if name == "isotonic":
-                # One fit serves all policies: they differ in the dead labels alone.
-                maps["isotonic, identity"] = _with_dead(fitted.maps, fitted.record.dead, IDENTITY)
-                maps["isotonic, exclude"] = _with_dead(fitted.maps, fitted.record.dead, EXCLUDED)
-    maps["popularity"] = _line_maps(kind, "probability", CONSTANT, case.prior, 0.0)
-    maps["ceiling"] = Ceiling(kind=kind).fit(case.arm, threads=case.threads).fitted_.maps
-    return maps
-
-
-def _twin_rungs(case: Case) -> dict[str, LabelMaps]:
-    if case.weights is None or case.twin is None:
-        return {}
-    return {"what-if": _shift_maps(-np.log(1.0 / case.weights), case.twin.kind)}
-
-
-def _shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
-    return _line_maps(kind, "log_odds", AFFINE, np.ones_like(shift_nat), shift_nat)
-
-
-def _line_maps(kind: Kind, scale: Scale, code: int, a: NDArray[np.float64], b: Any) -> LabelMaps:
-    """Maps that are known without a fit, and so without a pass over the rows."""
-    n, none = a.size, np.empty(0)
-    places = np.zeros(n, np.int64)
-    return LabelMaps(
-        kind, scale, code=np.full(n, code, np.int8), a=a, b=np.zeros(n) + b, c=np.zeros(n),
-        start=places, stop=places, x=none, y=none,
-    )  # fmt: skip
-
-
-def _with_dead(maps: LabelMaps, dead: NDArray[np.bool_], code: int) -> LabelMaps:
-    """The same maps with another policy for the dead labels."""
-    if not dead.any():
-        return maps
-    return replace(maps, code=np.where(dead, code, maps.code), a=np.where(dead, 0.0, maps.a))
-
-
-def _rank(
-    source: Source, maps: dict[str, LabelMaps], k: int, threads: int | None
-) -> dict[str, Ranking]:
-    """Top K of all rows by raw and by every map, each map once, in one pass."""
-    distinct = {id(each): each for each in maps.values()}
-    ranked_by = {key: np.empty((source.n_rows, k), np.int32) for key in (*distinct, 0)}
-
-    def rank_block(panel: Panel) -> dict[int, Ranking]:
-        columns = {key: each.rank_panel(panel, k) for key, each in distinct.items()}
-        return columns | {0: rank_panel(panel, k)}
-
-    for first, columns in source.map(rank_block, threads=threads, what="climbing the ladder"):
-        for key, block in columns.items():
-            ranked_by[key][first : first + len(block)] = block
-    return {"raw": ranked_by[0]} | {name: ranked_by[id(each)] for name, each in maps.items()}
 
 
 # ---------------------------------------------------------------------------------- estimating them

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.diagnosis.case import Protocol
+from oddslip.diagnosis.climb import Chosen
 from oddslip.diagnosis.decomposition import Decomposition
 from oddslip.diagnosis.drift import Drift, Takeover
 from oddslip.diagnosis.findings import Finding
-from oddslip.diagnosis.label_shifts import LabelShifts
+from oddslip.diagnosis.label_shifts import LabelShifts, WeightFit
 from oddslip.diagnosis.ladder import Ladder
-from oddslip.diagnosis.thresholds import COMMON_WEIGHT
+from oddslip.diagnosis.signal import Likeness, Signal
+from oddslip.diagnosis.thresholds import COMMON_WEIGHT, UNLIKE
 from oddslip.panels import Kind
 from oddslip.results import as_frame, html_table, plain
 from oddslip.shifts import Saturation
@@ -61,7 +63,10 @@ class Measurements:
     """
 
     ladder: Ladder
+    chosen: Chosen | None
     decomposition: Decomposition | None
+    signal: Signal
+    likeness: Likeness | None
     shifts: LabelShifts
     saturation: Saturation
     ties: Ties
@@ -90,8 +95,8 @@ class Measurements:
 
     @property
     def optimistic(self) -> bool:
-        """Whether the calibration rows come from the evaluated panel."""
-        return self.protocol == "test-split"
+        """Whether calibration rows and evaluated rows are of one panel, hence of one period."""
+        return self.protocol == "cross-fitted"
 
     @property
     def weighting(self) -> Weighting:
@@ -101,6 +106,23 @@ class Measurements:
         if self.weights.max() > self.weights.min() * COMMON_WEIGHT:
             return "label-specific"
         return "none" if np.allclose(self.weights, 1.0, rtol=1e-9, atol=0) else "common"
+
+    @property
+    def weight_fit(self) -> WeightFit | None:
+        """Whether the label-specific weights can have made the shifts; None where not known."""
+        if self.weighting != "label-specific":
+            return None
+        resting = self.calibration_counts  # what the prior rests on
+        if self.prior_source == "given":
+            resting = np.maximum(resting, self.evaluation_counts)
+        return self.shifts.hold_against_weights(resting)
+
+    @property
+    def twin_follows(self) -> bool:
+        """Whether there is a twin whose rows seem to be those of the scores."""
+        if self.likeness is None:
+            return False
+        return self.likeness.mean is None or self.likeness.mean.high >= UNLIKE
 
     def label_columns(self) -> dict[str, Any]:
         """One value per label in each column; columns that are not known are left out."""
@@ -118,6 +140,7 @@ class Measurements:
             "direct_shift": shifts.direct,
             "unrealizable": shifts.unrealizable,
             "over_correction": shifts.over_correction,
+            "auc": self.signal.areas,
             "saturated_cells": self.saturation.n_saturated,
             "dead": self.calibration_counts == 0,
             "takeover_slots": None if self.takeover is None else self.takeover.slots,
@@ -137,8 +160,16 @@ class Diagnosis(Measurements):
         The gravest first.
     ladder : Ladder
         Every rung with its metrics, intervals and paired differences to raw.
+    chosen : Chosen or None
+        What `Repair` would deploy with the same inputs: its name, and why. The rung "chosen" is
+        what such a choice is worth on rows that had no say in it. None where nothing can be
+        fitted.
     decomposition : Decomposition or None
         Parts of the loss in MAP@K; needs the twin.
+    signal : Signal
+        Within-label AUC of the raw scores: what per-label maps have to work with.
+    likeness : Likeness or None
+        Rank correlation with the twin within labels.
     shifts : LabelShifts
         Realized, intended and direct shift.
     saturation : Saturation
@@ -151,8 +182,8 @@ class Diagnosis(Measurements):
         Calibration rows against evaluated rows.
     missing : tuple of Missing
         What could not be computed, and why.
-    protocol : {"deployment", "test-split"}
-        "test-split" calibrates on 30% of the same rows and is optimistic.
+    protocol : {"deployment", "cross-fitted"}
+        "cross-fitted" calibrates on folds of the same rows, hence of the same period.
     """
 
     verdict: Verdict
@@ -188,8 +219,12 @@ class Diagnosis(Measurements):
                 "dtype": self.dtype,
                 "weighting": self.weighting,
                 "prior_source": self.prior_source,
+                "chosen": self.chosen and self.chosen._asdict(),
                 "ladder": self.ladder.to_dict(),
                 "decomposition": self.decomposition and self.decomposition.to_dict(),
+                "signal": self.signal.to_dict(),
+                "likeness": self.likeness and self.likeness.to_dict(),
+                "weight_fit": self.weight_fit and self.weight_fit._asdict(),
                 "shifts": self.shifts.to_dict(),
                 "saturation": {
                     "n_cells": stored.n_cells,
@@ -239,8 +274,8 @@ class Diagnosis(Measurements):
     def _repr_html_(self) -> str:
         """Verdict, five rungs and three findings, without colours of its own."""
         ladder = self.ladder
-        first = ("raw", "unweighted", ladder.best() or "raw", "isotonic", "inversion", "ceiling",
-                 "popularity", *ladder)  # fmt: skip
+        first = ("raw", "unweighted", "chosen", "isotonic", "inversion", "ceiling", "popularity",
+                 *ladder)  # fmt: skip
         shown = list(dict.fromkeys(name for name in first if name in ladder))[:5]
         rows = [
             [name, score(rung["map"].value), signed(rung.differences["map"].value)]

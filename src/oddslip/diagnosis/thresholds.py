@@ -9,6 +9,10 @@ from __future__ import annotations
 # A difference in MAP@K is material from this share of the better of the two on.
 MATERIAL = 0.01
 
+# What scores say within a label.
+FAINT = 0.6  # an AUC about chance that may reach this far is not called absent
+UNLIKE = 0.2  # a rank correlation surely below it: model and twin do not rank the same rows
+
 # Cells at exactly 1.0.
 SATURATED_SHARE = 1e-4  # of all cells: "essentially none" below it
 TIED_SHARE = 0.05  # of the evaluated rows decided by ties
@@ -19,6 +23,13 @@ FELL_SHORT = 0.8  # a label below it fell short
 SHORT_LABELS = 0.1  # share of labels that fell short, from which on we say so
 NEAR = (0.8, 1.25)  # a median ratio inside counts as near the intended shift
 UNKNOWN_LABELS = 0.05  # share of weighted labels whose shift can not be read
+
+# Weights held against the label-free shifts, label by label.
+LEAST_LABELS = 5  # whose shift can be read; fewer say nothing of a line through them
+UNTRACED = 0.15  # of the size of ln w: smaller shifts are no trace of the weights
+RELATED = 0.5  # a correlation from which on shifts and ln w go together, or against each other
+OVERSHOT = 0.5  # nat beyond ln w, which no learner that falls short of it explains
+OVERSHOOTING = 0.15  # share of labels that overshot, from which on the weights are not theirs
 
 # Share of the loss from which on a model of the regime picture counts as regained by inversion.
 REGAINED = 0.5

@@ -7,12 +7,18 @@ from typing import NamedTuple
 
 from oddslip.diagnosis.comparison import (
     InversionTrial,
-    best_fitted,
+    Standing,
     chosen_repair,
-    is_gain,
+    fitted_repair,
+    is_below_popularity,
     is_saturated,
+    is_sound,
     loses,
+    name_repair,
+    rises,
     try_inversion,
+    twin_standing,
+    weights_are_strange,
 )
 from oddslip.diagnosis.result import Measurements, Verdict
 from oddslip.diagnosis.thresholds import (
@@ -23,12 +29,20 @@ from oddslip.diagnosis.thresholds import (
     TIED_SHARE,
 )
 from oddslip.metrics.evaluation import Estimate
-from oddslip.wording import count_of, percent, score, share_of, signed, signed_estimate
+from oddslip.wording import (
+    count_of,
+    estimated,
+    percent,
+    score,
+    share_of,
+    signed,
+    signed_estimate,
+)
 
 
 def judge(measured: Measurements) -> Verdict:
     """The verdict on what was measured: the first rule whose condition holds."""
-    grounds = Grounds(measured, chosen_repair(measured), _loses_to_twin(measured))
+    grounds = Grounds(measured, chosen_repair(measured), twin_standing(measured))
     rule = next(rule for rule in RULES if rule.holds(grounds))
     return Verdict(rule.code, rule.sentence.format(g=grounds))
 
@@ -38,12 +52,43 @@ class Grounds(NamedTuple):
 
     d: Measurements
     repair: str | None
-    hurt: bool  # surely below the unweighted twin
+    twin: Standing | None  # where the unweighted twin stands to raw
+
+    @property
+    def hurt(self) -> bool:
+        """Whether raw is surely below the unweighted twin."""
+        return self.twin == "above"
 
     @property
     def sound(self) -> bool:
-        """Nothing surely beats raw, and the twin is not surely better."""
-        return self.repair is None and not self.hurt
+        """Nothing is surely better than raw, neither a repair nor the twin nor popularity."""
+        return is_sound(self.d)
+
+    @property
+    def no_signal(self) -> str:
+        """What the AUC says, and what to look at."""
+        signal = self.d.signal
+        below = ", but below chance" if signal.standing == "reversed" else ""
+        return (
+            f"No signal within labels{below} (mean AUC {estimated(signal.mean)}): nothing to "
+            "repair; check that rows of scores and labels belong together, and the sign of the "
+            "scores."
+        )
+
+    @property
+    def popular(self) -> str:
+        """How raw and the best rung compare with the same list in every row."""
+        d, best = self.d, self.d.ladder.best()
+        popular = score(d.ladder.value("popularity"))
+        end = ""
+        if best is not None and rises(d, best):
+            end = f"; {best} reaches {score(d.ladder.value(best))}, which is no repair"
+        if self.hurt and d.ladder.value("unweighted") > d.ladder.value("popularity"):
+            end += f"; the unweighted twin has {score(d.ladder.value('unweighted'))}"
+        return (
+            f"the same list in every row has a MAP@{d.k} of {popular}, the raw scores "
+            f"{score(d.ladder.value('raw'))}{end}."
+        )
 
     @property
     def lost_in_ties(self) -> bool:
@@ -76,14 +121,26 @@ class Grounds(NamedTuple):
     @property
     def cause(self) -> str:
         """What is wrong, as far as it is known."""
-        d = self.d
-        if self.hurt:
+        d, strange = self.d, weights_are_strange(self.d)
+        scale = "scores of different labels are not on one scale"
+        if self.twin == "above":
+            change = f"(MAP@{d.k} {signed(-d.ladder.gain('unweighted').value)} against the "
+            change += "unweighted twin)"
+            if strange:
+                return f"Hurt {change}, though the weights given do not fit the scores"
+            return f"Hurt by the weights {change}"
+        start = f"S{scale[1:]}"
+        if strange:
+            return f"{start}, and the weights given do not fit them"
+        if self.twin == "below":
             change = signed(-d.ladder.gain("unweighted").value)
-            return f"Hurt by the weights (MAP@{d.k} {change} against the unweighted twin)"
+            return f"Better than the unweighted twin (MAP@{d.k} {change}), but {scale}"
+        if self.twin == "level":
+            return f"{start}, though the weights cost nothing against the unweighted twin"
         if d.weighting == "label-specific":
             return "Hurt, most likely by the label-specific weights"
         known = "" if d.weighting == "unknown" else ", though not by the weights"
-        return f"Scores of different labels are not on one scale{known}"
+        return f"{start}{known}"
 
     @property
     def no_repair(self) -> str:
@@ -102,7 +159,9 @@ class Grounds(NamedTuple):
         assert self.repair is not None
         trial = try_inversion(self.d)
         inverts = self.repair == "inversion"
-        name = "subtracting ln w" if inverts else self.repair
+        name = "subtracting ln w" if inverts else name_repair(self.d, self.repair)
+        if self.repair == "chosen":
+            name += ", which Repair chooses,"
         beside = ""
         if trial is not None:
             beside = _beside(self.d, trial) if inverts else _inversion_beside(self.d, trial)
@@ -116,10 +175,11 @@ class Grounds(NamedTuple):
     @property
     def drifted(self) -> str:
         """What is known although the calibration rows are not like the evaluated ones."""
-        d, fitted = self.d, best_fitted(self.d)
+        d, fitted = self.d, fitted_repair(self.d)
         start = f"{self.cause}, and" if self.hurt or self.repair else "Undecided:"
         end = (
-            f"{fitted} still {_moves(d, fitted)}, but refit it on rows like those you serve"
+            f"{name_repair(d, fitted)} still {_moves(d, fitted)}, but refit it on rows like those "
+            "you serve"
             if fitted
             else "no map fitted on them surely helps; calibrate on rows like those you serve"
         )
@@ -141,7 +201,13 @@ class Rule(NamedTuple):
 
 # The first that holds is the verdict.
 RULES = (
+    Rule("no_signal", lambda g: g.d.signal.absent, "{g.no_signal}"),
     Rule("drift", lambda g: g.d.drift.share >= DRIFT_RULES, "{g.drifted}"),
+    Rule(
+        "below_popularity",
+        lambda g: g.repair is None and is_below_popularity(g.d),
+        "Below popularity, and no repair is surely above it: {g.popular}",
+    ),
     Rule(
         "common_weight",
         lambda g: g.sound and g.d.weighting == "common",
@@ -155,7 +221,12 @@ RULES = (
     ),
     Rule(
         "keep_raw",
-        lambda g: g.sound and loses(g.d, "isotonic"),
+        lambda g: (
+            g.sound
+            and g.d.weighting == "label-specific"
+            and not weights_are_strange(g.d)
+            and loses(g.d, "isotonic")
+        ),
         "Calibration does not pay here: {g.isotonic} and nothing surely beats the raw scores; "
         "keep them.",
     ),
@@ -194,30 +265,31 @@ RULES = (
 )
 
 
-def _loses_to_twin(d: Measurements) -> bool:
-    if "unweighted" not in d.ladder:
-        return False
-    return is_gain(d.ladder.gain("unweighted"), d.ladder.value("unweighted"))
-
-
 def _moves(d: Measurements, rung: str) -> str:
     raw, value = score(d.ladder.value("raw")), score(d.ladder.value(rung))
     return f"takes MAP@{d.k} from {raw} to {value}"
 
 
 def _beside(d: Measurements, trial: InversionTrial) -> str:
-    """How the best fitted repair compares, after what the inversion does."""
+    """How what `Repair` chooses compares, after what the inversion does."""
     if trial.other is None or trial.lead is None:
         return ""
+    other, chosen = name_repair(d, trial.other), trial.other == "chosen"
+    if other == "inversion":
+        return ", and Repair chooses it"
     if not trial.other_gains:
-        return ", and no calibrator fitted on these rows surely beats raw"
-    value = score(d.ladder.value(trial.other))
+        return (
+            ", and nothing that is fitted on these rows surely beats raw"
+            if not chosen
+            else (f", and {other}, which Repair chooses, does not surely beat raw")
+        )
+    value = f"{score(d.ladder.value(trial.other))}" + (", chosen by Repair" if chosen else "")
     if trial.to_other == "above":
-        return f", surely more than {trial.other} ({value})"
+        return f", surely more than {other} ({value})"
     if trial.to_other == "level":
-        return f", level with {trial.other} ({value}), which has to be fitted"
+        return f", level with {other} ({value}), which has to be fitted"
     return (
-        f", though these rows do not decide between it and {trial.other} ({value}; "
+        f", though these rows do not decide between it and {other} ({value}; "
         f"difference {signed_estimate(trial.lead)})"
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from oddslip.diagnosis.thresholds import NEAR, REGAINED, SATURATED_SHARE, conditions_hold
+from oddslip.wording import estimated
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts
@@ -372,6 +373,24 @@ def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
 def hurts(ladder: Ladder, rung: str, metric: str = "map") -> bool:
     """Whether a repair stands below raw."""
     return kind_of(rung) == "repair" and ladder.value(rung, metric) < ladder.value("raw", metric)
+
+
+def tell_signal(diagnosis: Diagnosis) -> str:
+    """The within-label AUC in words."""
+    signal = diagnosis.signal
+    n_labels = int(np.isfinite(signal.areas).sum())
+    if not n_labels:
+        return "Within-label AUC: no label is true in some evaluated rows and not in others."
+    over = "1 label" if n_labels == 1 else f"{n_labels:,} labels"
+    return f"Within-label AUC: {estimated(signal.mean)}, mean over {over}."
+
+
+def tell_likeness(diagnosis: Diagnosis) -> str:
+    """How far the twin follows the scores, in words; empty where that is not known."""
+    found = diagnosis.likeness
+    if found is None or found.mean is None:
+        return ""
+    return f"Ranks within labels correlate with the twin's by {estimated(found.mean)}."
 
 
 def finite_budget(shifts: LabelShifts) -> float | None:

@@ -168,11 +168,14 @@ MATTERING = 3  # findings on the first screen
 
 def show_diagnosis(diagnosis: Diagnosis, *, verbose: bool = False) -> Iterator[Any]:
     """What to print, piece by piece: texts and tables."""
+    from oddslip.reports.numbers import tell_signal
+
     d = diagnosis
     yield printable(d.verdict.sentence)
     yield ""
     yield ladder_lines(d)
     yield protocol_sentence(d)
+    yield tell_signal(d)
     if d.decomposition is not None:
         yield loss_sentence(d.decomposition, d.k)
     yield ""
@@ -195,15 +198,19 @@ def ladder_lines(d: Diagnosis) -> Any:
         apart = ("", "") if name == "raw" else (
             signed(difference.value), signed_interval(difference)
         )  # fmt: skip
-        table.add_row(name, score(rung["map"].value), interval(rung["map"]), *apart)
+        shown = f"chosen: {d.chosen.name}" if name == "chosen" and d.chosen else name
+        table.add_row(shown, score(rung["map"].value), interval(rung["map"]), *apart)
     return table
 
 
 def protocol_sentence(d: Diagnosis) -> str:
     """Which rows were calibrated on and evaluated."""
-    rows = f"{d.n_rows:,} rows evaluated, {d.n_calibration_rows:,} calibrated on"
     if d.optimistic:
-        return f"{rows}: a split of the same rows, so repairs look better than they will be."
+        return (
+            f"{d.n_rows:,} rows, cross-fitted: each is ranked by what was fitted and chosen "
+            "without its fold. Rows of a later period will gain less."
+        )
+    rows = f"{d.n_rows:,} rows evaluated, {d.n_calibration_rows:,} calibrated on"
     return f"{rows}, {d.n_labels:,} labels."
 
 
@@ -244,7 +251,7 @@ def _evidence(value: Any) -> str:
 
 
 def _details(d: Diagnosis) -> Iterator[Any]:
-    from oddslip.reports.numbers import finite_budget, label_columns
+    from oddslip.reports.numbers import finite_budget, label_columns, tell_likeness
 
     yield ""
     shifts = d.shifts
@@ -262,6 +269,8 @@ def _details(d: Diagnosis) -> Iterator[Any]:
             f"Top {d.k}: {d.overlap.mean:.2f} labels in common with the twin; "
             f"{small_percent(d.overlap.share_changed)} of the rows differ."
         )
+    if likeness := tell_likeness(d):
+        yield likeness
     for missing in d.missing:
         yield f"Not computed: {missing.what}. Needs: {missing.needs}."
     yield ""
@@ -323,6 +332,7 @@ HEADINGS = {
     "realized_shift": "realized",
     "direct_shift": "direct",
     "over_correction": "beyond",
+    "auc": "AUC",
     "saturated_cells": "at 1.0",
     "takeover_slots": "slots if dead",
     "leaf_value": "leaf",

@@ -30,7 +30,7 @@ from oddslip.calibrators.policy import (
     record_alike,
     record_policy,
 )
-from oddslip.counting import Knots
+from oddslip.counting import CellCounts, Knots
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
@@ -138,6 +138,10 @@ class FoldFits:
         ingredients = self._once(("mixture", left_out), self._gather)
         return shrink_maps(self.source.kind, ingredients, record, candidate.strength), record
 
+    def counts(self, left_out: int | None) -> CellCounts:
+        """Cells of every label between its positives, of all rows but those of one fold."""
+        return self._statistics.counts[False].without(left_out)
+
     def forget(self, left_out: int) -> None:
         """Let go of what was fitted without a fold."""
         self._kept = {key: fit for key, fit in self._kept.items() if key[1] != left_out}
@@ -194,7 +198,7 @@ class FoldFits:
         return self._once(("isotonic", left_out), self._find_knots)
 
     def _find_knots(self, _: str, left_out: int | None) -> Knots:
-        return self._statistics.counts[False].without(left_out).isotonic_knots()
+        return self.counts(left_out).isotonic_knots()
 
     def _fit_isotonic(self, record: LabelRecord, left_out: int | None) -> Fitted:
         knots = self._knots(left_out)

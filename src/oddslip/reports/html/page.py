@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from oddslip.diagnosis.comparison import best_repair
 from oddslip.diagnosis.ladder import RUNGS
 from oddslip.files import whole_file
 from oddslip.metrics.evaluation import NAMES
@@ -39,6 +38,7 @@ from oddslip.reports.numbers import (
     read_regimes,
     regime_of,
     tell_association,
+    tell_signal,
     waterfall_of,
 )
 from oddslip.reports.text import printable
@@ -129,6 +129,7 @@ def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = 
         loss=words.tell_loss(diagnosis),
         ladder=ladder_part(diagnosis),
         dead=words.tell_dead(diagnosis),
+        signal=tell_signal(diagnosis),
         shifts=shift_part(diagnosis),
         shift_words=words.tell_shifts(diagnosis),
         tiles=words.tiles_of(diagnosis),
@@ -174,7 +175,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
     """Every rung with its picture, and all other metrics."""
     ladder = diagnosis.ladder
     axis = ladder_axis(ladder)
-    best = best_repair(diagnosis)
+    chosen = diagnosis.chosen
     rows = [
         {
             "name": name,
@@ -185,7 +186,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
             "apart": "" if name == "raw" else signed(rung.differences["map"].value),
             "apart_interval": "" if name == "raw" else signed_interval(rung.differences["map"]),
             "is_raw": name == "raw",
-            "is_best": name == best,
+            "chosen": printable(chosen.name) if chosen and name == "chosen" else "",
         }
         for name, rung in ladder.rungs.items()
     ]
@@ -325,6 +326,7 @@ COLUMNS = (
     Column("ratio", "Ratio", "Realized over intended shift"),
     Column("direct_shift", "Direct", "Median difference to the twin's log-odds, nat"),
     Column("over_correction", "Beyond budget", "Part of ln w beyond the step budget, nat"),
+    Column("auc", "AUC", "Chance that a row in which it is true scores above one in which not"),
     Column("saturated_cells", "Cells at 1.0", "Saturated cells: stored as exactly 1.0"),
     Column("dead", "Dead", "No calibration row in which it is true"),
     Column("takeover_slots", "Slots if dead", "Rows that show it if dead labels keep raw scores"),

@@ -5,8 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from oddslip.reports.html.pictures import choose_labels
-from oddslip.reports.numbers import finite_budget
-from oddslip.wording import nat, percent, score, share_of, signed, small_percent, times
+from oddslip.reports.numbers import finite_budget, tell_likeness
+from oddslip.wording import (
+    estimated,
+    nat,
+    percent,
+    score,
+    share_of,
+    signed,
+    small_percent,
+    times,
+)
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.decomposition import Decomposition
@@ -29,6 +38,8 @@ LOOKS = {
     "dead_labels": Look("Repairable, if dead labels go to their prior", "bad", "wrench"),
     "keep_margins": Look("Hurt, part of it lost in ties", "bad", "alert"),
     "keep_raw": Look("Keep the raw scores", "plain", "pause"),
+    "no_signal": Look("No signal within labels", "bad", "alert"),
+    "below_popularity": Look("Below popularity", "bad", "alert"),
     "drift": Look("Calibration rows differ from evaluated rows", "bad", "alert"),
 }
 
@@ -47,6 +58,7 @@ def facts_of(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         ("slots, K", f"{diagnosis.k}"),
         ("protocol", diagnosis.protocol),
         ("weights", diagnosis.weighting),
+        ("within-label AUC", estimated(diagnosis.signal.mean)),
     ]
 
 
@@ -70,6 +82,8 @@ def tell_loss(diagnosis: Diagnosis) -> list[str]:
             f"On average {diagnosis.overlap.mean:.2f} of {diagnosis.k} shown labels are those the "
             f"twin shows; {small_percent(diagnosis.overlap.share_changed)} of the rows differ."
         )
+    if likeness := tell_likeness(diagnosis):
+        sentences.append(likeness)
     return sentences
 
 

@@ -1,0 +1,132 @@
+"""Findings about the scores: signal, popularity, saturation, ties, and the twin's."""
+
+from __future__ import annotations
+
+from oddslip.diagnosis.checks.advice import advise_repair, weights_may_go
+from oddslip.diagnosis.comparison import is_below_popularity, is_saturated
+from oddslip.diagnosis.findings import Finding
+from oddslip.diagnosis.result import Measurements
+from oddslip.diagnosis.thresholds import TIED_SHARE
+from oddslip.wording import count_of, estimated, score, small_percent
+
+
+def check_signal(d: Measurements) -> Finding | None:
+    """OS205."""
+    auc, standing = d.signal.mean, d.signal.standing
+    if standing in ("there", "unknown"):
+        return None
+    found = {
+        "none": "a label's true rows stand no higher in its scores than its other rows",
+        "reversed": "a label's true rows stand below its other rows",
+        "unsure": "these rows are too few to tell it from chance",
+    }[standing]
+    return Finding(
+        "OS205",
+        "warning" if standing == "unsure" else "critical",
+        f"No signal within labels: mean AUC {estimated(auc)}, {found}.",
+        {"auc": auc.value, "auc_low": auc.low, "auc_high": auc.high, "standing": standing},
+        "Evaluate more rows."
+        if standing == "unsure"
+        else "There is nothing to repair. Check that the rows of scores and labels belong "
+        "together, and the sign of the scores.",
+    )
+
+
+def check_twin(d: Measurements) -> Finding | None:
+    """OS206."""
+    if d.likeness is None or d.likeness.mean is None or d.twin_follows:
+        return None
+    found = d.likeness.mean
+    return Finding(
+        "OS206",
+        "critical",
+        "The twin does not follow the scores: within labels their ranks correlate by "
+        f"{estimated(found)}.",
+        {
+            "correlation": found.value,
+            "correlation_low": found.low,
+            "correlation_high": found.high,
+            "n_rows": d.likeness.n_rows,
+        },
+        "Check that the rows of the twin are those of the scores, in the same order. Until then "
+        "the loss and its parts mean nothing, and no cause is read off the twin.",
+    )
+
+
+def check_popularity(d: Measurements) -> Finding | None:
+    """OS201."""
+    gain = d.ladder.gain("popularity")
+    if not is_below_popularity(d):
+        return None
+    raw, popular = d.ladder.value("raw"), d.ladder.value("popularity")
+    return Finding(
+        "OS201",
+        "critical",
+        f"The ranking is below popularity: MAP@{d.k} {score(raw)} against {score(popular)} for the "
+        "same list in every row.",
+        {"raw": raw, "popularity": popular, "difference": -gain.value},
+        f"Do not deploy these scores as they are. {advise_repair(d)}"
+        + (" Or retrain without label-specific weights." if weights_may_go(d) else ""),
+    )
+
+
+def check_saturation(d: Measurements) -> Finding | None:
+    """OS202."""
+    if not is_saturated(d):
+        return None
+    stored = d.saturation
+    n_labels = int((stored.n_saturated > 0).sum())
+    would = "are" if d.kind == "probability" else "would be"
+    return Finding(
+        "OS202",
+        "warning",
+        f"{small_percent(stored.share)} of all cells {would} stored as exactly 1.0, in "
+        f"{count_of(n_labels, 'label')}; "
+        f"{stored.full_rows:,} of {stored.n_rows:,} rows hold at least {d.k} of them.",
+        {
+            "n_cells": int(stored.n_saturated.sum()),
+            "share": stored.share,
+            "n_labels": n_labels,
+            "n_full_rows": stored.full_rows,
+        },
+        "Retrain with a cap on the leaf step (max_delta_step)"
+        + (" or without weights" if weights_may_go(d) else "")
+        + ": leaves that saturate lose the order of their cells. `oddslip plan` says which cap "
+        "rules it out.",
+    )
+
+
+def check_ties(d: Measurements) -> Finding | None:
+    """OS203."""
+    share = d.ties.n_rows / d.ladder.n_evaluated
+    if share < TIED_SHARE:
+        return None
+    return Finding(
+        "OS203",
+        "critical" if share >= 0.5 else "warning",
+        f"Ties decide the top {d.k} in {small_percent(share)} of the rows: by how they are broken, "
+        f"MAP@{d.k} lies between {score(d.ties.map_worst)} and {score(d.ties.map_best)}.",
+        {
+            "n_rows": d.ties.n_rows,
+            "share": share,
+            "map_worst": d.ties.map_worst,
+            "map_best": d.ties.map_best,
+        },
+        "Equal scores rank by label index here and by chance elsewhere. Keep margins or float64, "
+        "or remove the cause: saturated or very coarse leaves.",
+    )
+
+
+def check_storage(d: Measurements) -> Finding | None:
+    """OS204."""
+    if d.kind != "probability" or not is_saturated(d) or not d.ties.n_rows:
+        return None
+    return Finding(
+        "OS204",
+        "warning",
+        f"Scores are stored as {d.dtype} probabilities, in which saturated cells are equal; "
+        "margins would keep their order.",
+        {"dtype": d.dtype, "share": d.saturation.share, "n_tied_rows": d.ties.n_rows},
+        "Store the raw margin (log-odds) and pass kind=margin. It keeps the order inside "
+        "saturated cells, though not the scale across labels.",
+    )

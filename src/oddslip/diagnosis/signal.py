@@ -1,0 +1,169 @@
+"""What scores say within a label: whether its true rows stand above its others, and the twin's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.counting import CellCounts
+from oddslip.diagnosis.case import Case
+from oddslip.diagnosis.thresholds import FAINT
+from oddslip.metrics.evaluation import Estimate
+from oddslip.results import plain
+from oddslip.selection.folds import PositiveCells, find_distinct
+from oddslip.sources.views import FoldSource
+
+Floats = NDArray[np.float64]
+Standing = Literal["there", "none", "reversed", "unsure", "unknown"]
+
+NORMAL = 1.959963984540054  # standard errors that hold the middle 95%
+COMPARED_CELLS = 2**21  # cells of either arm that are ranked to hold twin and arm together
+LEAST_ROWS = 3  # fewer rows have no rank correlation worth the name
+
+
+# ------------------------------------------------------------------------------- area under the ROC
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signal:
+    """Within-label AUC of the evaluated rows: nothing that a per-label map can add.
+
+    Attributes
+    ----------
+    areas : numpy.ndarray
+        AUC of each label; NaN where it is true for no row or for all.
+    mean : Estimate
+        Mean over the labels that have one, with its interval.
+    """
+
+    areas: Floats
+    mean: Estimate
+
+    @property
+    def standing(self) -> Standing:
+        """Surely above chance, surely below it, about chance, or not to be told."""
+        if not np.isfinite(self.mean.value):
+            return "unknown"
+        if self.mean.low > 0.5:
+            return "there"
+        if self.mean.high < 0.5:
+            return "reversed"
+        return "none" if self.mean.high < FAINT else "unsure"
+
+    @property
+    def absent(self) -> bool:
+        """Whether there is nothing that a repair could bring to bear."""
+        return self.standing in ("none", "reversed")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary, in built-in types; areas are in the table of labels."""
+        n_labels = int(np.isfinite(self.areas).sum())
+        mean = self.mean.to_dict()
+        return plain({"auc": mean, "n_labels": n_labels, "standing": self.standing})  # type: ignore[no-any-return]
+
+
+def find_signal(cells: PositiveCells, counts: CellCounts) -> Signal:
+    """AUC of every label and of their mean, from counts that the ceiling is fitted on too.
+
+    The interval takes rows as they come, true for several labels or not: the part of a positive
+    is its place among the negatives less the mean, and parts of one row are summed. What the
+    draw of the negatives adds is bounded from above, as if all labels erred together.
+
+    Parameters
+    ----------
+    cells : PositiveCells
+        True labels of all rows.
+    counts : CellCounts
+        Of the same rows.
+    """
+    areas = counts.auc()
+    known = np.isfinite(areas)
+    n_known = int(known.sum())
+    if not n_known:
+        nan = float("nan")
+        return Signal(areas, Estimate(nan, nan, nan))
+    mean = float(areas[known].mean())
+    labels = cells.positives.indices
+    n_positives, n_negatives = counts.n_positives, counts.n_negatives
+    share = np.where(known, 1.0 / np.maximum(1, n_positives), 0.0)[labels]
+    _, places = find_distinct(labels, cells.keys, counts.n_labels)
+    parts = (place_positives(counts)[places] - mean) * share
+    parts[~known[labels]] = 0.0
+    rows = np.repeat(np.arange(counts.n_rows), cells.positives.counts)
+    of_rows = np.bincount(rows, weights=parts, minlength=counts.n_rows) / n_known
+    spread = areas[known] * (1.0 - areas[known]) / (3.0 * n_negatives[known])
+    reach = NORMAL * float(np.sqrt((of_rows**2).sum() + np.sqrt(spread).mean() ** 2))
+    return Signal(areas, Estimate(mean, max(0.0, mean - reach), min(1.0, mean + reach)))
+
+
+def place_positives(counts: CellCounts) -> Floats:
+    """For each distinct key of a positive, the share of its label's negatives that lie below.
+
+    Those at the key count one half, so the mean over a label's positives is its AUC.
+
+    Examples
+    --------
+    >>> from oddslip.counting import count_cells
+    >>> from oddslip.sources import open_source
+    >>> place_positives(count_cells(open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]])))
+    array([0.5])
+    """
+    label_of = np.repeat(np.arange(counts.n_labels), np.diff(counts.indptr))
+    between = counts.negatives_between[np.arange(counts.keys.size) + label_of]
+    passed = np.cumsum(between + counts.negatives_at)
+    before = np.concatenate([[0], passed])[counts.indptr[:-1]]
+    below = passed - before[label_of] - counts.negatives_at / 2
+    return np.asarray(below / np.maximum(1, counts.n_negatives)[label_of])
+
+
+# ----------------------------------------------------------------------------------- twin and model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Likeness:
+    """Rank correlation of model and twin within labels, of as many rows as were compared.
+
+    ``mean`` is over ``n_labels`` labels in which neither is constant; None without any.
+    """
+
+    mean: Estimate | None
+    n_labels: int
+    n_rows: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        mean = None if self.mean is None else self.mean.to_dict()
+        return {"rank_correlation": mean, "n_labels": self.n_labels, "n_rows": self.n_rows}
+
+
+def find_likeness(case: Case) -> Likeness | None:
+    """How far the twin orders the rows of a label as the model does; None without a twin."""
+    arm, twin = case.arm, case.twin
+    if twin is None:
+        return None
+    n_rows = min(arm.n_rows, max(LEAST_ROWS, COMPARED_CELLS // arm.n_labels))
+    if n_rows < arm.n_rows:
+        kept = np.zeros(arm.n_rows, np.bool_)
+        kept[np.random.default_rng(case.seed).permutation(arm.n_rows)[:n_rows]] = True
+        truth = arm.positives()
+        arm, twin = FoldSource(arm, kept, truth), FoldSource(twin, kept, truth)
+    ranks = [_rank_within_labels(source) for source in (arm, twin)]
+    spreads = [np.sqrt((rank**2).sum(axis=0)) for rank in ranks]
+    vary = (spreads[0] > 0) & (spreads[1] > 0)
+    if n_rows < LEAST_ROWS or not vary.any():
+        return Likeness(None, 0, n_rows)
+    found = (ranks[0] * ranks[1]).sum(axis=0)[vary] / (spreads[0] * spreads[1])[vary]
+    # Labels may move together, so the rows alone say how far chance reaches.
+    mean, reach = float(found.mean()), NORMAL / float(np.sqrt(n_rows - 1))
+    return Likeness(Estimate(mean, mean - reach, mean + reach), int(vary.sum()), n_rows)
+
+
+def _rank_within_labels(source: Any) -> Floats:
+    """Ranks of the rows in every label, equal scores sharing theirs, less their mean."""
+    from scipy.stats import rankdata
+
+    scores = np.concatenate([panel.checked().scores for panel in source.blocks()])
+    return np.asarray(rankdata(scores, axis=0) - (len(scores) + 1) / 2)

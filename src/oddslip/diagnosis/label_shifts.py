@@ -111,7 +111,8 @@ class LabelShifts:
             return None
         slope = float(share @ (own * other)) / reach
         related = slope * np.sqrt(reach / spread) if spread > 0 else 0.0
-        size = np.sqrt(max(0.0, share @ shift**2 - noise) / (share @ ln_w**2))
+        traced = max(0.0, float(share @ shift**2) - noise)
+        size = np.sqrt(traced / float(share @ ln_w**2))
         # A learner falls short of ln w, or meets a cap. Far beyond it, the weight was another one.
         beyond = shift * np.sign(ln_w) - np.abs(ln_w)
         overshoots = beyond > OVERSHOT + 2.0 * np.sqrt(error)

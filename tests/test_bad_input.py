@@ -136,7 +136,7 @@ FILES = {
     "k is text": (["rank", "scores.npy", "-k", "seven"], "valid integer"),
     "unknown option": (["rank", "scores.npy", "-k", "2", "--frob"], "--frob"),
     "unknown command": (["frobnicate"], "frobnicate"),
-    "missing names": (["rank", "scores.npy", "-k", "2", "--label-names", "none.txt"], "none.txt cannot be read"),
+    "missing names": (["rank", "scores.npy", "-k", "2", "--label-names", "none.txt"], "none.txt does not exist"),
     "unwritable output": (["rank", "scores.npy", "-k", "2", "-o", "no/such/folder/r.npy"], "no/such/folder"),
     "unknown output": (["rank", "scores.npy", "-k", "2", "-o", "ranked.xlsx"], "ranked.xlsx"),
     "no labels anywhere": (["evaluate", "scores.npy", "-k", "2"], "labels are needed here"),

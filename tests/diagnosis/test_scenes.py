@@ -133,7 +133,7 @@ def test_weights_that_gained_against_the_twin_are_neither_blamed_nor_advised_aga
 
 
 def test_where_no_repair_is_above_popularity_the_verdict_says_so():
-    pair = draw_pair(7, signal=0.3)  # a trace of signal, under a full shift
+    pair = draw_pair(9, signal=0.1)  # a trace of signal, under a full shift
     found = diagnose(pair.weighted, pair.labels, weights=pair.weights, k=7, n_replicates=200)
     assert found.signal.standing == "there"
     assert any(found.ladder.gain(name).low > 0 for name in ("inversion", "platt", "offset"))

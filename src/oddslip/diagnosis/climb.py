@@ -23,6 +23,7 @@ from oddslip.metrics.ranking import Rankings, rank_panel
 from oddslip.panels import Kind, Panel
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.cross import cross_choose
+from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldCounter, Folds, PositiveCells, PositiveCellTally
 from oddslip.selection.repair import Repair
 from oddslip.selection.rules import read_rule
@@ -129,16 +130,18 @@ def _climb_crossed(case: Case) -> Climb:
     """Maps fitted on all folds but one rank that one; so is what a rule chooses without it."""
     prior = case.prior if case.prior_given else None
     rule = read_rule("auto")
-    wanted = rule.candidates_for(case.weights)
-    rungs = {
-        name: Candidate(name)
+    n_rows = case.arm.n_rows
+    n_folds = min(N_FOLDS, n_rows)
+    wanted = affordable(rule.candidates_for(case.weights), case.arm)
+    named = [
+        Candidate(name)
         for name, entry in CATALOGUE.items()
         if entry.rung and name in CANDIDATES and (case.weights is not None or not entry.needs)
-    }
-    n_rows = case.arm.n_rows
+    ]
+    rungs = {each.form: each for each in affordable(named, case.arm)}
     trials = try_candidates(
         case.arm, tuple(dict.fromkeys((*wanted, *rungs.values()))), k=case.k,
-        n_folds=min(N_FOLDS, n_rows), n_repeats=rule.repeats_for(n_rows), seed=case.seed,
+        n_folds=n_folds, n_repeats=rule.repeats_for(n_rows), seed=case.seed,
         prior=prior, weights=case.weights, keep_rankings=True, threads=case.threads,
     )  # fmt: skip
     crossed = cross_choose(rule, trials.of(wanted))

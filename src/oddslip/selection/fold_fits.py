@@ -34,7 +34,7 @@ from oddslip.counting import CellCounts, Knots
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.folds import FoldCounter, Folds, PositiveCells
+from oddslip.selection.folds import FoldCounter, Folds, PositiveCells, summaries_bytes
 from oddslip.sources import Source
 
 Fitted = tuple[LabelMaps, LabelRecord]
@@ -53,11 +53,25 @@ GRIDS: dict[Kind, NDArray[np.float64]] = {
 MIXED = {"shrunk": "offset", "hierarchical_isotonic": "hierarchical"}
 COUNTED = ("isotonic", "pooled")
 AS_THEY_ARE = ("raw", "inversion")
+# Memory that summaries of folds may take: this much, or so many times that of the scores.
+LEAST_BYTES, MOST_TIMES = 64 * 1024 * 1024, 8
 
 
 def summary_needed(candidates: Sequence[Candidate]) -> bool:
     """Whether any of these candidates is fitted on a summary, itself or what it mixes."""
     return any(candidate.form not in (*AS_THEY_ARE, *COUNTED) for candidate in candidates)
+
+
+def affordable(candidates: Sequence[Candidate], source: Source) -> tuple[Candidate, ...]:
+    """Those candidates whose summaries stay in proportion to the scores.
+
+    Of a few rows of very many labels a summary is far larger than the scores themselves. There
+    only what is counted is tried: smooth maps of labels that hardly have a positive say little.
+    """
+    scores = source.n_rows * source.n_labels * np.dtype(source.dtype).itemsize
+    if summaries_bytes(source.n_labels) <= max(LEAST_BYTES, MOST_TIMES * scores):
+        return tuple(candidates)
+    return tuple(each for each in candidates if not summary_needed((each,)))
 
 
 def counts_needed(candidates: Sequence[Candidate]) -> list[bool]:

@@ -16,10 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.logistic.moments import Moments, Ranges, Summary
+from oddslip.calibrators.logistic.moments import (
+    BINS_IN_ALL,
+    LEAST_BINS,
+    MOST_BINS,
+    Moments,
+    Ranges,
+    Summary,
+)
 from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints, starts_of_runs
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import UNSIGNED, keys_of
+from oddslip.kernels.logistic import N_MOMENTS
 from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import Panel
 from oddslip.sources import Source
@@ -252,6 +260,12 @@ class FoldCounts:
         cells = reduce(CellCounts.merge, (self.cells[fold] for fold in kept))
         positives = self.positives[kept].sum(axis=0)
         return replace(cells, positives=positives, negatives_at=cells.negatives_at - positives)
+
+
+def summaries_bytes(n_labels: int) -> int:
+    """Memory that the summaries of five folds take."""
+    n_bins = int(BINS_SHARE * np.clip(BINS_IN_ALL // n_labels, LEAST_BINS, MOST_BINS))
+    return 5 * n_labels * n_bins * N_MOMENTS * 8
 
 
 class FoldStatistics(NamedTuple):

@@ -18,6 +18,7 @@ from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.panels import Kind
 from oddslip.results import as_frame, html_table, plain
 from oddslip.selection.candidates import RAW
+from oddslip.selection.fold_fits import affordable
 from oddslip.selection.rules import Choice, Rule, gains_over_raw, read_rule
 from oddslip.selection.trials import Trials, try_candidates
 
@@ -254,9 +255,12 @@ class Repair(ScoreTransformer):
         source = self._open_labelled(scores, labels, label_names, threads)
         check_policy(self.dead, 0)
         rule = read_rule(self.rule)
+        candidates = rule.candidates_for(self.weights)
+        if rule.fixed is None:
+            candidates = affordable(candidates, source)
         trials = try_candidates(
             source,
-            rule.candidates_for(self.weights),
+            candidates,
             k=self.k,
             metric=self.metric,
             n_folds=self.n_folds,

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import oddslip
 from oddslip.cli.app import app
 from oddslip.datasets import read_mulan
+from oddslip.documents import check_seal, sealed
 from oddslip.errors import InvalidInput
 from oddslip.studies.mulan.arms import Identity, arm_configuration
 from oddslip.studies.mulan.page import publish
@@ -171,9 +172,9 @@ def test_finished_cells_of_other_settings_or_files_are_left_out(tiny, tmp_path, 
         name: tmp_path / f"results/paper/tiny-{name}.json" for name in ("lightgbm-1", "logistic-r")
     }
     for path, change in zip(paths.values(), ({"measures": 0}, {"inputs": {"a": "b"}}), strict=True):
-        cell = json.loads(path.read_text())
+        cell = check_seal(json.loads(path.read_text()))
         cell["configuration"] |= change
-        path.write_text(json.dumps(cell))
+        path.write_text(json.dumps(sealed(cell)))
     left = run_tiny(tiny, tmp_path, choices=False, finished=True)
     assert left.keys() == whole.keys() - {"tiny-lightgbm-1", "tiny-logistic-r"}
 

@@ -95,14 +95,13 @@ def measure_part(part: str, data: Recommendation, own: ArmScores) -> dict[str, A
 def _diagnose(
     data: Recommendation, arm: Arm, own: ArmScores, twin: ArmScores | None, protocol: str
 ) -> Diagnosis:
-    calibration = (own.validation, data.validation.Y) if protocol == "deployment" else None
+    rows = open_rows(own, data, protocol)
     return diagnose(
-        own.test,
-        data.test.Y,
+        rows.evaluated,
         k=choose_k(data),
         weights=own.weights if arm.weighted else None,
-        unweighted=None if twin is None else twin.test,
-        calibration=calibration,
+        unweighted=None if twin is None else open_rows(twin, data, protocol).evaluated,
+        calibration=rows.calibration,
         prior=own.prior,
         seed=SEED,
         n_replicates=N_REPLICATES,

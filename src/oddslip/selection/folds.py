@@ -265,7 +265,7 @@ class FoldCounts:
 def summaries_bytes(n_labels: int) -> int:
     """Memory that the summaries of five folds take."""
     n_bins = int(BINS_SHARE * np.clip(BINS_IN_ALL // n_labels, LEAST_BINS, MOST_BINS))
-    return 5 * n_labels * n_bins * N_MOMENTS * 8
+    return int(5 * n_labels * n_bins * N_MOMENTS * 8)
 
 
 class FoldStatistics(NamedTuple):

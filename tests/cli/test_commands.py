@@ -166,7 +166,7 @@ def test_every_calibrator_can_be_fitted_and_applied(folder, capsys, calibrator):
         ),
         (
             ["fit", "weighted.npy", "labels.npz", "-k", "7", "--prior", "none.npy", "-o", "r"],
-            "none.npy cannot be read",
+            "none.npy does not exist",
         ),
         (
             ["fit", "weighted.npy", "labels.npz", "-k", "7", "--prior", "names.txt", "-o", "r"],

@@ -19,12 +19,16 @@ def test_both_protocols_are_those_of_diagnose(products, tmp_path):
     own, twin = bench.scores(arm), bench.scores(arm.twin)
     cell = measure_arm(data, arm, own, twin)
     truth, held_out = data.test.Y.toarray(), data.validation.Y.toarray()
-    for protocol, calibration in (
-        ("test-split", None),
-        ("deployment", (np.load(own.validation), held_out)),
+    scores, plain = np.load(own.test), np.load(twin.test)
+    order = np.random.default_rng(42).permutation(len(truth))
+    calibrates = np.isin(np.arange(len(truth)), order[: int(0.3 * len(truth))])
+    split = (scores[calibrates], truth[calibrates])
+    for protocol, rows, calibration in (
+        ("test-split", ~calibrates, split),
+        ("deployment", np.full(len(truth), True), (np.load(own.validation), held_out)),
     ):
         found = oddslip.diagnose(
-            np.load(own.test), truth, k=7, weights=own.weights, unweighted=np.load(twin.test),
+            scores[rows], truth[rows], k=7, weights=own.weights, unweighted=plain[rows],
             calibration=calibration, prior=data.prevalence, rounds=60, learning_rate=0.05,
             max_delta_step=2, n_replicates=0,
         )  # fmt: skip

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from oddslip.documents import SEAL
+
 K = 5
 _COST = re.compile(rb"^\|.* \d+ / \d+ .*$", re.MULTILINE)
 
@@ -223,7 +225,8 @@ def _without_times(value: Any) -> Any:
         return {
             key: _without_times(each)
             for key, each in value.items()
-            if key not in ("seconds", "stages") and not key.endswith("lines.parquet")
+            # The seal of a cell covers its seconds.
+            if key not in ("seconds", "stages", SEAL) and not key.endswith("lines.parquet")
         }
     if isinstance(value, list):
         return [_without_times(each) for each in value]

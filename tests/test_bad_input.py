@@ -179,3 +179,9 @@ def test_hostile_names_do_not_reach_the_terminal_raw(tmp_path, capsys):
     files = [str(tmp_path / name) for name in ("scores.npy", "labels.npy")]
     assert _run(["evaluate", *files, "-k", "2", "--label-names", str(tmp_path / "names.txt")]) == 2
     assert "\x1b" not in capsys.readouterr().err
+
+
+def test_half_a_letter_is_refused_as_a_name_before_any_file_could_hold_it():
+    names = ["a", "b", "\ud800 alone"]
+    with pytest.raises(oddslip.InvalidInput, match="must be text that UTF-8 can hold"):
+        oddslip.evaluate(GOOD, TRUE, k=2, label_names=names)

@@ -129,3 +129,11 @@ def test_the_page_keeps_the_fuzzers_of_an_earlier_run(tmp_path):
     assert "| fuzz-repairs |" in told
     assert "| cells |" in told
     assert "python -m attacks fuzz-repairs" in told
+
+
+@pytest.mark.parametrize("number", [17909, 17945, 46173])
+def test_a_damaged_table_that_arrow_or_polars_choke_on_is_refused(number, tmp_path):
+    pytest.importorskip("polars")
+    from attacks.readers import prepare
+
+    assert prepare(0, tmp_path)(number) == "refused"

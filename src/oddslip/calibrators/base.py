@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, record_policy
 from oddslip.calibrators.saved import FittedRepair, open_as
@@ -189,6 +190,25 @@ class Calibrator(ScoreTransformer):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
+        """The maps of all labels, and what was done to each."""
+
+
+class SummaryCalibrator(Calibrator):
+    """A calibrator fitted on cells, be they of rows or of a summary: see `_map_cells`."""
+
+    def _map_labels(
+        self, source: Source, threads: int | None = None
+    ) -> tuple[LabelMaps, LabelRecord]:
+        return self._map_cells(Cells(source, False, threads))
+
+    def _map_summary(
+        self, summary: Summary, near: None = None
+    ) -> tuple[LabelMaps, LabelRecord, None]:
+        """The maps as a summary of the rows gives them; there is nothing to start from."""
+        return *self._map_cells(Cells(summary, False, None)), near
+
+    @abstractmethod
+    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         """The maps of all labels, and what was done to each."""
 
 

@@ -9,12 +9,17 @@ import numpy as np
 
 from oddslip.calibrators.base import Calibrator
 from oddslip.calibrators.maps import LabelMaps, Scale
-from oddslip.calibrators.policy import LabelRecord, build_maps, count_checked, record_alike
+from oddslip.calibrators.policy import (
+    LabelRecord,
+    build_maps,
+    count_checked,
+    record_alike,
+    weights_trained,
+)
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, CONSTANT, IDENTITY
 from oddslip.panels import Kind
 from oddslip.sources import Source
-from oddslip.weights import resolve_weights
 
 
 class Raw(Calibrator):
@@ -73,9 +78,8 @@ class Inversion(Calibrator):
         n_positives = count_checked(source, threads)
         record = record_alike("inverted", n_positives, source.n_rows, self.prior)
         maps = build_inversion_maps(
-            source.kind, record, self.weights, source.n_rows, source.label_names,
-            by_prior=self.prior is not None,
-        )  # fmt: skip
+            source.kind, record, self.weights, source.n_rows, source.label_names
+        )
         return maps, record
 
 
@@ -123,12 +127,9 @@ def build_inversion_maps(
     weights: Any,
     n_rows: int,
     label_names: Sequence[str] | None = None,
-    *,
-    by_prior: bool,
 ) -> LabelMaps:
-    """The log-odds less ln w; named weights from the record's prior, or its positives in rows."""
-    counts = (record.prior, 1) if by_prior else (record.n_positives, n_rows)
-    resolved = resolve_weights(weights, *counts, label_names=label_names)
+    """The log-odds less ln w."""
+    resolved = weights_trained(weights, record, n_rows, label_names)
     n_labels = len(record.action)
     code = np.full(n_labels, AFFINE, np.int8)
     return build_maps(kind, "log_odds", record, code=code, a=np.ones(n_labels), b=-np.log(resolved))

@@ -7,23 +7,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.base import Calibrator
+from oddslip.calibrators.base import SummaryCalibrator
 from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, fit_hierarchical
-from oddslip.calibrators.logistic.moments import Cells, Summary
+from oddslip.calibrators.logistic.moments import Cells
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.mixture import mix_maps
-from oddslip.calibrators.policy import LabelRecord, build_maps, find_prior, possible_prior
+from oddslip.calibrators.policy import (
+    LabelRecord,
+    build_maps,
+    find_prior,
+    possible_prior,
+    weights_trained,
+)
 from oddslip.counting import count_cells
 from oddslip.kernels.maps import AFFINE
 from oddslip.panels import Kind
 from oddslip.sources import Source
-from oddslip.weights import resolve_weights
 
 STRENGTH = 100.0  # positives at which isotonic and hierarchical weigh the same
 SMOOTHING = 16.0  # positives of the mean label that are added where no prior is given
 
 
-class Hierarchical(Calibrator):
+class Hierarchical(SummaryCalibrator):
     """A slope and a constant per label on the log-odds, shrunk towards what all labels share.
 
     What they share is a slope, and a constant that depends on the label-free shift, the prior and,
@@ -63,26 +68,13 @@ class Hierarchical(Calibrator):
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        return self._map_cells(Cells(source, False, threads))
-
-    def _map_summary(
-        self, summary: Summary, near: None = None
-    ) -> tuple[LabelMaps, LabelRecord, None]:
-        """The maps as a summary of the rows gives them; each fit starts from raw scores."""
-        return *self._map_cells(Cells(summary, False, None)), near
-
     def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         source = cells.source
         record = record_borrowed(cells.label_positives, source.n_rows, self.prior)
         log_weights = None
         if self.weights is not None:
-            unknown = self.prior is None
-            counts = (record.n_positives, source.n_rows) if unknown else (record.prior, 1)
             names = getattr(source, "label_names", None)
-            log_weights = np.log(resolve_weights(self.weights, *counts, label_names=names))
+            log_weights = np.log(weights_trained(self.weights, record, source.n_rows, names))
         cells.summarise()
         fit = fit_hierarchical(
             cells.points,

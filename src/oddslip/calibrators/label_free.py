@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oddslip.calibrators.base import Calibrator
+from oddslip.calibrators.base import SummaryCalibrator
 from oddslip.calibrators.logistic.hierarchy import match_prevalence
-from oddslip.calibrators.logistic.moments import Cells, Model, Summary
+from oddslip.calibrators.logistic.moments import Cells, Model
 from oddslip.calibrators.logistic.newton import find_roots
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, build_maps, possible_prior, record_alike
@@ -23,7 +23,7 @@ from oddslip.tallies import available_threads
 _EXACT_ROUNDS = 100
 
 
-class LabelFree(Calibrator):
+class LabelFree(SummaryCalibrator):
     """The log-odds less b_j, which makes the mean probability of each label equal its prior.
 
     No labels are needed where the prior is given: ``fit(scores)`` alone. The b_j are those of
@@ -61,17 +61,6 @@ class LabelFree(Calibrator):
                 "prior or labels are needed to fit, got scores alone. Pass prior=..."
             )
         return source
-
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        return self._map_cells(Cells(source, False, threads))
-
-    def _map_summary(
-        self, summary: Summary, near: None = None
-    ) -> tuple[LabelMaps, LabelRecord, None]:
-        """The maps as a summary of the rows gives them; there is nothing to start from."""
-        return *self._map_cells(Cells(summary, False, None)), near
 
     def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         source = cells.source

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
@@ -13,7 +14,7 @@ from oddslip.counting import Knots
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
-from oddslip.weights import per_label
+from oddslip.weights import per_label, resolve_weights
 
 DeadPolicy = Literal["prior", "identity", "exclude"]
 
@@ -65,6 +66,15 @@ def find_prior(
             f"prior must be between 0 and 1, got {given[wrong[0]]:g} for label {wrong[0]}."
         )
     return given.copy(), "given"
+
+
+def weights_trained(
+    weights: Any, record: LabelRecord, n_rows: int, label_names: Sequence[str] | None = None
+) -> NDArray[np.float64]:
+    """Weights of all labels; a name is read off the prior where given, else off the positives."""
+    given = record.prior_source == "given"
+    counts = (record.prior, 1) if given else (record.n_positives, n_rows)
+    return resolve_weights(weights, *counts, label_names=label_names)
 
 
 def record_policy(

@@ -203,9 +203,8 @@ class FoldFits:
         """The inversion is not fitted; a named weight is resolved on the rows that count."""
         record = self._record_alike("inverted", left_out)
         maps = build_inversion_maps(
-            self.source.kind, record, self.weights, self._n_rows(left_out), self.source.label_names,
-            by_prior=self.prior is not None,
-        )  # fmt: skip
+            self.source.kind, record, self.weights, self._n_rows(left_out), self.source.label_names
+        )
         return maps, record
 
     def _knots(self, left_out: int | None) -> Knots:

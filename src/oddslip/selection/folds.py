@@ -16,14 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.logistic.moments import (
-    BINS_IN_ALL,
-    LEAST_BINS,
-    MOST_BINS,
-    Moments,
-    Ranges,
-    Summary,
-)
+from oddslip.calibrators.logistic.moments import Moments, Ranges, Summary, count_bins
 from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints, starts_of_runs
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import UNSIGNED, keys_of
@@ -264,8 +257,7 @@ class FoldCounts:
 
 def summaries_bytes(n_labels: int) -> int:
     """Memory that the summaries of five folds take."""
-    n_bins = int(BINS_SHARE * np.clip(BINS_IN_ALL // n_labels, LEAST_BINS, MOST_BINS))
-    return int(5 * n_labels * n_bins * N_MOMENTS * 8)
+    return 5 * n_labels * count_bins(n_labels, BINS_SHARE) * int(N_MOMENTS) * 8
 
 
 class FoldStatistics(NamedTuple):

@@ -269,6 +269,11 @@ class Ranges:
         return _outer(log_odds(self.result(), kind))
 
 
+def count_bins(n_labels: int, share: float = 1.0) -> int:
+    """Bins of each label, where there are so many labels; ``share`` makes them fewer."""
+    return int(share * np.clip(BINS_IN_ALL // n_labels, LEAST_BINS, MOST_BINS))
+
+
 class Moments:
     """Every label's log-odds in bins with their moments, and sums over the positives.
 
@@ -281,7 +286,7 @@ class Moments:
     ) -> None:
         self.low, self.high, self.kind = low, high, kind
         self.n_labels, self.share = n_labels, share
-        n_bins = int(share * np.clip(BINS_IN_ALL // n_labels, LEAST_BINS, MOST_BINS))
+        n_bins = count_bins(n_labels, share)
         # Never so narrow that the last digit of a log-odds decides about bins.
         least = 1e-12 * np.maximum(1, np.maximum(np.abs(low), np.abs(high)))
         self.width = np.maximum((high - low) / n_bins, least)

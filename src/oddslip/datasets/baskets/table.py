@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oddslip.datasets.baskets.basket import Baskets, check_lines, name_order
 from oddslip.datasets.baskets.features import FEATURES_VERSION, MOMENTS, build_recommendation
 from oddslip.datasets.cache import default_folder, hash_roles, name_inputs, recall_rows, unchanged
-from oddslip.datasets.extras import import_polars
+from oddslip.datasets.extras import import_polars, polars_failures
 from oddslip.datasets.recommendation import Recommendation
 from oddslip.errors import InvalidInput, UnreadableFile
 
@@ -24,10 +24,9 @@ _ORDERED = ("dow", "hour")  # known of every order, while a first order has no p
 @contextmanager
 def polars_errors(source: str) -> Iterator[None]:
     """Turn whatever polars says of a file into one line."""
-    pl = import_polars("reading baskets")
     try:
         yield
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except polars_failures(OSError) as error:
         if isinstance(error, UnreadableFile):
             raise
         said = (str(error).strip().splitlines() or [type(error).__name__])[0]

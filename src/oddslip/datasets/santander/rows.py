@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from oddslip.datasets import extras
+from oddslip.datasets.extras import polars_failures
 from oddslip.datasets.santander.columns import DEMOGRAPHICS, FLAGS, KEYS, MAY_BE_EMPTY, PRODUCTS
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import whole_file
@@ -61,12 +62,11 @@ def check_csv(path: Path) -> bool:
 
 def write_rows(source: Path, target: Path, *, demographics: bool) -> None:
     """Read the CSV in a stream and write the Parquet file, whole or not at all."""
-    pl = import_polars()
     rows = _scan(source).select(_compact(demographics))
     with whole_file(target) as unfinished:
         try:
             rows.sink_parquet(unfinished, compression="zstd", statistics=False)
-        except pl.exceptions.PolarsError as error:
+        except polars_failures() as error:
             why = str(error).splitlines()[0][:120] if str(error) else "no reason given"
             raise UnreadableFile(f"{source} must be a CSV file, got: {why}.") from None
         _complain(source, unfinished)

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from oddslip.datasets.cache import hash_inputs
+from oddslip.datasets.extras import polars_failures
 from oddslip.datasets.mulan import files
 from oddslip.datasets.recommendation import Recommendation
 from oddslip.datasets.santander.columns import PRODUCTS
@@ -87,7 +88,7 @@ def _read_table(path: Path) -> Any:
     pl = import_polars()
     try:
         return pl.read_csv(path, infer_schema=False, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except polars_failures(OSError) as error:
         why = str(error).splitlines()[0][:120] if str(error) else "no reason given"
         raise UnreadableFile(f"{path} must be a CSV file, got: {why}.") from None
 
@@ -97,7 +98,7 @@ def _to_numbers(column: Any) -> Any:
     pl = import_polars()
     try:
         return column.cast(pl.Float64).fill_null(0.0).to_numpy()
-    except pl.exceptions.PolarsError:
+    except polars_failures():
         raise UnreadableFile(
             f"column {column.name!r} of the sample must hold numbers, got text."
         ) from None

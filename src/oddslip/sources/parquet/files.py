@@ -85,6 +85,10 @@ class ParquetFiles:
             while True:
                 with reading(file):
                     batch = next(batches, None)
+                    if batch is not None:
+                        # Arrow itself does not look at the codes of a file.
+                        for name in set(coded).intersection(columns):
+                            batch.column(name).validate(full=True)
                 if batch is None:
                     break
                 if batch.num_rows:

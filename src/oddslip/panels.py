@@ -27,7 +27,11 @@ class SampleWeight(NamedTuple):
     @property
     def times(self) -> NDArray[np.float64]:
         """The weight of each row."""
-        return self.units * self.unit
+        return self.floats(self.units)
+
+    def floats(self, units: NDArray[Any]) -> NDArray[np.float64]:
+        """Sums of units as weights."""
+        return np.asarray(units * self.unit, np.float64)
 
     @property
     def total(self) -> float:

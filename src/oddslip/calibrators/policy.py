@@ -133,7 +133,7 @@ def count_positives(source: Source) -> Seen:
         return Seen.alike(n_positives, source.n_rows)
     units = np.zeros(source.n_labels, np.int64)
     np.add.at(units, labels, np.repeat(weight.units, positives.counts))
-    return Seen(n_positives, units * weight.unit, weight.total)
+    return Seen(n_positives, weight.floats(units), weight.total)
 
 
 def build_maps(

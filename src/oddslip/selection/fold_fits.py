@@ -258,8 +258,8 @@ def see_folds(source: Source, positives: Positives, folds: Folds, n_folds: int) 
     weights = counts.astype(np.float64)
     if weight is not None:
         units = np.repeat(weight.units.astype(np.float64), positives.counts)
-        weights = np.bincount(cells, units, minlength=n_folds * n_labels) * weight.unit
-        weights = weights.reshape(n_folds, n_labels)
+        sums = np.bincount(cells, units, minlength=n_folds * n_labels)
+        weights = weight.floats(sums.reshape(n_folds, n_labels))
     totals = fold_totals(folds, n_folds, weight).tolist()
     return [Seen(*each) for each in zip(counts, weights, totals, strict=True)]
 

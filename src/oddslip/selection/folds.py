@@ -276,7 +276,7 @@ def fold_totals(folds: Folds, n_folds: int, weight: SampleWeight | None) -> NDAr
     """The weight of each fold's rows: their number, where they count alike."""
     if weight is None:
         return np.bincount(folds, minlength=n_folds).astype(np.float64)
-    return np.bincount(folds, weight.units.astype(np.float64), minlength=n_folds) * weight.unit
+    return weight.floats(np.bincount(folds, weight.units.astype(np.float64), minlength=n_folds))
 
 
 class FoldStatistics(NamedTuple):

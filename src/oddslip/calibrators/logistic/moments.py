@@ -275,7 +275,7 @@ class Ranges:
     @property
     def positive_weights(self) -> Floats:
         """Weight of each label's positives: their number, where rows count alike."""
-        return self.positive_units * self.unit if self.unit else self.n_positives.astype(float)
+        return np.asarray(self.positive_units * self.unit if self.unit else self.n_positives, float)
 
     def _widen(self, ends: Floats) -> None:
         self.ends[0:4:2] = np.minimum(self.ends[0:4:2], ends[0:4:2])

@@ -23,12 +23,15 @@ from oddslip.kernels.isotonic import (
     group_keys,
     place_cells,
     pool_labels,
+    weigh_cells,
 )
 from oddslip.kernels.keys import LIMITS, UNSIGNED, keys_of, largest_key, scores_of
 from oddslip.panels import Kind, Panel
 from oddslip.sources.base import Source
 
 Ints = NDArray[np.int64]
+
+MOST_POOLED = 2**12  # labels of weighed rows: their units, 2**50 in all, must not overflow
 
 
 class DistinctKeys(NamedTuple):
@@ -85,6 +88,8 @@ class CellCounts:
     n_cells : int
         Cells per label: the rows, or rows x labels if pooled.
     kind : {"probability", "margin"}
+
+    Where rows have weights, cells are counted in units of them: see `SampleWeight`.
 
     Examples
     --------
@@ -159,13 +164,15 @@ class CellCounts:
             [w / p if p else np.nan for w, p in zip(won, pairs, strict=True)], np.float64
         )
 
-    def isotonic_knots(self, minimum_positives: int = 1) -> Knots:
+    def isotonic_knots(self, minimum_positives: int = 1, n_positives: Ints | None = None) -> Knots:
         """Knots of the isotonic fit of every label: linear between them, constant outside.
 
         Parameters
         ----------
         minimum_positives : int
             Labels with fewer positives get no knots, and so does a label without any.
+        n_positives : ndarray of shape (n_labels,), optional
+            Positives of each label, where cells were counted in units of weight.
 
         Returns
         -------
@@ -185,7 +192,7 @@ class CellCounts:
             self.negatives_between,
             self.largest_between,
             self.lowest,
-            self.n_positives >= max(1, minimum_positives),
+            (self.n_positives if n_positives is None else n_positives) >= max(1, minimum_positives),
             indptr,
             knots,
             values,
@@ -230,6 +237,11 @@ def count_cells(
     >>> x, y
     (array([0.1, 0.4, 0.9]), array([0. , 0.5, 0.5]))
     """
+    if pooled and source.sample_weight is not None and source.n_labels > MOST_POOLED:
+        raise InvalidInput(
+            f"a pooled map takes sample_weight with at most {MOST_POOLED:,} labels, "
+            f"got {source.n_labels:,}."
+        )
     first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled, only=only)
     distinct = source.run(first, threads=threads, what="positives").result()
     if among is not None:
@@ -271,6 +283,7 @@ class PositiveKeys:
         self.only = only
         self._labels: list[NDArray[np.int32]] = []
         self._keys: list[NDArray[Any]] = []
+        self._units: list[Ints] = []  # where rows have weights
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
@@ -289,11 +302,14 @@ class PositiveKeys:
             keys = keys_of(np.ascontiguousarray(scores[None]), panel.kind)
         self._labels.append(np.zeros_like(labels) if self.pooled else labels)
         self._keys.append(np.array(keys[0]))
+        if panel.sample_weight is not None:
+            self._units.append(panel.sample_weight.units[rows])
 
     def merge(self, other: Self) -> None:
         """Take over the positives another tally has seen."""
         self._labels += other._labels
         self._keys += other._keys
+        self._units += other._units
 
     def result(self) -> DistinctKeys:
         """The distinct keys of every label in ascending order, with their counts."""
@@ -302,12 +318,25 @@ class PositiveKeys:
         ends = np.zeros(n_labels + 1, np.int64)
         np.cumsum(np.bincount(labels, minlength=n_labels), out=ends[1:])
         keys = np.concatenate([np.empty(0, UNSIGNED[self.dtype]), *self._keys])
+        if self._units:
+            return _weigh_distinct(labels, keys, np.concatenate(self._units), ends)
         grouped = np.empty_like(keys)
         group_keys(labels, keys, ends[:-1].copy(), grouped)
         for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
             grouped[start:stop].sort()
         firsts = np.flatnonzero(starts_of_runs(grouped, ends))
         return DistinctKeys(np.searchsorted(firsts, ends), grouped[firsts[:-1]], np.diff(firsts))
+
+
+def _weigh_distinct(
+    labels: NDArray[np.int32], keys: NDArray[Any], units: Ints, ends: Ints
+) -> DistinctKeys:
+    """The distinct keys of every label, counted in units of weight."""
+    order = np.lexsort((keys, labels))
+    ordered = keys[order]
+    firsts = np.flatnonzero(starts_of_runs(ordered, ends))
+    sums = np.concatenate([[0], np.cumsum(units[order])])
+    return DistinctKeys(np.searchsorted(firsts, ends), ordered[firsts[:-1]], np.diff(sums[firsts]))
 
 
 class IntervalCounts:
@@ -363,17 +392,21 @@ class IntervalCounts:
         if largest_key(keys) > panel.limit:
             keys = panel.mended().keys()
         n_columns = panel.n_labels
+        owners = np.zeros(n_columns, np.int64) if self.pooled else np.arange(n_columns)
         n_cells = panel.n_rows * (n_columns if self.pooled else 1)
-        self._make_room(n_cells)
-        place_cells(
-            keys,
-            np.zeros(n_columns, np.int64) if self.pooled else np.arange(n_columns),
-            self.distinct.indptr,
-            self.distinct.keys,
-            *self._buckets,
-            self._slots,
-            self._lowest,
-        )
+        indptr, own_keys, _ = self.distinct
+        if panel.sample_weight is None:
+            self._make_room(n_cells)
+            slots = self._slots
+            place_cells(keys, owners, indptr, own_keys, *self._buckets, slots, self._lowest)
+        else:
+            units = panel.sample_weight.units
+            n_cells = int(units.sum()) * (n_columns if self.pooled else 1)
+            if self._kept is None:
+                self._kept = np.zeros(len(self._slots), np.int64)
+            weigh_cells(
+                keys, owners, units, indptr, own_keys, self._kept, self._slots, self._lowest
+            )
         self._n_rows += panel.n_rows
         self._n_cells += n_cells
 

@@ -39,6 +39,22 @@ class Positives(NamedTuple):
         return Positives(indptr, self.indices[shifts + np.arange(indptr[-1])])
 
 
+class Seen(NamedTuple):
+    """How often each label was true: in so many rows, and with which weight of all rows'.
+
+    Where rows count alike, weights are numbers of rows.
+    """
+
+    n_positives: NDArray[np.int64]
+    positives: NDArray[np.float64]
+    total: float
+
+    @classmethod
+    def alike(cls, n_positives: NDArray[np.int64], n_rows: int) -> Seen:
+        """Of rows that count alike."""
+        return cls(n_positives, n_positives.astype(np.float64), float(n_rows))
+
+
 class Labels(Protocol):
     """Labels of a whole panel, of which a block of rows can be asked for."""
 

@@ -7,7 +7,7 @@ is made; cells are checked while they are read, by the keys the kernels use anyw
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,71 @@ from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
 from oddslip.labels import Labels, Positives, as_labels
+
+
+class SampleWeight(NamedTuple):
+    """How much each row counts: ``units * unit``. Whole units add up alike in any order."""
+
+    units: NDArray[np.int64]
+    unit: float
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """The weight of each row."""
+        return self.floats(self.units)
+
+    def floats(self, units: NDArray[Any]) -> NDArray[np.float64]:
+        """Sums of units as weights."""
+        return np.asarray(units * self.unit, np.float64)
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return int(self.units.sum()) * self.unit
+
+    def take(self, rows: Any) -> SampleWeight:
+        """The weights of some rows: a slice of them, a mask or numbers."""
+        return SampleWeight(self.units[rows], self.unit)
+
+
+def read_sample_weight(given: Any, n_rows: int) -> SampleWeight | None:
+    """Weights of all rows, checked; None where rows count alike.
+
+    A unit is a power of two, so whole numbers and halves are exact, and everything else is to
+    2**-50 of the sum.
+
+    Examples
+    --------
+    >>> read_sample_weight([1, 2.5], 2).times
+    array([1. , 2.5])
+    """
+    if given is None:
+        return None
+    try:
+        weights = np.asarray(unmasked("sample_weight", given), np.float64)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"sample_weight must hold numbers, got {given!r:.60}.") from None
+    if weights.shape != (n_rows,):
+        raise InvalidInput(
+            f"sample_weight must hold one number per row, n_rows={n_rows:,}, "
+            f"got shape {weights.shape}."
+        )
+    wrong = np.flatnonzero(~((weights > 0) & np.isfinite(weights)))
+    if wrong.size:
+        raise InvalidInput(
+            "sample_weight must be positive and finite, got "
+            f"{weights[wrong[0]]:g} at row {wrong[0]}. Drop rows that shall not count."
+        )
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    unit = float(2.0 ** (np.frexp(total)[1] - 50)) if np.isfinite(total) else 0.0
+    units = np.rint(weights / unit) if unit else np.zeros(n_rows)
+    if not (units > 0).all():
+        raise InvalidInput(
+            "sample_weight must not differ by more than 2**49 times in all, got "
+            f"{weights.min():g} among a sum of {total:g}."
+        )
+    return SampleWeight(units.astype(np.int64), unit)
 
 
 class Panel:
@@ -43,13 +108,22 @@ class Panel:
     Panel(1 row x 3 labels, probability, float64, labels: yes)
     """
 
-    __slots__ = ("first_row", "kind", "label_names", "labels", "row_ids", "scores")
+    __slots__ = (
+        "first_row",
+        "kind",
+        "label_names",
+        "labels",
+        "row_ids",
+        "sample_weight",
+        "scores",
+    )
 
     scores: NDArray[Any]
     labels: Labels | None
     kind: Kind
     label_names: tuple[str, ...] | None
     row_ids: NDArray[Any] | None
+    sample_weight: SampleWeight | None
     first_row: int
 
     def __init__(
@@ -71,6 +145,7 @@ class Panel:
         self.kind = kind
         self.label_names = check_names(names, self.scores.shape[1])
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
+        self.sample_weight = None
         self.first_row = 0
         self.labels = None if labels is None else self._gate_labels(labels)
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
@@ -123,6 +198,8 @@ class Panel:
         block.kind = self.kind
         block.label_names = self.label_names
         block.row_ids = None if self.row_ids is None else self.row_ids[start:stop]
+        weight = self.sample_weight
+        block.sample_weight = None if weight is None else weight.take(slice(start, stop))
         block.first_row = self.first_row + start
         return block
 
@@ -295,4 +372,4 @@ def _aligned_columns(labels: Any, names: list[str], wanted: tuple[str, ...] | No
     return cells[:, [place[name] for name in wanted]]
 
 
-__all__ = ["Kind", "Panel", "check_k", "check_names"]
+__all__ = ["Kind", "Panel", "SampleWeight", "check_k", "check_names", "read_sample_weight"]

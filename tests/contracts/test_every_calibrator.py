@@ -273,3 +273,52 @@ def test_calibrating_the_weighted_arm_returns_most_of_what_the_weight_cost():
     isotonic = Isotonic(prior=PAIR.prior).fit(PAIR.weighted[CAL], PAIR.labels[CAL])
     repaired = score(isotonic.transform(PAIR.weighted[EVAL]))
     assert repaired - raw > 0.6 * (twin - raw) > 0
+
+
+# ------------------------------------------------------------------------- rows of unequal weight
+
+N = 900
+LABELS = PAIR.labels[:N]
+TIMES = np.random.default_rng(5).integers(1, 4, N)
+UNEQUAL = np.random.default_rng(6).gamma(2.0, 1.0, N) + 0.01
+
+
+def probabilities(calibrator, kind):
+    return calibrator.fitted_.transform(KINDS[kind][N:1300], dtype=np.float64)
+
+
+# A repair draws folds by row, and a mixture trusts a label by its rows, not by their weight.
+BY_WEIGHT = [name for name in EVERY if name not in ("repair", "hierarchical, isotonic")]
+
+
+@pytest.mark.parametrize("name", BY_WEIGHT)
+def test_a_whole_weight_is_the_row_so_many_times(name, kind):
+    make, scores = EVERY[name], KINDS[kind][:N]
+    weighed = make(kind=kind).fit(scores, LABELS, sample_weight=TIMES)
+    repeated = make(kind=kind).fit(scores.repeat(TIMES, axis=0), LABELS.repeat(TIMES, axis=0))
+    np.testing.assert_allclose(
+        probabilities(weighed, kind), probabilities(repeated, kind), rtol=1e-7, atol=1e-10
+    )
+    assert (weighed.record_.n_positives == LABELS.sum(axis=0)).all()
+
+
+def test_equal_weights_change_nothing(make, kind):
+    scores = KINDS[kind][:N]
+    plain = make(kind=kind).fit(scores, LABELS)
+    weighed = make(kind=kind).fit(scores, LABELS, sample_weight=np.ones(N))
+    np.testing.assert_allclose(
+        probabilities(weighed, kind), probabilities(plain, kind), rtol=1e-12, atol=0
+    )
+
+
+def test_blocks_threads_and_order_of_weighed_rows_do_not_matter(make, kind, monkeypatch):
+    scores, order = KINDS[kind][:N], np.random.default_rng(7).permutation(N)
+    if make is EVERY["repair"]:
+        order = np.arange(N)  # folds go by row number
+    whole = make(kind=kind).fit(scores, LABELS, sample_weight=UNEQUAL, threads=1)
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 5000)
+    turned = make(kind=kind)
+    turned.fit(scores[order], LABELS[order], sample_weight=UNEQUAL[order], threads=3)
+    np.testing.assert_allclose(
+        probabilities(turned, kind), probabilities(whole, kind), rtol=1e-6, atol=1e-10
+    )

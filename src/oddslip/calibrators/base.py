@@ -17,7 +17,10 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, record_policy
 from oddslip.calibrators.saved import FittedRepair, open_as
 from oddslip.errors import InvalidInput
+from oddslip.labels import Seen
+from oddslip.panels import read_sample_weight
 from oddslip.sources import Source
+from oddslip.sources.views import WeighedSource
 from oddslip.tallies import available_threads
 
 
@@ -35,6 +38,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scores: Any,
         labels: Any = None,
         *,
+        sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
         threads: int | None = None,
     ) -> Self:
@@ -61,11 +65,13 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         scores: Any,
         labels: Any = None,
         *,
+        sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
         threads: int | None = None,
     ) -> NDArray[Any]:
         """Fit on these rows and calibrate them; takes the arguments of `fit`."""
-        fitted = self.fit(scores, labels, label_names=label_names, threads=threads)
+        given: dict[str, Any] = {"sample_weight": sample_weight, "label_names": label_names}
+        fitted = self.fit(scores, labels, **given, threads=threads)
         return fitted.transform(scores, threads=threads)
 
     def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
@@ -97,13 +103,19 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         labels: Any,
         label_names: Sequence[str] | None,
         threads: int | None,
+        sample_weight: Any = None,
     ) -> Source:
         """The rows to fit on. What can not be is refused before anything is read."""
         available_threads(threads)
         source = open_as(self.kind, scores, labels, label_names)
+        self._need_labels(source)
+        weight = read_sample_weight(sample_weight, source.n_rows)
+        return source if weight is None else WeighedSource(source, weight)
+
+    def _need_labels(self, source: Source) -> None:
+        """Refuse rows without true labels."""
         if not source.has_labels:
             raise InvalidInput("labels are needed to fit, got scores alone. Pass labels as well.")
-        return source
 
     def _keep(
         self,
@@ -167,6 +179,7 @@ class Calibrator(ScoreTransformer):
         scores: Any,
         labels: Any = None,
         *,
+        sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
         threads: int | None = None,
     ) -> Self:
@@ -176,12 +189,15 @@ class Calibrator(ScoreTransformer):
         ----------
         scores, labels
             In any form `oddslip.evaluate` takes.
+        sample_weight : array-like of shape (n_rows,), optional
+            How much each row counts, as if it stood there so many times: for rows that were
+            sampled unequally. Labels are dead by their number of rows, whatever these weigh.
         label_names : sequence of str, optional
             Names of the labels; a frame or a file brings its own.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source = self._open_labelled(scores, labels, label_names, threads)
+        source = self._open_labelled(scores, labels, label_names, threads, sample_weight)
         maps, record = self._map_labels(source, threads)
         self._keep(source, maps, record, threads)
         return self
@@ -219,12 +235,10 @@ class PerLabelCalibrator(Calibrator):
     tau: int
     prior: Any
 
-    def _record(
-        self, n_positives: NDArray[np.int64], n_rows: int, fallback: Any = False
-    ) -> LabelRecord:
+    def _record(self, seen: Seen, fallback: Any = False) -> LabelRecord:
         """What the policy does to each label; ``fallback`` marks those with another map."""
         return record_policy(
-            n_positives, n_rows, dead=self.dead, tau=self.tau, prior=self.prior, fallback=fallback
+            seen, dead=self.dead, tau=self.tau, prior=self.prior, fallback=fallback
         )
 
 

@@ -18,6 +18,7 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, CONSTANT, IDENTITY
+from oddslip.labels import Seen
 from oddslip.panels import Kind
 from oddslip.sources import Source
 
@@ -42,7 +43,7 @@ class Raw(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        record = record_alike("raw", count_checked(source, threads), source.n_rows)
+        record = record_alike("raw", count_checked(source, threads))
         return build_raw_maps(source.kind, record), record
 
 
@@ -75,11 +76,9 @@ class Inversion(Calibrator):
     ) -> tuple[LabelMaps, LabelRecord]:
         if self.weights is None:
             raise InvalidInput("weights must be those the labels were trained with, got None.")
-        n_positives = count_checked(source, threads)
-        record = record_alike("inverted", n_positives, source.n_rows, self.prior)
-        maps = build_inversion_maps(
-            source.kind, record, self.weights, source.n_rows, source.label_names
-        )
+        seen = count_checked(source, threads)
+        record = record_alike("inverted", seen, self.prior)
+        maps = build_inversion_maps(source.kind, record, self.weights, seen, source.label_names)
         return maps, record
 
 
@@ -106,8 +105,7 @@ class Popularity(Calibrator):
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        n_positives = count_checked(source, threads)
-        record = record_alike("popularity", n_positives, source.n_rows, self.prior)
+        record = record_alike("popularity", count_checked(source, threads), self.prior)
         code = np.full(source.n_labels, CONSTANT, np.int8)
         maps = build_maps(source.kind, "probability", record, code=code, a=record.prior)
         return maps, record
@@ -125,11 +123,11 @@ def build_inversion_maps(
     kind: Kind,
     record: LabelRecord,
     weights: Any,
-    n_rows: int,
+    seen: Seen,
     label_names: Sequence[str] | None = None,
 ) -> LabelMaps:
     """The log-odds less ln w."""
-    resolved = weights_trained(weights, record, n_rows, label_names)
+    resolved = weights_trained(weights, record, seen, label_names)
     n_labels = len(record.action)
     code = np.full(n_labels, AFFINE, np.int8)
     return build_maps(kind, "log_odds", record, code=code, a=np.ones(n_labels), b=-np.log(resolved))

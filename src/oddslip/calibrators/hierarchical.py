@@ -21,6 +21,7 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.counting import count_cells
 from oddslip.kernels.maps import AFFINE
+from oddslip.labels import Seen
 from oddslip.panels import Kind
 from oddslip.sources import Source
 
@@ -70,18 +71,19 @@ class Hierarchical(SummaryCalibrator):
 
     def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         source = cells.source
-        record = record_borrowed(cells.label_positives, source.n_rows, self.prior)
+        seen = cells.seen
+        record = record_borrowed(seen, self.prior)
         log_weights = None
         if self.weights is not None:
             names = getattr(source, "label_names", None)
-            log_weights = np.log(weights_trained(self.weights, record, source.n_rows, names))
+            log_weights = np.log(weights_trained(self.weights, record, seen, names))
         cells.summarise()
         fit = fit_hierarchical(
             cells.points,
             cells.weights,
             cells.n_positives,
             cells.positives_about(0, np.zeros(source.n_labels)),
-            _covariate(record, source.n_rows),
+            _covariate(record, seen),
             log_weights,
         )
         self.hyper_ = fit.hyper
@@ -111,28 +113,29 @@ class HierarchicalIsotonic(Hierarchical):
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
         parents, record = super()._map_labels(source, threads)
-        knots = count_cells(source, threads=threads).isotonic_knots()
+        counts = count_cells(source, threads=threads)
+        knots = counts.isotonic_knots(n_positives=record.n_positives)
         return mix_maps(source.kind, knots, parents, record, STRENGTH), record
 
 
-def record_borrowed(n_positives: NDArray[np.int64], n_rows: int, prior: Any) -> LabelRecord:
+def record_borrowed(seen: Seen, prior: Any) -> LabelRecord:
     """Every label has a map of its own; one without positives borrowed it from the others."""
-    priors, origin = find_prior(prior, n_positives, n_rows)
-    action = np.where(n_positives > 0, "calibrated", "borrowed")
-    nobody = np.zeros(n_positives.size, np.bool_)
-    return LabelRecord(tuple(action.tolist()), n_positives, priors, origin, nobody)
+    priors, origin = find_prior(prior, seen.positives, seen.total)
+    action = np.where(seen.n_positives > 0, "calibrated", "borrowed")
+    nobody = np.zeros(priors.size, np.bool_)
+    return LabelRecord(tuple(action.tolist()), seen.n_positives, priors, origin, nobody)
 
 
-def _covariate(record: LabelRecord, n_rows: int) -> NDArray[np.float64]:
+def _covariate(record: LabelRecord, seen: Seen) -> NDArray[np.float64]:
     """The prior as a covariate of the hierarchy.
 
     A prevalence of the very rows fitted on would say twice what the positives say. It is drawn
     towards the mean of all labels, so that a few positives more or less do not count.
     """
     if record.prior_source == "given":
-        return possible_prior(record.prior, n_rows)
-    mean = (record.n_positives.sum() + 0.5) / (n_rows * record.n_positives.size + 1.0)
-    return np.asarray((record.n_positives + SMOOTHING) / (n_rows + SMOOTHING / mean))
+        return possible_prior(record.prior, seen.total)
+    mean = (seen.positives.sum() + 0.5) / (seen.total * seen.positives.size + 1.0)
+    return np.asarray((seen.positives + SMOOTHING) / (seen.total + SMOOTHING / mean))
 
 
 def build_parents(kind: Kind, fit: HierarchicalFit, record: LabelRecord) -> LabelMaps:

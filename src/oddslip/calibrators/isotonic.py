@@ -21,6 +21,7 @@ from oddslip.calibrators.policy import (
 from oddslip.counting import count_cells
 from oddslip.errors import InvalidInput
 from oddslip.hulls import fit_knots
+from oddslip.labels import Seen
 from oddslip.panels import Kind
 from oddslip.sources import Source
 
@@ -73,7 +74,7 @@ class Isotonic(PerLabelCalibrator):
         check_policy(self.dead, self.tau)
         step = check_interpolation(self.interpolation)
         n_positives, knots = fit_knots(source, minimum_positives=self.tau + 1, threads=threads)
-        record = self._record(n_positives, source.n_rows)
+        record = self._record(_seen(source, n_positives))
         return build_maps(source.kind, "probability", record, knots=knots, step=step), record
 
 
@@ -97,11 +98,9 @@ class Ceiling(Isotonic):
     def __init__(self, *, interpolation: Interpolation = "linear", kind: Kind = "probability"):
         super().__init__(interpolation=interpolation, kind=kind)
 
-    def _record(
-        self, n_positives: NDArray[np.int64], n_rows: int, fallback: Any = False
-    ) -> LabelRecord:
-        record = super()._record(n_positives, n_rows, fallback)
-        return replace(record, prior=np.zeros(n_positives.size), prior_source="zero")
+    def _record(self, seen: Seen, fallback: Any = False) -> LabelRecord:
+        record = super()._record(seen, fallback)
+        return replace(record, prior=np.zeros(record.prior.size), prior_source="zero")
 
 
 class PooledIsotonic(Calibrator):
@@ -134,16 +133,23 @@ class PooledIsotonic(Calibrator):
         counts = count_cells(source, pooled=True, threads=threads)
         if not counts.n_positives[0]:
             raise InvalidInput("a pooled map needs at least one positive cell, got none.")
-        n_positives = count_positives(source, threads)
+        seen = count_positives(source)
         record = LabelRecord(
             action=("shared",) * source.n_labels,
-            n_positives=n_positives,
-            prior=n_positives / source.n_rows,
+            n_positives=seen.n_positives,
+            prior=seen.positives / seen.total,
             prior_source="calibration prevalence, not used",
-            dead=n_positives == 0,
+            dead=seen.n_positives == 0,
         )
         knots = counts.isotonic_knots()
         return build_shared_maps(source.kind, source.n_labels, knots, step=step), record
+
+
+def _seen(source: Source, n_positives: NDArray[np.int64]) -> Seen:
+    """How often each label was true; labels of weighed rows are read once more."""
+    if source.sample_weight is None:
+        return Seen.alike(n_positives, source.n_rows)
+    return count_positives(source)
 
 
 def check_interpolation(interpolation: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,10 @@ from oddslip.calibrators.logistic.moments import Cells, Model
 from oddslip.calibrators.logistic.newton import find_roots
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, build_maps, possible_prior, record_alike
-from oddslip.calibrators.saved import open_as
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE
 from oddslip.panels import Kind
 from oddslip.sources import Source
-from oddslip.tallies import available_threads
 
 _EXACT_ROUNDS = 100
 
@@ -47,27 +44,20 @@ class LabelFree(SummaryCalibrator):
         self.prior = prior
         self.kind = kind
 
-    def _open_labelled(
-        self,
-        scores: Any,
-        labels: Any,
-        label_names: Sequence[str] | None,
-        threads: int | None,
-    ) -> Source:
-        available_threads(threads)
-        source = open_as(self.kind, scores, labels, label_names)
+    def _need_labels(self, source: Source) -> None:
         if self.prior is None and not source.has_labels:
             raise InvalidInput(
                 "prior or labels are needed to fit, got scores alone. Pass prior=..."
             )
-        return source
 
     def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         source = cells.source
-        record = record_alike("shifted", cells.label_positives, source.n_rows, self.prior)
-        prior = possible_prior(record.prior, source.n_rows)
+        record = record_alike("shifted", cells.seen, self.prior)
+        prior = possible_prior(record.prior, cells.total_weight)
         cells.summarise()
-        cells.n_positives = prior * source.n_rows  # those that the probabilities shall add up to
+        cells.n_positives = (
+            prior * cells.total_weight
+        )  # those that the probabilities shall add up to
         model = Model(cells, "affine", centered=True)
         theta = model.identity()
         middle, wanted = theta[0].copy(), np.log(prior) - np.log1p(-prior)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oddslip.calibrators.maps import LabelMaps, Scale
 from oddslip.counting import Knots
 from oddslip.errors import InvalidInput
+from oddslip.labels import Seen
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
 from oddslip.weights import per_label, resolve_weights
@@ -49,7 +50,7 @@ def check_policy(dead: str, tau: Any) -> None:
 
 
 def find_prior(
-    prior: Any, n_positives: NDArray[np.int64], n_rows: int
+    prior: Any, n_positives: NDArray[Any], n_rows: float
 ) -> tuple[NDArray[np.float64], str]:
     """Prior of each label and where it comes from.
 
@@ -69,17 +70,16 @@ def find_prior(
 
 
 def weights_trained(
-    weights: Any, record: LabelRecord, n_rows: int, label_names: Sequence[str] | None = None
+    weights: Any, record: LabelRecord, seen: Seen, label_names: Sequence[str] | None = None
 ) -> NDArray[np.float64]:
     """Weights of all labels; a name is read off the prior where given, else off the positives."""
     given = record.prior_source == "given"
-    counts = (record.prior, 1) if given else (record.n_positives, n_rows)
+    counts = (record.prior, 1) if given else (seen.positives, seen.total)
     return resolve_weights(weights, *counts, label_names=label_names)
 
 
 def record_policy(
-    n_positives: NDArray[np.int64],
-    n_rows: int,
+    seen: Seen,
     *,
     dead: str,
     tau: int = 0,
@@ -87,62 +87,53 @@ def record_policy(
     fallback: Any = False,
 ) -> LabelRecord:
     """Labels with at most ``tau`` positives are dead; the others are calibrated, or fall back."""
-    priors, origin = find_prior(prior, n_positives, n_rows)
-    is_dead = n_positives <= tau
+    priors, origin = find_prior(prior, seen.positives, seen.total)
+    is_dead = seen.n_positives <= tau
     action = np.where(is_dead, dead, np.where(fallback, "fallback", "calibrated"))
-    return LabelRecord(tuple(action.tolist()), n_positives, priors, origin, is_dead)
+    return LabelRecord(tuple(action.tolist()), seen.n_positives, priors, origin, is_dead)
 
 
-def record_alike(
-    action: str, n_positives: NDArray[np.int64], n_rows: int, prior: Any = None
-) -> LabelRecord:
+def record_alike(action: str, seen: Seen, prior: Any = None) -> LabelRecord:
     """All labels are treated alike; none is dead, since nothing is fitted to one alone."""
-    priors, origin = find_prior(prior, n_positives, n_rows)
-    nobody = np.zeros(n_positives.size, np.bool_)
-    return LabelRecord((action,) * n_positives.size, n_positives, priors, origin, nobody)
+    priors, origin = find_prior(prior, seen.positives, seen.total)
+    nobody = np.zeros(priors.size, np.bool_)
+    return LabelRecord((action,) * priors.size, seen.n_positives, priors, origin, nobody)
 
 
-class PositiveCounts:
-    """Positives per label. Scores are not looked at."""
-
-    def __init__(self, n_labels: int) -> None:
-        self.counts = np.zeros(n_labels, np.int64)
+class CheckedScores:
+    """Looks at every score, and finds nothing."""
 
     def fresh(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(self.counts.size)
+        """Another."""
+        return type(self)()
 
     def add(self, panel: Panel) -> None:
-        """Count one block."""
-        self.counts += np.bincount(panel.positives().indices, minlength=self.counts.size)
+        """Look at one block; refuses it if a cell is not valid."""
+        panel.checked()
 
     def merge(self, other: Self) -> None:
-        """Take over another tally's counts."""
-        self.counts += other.counts
+        """Nothing to take over."""
 
-    def result(self) -> NDArray[np.int64]:
-        """Positives per label."""
-        return self.counts
+    def result(self) -> None:
+        """Nothing."""
 
 
-class CheckedPositiveCounts(PositiveCounts):
-    """Positives per label, after a look at every score."""
-
-    def add(self, panel: Panel) -> None:
-        """Count one block."""
-        super().add(panel.checked())
-
-
-def count_checked(source: Source, threads: int | None = None) -> NDArray[np.int64]:
+def count_checked(source: Source, threads: int | None = None) -> Seen:
     """Positives per label, for maps that need no score to be fitted: bad ones are refused."""
-    tally = CheckedPositiveCounts(source.n_labels)
-    return source.run(tally, threads=threads, what="counting positives").result()
+    source.run(CheckedScores(), threads=threads, what="checking scores")
+    return count_positives(source)
 
 
-def count_positives(source: Source, threads: int | None = None) -> NDArray[np.int64]:
-    """Positives per label of a whole source."""
-    tally = PositiveCounts(source.n_labels)
-    return source.run(tally, threads=threads, what="counting positives").result()
+def count_positives(source: Source) -> Seen:
+    """Positives per label of a whole source. Scores are not looked at."""
+    positives = source.positives()
+    labels, weight = positives.indices, source.sample_weight
+    n_positives = np.bincount(labels, minlength=source.n_labels)
+    if weight is None:
+        return Seen.alike(n_positives, source.n_rows)
+    units = np.zeros(source.n_labels, np.int64)
+    np.add.at(units, labels, np.repeat(weight.units, positives.counts))
+    return Seen(n_positives, weight.floats(units), weight.total)
 
 
 def build_maps(
@@ -206,7 +197,7 @@ def build_shared_maps(kind: Kind, n_labels: int, knots: Knots, *, step: bool = F
     )
 
 
-def possible_prior(prior: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
+def possible_prior(prior: NDArray[np.float64], n_rows: float) -> NDArray[np.float64]:
     """Priors of 0 and 1 as the rarest and commonest that still have log-odds.
 
     A label that was never true in training may be true some day: it counts as rare as half a

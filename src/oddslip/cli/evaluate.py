@@ -16,6 +16,7 @@ from oddslip.cli.options import (
     KindOption,
     Labels,
     Names,
+    SampleWeight,
     Scores,
     Threads,
     check_outputs,
@@ -23,6 +24,7 @@ from oddslip.cli.options import (
     print_json,
     printable_json,
     read_names,
+    read_numbers,
 )
 
 
@@ -44,6 +46,7 @@ def evaluate(
     rows: Annotated[
         str, typer.Option(help="Average over rows with_positives, or all.")
     ] = "with_positives",
+    sample_weight: SampleWeight = None,
     auc: Annotated[bool, typer.Option("--auc", help="Also the mean within-label AUC.")] = False,
     bootstrap: Bootstrap = 2000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -66,6 +69,7 @@ def evaluate(
     from oddslip.reports import text
 
     names = read_names(label_names)
+    times = read_numbers(sample_weight, "row")
 
     def evaluated(path: Path) -> oddslip.Evaluation:
         return oddslip.evaluate(
@@ -76,6 +80,7 @@ def evaluate(
             ties=ties,  # type: ignore[arg-type]
             denominator=denominator,  # type: ignore[arg-type]
             rows=rows,  # type: ignore[arg-type]
+            sample_weight=times,
             auc=auc,
             n_replicates=bootstrap,
             level=level,

@@ -36,6 +36,10 @@ Names = Annotated[
 Prior = Annotated[
     Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
 ]
+SampleWeight = Annotated[
+    Path | None,
+    typer.Option("--sample-weight", help="How much each row counts: one number per row (a file)."),
+]
 Bootstrap = Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")]
 TableFile = Annotated[Path, typer.Option("-o", "--output", help="Write .npy or .parquet.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -139,8 +143,8 @@ def console() -> Any:
     return PrintableConsole(highlight=False, markup=False, soft_wrap=False, width=width)
 
 
-def read_numbers(path: Path | None) -> Any:
-    """One number per label, from an .npy or .npz file or text with one number per line."""
+def read_numbers(path: Path | None, each: str = "label") -> Any:
+    """One number per label or row, from an .npy or .npz file or text with one number per line."""
     if path is None:
         return None
     import warnings
@@ -163,7 +167,7 @@ def read_numbers(path: Path | None) -> Any:
         raise
     except (OSError, ValueError, EOFError) as error:
         raise UnreadableFile(
-            f"{path} cannot be read as one number per label (.npy, .npz, or text with one a line)."
+            f"{path} cannot be read as one number per {each} (.npy, .npz, or text with one a line)."
         ) from error
 
 

@@ -17,6 +17,7 @@ from oddslip.cli.options import (
     Labels,
     Names,
     Prior,
+    SampleWeight,
     Scores,
     TableFile,
     Threads,
@@ -58,6 +59,7 @@ def fit(
             help=f"Weight each label was trained with, for inversion: {WEIGHTS}. {RESOLVED}"
         ),
     ] = None,
+    sample_weight: SampleWeight = None,
     interpolation: Annotated[
         str, typer.Option(help="Of isotonic maps: linear or step.")
     ] = "linear",
@@ -108,7 +110,9 @@ def fit(
             "with --calibrator isotonic."
         )
     names = read_names(label_names)
-    fitted = chosen.fit(scores, labels, label_names=names, threads=threads).fitted_
+    times = read_numbers(sample_weight, "row")
+    rows = {"sample_weight": times, "label_names": names}
+    fitted = chosen.fit(scores, labels, **rows, threads=threads).fitted_
     fitted.save(output)
     table = getattr(chosen, "table_", None)
     if json:

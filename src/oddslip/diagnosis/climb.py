@@ -18,6 +18,7 @@ from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.drift import Takeover, find_takeover
 from oddslip.diagnosis.signal import Signal, find_signal
 from oddslip.kernels.maps import AFFINE, EXCLUDED, IDENTITY
+from oddslip.labels import Seen
 from oddslip.metrics.at_k import Column, Ties, label_propensities, metric_values, rank_source
 from oddslip.metrics.ranking import Rankings, rank_panel
 from oddslip.panels import Kind, Panel
@@ -204,7 +205,7 @@ def _take_over(
 def _ceiling(case: Case, counts: CellCounts) -> LabelMaps:
     """Isotonic maps of the evaluated rows themselves."""
     kind = case.arm.kind
-    record = Ceiling(kind=kind)._record(counts.n_positives, case.arm.n_rows)
+    record = Ceiling(kind=kind)._record(Seen.alike(counts.n_positives, case.arm.n_rows))
     return build_maps(kind, "probability", record, knots=counts.isotonic_knots())
 
 

@@ -247,6 +247,38 @@ def place_cells(
                     _tally(&inner[0], &found[0], n_inner, &slots[label, 0])
 
 
+def weigh_cells(
+    const key_t[:, ::1] keys, const int64_t[::1] owners, const int64_t[::1] units,
+    const int64_t[::1] indptr, const key_t[::1] u, int64_t[::1] weights, key_t[:, ::1] slots,
+    key_t[::1] lowest,
+):
+    """As `place_cells` for rows of unequal weight: ``units`` of each row go to its cells' slots.
+
+    ``weights`` holds one sum for every slot; of ``slots`` the largest keys alone are used.
+    """
+    cdef Py_ssize_t i, j, label, slot
+    cdef int64_t low, high, middle
+    cdef key_t key
+    with nogil:
+        for i in range(keys.shape[0]):
+            for j in range(keys.shape[1]):
+                label = owners[j]
+                key = keys[i, j]
+                low, high = indptr[label], indptr[label + 1]
+                while low < high:  # the first of the label's keys that is not smaller
+                    middle = (low + high) >> 1
+                    if u[middle] < key:
+                        low = middle + 1
+                    else:
+                        high = middle
+                slot = 2 * low + label
+                if low < indptr[label + 1] and u[low] == key:
+                    slot += 1
+                weights[slot] += units[i]
+                slots[slot, LARGEST] = max(slots[slot, LARGEST], key)
+                lowest[label] = min(lowest[label], key)
+
+
 # Pool-adjacent-violators runs over the groups *below u_1, at u_1, between u_1 and u_2, ...*. Means
 # are compared as fractions of whole numbers, so no rounding ever decides what is pooled.
 # Interval k of label j lies at ``indptr[j] + j + k`` in the arrays of intervals.

@@ -140,13 +140,15 @@ def range_rows(
 
 def add_moments(
     const score_t[:, ::1] scores, bint probable, const double[::1] low,
-    const double[::1] per_bin, double[:, :, ::1] moments,
+    const double[::1] per_bin, double[:, :, ::1] moments, const double[::1] times=None,
 ):
     """Add every cell's log-odds to the moments of its bin, (labels, bins, N_MOMENTS).
 
     Label j's bins start at ``low[j]`` and there are ``per_bin[j]`` of them to a unit. A cell's
-    place runs from -1/2 to 1/2 across its bin.
+    place runs from -1/2 to 1/2 across its bin. A row counts ``times``, or once.
     """
+    cdef bint weighed = times is not None
+    cdef double n = 1.0
     cdef Py_ssize_t n_labels = moments.shape[0], n_bins = moments.shape[1]
     cdef Py_ssize_t i, t, piece, first, width
     cdef double top = n_bins - 0.5, at, u
@@ -166,6 +168,8 @@ def add_moments(
                 per[t] = per_bin[first + t]
             part = &moments[first, 0, 0]
             for i in range(scores.shape[0]):
+                if weighed:
+                    n = times[i]
                 row = &scores[i, first]
                 for t in range(width):
                     strip[t] = row[t]
@@ -179,24 +183,30 @@ def add_moments(
                 for t in range(width):
                     cell = part + (t * n_bins + bins[t]) * MOMENTS
                     u = strip[t]
-                    cell[0] += 1.0
-                    cell[1] += u
-                    cell[2] += u * u
-                    cell[3] += u * u * u
+                    cell[0] += n
+                    cell[1] += n * u
+                    cell[2] += n * u * u
+                    cell[3] += n * u * u * u
 
 
 def add_positives(
     const score_t[:, ::1] scores, bint probable, const int64_t[::1] indptr,
     const int32_t[::1] indices, const double[:, ::1] center, double[:, ::1] sums,
+    const double[::1] times=None,
 ):
     """Per label: number of positives, and their sums of log-odds, ln s and -ln(1 - s).
 
-    Each is measured from its own ``center``, so that little is lost when it is moved.
+    Each is measured from its own ``center``, so that little is lost when it is moved. A row counts
+    ``times``, or once.
     """
+    cdef bint weighed = times is not None
+    cdef double n = 1.0
     cdef Py_ssize_t i, j, at
     cdef double s, z, log_s, log_rest
     with nogil:
         for i in range(scores.shape[0]):
+            if weighed:
+                n = times[i]
             for at in range(indptr[i], indptr[i + 1]):
                 j = indices[at]
                 s = scores[i, j]
@@ -209,10 +219,10 @@ def add_positives(
                     z = s
                     log_s = min(s, 0.0) - tail_of(s)
                     log_rest = max(s, 0.0) + tail_of(s)
-                sums[0, j] += 1.0
-                sums[1, j] += z - center[0, j]
-                sums[2, j] += log_s - center[1, j]
-                sums[3, j] += log_rest - center[2, j]
+                sums[0, j] += n
+                sums[1, j] += n * (z - center[0, j])
+                sums[2, j] += n * (log_s - center[1, j])
+                sums[3, j] += n * (log_rest - center[2, j])
 
 
 cdef inline void _load(
@@ -255,13 +265,17 @@ cdef inline void _take_up(
 def add_affine_sums(
     const score_t[:, ::1] scores, bint probable, const int64_t[::1] columns,
     const double[:, ::1] frame, const double[:, ::1] theta, double[:, ::1] sums,
+    const double[::1] times=None,
 ):
     """Gradient and curvature of the labels in ``columns`` at ``theta`` (intercept, slope).
 
     The feature is u = (z - frame[0]) * frame[1], the logit theta[0] + theta[1] * u. Rows of
     ``sums``: logits that are not negative, residuals towards them, p u, w, w u, w u u with
     w = p (1 - p). The first two add up to the sum of p without losing a saturated cell's digits.
+    A row counts ``times``, or once.
     """
+    cdef bint weighed = times is not None
+    cdef double n = 1.0
     cdef Py_ssize_t n_columns = columns.shape[0]
     cdef bint whole = n_columns == scores.shape[1], high
     cdef Py_ssize_t i, t, piece, first, width
@@ -278,6 +292,8 @@ def add_affine_sums(
             for t in range(AFFINE * PITCH):
                 laid[t] = 0.0
             for i in range(scores.shape[0]):
+                if weighed:
+                    n = times[i]
                 _load(&scores[i, 0], &columns[first], width, whole, strip)
                 if probable:
                     for t in range(width):
@@ -288,10 +304,10 @@ def add_affine_sums(
                     e = exp_of(max(-fabs(logit), -708.0))
                     q = e / (1.0 + e)  # the smaller of p and 1 - p
                     high = logit >= 0.0
-                    w = q * (1.0 - q)
-                    laid[t] += 1.0 if high else 0.0
-                    laid[PITCH + t] += -q if high else q
-                    laid[2 * PITCH + t] += (1.0 - q if high else q) * u
+                    w = n * q * (1.0 - q)
+                    laid[t] += n if high else 0.0
+                    laid[PITCH + t] += n * (-q if high else q)
+                    laid[2 * PITCH + t] += n * (1.0 - q if high else q) * u
                     laid[3 * PITCH + t] += w
                     laid[4 * PITCH + t] += w * u
                     laid[5 * PITCH + t] += w * u * u
@@ -301,12 +317,15 @@ def add_affine_sums(
 def add_beta_sums(
     const score_t[:, ::1] scores, bint probable, const int64_t[::1] columns,
     const double[:, ::1] frame, const double[:, ::1] theta, double[:, ::1] sums,
+    const double[::1] times=None,
 ):
     """As `add_affine_sums`, for theta (c, a, b) and the two features of beta calibration.
 
     Rows of ``sums``: logits that are not negative, residuals, p u, p v, then the upper triangle
     of the curvature for (1, u, v): w, wu, wv, wuu, wuv, wvv.
     """
+    cdef bint weighed = times is not None
+    cdef double n = 1.0
     cdef Py_ssize_t n_columns = columns.shape[0]
     cdef bint whole = n_columns == scores.shape[1], high
     cdef Py_ssize_t i, t, piece, first, width
@@ -323,6 +342,8 @@ def add_beta_sums(
             for t in range(BETA * PITCH):
                 laid[t] = 0.0
             for i in range(scores.shape[0]):
+                if weighed:
+                    n = times[i]
                 _load(&scores[i, 0], &columns[first], width, whole, strip)
                 if probable:
                     for t in range(width):
@@ -344,10 +365,10 @@ def add_beta_sums(
                     e = exp_of(max(-fabs(logit), -708.0))
                     q = e / (1.0 + e)
                     high = logit >= 0.0
-                    p = 1.0 - q if high else q
-                    w = q * (1.0 - q)
-                    laid[t] += 1.0 if high else 0.0
-                    laid[PITCH + t] += -q if high else q
+                    p = n * (1.0 - q if high else q)
+                    w = n * q * (1.0 - q)
+                    laid[t] += n if high else 0.0
+                    laid[PITCH + t] += n * (-q if high else q)
                     laid[2 * PITCH + t] += p * u
                     laid[3 * PITCH + t] += p * v
                     laid[4 * PITCH + t] += w

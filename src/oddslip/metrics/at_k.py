@@ -260,7 +260,7 @@ def metric_values(
     return values
 
 
-def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: int) -> NDArray[np.float64]:
+def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: Any) -> NDArray[np.float64]:
     """A metric over ``n_rows`` rows from the sums of the columns, which are the last axis.
 
     Examples

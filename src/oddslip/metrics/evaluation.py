@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from oddslip.metrics.at_k import (
     rank_source,
 )
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
-from oddslip.panels import Kind
+from oddslip.panels import Kind, read_sample_weight
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import open_source
 
@@ -135,6 +135,7 @@ class Evaluation:
     level: float
     seed: int
     mean_auc: float | None = None
+    _sample_weight: NDArray[np.float64] | None = field(repr=False, default=None)
     _values: NDArray[np.float64] = field(repr=False, default_factory=_no_values)
     _row_numbers: NDArray[np.int64] = field(repr=False, default_factory=lambda: np.empty(0, int))
 
@@ -170,15 +171,20 @@ class Evaluation:
                 f"{self.n_evaluated:,} of {self.n_rows:,} rows at k={self.k} and "
                 f"{other.n_evaluated:,} of {other.n_rows:,} rows at k={other.k}."
             )
+        mine, theirs = self._sample_weight, other._sample_weight
+        if (mine is None) != (theirs is None) or (
+            mine is not None and not np.array_equal(mine, theirs)  # type: ignore[arg-type]
+        ):
+            raise InvalidInput(
+                "two evaluations can be compared only with the same sample_weight, "
+                "got different ones."
+            )
         width = self._values.shape[1]
         both = np.hstack([self._values, other._values])
-        sums = _resampled(both, self.n_rows, self.rows, self.n_replicates, self.seed, threads)
+        n_all = self.n_rows if self.rows == "all" else None
+        drawn = _resampled(both, mine, n_all, self.n_replicates, self.seed, threads)
         return Comparison(
-            self.k,
-            {
-                name: _difference(self, other, name, sums[:, :width], sums[:, width:])
-                for name in self.metrics
-            },
+            self.k, {name: _difference(self, other, name, drawn, width) for name in self.metrics}
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -221,6 +227,7 @@ def evaluate(
     *,
     k: int,
     kind: Kind | None = None,
+    sample_weight: Any = None,
     label_names: Sequence[str] | None = None,
     ties: Ties = "stable",
     denominator: Denominator = "min",
@@ -241,6 +248,8 @@ def evaluate(
         Slots per row, ``1 <= k <= n_labels``.
     kind : {"probability", "margin"}, optional
         What the scores are; probabilities unless said otherwise.
+    sample_weight : array-like of shape (n_rows,), optional
+        How much each row counts in every mean: for rows that were sampled unequally.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     ties, denominator, rows
@@ -268,6 +277,10 @@ def evaluate(
     n_replicates, level = check_replicates(n_replicates), check_share("level", level)
     seed = check_seed(seed)
     source = open_source(scores, labels, kind=kind, label_names=label_names)
+    weight = read_sample_weight(sample_weight, source.n_rows)
+    if weight is not None and (rows == "all" or auc):
+        wrong = 'rows="all"' if rows == "all" else "auc=True"
+        raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
     rankings = rank_source(source, k, threads)
     if not rankings.rows.size:
         raise InvalidInput(
@@ -280,15 +293,22 @@ def evaluate(
         )
 
     values = values_with(ties)
-    n_averaged = rankings.n_rows if rows == "all" else rankings.rows.size
-    sums = _resampled(values, rankings.n_rows, rows, n_replicates, seed, threads)
+    n_all = rankings.n_rows if rows == "all" else None
+    times = None if weight is None else weight.times[rankings.rows]
+    whole = _summed(values, times, n_all)
+    drawn = _resampled(values, times, n_all, n_replicates, seed, threads)
     metrics = {
         name: Estimate(
-            float(metric_of_sums(values.sum(axis=0), name, n_averaged)),
-            *percentile_interval(metric_of_sums(sums, name, n_averaged), level),
+            float(metric_of_sums(whole.sums, name, whole.n)),
+            *percentile_interval(metric_of_sums(drawn.sums, name, drawn.n), level),
         )
         for name in NAMES
     }
+
+    def map_with(policy: Ties) -> float:
+        sums, n = _summed(values_with(policy), times, n_all)
+        return float(metric_of_sums(sums, "map", n))
+
     mean_auc = None
     if auc:
         from oddslip.metrics.auc import mean_auc as find_mean_auc
@@ -301,8 +321,8 @@ def evaluate(
         n_evaluated=int(rankings.rows.size),
         n_tied=int(rankings.decided_by_ties.sum()),
         metrics=metrics,
-        map_worst=float(values_with("worst")[:, Column.MAP].sum() / n_averaged),
-        map_best=float(values_with("best")[:, Column.MAP].sum() / n_averaged),
+        map_worst=map_with("worst"),
+        map_best=map_with("best"),
         ties=ties,
         denominator=denominator,
         rows=rows,
@@ -310,34 +330,52 @@ def evaluate(
         level=level,
         seed=seed,
         mean_auc=mean_auc,
+        _sample_weight=times,
         _values=values,
         _row_numbers=rankings.rows,
     )
 
 
+class _Sums(NamedTuple):
+    """Sums of the columns, and of the rows they are over: their number, or their weight."""
+
+    sums: NDArray[np.float64]
+    n: Any
+
+
+def _summed(
+    values: NDArray[np.float64], times: NDArray[np.float64] | None, n_all: int | None
+) -> _Sums:
+    """Sums over the rows as they are."""
+    if times is None:
+        return _Sums(values.sum(axis=0), len(values) if n_all is None else n_all)
+    return _Sums((values * times[:, None]).sum(axis=0), times.sum())
+
+
 def _resampled(
     values: NDArray[np.float64],
-    n_rows: int,
-    rows: Rows,
+    times: NDArray[np.float64] | None,
+    n_all: int | None,
     n_replicates: int,
     seed: int,
     threads: int | None = None,
-) -> NDArray[np.float64]:
-    n_all = n_rows if rows == "all" else None
-    return bootstrap_sums(
-        values, n_replicates=n_replicates, seed=seed, n_rows=n_all, threads=threads
-    )
+) -> _Sums:
+    """Sums over rows drawn anew, for each replicate."""
+    drawn = {"n_replicates": n_replicates, "seed": seed, "threads": threads}
+    if times is None:
+        sums = bootstrap_sums(values, **drawn, n_rows=n_all)  # type: ignore[arg-type]
+        return _Sums(sums, len(values) if n_all is None else n_all)
+    weighed = np.hstack([values * times[:, None], times[:, None]])
+    sums = bootstrap_sums(weighed, **drawn)  # type: ignore[arg-type]
+    return _Sums(sums[:, :-1], sums[:, -1])
 
 
 def _difference(
-    first: Evaluation,
-    second: Evaluation,
-    name: str,
-    sums: NDArray[np.float64],
-    other_sums: NDArray[np.float64],
+    first: Evaluation, second: Evaluation, name: str, drawn: _Sums, width: int
 ) -> Estimate:
-    n = first.n_rows if first.rows == "all" else first.n_evaluated
-    replicates = metric_of_sums(sums, name, n) - metric_of_sums(other_sums, name, n)
+    sums, n = drawn
+    replicates = metric_of_sums(sums[:, :width], name, n)
+    replicates = replicates - metric_of_sums(sums[:, width:], name, n)
     value = first[name].value - second[name].value
     return Estimate(value, *percentile_interval(replicates, first.level))
 

@@ -32,9 +32,16 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.counting import CellCounts, Knots
 from oddslip.kernels.maps import AFFINE, CLIP
+from oddslip.labels import Positives, Seen
 from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.folds import FoldCounter, Folds, PositiveCells, summaries_bytes
+from oddslip.selection.folds import (
+    FoldCounter,
+    Folds,
+    PositiveCells,
+    fold_totals,
+    summaries_bytes,
+)
 from oddslip.sources import Source
 
 Fitted = tuple[LabelMaps, LabelRecord]
@@ -120,11 +127,7 @@ class FoldFits:
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
         self._statistics = counter.count(folds, n_folds, threads=threads)
-        labels = cells.positives.indices
-        fold_of = np.repeat(folds.astype(np.int64), cells.positives.counts)
-        held = np.bincount(fold_of * source.n_labels + labels, minlength=n_folds * source.n_labels)
-        self._held_positives = held.reshape(n_folds, source.n_labels)
-        self._held_rows = np.bincount(folds, minlength=n_folds)
+        self._seen = see_folds(source, cells.positives, folds, n_folds)
 
     def fit(self, candidate: Candidate, left_out: int | None) -> Fitted:
         """Maps of one candidate and what was done to each label; None leaves out no fold.
@@ -172,26 +175,21 @@ class FoldFits:
         kept: T = self._kept[key]
         return kept
 
-    def _n_rows(self, left_out: int | None) -> int:
-        held = 0 if left_out is None else self._held_rows[left_out]
-        return int(self.source.n_rows - held)
-
-    def _n_positives(self, left_out: int | None) -> NDArray[np.int64]:
-        total: NDArray[np.int64] = self._held_positives.sum(axis=0)
-        return total if left_out is None else total - self._held_positives[left_out]
-
-    def _record(self, tau: int, left_out: int | None) -> LabelRecord:
-        return record_policy(
-            self._n_positives(left_out),
-            self._n_rows(left_out),
-            dead=self.dead,
-            tau=tau,
-            prior=self.prior,
+    def _seen_without(self, left_out: int | None) -> Seen:
+        """How often labels are true in all rows but those of one fold."""
+        kept = [seen for fold, seen in enumerate(self._seen) if fold != left_out]
+        return Seen(
+            np.sum([seen.n_positives for seen in kept], axis=0),
+            np.sum([seen.positives for seen in kept], axis=0),
+            sum(seen.total for seen in kept),
         )
 
+    def _record(self, tau: int, left_out: int | None) -> LabelRecord:
+        seen = self._seen_without(left_out)
+        return record_policy(seen, dead=self.dead, tau=tau, prior=self.prior)
+
     def _record_alike(self, action: str, left_out: int | None) -> LabelRecord:
-        n_positives, n_rows = self._n_positives(left_out), self._n_rows(left_out)
-        return record_alike(action, n_positives, n_rows, self.prior)
+        return record_alike(action, self._seen_without(left_out), self.prior)
 
     def _raw(self, left_out: int | None) -> Fitted:
         def make() -> LabelMaps:
@@ -202,10 +200,8 @@ class FoldFits:
     def _invert(self, left_out: int | None) -> Fitted:
         """The inversion is not fitted; a named weight is resolved on the rows that count."""
         record = self._record_alike("inverted", left_out)
-        maps = build_inversion_maps(
-            self.source.kind, record, self.weights, self._n_rows(left_out), self.source.label_names
-        )
-        return maps, record
+        seen, names = self._seen_without(left_out), self.source.label_names
+        return build_inversion_maps(self.source.kind, record, self.weights, seen, names), record
 
     def _knots(self, left_out: int | None) -> Knots:
         return self._once(("isotonic", left_out), self._find_knots)
@@ -252,6 +248,20 @@ class FoldFits:
     def _gather(self, _: str, left_out: int | None) -> Ingredients:
         offsets, _record = self._once(("offset", left_out), self._fit_smooth)
         return gather_ingredients(self.source.kind, self._knots(left_out), offsets)
+
+
+def see_folds(source: Source, positives: Positives, folds: Folds, n_folds: int) -> list[Seen]:
+    """How often each label is true in the rows of each fold."""
+    n_labels, weight = source.n_labels, source.sample_weight
+    cells = np.repeat(folds.astype(np.int64), positives.counts) * n_labels + positives.indices
+    counts = np.bincount(cells, minlength=n_folds * n_labels).reshape(n_folds, n_labels)
+    weights = counts.astype(np.float64)
+    if weight is not None:
+        units = np.repeat(weight.units.astype(np.float64), positives.counts)
+        sums = np.bincount(cells, units, minlength=n_folds * n_labels)
+        weights = weight.floats(sums.reshape(n_folds, n_labels))
+    totals = fold_totals(folds, n_folds, weight).tolist()
+    return [Seen(*each) for each in zip(counts, weights, totals, strict=True)]
 
 
 class Ingredients(NamedTuple):

@@ -16,13 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.logistic.moments import Moments, Ranges, Summary, count_bins
+from oddslip.calibrators.logistic.moments import (
+    Moments,
+    Ranges,
+    Summary,
+    count_bins,
+    weight_scale,
+)
 from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints, starts_of_runs
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import UNSIGNED, keys_of
 from oddslip.kernels.logistic import N_MOMENTS
 from oddslip.labels import Positives, SparseLabels
-from oddslip.panels import Panel
+from oddslip.panels import Panel, SampleWeight
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES, block_rows
 
@@ -144,7 +150,7 @@ class FoldTallies:
     """The tallies of one fold, fed with its rows of several blocks: few rows at a time are dear."""
 
     def __init__(self, positives: Positives, empty: Empty) -> None:
-        self.positives = positives
+        self.positives, self.sample_weight = positives, empty.sample_weight
         self.counts = [tally.fresh() for tally in empty.counts]
         self.ranges = None if empty.moments is None else Ranges(empty.moments.low.size)
         self.moments = None if empty.moments is None else empty.moments.fresh()
@@ -176,6 +182,8 @@ class FoldTallies:
             return
         together = self._panel.rows(0, 0)
         together.scores = self._rows[: self._n]
+        if self.sample_weight is not None:
+            together.sample_weight = self.sample_weight.take(self._numbers[: self._n])
         for tally in self.counts:
             tally.add(together)
         if self.ranges is not None and self.moments is not None:
@@ -196,10 +204,14 @@ class FoldTallies:
 
 
 class Empty(NamedTuple):
-    """Tallies that every fold starts with; look-up tables are shared, bins are alike."""
+    """Tallies that every fold starts with; look-up tables are shared, bins are alike.
+
+    ``sample_weight`` is that of all rows.
+    """
 
     counts: Sequence[IntervalCounts]
     moments: Moments | None
+    sample_weight: SampleWeight | None
 
 
 class FoldTally:
@@ -260,6 +272,13 @@ def summaries_bytes(n_labels: int) -> int:
     return 5 * n_labels * count_bins(n_labels, BINS_SHARE) * int(N_MOMENTS) * 8
 
 
+def fold_totals(folds: Folds, n_folds: int, weight: SampleWeight | None) -> NDArray[np.float64]:
+    """The weight of each fold's rows: their number, where they count alike."""
+    if weight is None:
+        return np.bincount(folds, minlength=n_folds).astype(np.float64)
+    return weight.floats(np.bincount(folds, weight.units.astype(np.float64), minlength=n_folds))
+
+
 class FoldStatistics(NamedTuple):
     """Counts of folds, per label (False) or pooled (True), and their summaries if asked for."""
 
@@ -304,9 +323,13 @@ class FoldCounter:
         moments = None
         if ranges is not None:
             moments = Moments(
-                *ranges.log_odds(source.kind), source.kind, source.n_labels, share=BINS_SHARE
+                *ranges.log_odds(source.kind),
+                source.kind,
+                source.n_labels,
+                share=BINS_SHARE,
+                scale=weight_scale(source.total_weight / source.n_rows),
             )
-        self._empty = Empty(counts, moments)
+        self._empty = Empty(counts, moments, source.sample_weight)
 
     def count(self, folds: Folds, n_folds: int, *, threads: int | None = None) -> FoldStatistics:
         """Counts and summaries of every fold, all in one pass; no pass if none are wanted."""
@@ -314,19 +337,23 @@ class FoldCounter:
             return FoldStatistics({}, [])
         tally = FoldTally(folds, n_folds, self.cells.positives, self._empty)
         tallies = self.source.run(tally, threads=threads, what="cells of folds").result()
-        fold_of = np.repeat(folds.astype(np.int64), self.cells.positives.counts)
+        counts = self.cells.positives.counts
+        fold_of = np.repeat(folds.astype(np.int64), counts)
+        weight = self._empty.sample_weight
+        units = None if weight is None else np.repeat(weight.units, counts).astype(np.float64)
         by_pooling = {}
         for at, places in enumerate(self._places):
             cells = [fold.counts[at].result() for fold in tallies]
             size = cells[0].keys.size
-            hits = np.bincount(fold_of * size + places, minlength=n_folds * size)
+            hits = np.bincount(fold_of * size + places, units, minlength=n_folds * size)
             by_pooling[self._empty.counts[at].pooled] = FoldCounts(
-                cells, hits.reshape(n_folds, size)
+                cells, hits.astype(np.int64).reshape(n_folds, size)
             )
-        n_rows = np.bincount(folds, minlength=n_folds).tolist()
+        n_rows = np.bincount(folds, minlength=n_folds)
+        totals = fold_totals(folds, n_folds, weight)
         summaries = [
-            Summary(fold.ranges, fold.moments, n)
-            for fold, n in zip(tallies, n_rows, strict=True)
+            Summary(fold.ranges, fold.moments, n, total)
+            for fold, n, total in zip(tallies, n_rows.tolist(), totals.tolist(), strict=True)
             if fold.ranges is not None and fold.moments is not None
         ]
         return FoldStatistics(by_pooling, summaries)

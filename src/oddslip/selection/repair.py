@@ -238,6 +238,7 @@ class Repair(ScoreTransformer):
         scores: Any,
         labels: Any = None,
         *,
+        sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
         threads: int | None = None,
     ) -> Self:
@@ -247,12 +248,14 @@ class Repair(ScoreTransformer):
         ----------
         scores, labels
             In any form `oddslip.evaluate` takes.
+        sample_weight : array-like of shape (n_rows,), optional
+            How much each row counts, in every fit and in the metric.
         label_names : sequence of str, optional
             Names of the labels; a frame or a file brings its own.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source = self._open_labelled(scores, labels, label_names, threads)
+        source = self._open_labelled(scores, labels, label_names, threads, sample_weight)
         check_policy(self.dead, 0)
         rule = read_rule(self.rule)
         candidates = rule.candidates_for(self.weights)

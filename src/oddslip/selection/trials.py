@@ -42,7 +42,8 @@ class Trials:
     rows : ndarray of shape (rows,)
         Which rows have a true label; only these are evaluated.
     values : ndarray of shape (rows, candidates)
-        The metric of a row, averaged over repeats. Column means are the out-of-fold metric.
+        The metric of a row, averaged over repeats. Column means are the out-of-fold metric. Where
+        rows have weights, each is multiplied by its weight over the mean of these rows'.
     repeated : ndarray of shape (repeats, rows, candidates)
         The same for every repeat.
     folds : ndarray of shape (repeats, rows)
@@ -172,6 +173,9 @@ def try_candidates(
         kept = None if rankings is None else rankings[at]
         scorer.score(repeat, fitted, repeated[at], kept, threads)
         n_fits += fits.n_fits
+    if source.sample_weight is not None:
+        times = source.sample_weight.times[rows]
+        repeated *= (times / times.mean())[:, None]
     return Trials(
         candidates=tuple(candidates), metric=metric, k=k, n_folds=n_folds, n_repeats=n_repeats,
         seed=seed, rows=rows, values=repeated.mean(axis=0), repeated=repeated,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.labels import Positives
-from oddslip.panels import Kind, Panel
+from oddslip.panels import Kind, Panel, SampleWeight
 from oddslip.tallies import Tally, map_blocks, run_tally
 
 T = TypeVar("T", bound=Tally)
@@ -28,6 +28,12 @@ class Source(ABC):
     dtype: np.dtype[np.floating]
     label_names: tuple[str, ...] | None
     has_labels: bool
+    sample_weight: SampleWeight | None = None
+
+    @property
+    def total_weight(self) -> float:
+        """The weight of all rows: their number, where they count alike."""
+        return float(self.n_rows) if self.sample_weight is None else self.sample_weight.total
 
     @abstractmethod
     def blocks(self) -> Iterator[Panel]:

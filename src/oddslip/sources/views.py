@@ -1,4 +1,4 @@
-"""Views of a source: the rows of a fold, some of its labels, true labels attached once."""
+"""Views of a source: the rows of a fold, some of its labels, true labels or weights attached."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.labels import Positives, SparseLabels
-from oddslip.panels import Panel
+from oddslip.panels import Panel, SampleWeight
 from oddslip.sources.base import Source
 
 
@@ -22,6 +22,49 @@ class _View(Source):
         self.whole, self.all_positives = whole, positives
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.sample_weight = whole.sample_weight
+
+
+class WeighedSource(Source):
+    """A source whose rows count unequally.
+
+    Parameters
+    ----------
+    whole : Source
+    sample_weight : SampleWeight
+        Of all its rows.
+
+    Examples
+    --------
+    >>> from oddslip.panels import read_sample_weight
+    >>> from oddslip.sources import open_source
+    >>> weighed = WeighedSource(open_source([[0.1], [0.2]]), read_sample_weight([1, 3], 2))
+    >>> weighed.total_weight
+    4.0
+    """
+
+    def __init__(self, whole: Source, sample_weight: SampleWeight) -> None:
+        self.whole, self.sample_weight = whole, sample_weight
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.has_labels = whole.has_labels
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.whole.positives()
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole, as views with the weights of their rows."""
+        assert self.sample_weight is not None
+        for panel in self.whole.blocks():
+            part = panel.rows(0, panel.n_rows)
+            rows = slice(panel.first_row, panel.first_row + panel.n_rows)
+            part.sample_weight = self.sample_weight.take(rows)
+            yield part
 
 
 class LabelledSource(_View):
@@ -85,6 +128,8 @@ class FoldSource(_View):
     def __init__(self, whole: Source, kept: NDArray[np.bool_], positives: Positives) -> None:
         super().__init__(whole, positives)
         self.kept, self.n_rows = kept, int(np.count_nonzero(kept))
+        if whole.sample_weight is not None:
+            self.sample_weight = whole.sample_weight.take(kept)
 
     def row_ids(self) -> NDArray[Any] | None:
         """Names of the rows kept, or None where rows are only numbered."""
@@ -136,6 +181,7 @@ class ColumnSource(Source):
         self.whole, self.columns = whole, columns
         self.n_rows, self.n_labels = whole.n_rows, int(columns.size)
         self.kind, self.dtype, self.has_labels = whole.kind, whole.dtype, whole.has_labels
+        self.sample_weight = whole.sample_weight
         names = whole.label_names
         self.label_names = tuple(str(j) if names is None else names[j] for j in columns.tolist())
         self._place = np.full(whole.n_labels, -1, np.int32)
@@ -174,6 +220,8 @@ def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None
     taken = panel.rows(0, panel.n_rows)
     taken.scores = panel.scores[rows]
     taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
+    if panel.sample_weight is not None:
+        taken.sample_weight = panel.sample_weight.take(rows)
     taken.labels = None
     if positives is not None:
         shape = (int(rows.size), panel.n_labels)

@@ -170,7 +170,7 @@ def test_blocks_threads_and_order_of_rows_do_not_matter(monkeypatch, kind, threa
             if hasattr(one, name):
                 np.testing.assert_allclose(getattr(other, name), getattr(one, name), atol=1e-10)
         np.testing.assert_array_equal(one.status, other.status)
-        np.testing.assert_array_equal(one.n_positives, labels.sum(axis=0))
+        np.testing.assert_array_equal(one.seen.n_positives, labels.sum(axis=0))
 
 
 def test_three_passes_are_enough_where_scores_are_smooth():

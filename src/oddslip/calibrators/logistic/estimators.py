@@ -57,7 +57,7 @@ class _Logistic(PerLabelCalibrator):
         return *self._map_fit(summary.kind, fit), fit
 
     def _map_fit(self, kind: Kind, fit: LogisticFit) -> tuple[LabelMaps, LabelRecord]:
-        record = self._record(fit.n_positives, fit.n_rows, fit.status != Status.FITTED)
+        record = self._record(fit.seen, fit.status != Status.FITTED)
         # A label without negatives among the calibration rows gets its prior as a constant.
         alone = (fit.status == Status.NO_NEGATIVE) & ~record.dead
         maps = build_maps(

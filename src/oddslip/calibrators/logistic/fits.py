@@ -19,6 +19,7 @@ from oddslip.calibrators.logistic.moments import Cells, Model, Summary
 from oddslip.calibrators.logistic.newton import STEEPEST, Evaluate, descend, find_roots
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, BETA
+from oddslip.labels import Seen
 from oddslip.sources import Source
 
 Floats = NDArray[np.float64]
@@ -46,7 +47,7 @@ class LogisticFit:
 
     Where ``code`` is AFFINE of `oddslip.kernels.maps`, it is ``a`` x log-odds of s + ``b``, and c
     is 0; where it is BETA, ``a`` ln s - ``b`` ln(1 - s) + ``c``. ``status`` holds a `Status` code
-    per label, ``n_passes`` how often the source was read.
+    per label, ``seen`` how often it was true, ``n_passes`` how often the source was read.
     """
 
     code: int
@@ -54,8 +55,7 @@ class LogisticFit:
     b: Floats
     c: Floats
     status: NDArray[np.int8]
-    n_positives: NDArray[np.int64]
-    n_rows: int
+    seen: Seen
     n_passes: int
 
 
@@ -156,8 +156,7 @@ def _labelled(source: Source | Summary) -> Source | Summary:
 def _result(
     code: int, cells: Cells, a: Floats, b: Floats, c: Floats, status: NDArray[np.int8]
 ) -> LogisticFit:
-    counts = cells.label_positives, cells.source.n_rows, cells.n_passes
-    return LogisticFit(code, a, b, c, status, *counts)
+    return LogisticFit(code, a, b, c, status, cells.seen, cells.n_passes)
 
 
 def _fit(

@@ -30,7 +30,7 @@ from oddslip.kernels.logistic import (
     add_positives,
     range_rows,
 )
-from oddslip.labels import Positives
+from oddslip.labels import Positives, Seen
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES
@@ -49,8 +49,8 @@ LEAST_SPREAD = 1e-290  # the inverse of a smaller one would overflow
 
 
 _PER_LABEL = (
-    "label_positives", "n_positives", "label_low", "label_high", "negative_low", "positive_low",
-    "negative_high", "positive_high", "low", "high",
+    "label_positives", "positive_weights", "n_positives", "label_low", "label_high",
+    "negative_low", "positive_low", "negative_high", "positive_high", "low", "high",
 )  # fmt: skip
 
 
@@ -66,8 +66,10 @@ class Cells:
         self.exact = not isinstance(source, Summary)
         ranges = source.ranges if isinstance(source, Summary) else self.run(Ranges(source.n_labels))
         self.label_positives = ranges.n_positives
-        self.n_positives = self._joined(ranges.n_positives.astype(float), np.sum)
-        self.n_cells = float(source.n_rows * (source.n_labels if shared else 1))
+        self.total_weight = source.total_weight
+        self.positive_weights = ranges.positive_weights
+        self.n_positives = self._joined(self.positive_weights, np.sum)
+        self.n_cells = self.total_weight * (source.n_labels if shared else 1)
         ends = log_odds(ranges.result(), source.kind)
         self.label_low, self.label_high = _outer(ends)
         self.negative_low, self.positive_low = (self._joined(ends[k], np.min) for k in (0, 2))
@@ -75,6 +77,11 @@ class Cells:
         self.low = np.minimum(self.negative_low, self.positive_low)
         self.high = np.maximum(self.negative_high, self.positive_high)
         self.n_labels = source.n_labels
+
+    @property
+    def seen(self) -> Seen:
+        """How often each label was true."""
+        return Seen(self.label_positives, self.positive_weights, self.total_weight)
 
     def narrowed(self, labels: Indices) -> Cells:
         """The same of some labels alone, with the same bins: a summary is large, and not all
@@ -101,9 +108,7 @@ class Cells:
         """Log-odds of each fit's prevalence; 0 where it has none."""
         negatives = self.n_cells - self.n_positives
         both = (self.n_positives > 0) & (negatives > 0)
-        return np.where(
-            both, np.log(np.maximum(self.n_positives, 1)) - np.log(np.maximum(negatives, 1)), 0
-        )
+        return np.log(np.where(both, self.n_positives, 1)) - np.log(np.where(both, negatives, 1))
 
     def summarise(self) -> None:
         """Read the source into points and weights, (fits, points)."""
@@ -112,7 +117,10 @@ class Cells:
             points, weights = self.moments.result()
         else:
             limits = self.label_low, self.label_high
-            self.moments = self.run(Moments(*limits, self.source.kind, self.n_labels))
+            fineness = weight_scale(self.total_weight / self.source.n_rows)
+            self.moments = self.run(
+                Moments(*limits, self.source.kind, self.n_labels, scale=fineness)
+            )
             points, weights = self.moments.result()
             self.moments.drop_bins()
         if self.shared:
@@ -228,6 +236,8 @@ class Ranges:
     def __init__(self, n_labels: int) -> None:
         self.ends = _empty_ranges(n_labels)
         self.n_positives = np.zeros(n_labels, np.int64)
+        self.positive_units = np.zeros(n_labels, np.int64)  # where rows have weights
+        self.unit = 0.0
 
     def fresh(self) -> Self:
         """Empty ranges of as many labels."""
@@ -250,11 +260,22 @@ class Ranges:
             )
         self._widen(ends)
         self.n_positives += np.bincount(positives.indices, minlength=panel.n_labels)
+        if panel.sample_weight is not None:
+            self.unit = panel.sample_weight.unit
+            each = np.repeat(panel.sample_weight.units, positives.counts)
+            np.add.at(self.positive_units, positives.indices, each)
 
     def merge(self, other: Self) -> None:
         """Widen by another's ranges."""
         self._widen(other.ends)
         self.n_positives += other.n_positives
+        self.positive_units += other.positive_units
+        self.unit = self.unit or other.unit
+
+    @property
+    def positive_weights(self) -> Floats:
+        """Weight of each label's positives: their number, where rows count alike."""
+        return np.asarray(self.positive_units * self.unit if self.unit else self.n_positives, float)
 
     def _widen(self, ends: Floats) -> None:
         self.ends[0:4:2] = np.minimum(self.ends[0:4:2], ends[0:4:2])
@@ -279,13 +300,21 @@ class Moments:
 
     ``low`` and ``high`` are the range of each label's log-odds; bins and the order of additions
     are those of ``n_labels`` labels, of which these may be some. ``share`` makes the bins fewer.
+    ``scale`` is about the weight of a row: see `weight_scale`.
     """
 
     def __init__(
-        self, low: Floats, high: Floats, kind: Kind, n_labels: int, *, share: float = 1.0
+        self,
+        low: Floats,
+        high: Floats,
+        kind: Kind,
+        n_labels: int,
+        *,
+        share: float = 1.0,
+        scale: float = 1.0,
     ) -> None:
         self.low, self.high, self.kind = low, high, kind
-        self.n_labels, self.share = n_labels, share
+        self.n_labels, self.share, self.scale = n_labels, share, scale
         n_bins = count_bins(n_labels, share)
         # Never so narrow that the last digit of a log-odds decides about bins.
         least = 1e-12 * np.maximum(1, np.maximum(np.abs(low), np.abs(high)))
@@ -299,13 +328,16 @@ class Moments:
 
     def fresh(self) -> Self:
         """Empty bins over the same ranges."""
-        return type(self)(self.low, self.high, self.kind, self.n_labels, share=self.share)
+        return type(self)(
+            self.low, self.high, self.kind, self.n_labels, share=self.share, scale=self.scale
+        )
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
         scores, probable = np.ascontiguousarray(panel.scores), self.kind == "probability"
-        add_moments(scores, probable, self.low, 1 / self.width, self.moments)
-        add_positives(scores, probable, *_positives_of(panel), self.centers, self.sums)
+        times = _times_of(panel)
+        add_moments(scores, probable, self.low, 1 / self.width, self.moments, times)
+        add_positives(scores, probable, *_positives_of(panel), self.centers, self.sums, times)
 
     def merge(self, other: Self) -> None:
         """Add another's moments and sums."""
@@ -334,7 +366,7 @@ class Moments:
 
     def _points(self, labels: slice) -> tuple[Floats, Floats]:
         count, first, second, third = np.moveaxis(self.moments[labels], 2, 0)
-        n = np.maximum(count, 1)
+        n = np.where(count > 0, count, 1)
         mean = first / n
         variance = second / n - mean**2
         lone = variance < 1e-12
@@ -344,7 +376,8 @@ class Moments:
         half = np.hypot(1, skew / 2)
         spread[lone] = 0
         # Whole multiples of 2**-20 add up without rounding, so counts of points stay exact.
-        upper = np.rint(count * (0.5 - skew / (4 * half)) * 2**20) / 2**20
+        quantum = self.scale * 2**-20
+        upper = np.rint(count * (0.5 - skew / (4 * half)) / quantum) * quantum
         place = np.clip(
             [mean + spread * (skew / 2 - half), mean + spread * (skew / 2 + half)], -0.5, 0.5
         )
@@ -365,6 +398,7 @@ class Summary:
     ranges: Ranges
     moments: Moments
     n_rows: int
+    total_weight: float
 
     @property
     def n_labels(self) -> int:
@@ -383,7 +417,8 @@ class Summary:
         for part in parts:
             ranges.merge(part.ranges)
             moments.merge(part.moments)
-        return cls(ranges, moments, sum(part.n_rows for part in parts))
+        n_rows, total = sum(part.n_rows for part in parts), sum(part.total_weight for part in parts)
+        return cls(ranges, moments, n_rows, total)
 
 
 class SumsAt:
@@ -406,7 +441,8 @@ class SumsAt:
         """Take one block of rows."""
         scores = np.ascontiguousarray(panel.scores)
         probable = panel.kind == "probability"
-        self.kernel(scores, probable, self.columns, self.frame, self.theta, self.sums)
+        times = _times_of(panel)
+        self.kernel(scores, probable, self.columns, self.frame, self.theta, self.sums, times)
 
     def merge(self, other: Self) -> None:
         """Add another's sums."""
@@ -443,6 +479,16 @@ def _positives_of(panel: Panel) -> Positives:
     if panel.labels is None:
         return Positives(np.zeros(panel.n_rows + 1, np.int64), np.empty(0, np.int32))
     return panel.positives()
+
+
+def _times_of(panel: Panel) -> Floats | None:
+    """The weight of each row; None where they count alike."""
+    return None if panel.sample_weight is None else panel.sample_weight.times
+
+
+def weight_scale(mean: float) -> float:
+    """The power of two next to the mean weight of rows: 1 where they count alike."""
+    return float(2.0 ** np.rint(np.log2(mean)))
 
 
 def _outer(ends: Floats) -> tuple[Floats, Floats]:

@@ -21,6 +21,9 @@ from oddslip.tallies import map_threads
 BLOCK_ROWS = 1 << 15
 BATCH = 50
 PIECE_ROWS = 512
+# Columns added at a time: OpenBLAS starts threads for products of more than 2**18 numbers, and for
+# products as small as these threads cost many times what they bring.
+AT_ONCE = 2**18 // (BATCH * PIECE_ROWS)
 
 
 def bootstrap_sums(
@@ -88,12 +91,13 @@ def round_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _add(values: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
     """Sums of each column over each replicate's draws, shape (replicates, columns)."""
-    n_replicates, n_rows = drawn.shape
-    whole = n_rows - n_rows % PIECE_ROWS
-    counts = drawn[:, :whole].reshape(n_replicates, -1, PIECE_ROWS).transpose(1, 0, 2)
-    sums = np.matmul(counts, values[:whole].reshape(-1, PIECE_ROWS, values.shape[1]))
-    total: NDArray[np.float64] = sums.sum(axis=0)
-    return total + drawn[:, whole:] @ values[whole:]
+    total = np.zeros((len(drawn), values.shape[1]))
+    for start in range(0, len(values), PIECE_ROWS):
+        rows = slice(start, start + PIECE_ROWS)
+        for first in range(0, values.shape[1], AT_ONCE):
+            columns = slice(first, first + AT_ONCE)
+            total[:, columns] += drawn[:, rows] @ values[rows, columns]
+    return total
 
 
 def percentile_interval(replicates: NDArray[np.float64], level: float) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from attacks.outcome import Outcome
 
 TITLE = "full disk (ENOSPC) and files that may not grow (EFBIG) in writing commands"
 SLICE = 4
-FULL = 80
+FULL = 54
 ROOM = 256 << 20  # of the small disk, most of which is taken by a file of ours
 _KEEP = """
 mount -t tmpfs -o size="$1" oddslip "$0" || exit

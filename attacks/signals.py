@@ -20,7 +20,7 @@ from attacks.outcome import Outcome
 
 TITLE = "SIGINT and SIGTERM at random points of every command"
 SLICE = 3
-FULL = 80
+FULL = 54
 LIMIT_S = 2.0
 LISTENING_S = 0.1
 WORK_S = 0.1  # of the processor, which a command needs to end

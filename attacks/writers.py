@@ -19,7 +19,7 @@ from attacks.outcome import Outcome
 
 TITLE = "two processes writing one output, checkpoint or study"
 SLICE = 3
-FULL = 60
+FULL = 40
 REFUSAL = "is being written by another process"
 
 

@@ -138,6 +138,17 @@ def test_a_file_without_one_of_its_arrays_is_refused(missing, tmp_path):
         read_sparse_npz(tmp_path / "part.npz")
 
 
+@pytest.mark.parametrize("kind", ["csc", "coo", "dia"])
+def test_a_few_bytes_that_claim_billions_of_rows_are_refused_before_memory_is_taken(kind, tmp_path):
+    matrix = good(kind)
+    names = {"csc": ("indptr", "indices"), "coo": ("row", "col"), "dia": ("offsets",)}[kind]
+    arrays = {name: getattr(matrix, name) for name in (*names, "data")}
+    arrays |= {"format": np.array(kind.encode()), "shape": np.array([2**31 - 1, matrix.shape[1]])}
+    np.savez(tmp_path / "claims.npz", **arrays)
+    with pytest.raises(UnreadableFile, match="rows more than cells"):
+        read_sparse_npz(tmp_path / "claims.npz")
+
+
 def test_rising_within_rows_is_all_that_counts():
     assert ascends(np.array([0, 2, 2, 4]), np.array([1, 5, 0, 3]))
     assert ascends(np.array([0, 0, 0]), np.array([], np.int32))

@@ -26,6 +26,7 @@ from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_lin
 from oddslip.inputs import input_path
 
 MOST = 2**31 - 1  # rows or columns: kernels count columns in 32 bits
+MOST_EMPTY = 2**27  # rows of a file beyond its cells: a few bytes could claim billions of rows
 
 
 def check_sparse(matrix: Any, what: str) -> None:
@@ -150,6 +151,11 @@ def _from_arrays(arrays: Mapping[str, NDArray[Any]], what: str) -> Any:
             f"{what} must have a shape of two whole numbers, got {shape.ravel()[:3]}."
         )
     rows, columns = _sides(tuple(shape.tolist()), what)
+    if kind != "csr" and rows > arrays["data"].size + MOST_EMPTY:
+        raise InvalidInput(
+            f"{what} must have at most {MOST_EMPTY:,} rows more than cells, got {rows:,} rows and "
+            f"{arrays['data'].size:,} cells."
+        )
     _check_numbers(arrays["data"].dtype, what)
     array = bool(arrays["_is_array"].item()) if "_is_array" in arrays else False
     form = getattr(sparse, f"{kind}_{'array' if array else 'matrix'}", None)

@@ -42,8 +42,9 @@ MAY_IMPORT = {
     "selection": ROWS | {"metrics", "calibrators"},
     "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection"},
     "reports": VERBS | {"errors", "results", "wording", "files"},
-    "learners": GROUND | {"sources"},
+    "learners": ROWS | {"metrics"},
     "datasets": GROUND | {"sources"},
+    "wrappers": ROWS | {"metrics", "calibrators", "selection", "learners"},
     "studies": ROWS | VERBS | {"learners", "datasets", "reports"},
     "cli": None,  # everything
     "__init__": None,

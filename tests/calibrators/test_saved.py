@@ -11,7 +11,7 @@ import pytest
 
 import oddslip
 from oddslip.calibrators import Isotonic
-from oddslip.calibrators.saved import _START, FORMAT, MAGIC
+from oddslip.calibrators.stored import _START, FORMAT, MAGIC
 from oddslip.cli.app import _run
 
 SCORES = np.random.default_rng(0).random((200, 4))

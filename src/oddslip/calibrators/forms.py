@@ -106,9 +106,9 @@ def lay_knots(maps: Maps) -> NDArray[np.float64]:
 def compared_constants(maps: Maps) -> NDArray[np.float64]:
     """``a``, with constants on the scale labels are compared on."""
     if maps.scale == "probability":
-        return maps.a
+        return np.asarray(maps.a)
     constant = maps.code == CONSTANT
-    compared = maps.a.copy()
+    compared: NDArray[np.float64] = maps.a.copy()
     with np.errstate(divide="ignore"):
         compared[constant] = np.log(maps.a[constant] / (1.0 - maps.a[constant]))
     # Excluded labels alone are at -inf.

@@ -151,8 +151,9 @@ class Runtime:
         if hasattr(scores, "to_numpy") and hasattr(scores, "columns"):
             names = tuple(str(name) for name in scores.columns)
             scores = scores.to_numpy()
+        scores = unmasked("scores", scores)
         try:
-            rows = np.atleast_2d(np.asarray(unmasked("scores", scores)))
+            rows = np.atleast_2d(np.asarray(scores))
         except ValueError:
             raise InvalidInput("scores must be rows of one length, got several lengths.") from None
         if rows.ndim != 2 or 0 in rows.shape:

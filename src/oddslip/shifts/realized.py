@@ -7,7 +7,7 @@ search moves all labels to their roots together.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from oddslip.results import label_frame, plain
 from oddslip.shifts.saturation import saturated_key
 from oddslip.sources import Source, open_source
 from oddslip.sources.views import ColumnSource
-from oddslip.tallies import available_threads
+from oddslip.tallies import Joined, available_threads
 from oddslip.weights import check_weights, per_label
 
 Floats = NDArray[np.float64]
@@ -133,11 +133,15 @@ def realized_shift(
     )
 
 
-class SpreadTally:
+class SpreadTally(Joined):
     """Counts of each label's log-odds in bins, its extremes, and its saturated cells.
 
     About 2.5 kB per label, in each thread.
     """
+
+    JOINED: ClassVar = {
+        "counts": "add", "n_saturated": "add", "lowest": "min", "highest": "max", "n_rows": "add",
+    }  # fmt: skip
 
     def __init__(self, n_labels: int, kind: Kind) -> None:
         from oddslip.kernels.logits import MARGIN_BINS, ODDS_BINS
@@ -152,7 +156,11 @@ class SpreadTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.n_labels, self.kind)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"n_labels": self.n_labels, "kind": self.kind}
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
@@ -170,14 +178,6 @@ class SpreadTally:
             np.minimum(self.lowest, scores.min(axis=0), out=self.lowest)
             np.maximum(self.highest, scores.max(axis=0), out=self.highest)
         self.n_rows += panel.n_rows
-
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.counts += other.counts
-        self.n_saturated += other.n_saturated
-        np.minimum(self.lowest, other.lowest, out=self.lowest)
-        np.maximum(self.highest, other.highest, out=self.highest)
-        self.n_rows += other.n_rows
 
     def result(self) -> tuple[Floats, Floats, Floats]:
         """Centres of the bins, and how far a cell of each label can lie below or above its own."""
@@ -201,8 +201,10 @@ class SpreadTally:
         )
 
 
-class SigmoidTally:
+class SigmoidTally(Joined):
     """Per label, the sums of sigmoid(F - shift), of its complement and its derivatives."""
+
+    JOINED: ClassVar = {"sums": "add"}
 
     blocks_apart = 1
 
@@ -214,7 +216,11 @@ class SigmoidTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.shift)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"shift": self.shift}
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows. A block is summed apart, which keeps rounding small."""
@@ -229,10 +235,6 @@ class SigmoidTally:
             np.clip(odds, -700.0, 700.0, out=odds)
             sum_odds_sigmoids(np.exp(odds, out=odds), sums)
         self.sums += sums
-
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.sums += other.sums
 
     def result(self) -> Floats:
         """The sums, one row each."""

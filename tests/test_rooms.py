@@ -12,9 +12,9 @@ ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
     "provenance", "wording", "sparse", "arguments", "inputs", "documents",
-    "archives",
+    "archives", "rates",
 }  # fmt: skip
-ROWS = GROUND | {"sources", "counting", "hulls"}
+ROWS = GROUND | {"sources", "spread", "counting", "hulls"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
 MAY_IMPORT = {
     "errors": set(),
@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "progress": set(),
     "results": {"errors"},
     "wording": set(),
+    "rates": set(),
     "arguments": {"errors"},
     "files": {"arguments", "errors", "progress"},
     "inputs": {"arguments", "errors", "files"},
@@ -34,6 +35,7 @@ MAY_IMPORT = {
     "tallies": {"arguments", "errors", "panels", "progress"},
     "provenance": {"errors", "files", "progress", "results"},
     "sources": GROUND,
+    "spread": GROUND | {"sources"},
     "counting": GROUND | {"sources"},
     "hulls": GROUND | {"sources", "counting"},
     "metrics": ROWS,

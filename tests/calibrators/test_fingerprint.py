@@ -11,17 +11,16 @@ from numpy.testing import assert_array_equal
 import oddslip
 from oddslip.calibrators import Isotonic, Platt
 from oddslip.calibrators.fingerprint import (
-    UNIT,
     FingerprintTally,
     ShownTally,
     probabilities_of,
     take_fingerprint,
 )
-from oddslip.calibrators.saved import _START, MAGIC
+from oddslip.calibrators.stored import _START, MAGIC, N_BINS, UNIT
 from oddslip.errors import UnreadableFile
 from oddslip.panels import Panel
 from oddslip.sources import open_source
-from oddslip.spread import SpreadTally
+from oddslip.spread import SpreadTally, n_bins
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.random((300, 9)) ** 3
@@ -77,6 +76,10 @@ def test_two_halves_merge_to_the_whole(repair):
     tallies[1].add(Panel(SCORES[120:]))
     tallies[1].merge(tallies[0])
     assert same(tallies[1].result(), whole)
+
+
+def test_the_file_knows_the_number_of_bins_without_the_kernels():
+    assert {kind: n_bins(kind) for kind in N_BINS} == N_BINS
 
 
 def test_labels_looked_at_in_parts_give_the_same(repair, monkeypatch):

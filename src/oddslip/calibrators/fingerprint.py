@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.errors import InvalidInput
+from oddslip.calibrators.stored import FINGERPRINT_ARRAYS, FINGERPRINT_COUNTS, UNIT, Stored
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.sources import Source
 from oddslip.spread import SpreadTally, edges_of, n_bins, spread_parts
@@ -21,12 +21,7 @@ from oddslip.spread import SpreadTally, edges_of, n_bins, spread_parts
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-UNIT = 2.0**-32  # of sums of probabilities: whole numbers add up alike in any order
 SPREAD_BYTES = 128 * 1024 * 1024  # for the bins of the labels looked at together, on all threads
-ARRAYS = {
-    "bin_first": "<i8", "bin_size": "<i8", "bin_counts": "<u4", "saturated": "<i8", "slots": "<i8",
-}  # fmt: skip
-_WHOLE = ("n_rows", "n_tied", "shown_sum", "shown_squares")
 
 
 class Expected(NamedTuple):
@@ -108,7 +103,7 @@ class Fingerprint:
     def to_dict(self) -> dict[str, Any]:
         """What fits into JSON; the arrays are apart: see `to_arrays`."""
         return {
-            **{name: int(getattr(self, name)) for name in _WHOLE},
+            **{name: int(getattr(self, name)) for name in FINGERPRINT_COUNTS},
             "k": self.k,
             "expected": self.expected and list(self.expected),
         }
@@ -124,68 +119,26 @@ class Fingerprint:
             "bin_first": first, "bin_size": size, "bin_counts": self.counts[inside],
             "saturated": self.saturated, "slots": self.slots,
         }  # fmt: skip
-        return {name: np.ascontiguousarray(arrays[name], dtype) for name, dtype in ARRAYS.items()}
+        return {
+            name: np.ascontiguousarray(arrays[name], dtype)
+            for name, dtype in FINGERPRINT_ARRAYS.items()
+        }
 
     @classmethod
-    def read(cls, kept: Any, arrays: dict[str, NDArray[Any]], kind: Kind, n_labels: int) -> Self:
-        """What `to_dict` and `to_arrays` gave, from a file; refused unless it adds up."""
-        k, numbers = kept["k"], {name: kept[name] for name in _WHOLE}
-        for name, value in numbers.items():
-            if type(value) is not int or value < 0:
-                raise InvalidInput(f"{name} must be a count, got {value!r:.30}.")
-        if numbers["n_rows"] < 1:
-            raise InvalidInput("a fingerprint must be of at least one row.")
-        if k is not None:
-            check_k(k, n_labels)
-        n_rows = numbers["n_rows"]
-        counts = _read_bins(arrays, n_bins(kind), n_labels, n_rows)
-        slots, saturated = arrays["slots"], arrays["saturated"]
-        if slots.size != (0 if k is None else n_labels) or saturated.size != n_labels:
-            raise InvalidInput("a fingerprint must hold one count of each kind per label.")
-        for each in (slots, saturated):
-            if ((each < 0) | (each > n_rows)).any():
-                raise InvalidInput(f"counts must be between 0 and n_rows={n_rows}.")
-        if int(slots.sum()) != n_rows * (k or 0):
-            raise InvalidInput(f"slots must add up to k times n_rows={n_rows}.")
-        most = n_rows if k is not None else 0
-        if numbers["n_tied"] > most or max(numbers["shown_sum"], numbers["shown_squares"]) > (
-            most / UNIT
-        ):
-            raise InvalidInput(f"what was shown must be of n_rows={n_rows} rows.")
+    def read(cls, stored: Stored) -> Self | None:
+        """What `to_dict` and `to_arrays` gave, from a file; None where it has none."""
+        kept, arrays = stored.fingerprint, stored.arrays
+        if kept is None:
+            return None
+        first, size = arrays["bin_first"][:, None], arrays["bin_size"][:, None]
+        place = np.arange(n_bins(stored.maps.kind))
+        counts = np.zeros((len(first), place.size), np.uint32)
+        counts[(place >= first) & (place < first + size)] = arrays["bin_counts"]
         return cls(
-            kind=kind, counts=counts, saturated=saturated, k=k, slots=slots,
-            expected=_read_expected(kept["expected"]), **numbers,
+            kind=stored.maps.kind, counts=counts, saturated=arrays["saturated"], k=kept["k"],
+            slots=arrays["slots"], expected=kept["expected"] and Expected(*kept["expected"]),
+            **{name: kept[name] for name in FINGERPRINT_COUNTS},
         )  # fmt: skip
-
-
-def _read_bins(
-    arrays: dict[str, NDArray[Any]], bins: int, n_labels: int, n_rows: int
-) -> NDArray[np.uint32]:
-    first, size, listed = arrays["bin_first"], arrays["bin_size"], arrays["bin_counts"]
-    if first.size != n_labels or size.size != n_labels:
-        raise InvalidInput("a fingerprint must hold one row of bins per label.")
-    if (first < 0).any() or (size < 1).any() or (first > bins).any() or (size > bins).any():
-        raise InvalidInput(f"bins must lie in 0 to {bins}.")
-    if (first + size > bins).any() or int(size.sum()) != listed.size:
-        raise InvalidInput(f"bins must lie in 0 to {bins}.")
-    counts = np.zeros((n_labels, bins), np.uint32)
-    place = np.arange(bins)
-    counts[(place >= first[:, None]) & (place < (first + size)[:, None])] = listed
-    if (counts.sum(axis=1, dtype=np.int64) != n_rows).any():
-        raise InvalidInput(f"the bins of a label must hold n_rows={n_rows} cells.")
-    return counts
-
-
-def _read_expected(listed: Any) -> Expected | None:
-    if listed is None:
-        return None
-    metric, value, error = listed
-    numbers = (value, error)
-    if not isinstance(metric, str) or any(type(each) not in (int, float) for each in numbers):
-        raise InvalidInput("what was expected must be a metric and two numbers.")
-    if not (0 <= value <= 1 and 0 <= error < np.inf):
-        raise InvalidInput("what was expected must be between 0 and 1, with a finite error.")
-    return Expected(metric, float(value), float(error))
 
 
 # ------------------------------------------------------------------------------------- the tallies

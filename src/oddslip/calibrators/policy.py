@@ -9,7 +9,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.maps import LabelMaps, Scale
+from oddslip.calibrators.forms import Scale
+from oddslip.calibrators.maps import LabelMaps
 from oddslip.counting import Knots
 from oddslip.errors import InvalidInput
 from oddslip.labels import Seen

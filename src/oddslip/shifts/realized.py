@@ -16,7 +16,7 @@ from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel
 from oddslip.results import label_frame, plain
 from oddslip.sources import Source, open_source
-from oddslip.spread import SpreadTally, spread_parts
+from oddslip.spread import SpreadTally, edges_of, spread_parts
 from oddslip.weights import check_weights, per_label
 
 Floats = NDArray[np.float64]
@@ -236,18 +236,24 @@ def _begin(
 
 def _start(spread: SpreadTally, prior: Floats) -> Search:
     """The search after matching the histogram: its root, and how far the true one can be."""
+    _, below, above = spread.result()
+    shift = match_counts(spread.counts, spread.kind, prior)
+    # Moving every cell by at most x moves the root by at most x.
+    return Search.around(prior, shift, shift - below - _STARTS_AT, shift + above + _STARTS_AT)
+
+
+def match_counts(counts: NDArray[np.uint32], kind: Kind, prior: Floats) -> Floats:
+    """Realized shifts of counted cells, as if each stood in the middle of its bin of log-odds."""
     from oddslip.kernels.logits import N_SUMS, sum_binned_sigmoids
 
-    centres, below, above = spread.result()
+    edges = edges_of(kind)
+    centres = (edges[1:] + edges[:-1]) / 2
     wanted = np.log(prior) - np.log1p(-prior)
     search = Search.around(prior, -wanted, centres[0] - wanted, centres[-1] - wanted)
     for _ in range(_MOST_PASSES):
         sums = np.zeros((N_SUMS, prior.size))
-        sum_binned_sigmoids(spread.counts, centres, search.shift, sums)
-        search.advance(sums, spread.n_rows)
+        sum_binned_sigmoids(counts, centres, search.shift, sums)
+        search.advance(sums, int(counts[0].sum()))
         if search.settled(_STARTS_AT):
             break
-    # Moving every cell by at most x moves the root by at most x.
-    return Search.around(
-        prior, search.shift, search.shift - below - _STARTS_AT, search.shift + above + _STARTS_AT
-    )
+    return search.shift

@@ -9,6 +9,7 @@ import pytest
 
 import oddslip
 from oddslip.calibrators import Isotonic
+from oddslip.calibrators.fingerprint import ShownTally
 from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
 from oddslip.calibrators.policy import CheckedScores
 from oddslip.counting import IntervalCounts, PositiveKeys
@@ -19,10 +20,11 @@ from oddslip.metrics.keyed import MetricTally
 from oddslip.metrics.ranking import RankingTally
 from oddslip.panels import Panel, read_sample_weight
 from oddslip.selection.folds import FoldCounter, FoldTally, PositiveCellTally, draw_folds
-from oddslip.shifts.realized import SigmoidTally, SpreadTally
+from oddslip.shifts.realized import SigmoidTally
 from oddslip.shifts.saturation import DistinctTally, SaturationTally
 from oddslip.shifts.what_if import WhatIfTally
 from oddslip.sources import open_source
+from oddslip.spread import SpreadTally
 from oddslip.tallies import Together, merge_states
 
 N_ROWS, N_LABELS = 60, 5
@@ -89,6 +91,7 @@ TALLIES = {
     "SaturationTally": lambda: SaturationTally(N_LABELS, 3),
     "DistinctTally": lambda: DistinctTally(0, N_LABELS, None),
     "WhatIfTally": lambda: WhatIfTally(np.linspace(1, 3, N_LABELS), 3, True),
+    "ShownTally": lambda: ShownTally(N_LABELS, 3, None),
     "Together": lambda: Together([Ranges(N_LABELS), PositiveKeys(N_LABELS, SCORES.dtype)]),
 }
 

@@ -13,6 +13,7 @@ from oddslip.cli import stopping
 from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
+from oddslip.cli.export import export
 from oddslip.cli.repair import apply, fit
 from oddslip.cli.study import generate, reproduce
 from oddslip.cli.train import score, train
@@ -32,7 +33,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, plan, evaluate, diagnose, fit, apply, rank, train, score, generate):
+for command in (
+    demo, plan, evaluate, diagnose, fit, apply, export, rank, train, score, generate,
+):  # fmt: skip
     app.command()(command)
 
 app.add_typer(reproduce, name="reproduce")

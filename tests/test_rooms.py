@@ -46,6 +46,7 @@ MAY_IMPORT = {
     "learners": GROUND | {"sources"},
     "datasets": GROUND | {"sources"},
     "studies": ROWS | VERBS | {"learners", "datasets", "reports"},
+    "mlflow": GROUND | {"calibrators", "diagnosis", "reports", "serving"},
     "cli": None,  # everything
     "__init__": None,
     "__main__": {"cli"},

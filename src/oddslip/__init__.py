@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from oddslip import datasets as datasets
     from oddslip import learners as learners
     from oddslip import metrics as metrics
+    from oddslip import mlflow as mlflow
     from oddslip import selection as selection
+    from oddslip import serving as serving
     from oddslip import shifts as shifts
     from oddslip.calibrators.saved import FittedRepair, load_repair
     from oddslip.diagnosis.diagnose import diagnose
@@ -57,7 +59,9 @@ _HOMES = {
     "rank": "oddslip.metrics.ranking",
 }
 # Rooms whose own names are public too: oddslip.calibrators.Isotonic and the like.
-_ROOMS = ("calibrators", "datasets", "learners", "metrics", "selection", "shifts")
+_ROOMS = (
+    "calibrators", "datasets", "learners", "metrics", "mlflow", "selection", "serving", "shifts",
+)  # fmt: skip
 
 __all__ = [
     "Comparison",

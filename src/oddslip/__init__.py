@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from oddslip.panels import Panel
     from oddslip.selection.repair import Repair
     from oddslip.sources import open_source
+    from oddslip.wrappers.classifier import RepairedClassifier
+    from oddslip.wrappers.repaired import Repaired
+    from oddslip.wrappers.scorer import map_at_k_scorer
 
 # Where each public name lives. Nothing is loaded before it is asked for.
 _HOMES = {
@@ -49,10 +52,13 @@ _HOMES = {
     "Panel": "oddslip.panels",
     "Plan": "oddslip.diagnosis.plan",
     "Repair": "oddslip.selection.repair",
+    "Repaired": "oddslip.wrappers.repaired",
+    "RepairedClassifier": "oddslip.wrappers.classifier",
     "UnreadableFile": "oddslip.errors",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
     "load_repair": "oddslip.calibrators.saved",
+    "map_at_k_scorer": "oddslip.wrappers.scorer",
     "open_source": "oddslip.sources",
     "panel_from": "oddslip.learners.adapters",
     "plan": "oddslip.diagnosis.plan",
@@ -77,10 +83,13 @@ __all__ = [
     "Panel",
     "Plan",
     "Repair",
+    "Repaired",
+    "RepairedClassifier",
     "UnreadableFile",
     "diagnose",
     "evaluate",
     "load_repair",
+    "map_at_k_scorer",
     "open_source",
     "panel_from",
     "plan",

@@ -12,9 +12,10 @@ ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
     "provenance", "wording", "sparse", "arguments", "inputs", "documents",
-    "archives",
+    "archives", "identity", "rates",
 }  # fmt: skip
-ROWS = GROUND | {"sources", "counting", "hulls"}
+ROWS = GROUND | {"sources", "spread", "counting", "hulls"}
+SPARK = "engines/spark.py"  # the one file that imports pyspark
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
 MAY_IMPORT = {
     "errors": set(),
@@ -22,6 +23,7 @@ MAY_IMPORT = {
     "progress": set(),
     "results": {"errors"},
     "wording": set(),
+    "rates": set(),
     "arguments": {"errors"},
     "files": {"arguments", "errors", "progress"},
     "inputs": {"arguments", "errors", "files"},
@@ -30,10 +32,13 @@ MAY_IMPORT = {
     "sparse": {"archives", "errors", "inputs"},
     "labels": {"arguments", "errors", "kernels", "sparse"},
     "weights": {"arguments", "errors"},
-    "panels": {"arguments", "errors", "kernels", "labels"},
+    "identity": {"errors", "kernels"},
+    "panels": {"arguments", "errors", "identity", "kernels", "labels"},
     "tallies": {"arguments", "errors", "panels", "progress"},
     "provenance": {"errors", "files", "progress", "results"},
-    "sources": GROUND,
+    "engines": GROUND,
+    "sources": GROUND | {"engines"},
+    "spread": GROUND | {"sources"},
     "counting": GROUND | {"sources"},
     "hulls": GROUND | {"sources", "counting"},
     "metrics": ROWS,
@@ -42,6 +47,7 @@ MAY_IMPORT = {
     "selection": ROWS | {"metrics", "calibrators"},
     "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection"},
     "reports": VERBS | {"errors", "results", "wording", "files"},
+    "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis"},
     "learners": GROUND | {"sources"},
     "datasets": GROUND | {"sources"},
     "studies": ROWS | VERBS | {"learners", "datasets", "reports"},

@@ -9,12 +9,14 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.maps import LabelMaps, Scale
+from oddslip.calibrators.forms import Scale
+from oddslip.calibrators.maps import LabelMaps
 from oddslip.counting import Knots
 from oddslip.errors import InvalidInput
 from oddslip.labels import Seen
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
+from oddslip.tallies import Joined
 from oddslip.weights import per_label, resolve_weights
 
 DeadPolicy = Literal["prior", "identity", "exclude"]
@@ -116,19 +118,20 @@ def record_alike(action: str, seen: Seen, prior: Any = None) -> LabelRecord:
     return LabelRecord((action,) * priors.size, seen.n_positives, priors, origin, nobody)
 
 
-class CheckedScores:
+class CheckedScores(Joined):
     """Looks at every score, and finds nothing."""
 
     def fresh(self) -> Self:
         """Another."""
         return type(self)()
 
+    def spec(self) -> dict[str, Any]:
+        """No arguments."""
+        return {}
+
     def add(self, panel: Panel) -> None:
         """Look at one block; refuses it if a cell is not valid."""
         panel.checked()
-
-    def merge(self, other: Self) -> None:
-        """Nothing to take over."""
 
     def result(self) -> None:
         """Nothing."""

@@ -31,6 +31,7 @@ from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import Panel, SampleWeight
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES, block_rows
+from oddslip.tallies import State, Together, nest_states, unnest_states
 
 Folds = NDArray[np.int32]
 
@@ -100,6 +101,37 @@ class PositiveCellTally:
         """An empty tally of the same kind."""
         return type(self)(self.dtype, None if self.ranges is None else self.ranges.fresh())
 
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"dtype": self.dtype, "ranges": self.ranges}
+
+    def state(self) -> State:
+        """Positives block by block, with each block's first row and rows; and the ranges."""
+        places = [(block.first_row, block.counts.size) for block in self._blocks]
+        none = np.empty(0, UNSIGNED[self.dtype])
+        own: State = {
+            "places": (np.array(places, np.int64).reshape(-1, 2), "append"),
+            "counts": (_gathered(np.empty(0, np.int64), self._blocks, "counts"), "append"),
+            "labels": (_gathered(np.empty(0, np.int32), self._blocks, "labels"), "append"),
+            "keys": (_gathered(none, self._blocks, "keys"), "append"),
+        }
+        return nest_states([own, {} if self.ranges is None else self.ranges.state()])
+
+    def restore(self, state: State) -> None:
+        """Take over positives and ranges."""
+        own, ranges = unnest_states(state, 2)
+        first, sizes = own["places"][0].T
+        rows = np.cumsum(sizes)[:-1]
+        counts = np.split(own["counts"][0], rows)
+        cells = np.cumsum([block.sum() for block in counts], dtype=np.int64)[:-1]
+        labels, keys = (np.split(own[name][0], cells) for name in ("labels", "keys"))
+        self._blocks = [
+            _PositivesOfBlock(*block)
+            for block in zip(first.tolist(), counts, labels, keys, strict=False)
+        ]
+        if self.ranges is not None:
+            self.ranges.restore(ranges)
+
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
         panel = panel.checked()
@@ -125,6 +157,10 @@ class PositiveCellTally:
         none = np.empty(0, UNSIGNED[self.dtype])
         keys = np.concatenate([none, *(block.keys for block in blocks)])
         return PositiveCells(Positives(np.cumsum(counts, dtype=np.int64), labels), keys)
+
+
+def _gathered(none: NDArray[Any], blocks: list[_PositivesOfBlock], name: str) -> NDArray[Any]:
+    return np.concatenate([none, *(getattr(block, name) for block in blocks)])
 
 
 def find_distinct(
@@ -193,14 +229,15 @@ class FoldTallies:
             self.moments.add(together)
         self._panel, self._n = None, 0
 
+    @property
+    def tallies(self) -> list[Any]:
+        """All of them."""
+        return [*self.counts, *(each for each in (self.ranges, self.moments) if each is not None)]
+
     def merge(self, other: FoldTallies) -> None:
         """Take over the rows of another; none of either may be waiting."""
-        for tally, another in zip(self.counts, other.counts, strict=True):
+        for tally, another in zip(self.tallies, other.tallies, strict=True):
             tally.merge(another)
-        if self.ranges is not None and other.ranges is not None:
-            self.ranges.merge(other.ranges)
-        if self.moments is not None and other.moments is not None:
-            self.moments.merge(other.moments)
 
 
 class Empty(NamedTuple):
@@ -225,7 +262,21 @@ class FoldTally:
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.folds, self.n_folds, self.positives, self.empty)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"folds": self.folds, "n_folds": self.n_folds, "positives": self.positives,
+                "empty": self.empty}  # fmt: skip
+
+    def state(self) -> State:
+        """The states of every fold's tallies."""
+        return nest_states(Together(fold.tallies).state() for fold in self.result())
+
+    def restore(self, state: State) -> None:
+        """Give every fold its own."""
+        for fold, part in zip(self._tallies, unnest_states(state, self.n_folds), strict=True):
+            Together(fold.tallies).restore(part)
 
     def add(self, panel: Panel) -> None:
         """Deal the rows of one block to their folds."""

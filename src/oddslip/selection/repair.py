@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.base import ScoreTransformer
+from oddslip.calibrators.fingerprint import Expected
 from oddslip.calibrators.policy import DeadPolicy, check_policy
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate
@@ -279,11 +280,19 @@ class Repair(ScoreTransformer):
         maps, record = trials.fits.fit(chosen, None)
         self.chosen_, self.why_ = chosen.name, choice.why
         self.table_ = make_table(rule, trials, choice)
-        self._keep(source, maps, record, threads, chosen=chosen.name, why=choice.why)
+        values = trials.values[:, choice.place]
+        error = float(values.std() / np.sqrt(max(1, values.size - 1)))
+        expected = Expected(self.metric, float(values.mean()), error)
+        self._keep(source, maps, record, threads, expected, chosen=chosen.name, why=choice.why)
         return self
 
     def rank(
-        self, scores: Any, *, k: int | None = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        k: int | None = None,
+        prior_shift: Any = None,
+        threads: int | None = None,
     ) -> NDArray[np.int32]:
         """Top K after the repair.
 
@@ -293,10 +302,13 @@ class Repair(ScoreTransformer):
             In any form `oddslip.evaluate` takes.
         k : int, optional
             Slots per row; as many as the choice was made for unless told.
+        prior_shift : "em" or PriorShift, optional
+            Correct prevalences that moved since calibration: see `FittedRepair.transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        return super().rank(scores, k=self.k if k is None else k, threads=threads)
+        k = self.k if k is None else k
+        return super().rank(scores, k=k, prior_shift=prior_shift, threads=threads)
 
     def _repr_html_(self) -> str:
         """The table of the choice, once fitted."""

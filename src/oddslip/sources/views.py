@@ -220,6 +220,7 @@ def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None
     taken = panel.rows(0, panel.n_rows)
     taken.scores = panel.scores[rows]
     taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
+    taken.twin = None if panel.twin is None else panel.twin[rows]
     if panel.sample_weight is not None:
         taken.sample_weight = panel.sample_weight.take(rows)
     taken.labels = None

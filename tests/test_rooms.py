@@ -15,7 +15,7 @@ GROUND = {
     "archives", "rates",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "spread", "counting", "hulls"}
-VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
+VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis", "serving"}
 MAY_IMPORT = {
     "errors": set(),
     "kernels": set(),

@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from oddslip.metrics.ranking import rank
     from oddslip.panels import Panel
     from oddslip.selection.repair import Repair
+    from oddslip.serving.check import CheckResult, check
     from oddslip.sources import open_source
 
 # Where each public name lives. Nothing is loaded before it is asked for.
 _HOMES = {
+    "CheckResult": "oddslip.serving.check",
     "Comparison": "oddslip.metrics.evaluation",
     "Diagnosis": "oddslip.diagnosis.result",
     "Estimate": "oddslip.metrics.evaluation",
@@ -48,6 +50,7 @@ _HOMES = {
     "Plan": "oddslip.diagnosis.plan",
     "Repair": "oddslip.selection.repair",
     "UnreadableFile": "oddslip.errors",
+    "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
     "load_repair": "oddslip.calibrators.saved",
@@ -60,6 +63,7 @@ _HOMES = {
 _ROOMS = ("calibrators", "datasets", "learners", "metrics", "selection", "shifts")
 
 __all__ = [
+    "CheckResult",
     "Comparison",
     "Diagnosis",
     "Estimate",
@@ -74,6 +78,7 @@ __all__ = [
     "Plan",
     "Repair",
     "UnreadableFile",
+    "check",
     "diagnose",
     "evaluate",
     "load_repair",

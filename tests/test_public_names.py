@@ -32,6 +32,7 @@ def loaded_by(code):
 def test_the_public_names_are_these():
     assert sorted(oddslip.__all__) == oddslip.__all__
     assert oddslip.__all__ == [
+        "CheckResult",
         "Comparison",
         "Diagnosis",
         "Estimate",
@@ -48,6 +49,7 @@ def test_the_public_names_are_these():
         "Repaired",
         "RepairedClassifier",
         "UnreadableFile",
+        "check",
         "diagnose",
         "evaluate",
         "load_repair",

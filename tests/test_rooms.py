@@ -16,7 +16,7 @@ GROUND = {
 }  # fmt: skip
 ROWS = GROUND | {"sources", "spread", "counting", "hulls"}
 SPARK = "engines/spark.py"  # the one file that imports pyspark
-VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
+VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis", "serving"}
 MAY_IMPORT = {
     "errors": set(),
     "kernels": set(),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from oddslip.metrics.ranking import rank
     from oddslip.panels import Panel
     from oddslip.selection.repair import Repair
+    from oddslip.serving.check import CheckResult, check
     from oddslip.sources import open_source
     from oddslip.wrappers.classifier import RepairedClassifier
     from oddslip.wrappers.repaired import Repaired
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. Nothing is loaded before it is asked for.
 _HOMES = {
+    "CheckResult": "oddslip.serving.check",
     "Comparison": "oddslip.metrics.evaluation",
     "Diagnosis": "oddslip.diagnosis.result",
     "Estimate": "oddslip.metrics.evaluation",
@@ -55,6 +57,7 @@ _HOMES = {
     "Repaired": "oddslip.wrappers.repaired",
     "RepairedClassifier": "oddslip.wrappers.classifier",
     "UnreadableFile": "oddslip.errors",
+    "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
     "load_repair": "oddslip.calibrators.saved",
@@ -70,6 +73,7 @@ _ROOMS = (
 )  # fmt: skip
 
 __all__ = [
+    "CheckResult",
     "Comparison",
     "Diagnosis",
     "Estimate",
@@ -86,6 +90,7 @@ __all__ = [
     "Repaired",
     "RepairedClassifier",
     "UnreadableFile",
+    "check",
     "diagnose",
     "evaluate",
     "load_repair",

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from oddslip import datasets as datasets
     from oddslip import learners as learners
     from oddslip import metrics as metrics
+    from oddslip import mlflow as mlflow
     from oddslip import selection as selection
+    from oddslip import serving as serving
     from oddslip import shifts as shifts
     from oddslip.calibrators.saved import FittedRepair, load_repair
     from oddslip.diagnosis.diagnose import diagnose
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from oddslip.metrics.ranking import rank
     from oddslip.panels import Panel
     from oddslip.selection.repair import Repair
+    from oddslip.serving.check import CheckResult, check
     from oddslip.sources import open_source
     from oddslip.wrappers.classifier import RepairedClassifier
     from oddslip.wrappers.repaired import Repaired
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. Nothing is loaded before it is asked for.
 _HOMES = {
+    "CheckResult": "oddslip.serving.check",
     "Comparison": "oddslip.metrics.evaluation",
     "Diagnosis": "oddslip.diagnosis.result",
     "Estimate": "oddslip.metrics.evaluation",
@@ -53,6 +57,7 @@ _HOMES = {
     "Repaired": "oddslip.wrappers.repaired",
     "RepairedClassifier": "oddslip.wrappers.classifier",
     "UnreadableFile": "oddslip.errors",
+    "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
     "load_repair": "oddslip.calibrators.saved",
@@ -63,9 +68,12 @@ _HOMES = {
     "rank": "oddslip.metrics.ranking",
 }
 # Rooms whose own names are public too: oddslip.calibrators.Isotonic and the like.
-_ROOMS = ("calibrators", "datasets", "learners", "metrics", "selection", "shifts")
+_ROOMS = (
+    "calibrators", "datasets", "learners", "metrics", "mlflow", "selection", "serving", "shifts",
+)  # fmt: skip
 
 __all__ = [
+    "CheckResult",
     "Comparison",
     "Diagnosis",
     "Estimate",
@@ -82,6 +90,7 @@ __all__ = [
     "Repaired",
     "RepairedClassifier",
     "UnreadableFile",
+    "check",
     "diagnose",
     "evaluate",
     "load_repair",

@@ -123,6 +123,21 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         self.fitted_.save(path)
 
+    def to_onnx(self, path: Any, **options: Any) -> Any:
+        """Write what was fitted as an ONNX graph; takes the arguments of `FittedRepair.to_onnx`."""
+        check_is_fitted(self)
+        return self.fitted_.to_onnx(path, **options)
+
+    def to_sql(self, path: Any, **options: Any) -> Any:
+        """Write what was fitted as SQL; takes the arguments of `FittedRepair.to_sql`."""
+        check_is_fitted(self)
+        return self.fitted_.to_sql(path, **options)
+
+    def to_json(self, path: Any) -> Any:
+        """Write what was fitted as JSON, as `FittedRepair.to_json` does."""
+        check_is_fitted(self)
+        return self.fitted_.to_json(path)
+
     def _open(self, scores: Any) -> Source:
         return open_as(self.kind, scores)
 

@@ -12,7 +12,7 @@ ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
     "provenance", "wording", "sparse", "arguments", "inputs", "documents",
-    "archives",
+    "archives", "rows",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "counting", "hulls"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
@@ -29,8 +29,9 @@ MAY_IMPORT = {
     "archives": {"inputs"},
     "sparse": {"archives", "errors", "inputs"},
     "labels": {"arguments", "errors", "kernels", "sparse"},
-    "weights": {"arguments", "errors"},
-    "panels": {"arguments", "errors", "kernels", "labels"},
+    "rows": {"errors"},
+    "weights": {"arguments", "errors", "rows"},
+    "panels": {"arguments", "errors", "kernels", "labels", "rows"},
     "tallies": {"arguments", "errors", "panels", "progress"},
     "provenance": {"errors", "files", "progress", "results"},
     "sources": GROUND,

@@ -68,6 +68,10 @@ class Labels(Protocol):
         """The same as 0/1 cells, of shape (rows, labels)."""
         ...
 
+    def take(self, rows: NDArray[np.int64]) -> Labels:
+        """The labels of some rows, in the order given."""
+        ...
+
 
 class DenseLabels:
     """A 0/1 array of shape (rows, labels), read where it lies."""
@@ -107,6 +111,10 @@ class DenseLabels:
             cells = np.ascontiguousarray(block.astype(np.uint8))
         return cells
 
+    def take(self, rows: NDArray[np.int64]) -> DenseLabels:
+        """The labels of some rows, in the order given."""
+        return DenseLabels(self.array[rows])
+
 
 def _wrong_cell(
     block: NDArray[Any], wrong: NDArray[np.bool_], start: int, name_of: NameOf
@@ -119,12 +127,16 @@ def _wrong_cell(
 
 
 class SparseLabels:
-    """Compressed rows of label indices, ascending and without repeats."""
+    """Compressed rows of label indices, ascending and without repeats; perhaps their rows' ids."""
 
     def __init__(
-        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], shape: tuple[int, int]
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        shape: tuple[int, int],
+        row_ids: NDArray[Any] | None = None,
     ) -> None:
-        self.indptr, self.indices, self.shape = indptr, indices, shape
+        self.indptr, self.indices, self.shape, self.row_ids = indptr, indices, shape, row_ids
 
     def positives(self, start: int, stop: int, name_of: NameOf = str) -> Positives:
         """The positives of rows ``start`` to ``stop``."""
@@ -137,6 +149,12 @@ class SparseLabels:
         cells = np.zeros((stop - start, self.shape[1]), np.uint8)
         cells[np.repeat(np.arange(stop - start), np.diff(indptr)), indices] = 1
         return cells
+
+    def take(self, rows: NDArray[np.int64]) -> SparseLabels:
+        """The labels of some rows, in the order given."""
+        taken = Positives(self.indptr, self.indices).take(rows)
+        ids = None if self.row_ids is None else self.row_ids[rows]
+        return SparseLabels(*taken, (int(rows.size), self.shape[1]), ids)
 
 
 def labels_from_sparse(matrix: Any, name_of: NameOf = str) -> SparseLabels:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
-from oddslip.labels import Labels, Positives, as_labels
+from oddslip.labels import Labels, Positives, SparseLabels, as_labels
+from oddslip.rows import counts_up, is_frame, match_rows, row_names
 
 
 class SampleWeight(NamedTuple):
@@ -43,8 +44,10 @@ class SampleWeight(NamedTuple):
         return SampleWeight(self.units[rows], self.unit)
 
 
-def read_sample_weight(given: Any, n_rows: int) -> SampleWeight | None:
+def read_sample_weight(given: Any, n_rows: int, row_ids: Any = None) -> SampleWeight | None:
     """Weights of all rows, checked; None where rows count alike.
+
+    A series whose index names the rows is matched with ``row_ids``, where these are known.
 
     A unit is a power of two, so whole numbers and halves are exact, and everything else is to
     2**-50 of the sum.
@@ -56,6 +59,10 @@ def read_sample_weight(given: Any, n_rows: int) -> SampleWeight | None:
     """
     if given is None:
         return None
+    ids = row_names(given)
+    if ids is not None and row_ids is not None:
+        order = match_rows(row_ids, ids, ("scores", "sample_weight"))
+        given = given.to_numpy() if order is None else given.to_numpy()[order]
     try:
         weights = np.asarray(unmasked("sample_weight", given), np.float64)
     except (TypeError, ValueError):
@@ -138,8 +145,10 @@ class Panel:
         if kind not in get_args(Kind):
             raise InvalidInput(f'kind must be "probability" or "margin", got {kind!r}.')
         framed = _frame_names(scores)
-        if framed is not None and row_ids is None:
-            row_ids = _frame_index(scores)
+        if is_frame(scores) and row_ids is None:
+            row_ids = row_names(scores)
+        if framed is None:
+            framed = _frame_names(labels)
         names = framed if label_names is None else label_names
         self.scores = _as_scores(scores, names)
         self.kind = kind
@@ -147,18 +156,21 @@ class Panel:
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
         self.sample_weight = None
         self.first_row = 0
-        self.labels = None if labels is None else self._gate_labels(labels)
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
             raise InvalidInput(
                 f"row_ids must hold one id per row, n_rows={self.n_rows}, "
                 f"got shape {self.row_ids.shape}."
             )
+        self.labels = None if labels is None else self._gate_labels(labels)
 
     def _gate_labels(self, labels: Any) -> Labels:
-        names = _frame_names(labels)
-        if names is not None:
+        names, ids = _frame_names(labels), label_row_ids(labels)
+        if is_frame(labels):
             labels = _aligned_columns(labels, names, self.label_names)
         gated = as_labels(labels, self.n_labels, self.name_of)
+        if ids is not None and self.row_ids is not None:
+            order = match_rows(self.row_ids, ids, ("scores", "labels"))
+            gated = gated if order is None else gated.take(order)
         if gated.shape != self.scores.shape:
             raise InvalidInput(
                 f"labels must have the shape of scores, {self.scores.shape}, got {gated.shape}."
@@ -281,6 +293,9 @@ class _Rows:
     def truths(self, start: int, stop: int, name_of: Any = str) -> NDArray[np.uint8]:
         return self.labels.truths(self.start + start, self.start + stop, name_of)
 
+    def take(self, rows: NDArray[np.int64]) -> Labels:
+        return self.labels.take(self.start + rows)
+
 
 def check_k(k: Any, n_labels: int) -> int:
     """K as an int, or an error if it is not between 1 and n_labels."""
@@ -324,7 +339,7 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
 
     scores = unmasked("scores", scores, name_of)
     try:
-        array = scores.to_numpy() if _frame_names(scores) is not None else np.asanyarray(scores)
+        array = scores.to_numpy() if is_frame(scores) else np.asanyarray(scores)
     except ValueError as error:
         raise InvalidInput(
             "scores must be a table of shape (rows, labels), got rows of different lengths."
@@ -344,21 +359,24 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
     return np.asarray(array, np.float32 if array.dtype.itemsize <= 2 else np.float64)
 
 
+def label_row_ids(labels: Any) -> NDArray[Any] | None:
+    """Names of the rows that labels bring along: a frame's or series' index, a file's ids."""
+    if isinstance(labels, SparseLabels):
+        return labels.row_ids
+    return row_names(labels)
+
+
 def _frame_names(table: Any) -> list[str] | None:
-    if hasattr(table, "to_numpy") and hasattr(table, "columns"):
-        return [str(name) for name in table.columns]
-    return None
+    """Names of a frame's columns; None where they only count from 0."""
+    if not is_frame(table) or counts_up(table.columns):
+        return None
+    return [str(name) for name in table.columns]
 
 
-def _frame_index(table: Any) -> Any:
-    index = getattr(table, "index", None)
-    return None if index is None or type(index).__name__ == "RangeIndex" else index.to_numpy()
-
-
-def _aligned_columns(labels: Any, names: list[str], wanted: tuple[str, ...] | None) -> Any:
+def _aligned_columns(labels: Any, names: list[str] | None, wanted: tuple[str, ...] | None) -> Any:
     """A frame's cells in the order of the scores' names; refuses other names."""
     cells = labels.to_numpy()
-    if wanted is None or tuple(names) == wanted:
+    if wanted is None or names is None or tuple(names) == wanted:
         return cells
     check_names(names, len(names))
     place = {name: at for at, name in enumerate(names)}

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from oddslip.calibrators.logistic.moments import Cells, Summary
@@ -22,6 +22,7 @@ from oddslip.panels import read_sample_weight
 from oddslip.sources import Source
 from oddslip.sources.views import WeighedSource
 from oddslip.tallies import available_threads
+from oddslip.weights import by_label
 
 
 class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,7 +59,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.transform(self._open(scores), threads=threads)
+        return self.fitted_.transform(scores, threads=threads)
 
     def fit_transform(
         self,
@@ -87,15 +88,12 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.rank(self._open(scores), k=k, threads=threads)
+        return self.fitted_.rank(scores, k=k, threads=threads)
 
     def save(self, path: Any) -> None:
         """Save what was fitted to one file. `oddslip.load_repair` reads it."""
         check_is_fitted(self)
         self.fitted_.save(path)
-
-    def _open(self, scores: Any) -> Source:
-        return open_as(self.kind, scores)
 
     def _open_labelled(
         self,
@@ -109,7 +107,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         available_threads(threads)
         source = open_as(self.kind, scores, labels, label_names)
         self._need_labels(source)
-        weight = read_sample_weight(sample_weight, source.n_rows)
+        ids = None if sample_weight is None else source.row_ids()
+        weight = read_sample_weight(sample_weight, source.n_rows, ids)
         return source if weight is None else WeighedSource(source, weight)
 
     def _need_labels(self, source: Source) -> None:
@@ -198,9 +197,23 @@ class Calibrator(ScoreTransformer):
             Threads to use; all cores available unless told.
         """
         source = self._open_labelled(scores, labels, label_names, threads, sample_weight)
-        maps, record = self._map_labels(source, threads)
+        named = self._by_label(source)
+        maps, record = named._map_labels(source, threads)
+        self.__dict__ |= {name: each for name, each in vars(named).items() if name[-1] == "_"}
         self._keep(source, maps, record, threads)
         return self
+
+    def _by_label(self, source: Source) -> Self:
+        """This calibrator, with a prior and weights that are given by name in the labels' order."""
+        given = {name: getattr(self, name, None) for name in ("prior", "weights")}
+        ordered = {name: by_label(name, each, source.label_names) for name, each in given.items()}
+        if all(ordered[name] is given[name] for name in given):
+            return self
+        named: Self = clone(self)
+        named.set_params(
+            **{name: ordered[name] for name in given if ordered[name] is not given[name]}
+        )
+        return named
 
     @abstractmethod
     def _map_labels(

@@ -27,7 +27,10 @@ from oddslip.inputs import read_bytes
 from oddslip.panels import Panel, check_k, check_names
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
+from oddslip.sources.arrays import ArraySource
 
+LOOKED_AT = 64  # rows
+MANY = 64  # cells of margins that do not all lie between 0 and 1 by chance
 MAGIC = b"oddslip\0"
 FORMAT = 1
 _START = struct.Struct("<8sIQ")
@@ -138,8 +141,11 @@ class FittedRepair:
         source = open_as(self.maps.kind, scores)
         if source.kind != self.maps.kind:
             raise InvalidInput(
-                f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores."
+                f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores. "
+                f"Pass scores of kind {self.maps.kind}, or fit a repair on these."
             )
+        if not isinstance(scores, Source | Panel):
+            refuse_other_kind(source)
         order = align_labels(self.label_names, self.maps.n_labels, source)
         return source, self.maps if order is None else self.maps.take(order)
 
@@ -185,6 +191,29 @@ def open_as(
     """Open scores as being of this kind. A panel or a source brings its own."""
     named = None if isinstance(scores, Source | Panel) else kind
     return open_source(scores, labels, kind=named, label_names=label_names)  # type: ignore[arg-type]
+
+
+def refuse_other_kind(source: Source) -> None:
+    """Refuse scores that nobody called by their kind and that are surely not of the repair's.
+
+    Margins leave [0, 1]. Probabilities never do, and margins of many cells hardly ever stay there.
+    """
+    if not isinstance(source, ArraySource):
+        return
+    cells = source.panel.scores[:LOOKED_AT]
+    with np.errstate(invalid="ignore"):
+        low, high = float(cells.min()), float(cells.max())  # NaN compares as neither
+    inside = low >= 0 and high <= 1
+    if source.kind == "probability" and (low < 0 or high > 1) and np.isfinite([low, high]).all():
+        raise InvalidInput(
+            f"this repair was fitted on probabilities, got scores from {low:g} to {high:g}, as of "
+            "margins. Pass probabilities, or fit a repair on margins."
+        )
+    if source.kind == "margin" and inside and cells.size >= MANY and cells.shape[1] > 1:
+        raise InvalidInput(
+            "this repair was fitted on margins, got scores that all lie between 0 and 1, as "
+            'probabilities do. Pass margins; if these are, say so: Panel(scores, kind="margin").'
+        )
 
 
 def align_labels(

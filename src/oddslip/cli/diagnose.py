@@ -59,7 +59,7 @@ def diagnose(
         Path | None, typer.Option(help="What was true for the calibration rows.")
     ] = None,
     prior: Prior = None,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
     rounds: Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Learning rate, for the budget.")
@@ -90,7 +90,7 @@ def diagnose(
 
       oddslip diagnose scores.npy labels.npz -k 7 --weights w.npy --unweighted scores0.npy
 
-      oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal.npz
+      oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal-y.npz
 
       oddslip diagnose scores.npy labels.npz --html report.html --json-file report.json
     """
@@ -159,7 +159,7 @@ def plan(
     weights: Annotated[str, typer.Option(help=f"Weight of each label: {WEIGHTS}.")] = "balanced",
     unweighted: Unweighted = None,
     k: K = 7,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
     rows_in_leaf: Annotated[int, typer.Option(help="Fewest rows of a leaf.")] = 20,
     bootstrap: Annotated[
         int, typer.Option(help="Bootstrap replicates of the what-if loss; 0 for none.")
@@ -176,13 +176,13 @@ def plan(
 
     Examples:
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --max-delta-step 0.7
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --max-delta-step 0.7
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --unweighted scores0.npy -k 7
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --unweighted X0.npy -k 7
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
     """
     import oddslip
 

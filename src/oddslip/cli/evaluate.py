@@ -36,7 +36,7 @@ def evaluate(
     against: Annotated[
         Path | None, typer.Option(help="Other scores of the same rows, for paired differences.")
     ] = None,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
     ties: Annotated[
         str, typer.Option(help="stable (by label index), expected, best or worst.")
     ] = "stable",
@@ -119,7 +119,7 @@ def rank(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write .npy or .parquet.")
     ] = None,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
     label_names: Names = None,
     threads: Threads = None,
     json: Json = False,

@@ -61,9 +61,9 @@ def train(
 
     Examples:
 
-      oddslip train X.npz labels.npz -o model.oddslip --weights balanced
+      oddslip train X.npz training-labels.npz -o model.oddslip --weights balanced
 
-      oddslip train X.npz labels.npz -o model.oddslip --preset paper-booster -p num_leaves=15
+      oddslip train X.npz training-labels.npz -o m.oddslip --preset paper-booster -p num_leaves=15
     """
     from oddslip.learners import OneVsRest
     from oddslip.learners.backend import preset_learner

@@ -20,7 +20,7 @@ from oddslip.shifts.twin import check_pair, open_twin
 from oddslip.sources import Source, open_source
 from oddslip.sources.views import LabelledSource
 from oddslip.tallies import available_threads
-from oddslip.weights import resolve_weights
+from oddslip.weights import by_label, resolve_weights
 
 CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
 
@@ -130,6 +130,7 @@ def open_case(
             f"at least one evaluated row must have a true label, got none in {arm.n_rows:,} rows."
         )
     calibration_counts = count_labels(held_out)
+    prior = by_label("prior", prior, whole.label_names)
     prevalence, prior_source = find_prior(prior, calibration_counts, held_out.n_rows)
     return Case(
         arm=arm,

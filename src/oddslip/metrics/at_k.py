@@ -18,7 +18,7 @@ from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
 from oddslip.panels import Kind, check_k
 from oddslip.sources import Source, open_source
-from oddslip.weights import per_label
+from oddslip.weights import by_label, per_label
 
 Ties = Literal["stable", "expected", "best", "worst"]
 Denominator = Literal["min", "relevant", "hits"]
@@ -184,6 +184,7 @@ def psp_at_k(
     """
     source = open_source(scores, labels, kind=kind, label_names=label_names)
     rankings = rank_source(source, k, threads)
+    propensities = by_label("propensities", propensities, source.label_names)
     values = metric_values(rankings, ties=ties, propensities_given=propensities)
     if per_row:
         return metric_by_row(values, "psp")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,9 @@ from oddslip.metrics.at_k import (
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.panels import Kind, read_sample_weight
 from oddslip.results import as_frame, html_table, plain
+from oddslip.rows import match_rows
 from oddslip.sources import open_source
+from oddslip.weights import by_label
 
 NAMES = {
     "map": "MAP",
@@ -138,6 +140,8 @@ class Evaluation:
     _sample_weight: NDArray[np.float64] | None = field(repr=False, default=None)
     _values: NDArray[np.float64] = field(repr=False, default_factory=_no_values)
     _row_numbers: NDArray[np.int64] = field(repr=False, default_factory=lambda: np.empty(0, int))
+    _row_ids: NDArray[Any] | None = field(repr=False, default=None)
+    _labels_named: bool = field(repr=False, default=False)
 
     def __getitem__(self, metric: str) -> Estimate:
         return self.metrics[metric]
@@ -155,6 +159,8 @@ class Evaluation:
     def compare(self, other: Evaluation, *, threads: int | None = None) -> Comparison:
         """Differences to another ranking of the same rows, with paired intervals.
 
+        Where both name their rows, they are paired by these names.
+
         Parameters
         ----------
         other : Evaluation
@@ -164,6 +170,7 @@ class Evaluation:
         """
         if not isinstance(other, Evaluation):
             raise InvalidInput(f"other must be an Evaluation, got {other!r:.60}.")
+        other = self._paired(other)
         same_rows = np.array_equal(self._row_numbers, other._row_numbers)
         if not same_rows or (self.k, self.n_rows) != (other.k, other.n_rows):
             raise InvalidInput(
@@ -185,6 +192,31 @@ class Evaluation:
         drawn = _resampled(both, mine, n_all, self.n_replicates, self.seed, threads)
         return Comparison(
             self.k, {name: _difference(self, other, name, drawn, width) for name in self.metrics}
+        )
+
+    def _paired(self, other: Evaluation) -> Evaluation:
+        """The other evaluation with its rows in our order, by their ids where both have some."""
+        if self._row_ids is None or other._row_ids is None:
+            return other
+        order = match_rows(self._row_ids, other._row_ids, ("first scores", "second scores"))
+        if order is None:
+            return other
+        if not (self._labels_named and other._labels_named):
+            raise InvalidInput(
+                "two evaluations of the same row ids in another order can be compared only where "
+                "labels have row ids too, got labels without. They belong to one order alone."
+            )
+        numbers = np.empty(other.n_rows, np.int64)
+        numbers[order] = np.arange(other.n_rows)  # our number of each of their rows
+        numbers = numbers[other._row_numbers]
+        turn = np.argsort(numbers)
+        weight = other._sample_weight
+        return replace(
+            other,
+            _row_numbers=numbers[turn],
+            _values=other._values[turn],
+            _sample_weight=None if weight is None else weight[turn],
+            _row_ids=self._row_ids,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -277,7 +309,8 @@ def evaluate(
     n_replicates, level = check_replicates(n_replicates), check_share("level", level)
     seed = check_seed(seed)
     source = open_source(scores, labels, kind=kind, label_names=label_names)
-    weight = read_sample_weight(sample_weight, source.n_rows)
+    ids = source.row_ids()
+    weight = read_sample_weight(sample_weight, source.n_rows, ids)
     if weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
@@ -286,6 +319,8 @@ def evaluate(
         raise InvalidInput(
             f"at least one row must have a true label, got none in {rankings.n_rows:,} rows."
         )
+
+    propensities = by_label("propensities", propensities, source.label_names)
 
     def values_with(policy: Ties) -> NDArray[np.float64]:
         return metric_values(
@@ -333,6 +368,8 @@ def evaluate(
         _sample_weight=times,
         _values=values,
         _row_numbers=rankings.rows,
+        _row_ids=ids,
+        _labels_named=source.labels_named,
     )
 
 

@@ -21,6 +21,7 @@ from oddslip.selection.candidates import RAW
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.rules import Choice, Rule, gains_over_raw, read_rule
 from oddslip.selection.trials import Trials, try_candidates
+from oddslip.weights import by_label
 
 N_REPLICATES = 2000
 LEVEL = 0.95
@@ -270,8 +271,8 @@ class Repair(ScoreTransformer):
             n_repeats=rule.repeats_for(source.n_rows),
             seed=self.seed,
             dead=self.dead,
-            prior=self.prior,
-            weights=self.weights,
+            prior=by_label("prior", self.prior, source.label_names),
+            weights=by_label("weights", self.weights, source.label_names),
             threads=threads,
         )
         choice = rule.choose(trials)

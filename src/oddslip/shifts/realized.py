@@ -19,7 +19,7 @@ from oddslip.shifts.saturation import saturated_key
 from oddslip.sources import Source, open_source
 from oddslip.sources.views import ColumnSource
 from oddslip.tallies import available_threads
-from oddslip.weights import check_weights, per_label
+from oddslip.weights import by_label, check_weights, per_label
 
 Floats = NDArray[np.float64]
 
@@ -106,7 +106,7 @@ def realized_shift(
     [1.386294, 1.098612]
     """
     source = open_source(scores, kind=kind)
-    share = per_label("prior", prior, source.n_labels)
+    share = per_label("prior", by_label("prior", prior, source.label_names), source.n_labels)
     wrong = np.flatnonzero(~((share >= 0) & (share <= 1)))
     if wrong.size:
         name = source.label_names[wrong[0]] if source.label_names else str(wrong[0])

@@ -13,6 +13,7 @@ from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import logit_block
 from oddslip.shifts.saturation import saturated_key
 from oddslip.sources import Source, open_source
+from oddslip.sources.views import align_rows
 from oddslip.tallies import check_all_rows
 
 Keys = NDArray[np.uint64]
@@ -122,10 +123,13 @@ def reorder_saturated(
 
 
 def open_twin(scores: Any, kind: Kind | None, arm: Source) -> Source:
-    """Open scores of the same kind as another arm, unless they say or bring their own."""
+    """Open scores of the rows of another arm, and of its kind unless they say or bring their own.
+
+    Where both arms name their rows, the twin's come in the order of the arm's.
+    """
     if kind is None and not isinstance(scores, Panel | Source):
         kind = arm.kind
-    return open_source(scores, kind=kind)
+    return align_rows(arm, open_source(scores, kind=kind), ("scores", "other scores"))
 
 
 def check_pair(one: Source, other: Source, what: str) -> None:

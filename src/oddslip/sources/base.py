@@ -29,6 +29,7 @@ class Source(ABC):
     label_names: tuple[str, ...] | None
     has_labels: bool
     sample_weight: SampleWeight | None = None
+    labels_named: bool = False  # whether labels belong to rows by ids, or lie beside the scores
 
     @property
     def total_weight(self) -> float:

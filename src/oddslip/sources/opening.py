@@ -11,7 +11,7 @@ import numpy as np
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.labels import Labels
-from oddslip.panels import Kind, Panel
+from oddslip.panels import Kind, Panel, label_row_ids
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source
 from oddslip.sources.npy import read_labels_npz, read_npy, read_npz
@@ -34,11 +34,12 @@ def open_source(
     scores, labels
         Of shape (n_rows, n_labels). A panel or a source brings its own labels, kind and names.
     kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise.
+        What the scores are; as a file says that we wrote, else probabilities.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     row_ids : sequence, optional
-        Names of the rows.
+        Names of the rows. Where scores and labels both have some, be it as the index of a frame
+        or as a column of a file, rows are matched by them.
 
     Examples
     --------
@@ -53,7 +54,6 @@ def open_source(
                 "pass it alone, or pass its scores instead."
             )
         return scores if isinstance(scores, Source) else ArraySource(scores)
-    kind = "probability" if kind is None else kind
     if is_path(scores):
         path = Path(scores)
         if is_parquet(path):
@@ -64,15 +64,18 @@ def open_source(
                     f"row_ids must be a column of {path}, got them apart. Add a column row_id."
                 )
             return ParquetSource(path, labels, kind=kind, label_names=label_names)
+        kind = kind or "probability"
         scores = read_npz(path) if path.suffix == ".npz" else read_npy(path)
-    scores = _native(scores)
+    scores, kind = _native(scores), "probability" if kind is None else kind
     if is_path(labels):
         panel = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
         scores, label_names, row_ids = panel.scores, panel.label_names, panel.row_ids
-        labels = open_labels(Path(labels), label_names, shape=panel.scores.shape)
-    return ArraySource(
-        Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
-    )
+        shape = panel.scores.shape
+        labels = open_labels(Path(labels), label_names, shape=shape, row_ids=row_ids)
+    panel = Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
+    source = ArraySource(panel)
+    source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
+    return source
 
 
 def open_labels(
@@ -80,16 +83,17 @@ def open_labels(
     label_names: Sequence[str] | None = None,
     *,
     shape: tuple[int, ...] | None = None,
+    row_ids: Any = None,
 ) -> Labels | Any:
     """Labels from a file: .npy, .npz (dense or scipy.sparse) or Parquet.
 
     Parquet that only lists the true cells can not say how many rows and labels there are;
-    ``shape``, that of the scores, does.
+    ``shape``, that of the scores, does; ``row_ids`` are theirs.
     """
     if is_parquet(path):
         from oddslip.sources.parquet.labels import read_labels_parquet
 
-        return read_labels_parquet(path, label_names, shape=shape)
+        return read_labels_parquet(path, label_names, shape=shape, row_ids=row_ids)
     return read_labels_npz(path) if path.suffix == ".npz" else read_npy(path)
 
 

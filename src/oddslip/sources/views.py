@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,9 @@ from numpy.typing import NDArray
 
 from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import Panel, SampleWeight
-from oddslip.sources.base import Source
+from oddslip.rows import match_rows
+from oddslip.sources.arrays import ArraySource
+from oddslip.sources.base import Source, block_rows
 
 
 class _View(Source):
@@ -47,7 +50,7 @@ class WeighedSource(Source):
         self.whole, self.sample_weight = whole, sample_weight
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels = whole.has_labels
+        self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
 
     def row_ids(self) -> NDArray[Any] | None:
         """Names of all rows, or None where rows are only numbered."""
@@ -65,6 +68,79 @@ class WeighedSource(Source):
             rows = slice(panel.first_row, panel.first_row + panel.n_rows)
             part.sample_weight = self.sample_weight.take(rows)
             yield part
+
+
+class ReorderedSource(Source):
+    """Another source's rows in another order.
+
+    Rows in memory are taken where they lie. Those of a file are written to a temporary file once,
+    each at its place, so memory stays near one block.
+
+    Parameters
+    ----------
+    whole : Source
+    order : ndarray of int, shape (n_rows,)
+        Which row of the whole comes first, second, ...
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> turned = ReorderedSource(open_source([[0.1], [0.2]]), np.array([1, 0]))
+    >>> [block.scores.tolist() for block in turned.blocks()]
+    [[[0.2], [0.1]]]
+    """
+
+    def __init__(self, whole: Source, order: NDArray[np.int64]) -> None:
+        self.whole, self.order = whole, order
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
+        if whole.sample_weight is not None:
+            self.sample_weight = whole.sample_weight.take(order)
+        self._laid: Panel | None = None
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        ids = self.whole.row_ids()
+        return None if ids is None else ids[self.order]
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.whole.positives().take(self.order)
+
+    def blocks(self) -> Iterator[Panel]:
+        """The rows in their new order."""
+        laid = self._lay()
+        truth = self.whole.positives() if self.has_labels else None
+        step = block_rows(self.n_labels, self.dtype.itemsize)
+        for start in range(0, self.n_rows, step):
+            rows = self.order[start : start + step]
+            part = take_rows(laid, rows, None if truth is None else truth.take(rows))
+            part.first_row = start
+            yield part
+
+    def _lay(self) -> Panel:
+        """All rows, in memory or in a temporary file that goes with this source."""
+        if isinstance(self.whole, ArraySource):
+            return self.whole.panel
+        if self._laid is None:
+            shape = (self.n_rows, self.n_labels)
+            with tempfile.TemporaryFile() as scratch:
+                for panel in self.whole.blocks():
+                    scratch.write(np.ascontiguousarray(panel.scores, self.dtype).data)
+                scratch.flush()
+                cells: NDArray[Any] = np.memmap(scratch, self.dtype, "r", shape=shape)
+            self._laid = Panel(cells, kind=self.kind, label_names=self.label_names)
+        return self._laid
+
+
+def align_rows(one: Source, other: Source, what: tuple[str, str]) -> Source:
+    """The other source in the order of the first, by row ids where both have some."""
+    ids = one.row_ids(), other.row_ids()
+    if ids[0] is None or ids[1] is None:
+        return other
+    order = match_rows(ids[0], ids[1], what)
+    return other if order is None else ReorderedSource(other, order)
 
 
 class LabelledSource(_View):

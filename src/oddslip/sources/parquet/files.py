@@ -17,6 +17,7 @@ from oddslip.inputs import input_path
 # Column chunks are read through small buffers: without them each chunk would be held whole, and
 # with Arrow's pre-buffering the whole file.
 BUFFER_BYTES = 16 * 1024
+KIND_KEY = b"oddslip.kind"
 DAMAGED = "cut short, damaged or not a Parquet file"
 
 

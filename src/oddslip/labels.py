@@ -38,21 +38,45 @@ class Positives(NamedTuple):
         shifts = np.repeat(self.indptr[rows] - indptr[:-1], counts)
         return Positives(indptr, self.indices[shifts + np.arange(indptr[-1])])
 
+    def rows(self, start: int, stop: int) -> Positives:
+        """The positives of rows ``start`` to ``stop``."""
+        indptr = self.indptr[start : stop + 1]
+        return Positives(indptr - indptr[0], self.indices[indptr[0] : indptr[-1]])
+
+    def places(self, n_labels: int) -> NDArray[np.int64]:
+        """Each cell's row * n_labels + label, ascending."""
+        rows = np.repeat(np.arange(self.indptr.size - 1), self.counts)
+        return rows * n_labels + self.indices
+
+    def kept(self, wanted: NDArray[np.bool_]) -> Positives:
+        """Those of the cells that are wanted."""
+        ends = np.concatenate([[0], np.cumsum(wanted)])[self.indptr]
+        return Positives(ends.astype(np.int64), self.indices[wanted])
+
+    def among(self, others: Positives, n_labels: int) -> NDArray[np.int64]:
+        """Where each cell stands among others; -1 where it does not."""
+        mine, theirs = self.places(n_labels), others.places(n_labels)
+        found = np.searchsorted(theirs, mine)
+        there = found < theirs.size
+        there[there] = theirs[found[there]] == mine[there]
+        return np.where(there, found, -1)
+
 
 class Seen(NamedTuple):
     """How often each label was true: in so many rows, and with which weight of all rows'.
 
-    Where rows count alike, weights are numbers of rows.
+    Where rows count alike, weights are numbers of rows. Where cells are absent, each label has a
+    total of its own.
     """
 
     n_positives: NDArray[np.int64]
     positives: NDArray[np.float64]
-    total: float
+    total: Any
 
     @classmethod
-    def alike(cls, n_positives: NDArray[np.int64], n_rows: int) -> Seen:
+    def alike(cls, n_positives: NDArray[np.int64], total: Any) -> Seen:
         """Of rows that count alike."""
-        return cls(n_positives, n_positives.astype(np.float64), float(n_rows))
+        return cls(n_positives, n_positives.astype(np.float64), total * 1.0)
 
 
 class Labels(Protocol):
@@ -140,8 +164,7 @@ class SparseLabels:
 
     def positives(self, start: int, stop: int, name_of: NameOf = str) -> Positives:
         """The positives of rows ``start`` to ``stop``."""
-        indptr = self.indptr[start : stop + 1]
-        return Positives(indptr - indptr[0], self.indices[indptr[0] : indptr[-1]])
+        return Positives(self.indptr, self.indices).rows(start, stop)
 
     def truths(self, start: int, stop: int, name_of: NameOf = str) -> NDArray[np.uint8]:
         """Rows ``start`` to ``stop`` as 0/1 cells."""

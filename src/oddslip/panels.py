@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
-from oddslip.labels import Labels, Positives, SparseLabels, as_labels
+from oddslip.labels import DenseLabels, Labels, Positives, SparseLabels, as_labels
 from oddslip.rows import counts_up, is_frame, match_rows, row_names
 
 
@@ -116,14 +116,18 @@ class Panel:
     """
 
     __slots__ = (
+        "_absent",
+        "excluded",
         "first_row",
         "kind",
         "label_names",
         "labels",
+        "nan_absent",
         "row_ids",
         "sample_weight",
         "scores",
     )
+    listed: Positives | None = None  # the cells there are, where only these are stored
 
     scores: NDArray[Any]
     labels: Labels | None
@@ -131,6 +135,8 @@ class Panel:
     label_names: tuple[str, ...] | None
     row_ids: NDArray[Any] | None
     sample_weight: SampleWeight | None
+    excluded: Positives | None
+    nan_absent: bool
     first_row: int
 
     def __init__(
@@ -155,6 +161,7 @@ class Panel:
         self.label_names = check_names(names, self.scores.shape[1])
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
         self.sample_weight = None
+        self.excluded, self.nan_absent, self._absent = None, False, None
         self.first_row = 0
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
             raise InvalidInput(
@@ -194,9 +201,13 @@ class Panel:
         rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
         truth = "no" if self.labels is None else "yes"
         return (
-            f"Panel({rows} x {self.n_labels:,} labels, {self.kind}, "
-            f"{self.scores.dtype}, labels: {truth})"
+            f"Panel({rows} x {self.n_labels:,} labels, {self.kind}, {self.dtype}, labels: {truth})"
         )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the scores."""
+        return cast("np.dtype[Any]", self.scores.dtype)
 
     def name_of(self, label: int) -> str:
         """Name of a label; its index where labels have no names."""
@@ -206,6 +217,13 @@ class Panel:
         """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
         block = object.__new__(Panel)
         block.scores = self.scores[start:stop]
+        return self._cut(block, start, stop)
+
+    def _cut(self, block: Panel, start: int, stop: int) -> Panel:
+        """A block with all but its scores."""
+        excluded = self.excluded
+        block.excluded = None if excluded is None else excluded.rows(start, stop)
+        block.nan_absent, block._absent = self.nan_absent, None
         block.labels = self.labels if self.labels is None else _Rows(self.labels, start, stop)
         block.kind = self.kind
         block.label_names = self.label_names
@@ -219,13 +237,78 @@ class Panel:
         """True labels of every row; refuses a panel without labels or cells that are not 0/1."""
         if self.labels is None:
             raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-        return self.labels.positives(0, self.n_rows, self.name_of)
+        return self._present(self.labels.positives(0, self.n_rows, self.name_of))
+
+    @property
+    def absent(self) -> Positives | None:
+        """Cells that count for nothing: excluded, or no candidates. None where all are there."""
+        if self.excluded is None and not self.nan_absent:
+            return None
+        if self._absent is None:
+            self._absent = self._find_absent()
+        return self._absent if self._absent.indices.size else None
+
+    def _find_absent(self) -> Positives:
+        if not self.nan_absent:
+            assert self.excluded is not None
+            return self.excluded
+        gone = np.isnan(self.scores)
+        if self.excluded is not None:
+            gone.reshape(-1)[self.excluded.places(self.n_labels)] = True
+        return DenseLabels(gone).positives(0, self.n_rows)
+
+    def present(self) -> NDArray[np.bool_] | None:
+        """Which cells are there, as bool of the shape of the scores; None where all are."""
+        absent = self.absent
+        if absent is None:
+            return None
+        there = np.ones((self.n_rows, self.n_labels), np.bool_)
+        there.reshape(-1)[absent.places(self.n_labels)] = False
+        return there
+
+    def n_present(self) -> NDArray[np.float64]:
+        """The weight of each label's cells that are there: their number, where rows count alike."""
+        absent, weight = self.absent, self.sample_weight
+        units = np.ones(self.n_rows) if weight is None else weight.times
+        total = np.full(self.n_labels, units.sum())
+        if absent is not None:
+            each = np.repeat(units, absent.counts)
+            total -= np.bincount(absent.indices, each, minlength=self.n_labels)
+        return total
+
+    def _present(self, positives: Positives) -> Positives:
+        """Those of the true labels whose cells are there."""
+        absent = self.absent
+        if absent is None:
+            return positives
+        return positives.kept(positives.among(absent, self.n_labels) < 0)
+
+    def filled(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+        """Scores with some valid score of the same label in place of every absent one.
+
+        What is added up label by label can be added up over these, less what was too much: the
+        scores that were filled in, of shape (1, n_labels), each as often as the last array says.
+        """
+        panel = self.checked()
+        absent, there = panel.absent, panel.present()
+        assert absent is not None
+        assert there is not None
+        first = there.argmax(axis=0)
+        some = panel.scores[first, np.arange(self.n_labels)][None].copy()
+        some[0, ~there.any(axis=0)] = 0.5
+        scores = np.array(panel.scores, order="C")
+        scores.reshape(-1)[absent.places(self.n_labels)] = some[0, absent.indices]
+        units = np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight.times
+        times = np.bincount(absent.indices, np.repeat(units, absent.counts), self.n_labels)
+        return scores, some, times
 
     def truths(self) -> NDArray[np.uint8]:
         """The same as 0/1 cells of the shape of the scores."""
         if self.labels is None:
             raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-        return self.labels.truths(0, self.n_rows, self.name_of)
+        cells = self.labels.truths(0, self.n_rows, self.name_of)
+        there = self.present()
+        return cells if there is None else cells * there
 
     def keys(self) -> NDArray[Any]:
         """Order-preserving keys of the scores, not yet checked: see `limit` and `mended`."""
@@ -248,15 +331,22 @@ class Panel:
         return self if int(largest_key(self.keys())) <= self.limit else self.mended()
 
     def mended(self) -> Panel:
-        """This panel with -0.0 as 0.0, or an error naming the first cell that is not valid."""
+        """This panel with -0.0 as 0.0, or an error naming the first cell that is not valid.
+
+        What an absent cell holds does not matter, and is made valid.
+        """
         if self.kind == "probability":
             wrong = ~((self.scores >= 0) & (self.scores <= 1))
         else:
             wrong = ~np.isfinite(self.scores)
-        if wrong.any():
-            raise InvalidInput(self._complaint(wrong))
+        there = self.present()
+        if (wrong if there is None else wrong & there).any():
+            raise InvalidInput(self._complaint(wrong if there is None else wrong & there))
         mended = self.rows(0, self.n_rows)
         mended.scores = self.scores + 0.0
+        if there is not None:
+            mended.scores[~there] = 0.5
+            mended.excluded, mended.nan_absent = self.absent, False
         return mended
 
     def _complaint(self, wrong: NDArray[np.bool_]) -> str:
@@ -276,6 +366,159 @@ class Panel:
             f"scores hold {cells} in rows {self.first_row} to {last}, the first at {place}. "
             "Drop or fill those rows first."
         )
+
+
+class ListedPanel(Panel):
+    """A panel of which only some cells are stored: those a row has candidates for.
+
+    ``listed`` are their labels, row by row, and ``cells`` their scores. Whoever does not know of
+    lists sees all cells, most of them absent.
+    """
+
+    __slots__ = ("_dense", "cells", "listed", "shape")
+
+    cells: NDArray[Any]
+    shape: tuple[int, int]
+
+    @classmethod
+    def made(
+        cls,
+        listed: Positives,
+        cells: NDArray[Any],
+        n_labels: int,
+        *,
+        labels: Any = None,
+        kind: Kind = "probability",
+        label_names: Sequence[str] | None = None,
+        row_ids: Any = None,
+    ) -> ListedPanel:
+        """Of checked lists; labels and names pass the gate."""
+        shape = (listed.indptr.size - 1, n_labels)
+        if 0 in shape:
+            raise InvalidInput(
+                f"scores must hold at least one row and one label, got shape {shape}."
+            )
+        hollow = np.broadcast_to(np.zeros((), cells.dtype), shape)
+        gate = Panel(hollow, labels, kind=kind, label_names=label_names, row_ids=row_ids)
+        panel: ListedPanel = object.__new__(cls)
+        panel._put(listed, cells, shape)
+        gate._cut(panel, 0, shape[0])
+        return panel
+
+    def _put(self, listed: Positives, cells: NDArray[Any], shape: tuple[int, int]) -> None:
+        self.listed, self.cells, self.shape, self._dense = listed, cells, shape, None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of this panel."""
+        return self.shape[0]
+
+    @property
+    def n_labels(self) -> int:
+        """Labels of this panel."""
+        return self.shape[1]
+
+    @property
+    def scores(self) -> NDArray[Any]:  # type: ignore[override]
+        """All cells: 0.5 where there is none."""
+        if self._dense is None:
+            dense = np.full(self.shape, 0.5, self.cells.dtype)
+            dense.reshape(-1)[self.listed.places(self.n_labels)] = self.cells
+            self._dense = dense
+        return self._dense
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the scores."""
+        return self.cells.dtype
+
+    @property
+    def absent(self) -> Positives | None:
+        """All cells that are not listed."""
+        if self._absent is None:
+            gone = np.ones(self.shape, np.bool_)
+            gone.reshape(-1)[self.listed.places(self.n_labels)] = False
+            self._absent = DenseLabels(gone).positives(0, self.n_rows)
+        return self._absent if self._absent.indices.size else None
+
+    def n_present(self) -> NDArray[np.float64]:
+        """The weight of each label's cells."""
+        weight = self.sample_weight
+        each = None if weight is None else np.repeat(weight.times, self.listed.counts)
+        return np.bincount(self.listed.indices, each, self.n_labels).astype(np.float64)
+
+    def _present(self, positives: Positives) -> Positives:
+        return positives.kept(positives.among(self.listed, self.n_labels) >= 0)
+
+    def rows(self, start: int, stop: int) -> ListedPanel:
+        """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
+        block: ListedPanel = object.__new__(ListedPanel)
+        indptr = self.listed.indptr
+        cells = self.cells[indptr[start] : indptr[stop]]
+        block._put(self.listed.rows(start, stop), cells, (stop - start, self.n_labels))
+        self._cut(block, start, stop)
+        return block
+
+    def take(self, rows: NDArray[np.int64]) -> ListedPanel:
+        """The panel of some rows, without labels."""
+        block: ListedPanel = object.__new__(ListedPanel)
+        taken = Positives(self.listed.indptr, np.arange(self.cells.size)).take(rows)
+        cells = self.cells[taken.indices]
+        listed = Positives(taken.indptr, self.listed.indices[taken.indices])
+        block._put(listed, cells, (int(rows.size), self.n_labels))
+        self._cut(block, 0, self.n_rows)
+        return block
+
+    def columns(self, place: NDArray[np.int32], n_labels: int) -> ListedPanel:
+        """The panel of some labels: ``place`` is the new index of each, or -1."""
+        block = self.rows(0, self.n_rows)
+        kept = place[self.listed.indices] >= 0
+        listed = self.listed.kept(kept)
+        listed = Positives(listed.indptr, place[listed.indices])
+        block._put(listed, self.cells[kept], (self.n_rows, n_labels))
+        return block
+
+    def without(self, excluded: Positives) -> ListedPanel:
+        """The panel less the cells that are excluded."""
+        block = self.rows(0, self.n_rows)
+        kept = self.listed.among(excluded, self.n_labels) < 0
+        block._put(self.listed.kept(kept), self.cells[kept], self.shape)
+        return block
+
+    def cell_keys(self) -> NDArray[Any]:
+        """Keys of the listed cells, checked."""
+        from oddslip.kernels.keys import keys_of, largest_key
+
+        keys: NDArray[Any] = keys_of(np.ascontiguousarray(self.cells)[None], self.kind)
+        if keys.size and int(largest_key(keys)) > self.limit:
+            return self.mended().cell_keys()
+        return keys[0]
+
+    @property
+    def limit(self) -> int:
+        """The largest key of a valid cell."""
+        from oddslip.kernels.keys import LIMITS, UNSIGNED
+
+        return int(LIMITS[UNSIGNED[self.cells.dtype], self.kind])
+
+    def checked(self) -> ListedPanel:
+        """This panel, after a look at every cell."""
+        from oddslip.kernels.keys import keys_of, largest_key
+
+        keys = keys_of(np.ascontiguousarray(self.cells)[None], self.kind)
+        return self if not keys.size or int(largest_key(keys)) <= self.limit else self.mended()
+
+    def mended(self) -> ListedPanel:
+        """This panel with -0.0 as 0.0, or an error naming the first cell that is not valid."""
+        outside = ~((self.cells >= 0) & (self.cells <= 1))
+        wrong = outside if self.kind == "probability" else ~np.isfinite(self.cells)
+        if wrong.any():
+            cells = np.zeros(self.shape, np.bool_)
+            cells.reshape(-1)[self.listed.places(self.n_labels)[wrong]] = True
+            raise InvalidInput(self._complaint(cells))
+        block = self.rows(0, self.n_rows)
+        block._put(self.listed, self.cells + 0.0, self.shape)
+        return block
 
 
 class _Rows:

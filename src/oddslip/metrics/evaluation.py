@@ -28,6 +28,7 @@ from oddslip.panels import Kind, read_sample_weight
 from oddslip.results import as_frame, html_table, plain
 from oddslip.rows import match_rows
 from oddslip.sources import open_source
+from oddslip.sources.opening import Nan
 from oddslip.weights import by_label
 
 NAMES = {
@@ -261,6 +262,8 @@ def evaluate(
     kind: Kind | None = None,
     sample_weight: Any = None,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     ties: Ties = "stable",
     denominator: Denominator = "min",
     rows: Rows = "with_positives",
@@ -284,6 +287,9 @@ def evaluate(
         How much each row counts in every mean: for rows that were sampled unequally.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
+    exclude, nan
+        Cells that count for nothing, as in `oddslip.rank`: they take no slot, and a true label
+        among them does not count as true.
     ties, denominator, rows
         As in `oddslip.metrics.average_precision_at_k`.
     propensities : array-like, optional
@@ -308,7 +314,9 @@ def evaluate(
     check_choice("rows", rows, Rows)
     n_replicates, level = check_replicates(n_replicates), check_share("level", level)
     seed = check_seed(seed)
-    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    source = open_source(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    )
     ids = source.row_ids()
     weight = read_sample_weight(sample_weight, source.n_rows, ids)
     if weight is not None and (rows == "all" or auc):

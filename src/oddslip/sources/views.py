@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.labels import Positives, SparseLabels
-from oddslip.panels import Panel, SampleWeight
+from oddslip.panels import ListedPanel, Panel, SampleWeight
 from oddslip.rows import match_rows
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows
+from oddslip.sources.listed import ListedSource
 
 
 class _View(Source):
@@ -25,7 +26,64 @@ class _View(Source):
         self.whole, self.all_positives = whole, positives
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.sample_weight, self.partial = whole.sample_weight, whole.partial
+
+
+class PartialSource(Source):
+    """A source of which some cells count for nothing.
+
+    Parameters
+    ----------
+    whole : Source
+    excluded : Positives, optional
+        Labels of each row that may not be shown.
+    nan : bool
+        Whether a score that is NaN says that its label is no candidate.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> nobody = PartialSource(open_source([[0.1, np.nan]], [[1, 1]]), nan=True)
+    >>> nobody.positives().indices
+    array([0], dtype=int32)
+    """
+
+    partial = True
+
+    def __init__(
+        self, whole: Source, excluded: Positives | None = None, *, nan: bool = False
+    ) -> None:
+        self.whole, self.excluded, self.nan = whole, excluded, nan
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
         self.sample_weight = whole.sample_weight
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels of all rows whose cells are there."""
+        if self.nan:
+            return super().positives()
+        true = self.whole.positives()
+        if self.excluded is None:
+            return true
+        return true.kept(true.among(self.excluded, self.n_labels) < 0)
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole, as views that know which cells are absent."""
+        for panel in self.whole.blocks():
+            part = panel.rows(0, panel.n_rows)
+            if self.excluded is not None:
+                excluded = self.excluded.rows(panel.first_row, panel.first_row + panel.n_rows)
+                if isinstance(part, ListedPanel):
+                    part = part.without(excluded)
+                else:
+                    part.excluded = excluded
+            part.nan_absent = self.nan
+            yield part
 
 
 class WeighedSource(Source):
@@ -47,7 +105,7 @@ class WeighedSource(Source):
     """
 
     def __init__(self, whole: Source, sample_weight: SampleWeight) -> None:
-        self.whole, self.sample_weight = whole, sample_weight
+        self.whole, self.sample_weight, self.partial = whole, sample_weight, whole.partial
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
         self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
@@ -95,6 +153,7 @@ class ReorderedSource(Source):
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
         self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
+        self.partial = whole.partial
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(order)
         self._laid: Panel | None = None
@@ -121,7 +180,7 @@ class ReorderedSource(Source):
 
     def _lay(self) -> Panel:
         """All rows, in memory or in a temporary file that goes with this source."""
-        if isinstance(self.whole, ArraySource):
+        if isinstance(self.whole, ArraySource | ListedSource):
             return self.whole.panel
         if self._laid is None:
             shape = (self.n_rows, self.n_labels)
@@ -257,7 +316,7 @@ class ColumnSource(Source):
         self.whole, self.columns = whole, columns
         self.n_rows, self.n_labels = whole.n_rows, int(columns.size)
         self.kind, self.dtype, self.has_labels = whole.kind, whole.dtype, whole.has_labels
-        self.sample_weight = whole.sample_weight
+        self.sample_weight, self.partial = whole.sample_weight, whole.partial
         names = whole.label_names
         self.label_names = tuple(str(j) if names is None else names[j] for j in columns.tolist())
         self._place = np.full(whole.n_labels, -1, np.int32)
@@ -282,8 +341,13 @@ class ColumnSource(Source):
         neighbours = self.n_labels == np.ptp(self.columns) + 1
         taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
         for panel in self.whole.blocks():
-            part = panel.rows(0, panel.n_rows)
-            part.scores = np.ascontiguousarray(panel.scores[:, taken])
+            if isinstance(panel, ListedPanel):
+                part: Panel = panel.columns(self._place, self.n_labels)
+            else:
+                part = panel.rows(0, panel.n_rows)
+                part.scores = np.ascontiguousarray(panel.scores[:, taken])
+                if panel.absent is not None:
+                    part.excluded, part.nan_absent = self._take(panel.absent), False
             part.label_names = self.label_names
             if self.has_labels:
                 shape = (panel.n_rows, self.n_labels)
@@ -293,8 +357,12 @@ class ColumnSource(Source):
 
 def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
     """A panel of some rows of a block: their scores are copied, nothing is checked again."""
-    taken = panel.rows(0, panel.n_rows)
-    taken.scores = panel.scores[rows]
+    if isinstance(panel, ListedPanel):
+        taken: Panel = panel.take(rows)
+    else:
+        taken = panel.rows(0, panel.n_rows)
+        taken.scores = panel.scores[rows]
+        taken.excluded = None if panel.excluded is None else panel.excluded.take(rows)
     taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
     if panel.sample_weight is not None:
         taken.sample_weight = panel.sample_weight.take(rows)

@@ -43,6 +43,8 @@ class ParquetSource(Source):
         What the scores are; as the file says, else probabilities.
     label_names : sequence of str, optional
         Names for a list layout; the wanted order of the labels in the others.
+    nan : bool
+        Whether a null is taken as NaN, which says that a label is no candidate.
 
     Examples
     --------
@@ -58,10 +60,12 @@ class ParquetSource(Source):
         *,
         kind: Kind | None = None,
         label_names: Sequence[str] | None = None,
+        nan: bool = False,
     ) -> None:
         files = ParquetFiles(Path(path))
         kind = stored_kind(files, kind)
         self.table = read_layout(files, label_names)
+        self.table.null_absent = nan
         if labels is not None and self.table.has_labels:
             raise InvalidInput(
                 f"labels must come from one place, but {files.path} holds some and others were "
@@ -125,6 +129,11 @@ def stored_kind(files: ParquetFiles, kind: Kind | None) -> Kind:
             "Pass that kind, or scores of the other."
         )
     return cast("Kind", stored)
+
+
+def is_long_file(path: Path) -> bool:
+    """Whether a Parquet file is a long table."""
+    return is_long(ParquetFiles(path).schema)
 
 
 def read_layout(

@@ -526,9 +526,7 @@ class IntervalCounts:
         )
 
 
-def positive_scores(
-    panel: Panel, rows: Ints, labels: NDArray[np.int32]
-) -> NDArray[Any]:
+def positive_scores(panel: Panel, rows: Ints, labels: NDArray[np.int32]) -> NDArray[Any]:
     """Scores of cells that are there, given in row order."""
     if not isinstance(panel, ListedPanel):
         return np.asarray(panel.scores[rows, labels])

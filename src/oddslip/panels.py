@@ -283,19 +283,23 @@ class Panel:
             return positives
         return positives.kept(positives.among(absent, self.n_labels) < 0)
 
-    def filled(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+    def filled(
+        self, some: NDArray[Any] | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
         """Scores with some valid score of the same label in place of every absent one.
 
         What is added up label by label can be added up over these, less what was too much: the
         scores that were filled in, of shape (1, n_labels), each as often as the last array says.
+        They are cells of this block, unless given.
         """
         panel = self.checked()
         absent, there = panel.absent, panel.present()
         assert absent is not None
         assert there is not None
-        first = there.argmax(axis=0)
-        some = panel.scores[first, np.arange(self.n_labels)][None].copy()
-        some[0, ~there.any(axis=0)] = 0.5
+        if some is None:
+            first = there.argmax(axis=0)
+            some = panel.scores[first, np.arange(self.n_labels)][None].copy()
+            some[0, ~there.any(axis=0)] = 0.5
         scores = np.array(panel.scores, order="C")
         scores.reshape(-1)[absent.places(self.n_labels)] = some[0, absent.indices]
         units = np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight.times

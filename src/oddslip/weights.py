@@ -24,7 +24,7 @@ _KNOWN = (
 )
 
 
-def balance_ratios(counts: ArrayLike, n_rows: float) -> NDArray[np.float64]:
+def balance_ratios(counts: ArrayLike, n_rows: Any) -> NDArray[np.float64]:
     """r_j = negatives / positives of each label, from its positives among so many rows.
 
     A label with no positive gets 1. So does one with no negative: 0 is no weight. Prevalences
@@ -49,7 +49,7 @@ def balance_ratios(counts: ArrayLike, n_rows: float) -> NDArray[np.float64]:
 def resolve_weights(
     weights: Any,
     n_positives: ArrayLike,
-    n_rows: float,
+    n_rows: Any,
     *,
     label_names: Sequence[str] | None = None,
 ) -> NDArray[np.float64]:
@@ -64,8 +64,8 @@ def resolve_weights(
         labels. Or the weights themselves.
     n_positives : array-like of shape (n_labels,)
         Positives of each label among the rows. A label without any has r_j = 1.
-    n_rows : float
-        Rows; 1 where ``n_positives`` are prevalences.
+    n_rows : float or array-like of shape (n_labels,)
+        Rows; 1 where ``n_positives`` are prevalences; of each label where cells are absent.
     label_names : sequence of str, optional
         Names of the labels: those of weights given by name, and for the error.
 
@@ -226,7 +226,7 @@ def _namer(label_names: Sequence[str] | None) -> Callable[[int], str]:
     return lambda label: str(names[label] if label < len(names) else label)
 
 
-def _named(name: str, positives: NDArray[np.float64], n_rows: float) -> NDArray[np.float64]:
+def _named(name: str, positives: NDArray[np.float64], n_rows: Any) -> NDArray[np.float64]:
     multiple = _multiple(name)
     if name not in NAMES and multiple is None:
         raise InvalidInput(f"weights must be {_KNOWN}, got {name!r}.")
@@ -240,7 +240,8 @@ def _named(name: str, positives: NDArray[np.float64], n_rows: float) -> NDArray[
     if name == "common":
         # The ratio of the cells as one label. A mean of r_j would hang on labels without
         # positives, whose r_j is 1 by convention and not by count.
-        return np.full_like(ratios, balance_ratios([positives.sum()], n_rows * positives.size)[0])
+        cells = np.broadcast_to(n_rows, positives.shape).sum()
+        return np.full_like(ratios, balance_ratios([positives.sum()], cells)[0])
     return ratios
 
 

@@ -20,6 +20,7 @@ from oddslip.errors import InvalidInput
 from oddslip.labels import Seen
 from oddslip.panels import read_sample_weight
 from oddslip.sources import Source
+from oddslip.sources.opening import Nan
 from oddslip.sources.views import WeighedSource
 from oddslip.tallies import available_threads
 from oddslip.weights import by_label
@@ -41,11 +42,20 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         threads: int | None = None,
     ) -> Self:
         """Fit on calibration rows."""
 
-    def transform(self, scores: Any, *, threads: int | None = None) -> NDArray[Any]:
+    def transform(
+        self,
+        scores: Any,
+        *,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        threads: int | None = None,
+    ) -> NDArray[Any]:
         """Calibrated probabilities of all cells, in the type of the scores.
 
         Rounding to float32 can tie cells near 1 again. `rank` compares before rounding, and
@@ -55,11 +65,13 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         scores
             In any form `oddslip.evaluate` takes.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`; NaN in what is returned.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.transform(scores, threads=threads)
+        return self.fitted_.transform(scores, exclude=exclude, nan=nan, threads=threads)
 
     def fit_transform(
         self,
@@ -68,14 +80,25 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         threads: int | None = None,
     ) -> NDArray[Any]:
         """Fit on these rows and calibrate them; takes the arguments of `fit`."""
         given: dict[str, Any] = {"sample_weight": sample_weight, "label_names": label_names}
-        fitted = self.fit(scores, labels, **given, threads=threads)
-        return fitted.transform(scores, threads=threads)
+        absent: dict[str, Any] = {"exclude": exclude, "nan": nan}
+        fitted = self.fit(scores, labels, **given, **absent, threads=threads)
+        return fitted.transform(scores, **absent, threads=threads)
 
-    def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
+    def rank(
+        self,
+        scores: Any,
+        *,
+        k: int,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        threads: int | None = None,
+    ) -> NDArray[np.int32]:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
         Parameters
@@ -84,11 +107,14 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             In any form `oddslip.evaluate` takes.
         k : int
             Slots per row, ``1 <= k <= n_labels``.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`: a row with fewer than k labels to
+            show has -1 in its last slots.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.rank(scores, k=k, threads=threads)
+        return self.fitted_.rank(scores, k=k, exclude=exclude, nan=nan, threads=threads)
 
     def save(self, path: Any) -> None:
         """Save what was fitted to one file. `oddslip.load_repair` reads it."""
@@ -102,10 +128,12 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         label_names: Sequence[str] | None,
         threads: int | None,
         sample_weight: Any = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
     ) -> Source:
         """The rows to fit on. What can not be is refused before anything is read."""
         available_threads(threads)
-        source = open_as(self.kind, scores, labels, label_names)
+        source = open_as(self.kind, scores, labels, label_names, exclude=exclude, nan=nan)
         self._need_labels(source)
         ids = None if sample_weight is None else source.row_ids()
         weight = read_sample_weight(sample_weight, source.n_rows, ids)
@@ -180,6 +208,8 @@ class Calibrator(ScoreTransformer):
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         threads: int | None = None,
     ) -> Self:
         """Fit on calibration rows.
@@ -193,10 +223,15 @@ class Calibrator(ScoreTransformer):
             sampled unequally. Labels are dead by their number of rows, whatever these weigh.
         label_names : sequence of str, optional
             Names of the labels; a frame or a file brings its own.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`: a map is fitted on the cells that
+            are there, and so speaks of those.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source = self._open_labelled(scores, labels, label_names, threads, sample_weight)
+        source = self._open_labelled(
+            scores, labels, label_names, threads, sample_weight, exclude, nan
+        )
         named = self._by_label(source)
         maps, record = named._map_labels(source, threads)
         self.__dict__ |= {name: each for name, each in vars(named).items() if name[-1] == "_"}
@@ -257,8 +292,10 @@ class PerLabelCalibrator(Calibrator):
 
 def _count_risen(panel: Any, maps: LabelMaps, dead: NDArray[np.bool_]) -> int:
     """Rows in which fewer calibrated labels stand above the highest dead one than before."""
-    before = panel.checked().scores
-    after = maps.values(panel)
+    panel = panel.checked()
+    before, after, there = panel.scores, maps.values(panel), panel.present()
+    if there is not None:
+        before, after = (np.where(there, values, -np.inf) for values in (before, after))
 
     def above(values: NDArray[Any]) -> NDArray[np.int64]:
         top_dead = values[:, dead].max(axis=1, keepdims=True)

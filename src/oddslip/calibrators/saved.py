@@ -28,6 +28,7 @@ from oddslip.panels import Panel, check_k, check_names
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
 from oddslip.sources.arrays import ArraySource
+from oddslip.sources.opening import Nan
 
 LOOKED_AT = 64  # rows
 MANY = 64  # cells of margins that do not all lie between 0 and 1 by chance
@@ -69,9 +70,15 @@ class FittedRepair:
     n_rows: int
 
     def transform(
-        self, scores: Any, *, dtype: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        dtype: Any = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        threads: int | None = None,
     ) -> NDArray[Any]:
-        """Calibrated probabilities of all cells.
+        """Calibrated probabilities of all cells; NaN where a cell is absent.
 
         Parameters
         ----------
@@ -79,10 +86,12 @@ class FittedRepair:
             In any form `oddslip.evaluate` takes.
         dtype : optional
             Of what is returned; that of the scores unless told.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
+        source, _ = self._open(scores, exclude, nan)
         try:
             dtype = np.dtype(dtype or source.dtype)
         except TypeError as error:
@@ -93,18 +102,32 @@ class FittedRepair:
         return out
 
     def transform_blocks(
-        self, scores: Any, *, dtype: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        dtype: Any = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        threads: int | None = None,
     ) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield (first row, calibrated block) in row order, for panels larger than memory.
 
         Takes the arguments of `transform`.
         """
-        source, maps = self._open(scores)
+        source, maps = self._open(scores, exclude, nan)
         return source.map(
             lambda panel: maps.transform_panel(panel, dtype), threads=threads, what="repairing rows"
         )
 
-    def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
+    def rank(
+        self,
+        scores: Any,
+        *,
+        k: int,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        threads: int | None = None,
+    ) -> NDArray[np.int32]:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
         Parameters
@@ -113,20 +136,29 @@ class FittedRepair:
             In any form `oddslip.evaluate` takes.
         k : int
             Slots per row, ``1 <= k <= n_labels``.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`: a row with fewer than k labels to
+            show has -1 in its last slots.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
+        source, _ = self._open(scores, exclude, nan)
         out = np.empty((source.n_rows, check_k(k, source.n_labels)), np.int32)
         for first, block in self.rank_blocks(source, k=k, threads=threads):
             out[first : first + len(block)] = block
         return out
 
     def rank_blocks(
-        self, scores: Any, *, k: int, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        k: int,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        threads: int | None = None,
     ) -> Iterator[tuple[int, NDArray[np.int32]]]:
         """Yield (first row, top K of the block) in row order; takes the arguments of `rank`."""
-        source, maps = self._open(scores)
+        source, maps = self._open(scores, exclude, nan)
         k = check_k(k, source.n_labels)
         return source.map(
             lambda panel: maps.rank_panel(panel, k), threads=threads, what="ranking rows"
@@ -136,9 +168,11 @@ class FittedRepair:
         """Save to one file, whole or not at all. `oddslip.load_repair` reads it."""
         save_repair(self, path)
 
-    def _open(self, scores: Any) -> tuple[Source, LabelMaps]:
+    def _open(
+        self, scores: Any, exclude: Any = None, nan: Nan = "refuse"
+    ) -> tuple[Source, LabelMaps]:
         """The source, and the maps in the order of its labels."""
-        source = open_as(self.maps.kind, scores)
+        source = open_as(self.maps.kind, scores, exclude=exclude, nan=nan)
         if source.kind != self.maps.kind:
             raise InvalidInput(
                 f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores. "
@@ -186,11 +220,19 @@ class FittedRepair:
 
 
 def open_as(
-    kind: str, scores: Any, labels: Any = None, label_names: Sequence[str] | None = None
+    kind: str,
+    scores: Any,
+    labels: Any = None,
+    label_names: Sequence[str] | None = None,
+    *,
+    exclude: Any = None,
+    nan: Nan = "refuse",
 ) -> Source:
     """Open scores as being of this kind. A panel or a source brings its own."""
-    named = None if isinstance(scores, Source | Panel) else kind
-    return open_source(scores, labels, kind=named, label_names=label_names)  # type: ignore[arg-type]
+    named: Any = None if isinstance(scores, Source | Panel) else kind
+    return open_source(
+        scores, labels, kind=named, label_names=label_names, exclude=exclude, nan=nan
+    )
 
 
 def refuse_other_kind(source: Source) -> None:

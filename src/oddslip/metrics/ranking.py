@@ -24,7 +24,7 @@ def rank(
     exclude: Any = None,
     nan: Nan = "refuse",
     names: bool = False,
-    scores_too: bool = False,
+    with_scores: bool = False,
     threads: int | None = None,
 ) -> Any:
     """The K highest labels of every row, best first.
@@ -46,7 +46,7 @@ def rank(
         What a score that is NaN means: an error, or that its label is no candidate of the row.
     names : bool
         Names of labels instead of their indices; None where a slot is empty.
-    scores_too : bool
+    with_scores : bool
         Also the scores of what is shown: a pair of arrays.
     threads : int, optional
         Threads to use; all cores available unless told.
@@ -69,11 +69,11 @@ def rank(
     source = open_source(scores, kind=kind, label_names=label_names, exclude=exclude, nan=nan)
     k = check_k(k, source.n_labels)
     ranking = np.empty((source.n_rows, k), np.int32)
-    shown = np.empty((source.n_rows, k), source.dtype) if scores_too else None
+    shown = np.empty((source.n_rows, k), source.dtype) if with_scores else None
 
     def rank_block(panel: Panel) -> tuple[NDArray[np.int32], NDArray[Any] | None]:
         columns = rank_panel(panel, k)
-        return columns, take_cells(panel, columns) if scores_too else None
+        return columns, take_cells(panel, columns) if with_scores else None
 
     for first, (columns, cells) in source.map(rank_block, threads=threads, what="ranking rows"):
         ranking[first : first + len(columns)] = columns

@@ -21,6 +21,7 @@ from oddslip.selection.candidates import RAW
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.rules import Choice, Rule, gains_over_raw, read_rule
 from oddslip.selection.trials import Trials, try_candidates
+from oddslip.sources.opening import Nan
 from oddslip.weights import by_label
 
 N_REPLICATES = 2000
@@ -241,6 +242,8 @@ class Repair(ScoreTransformer):
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         threads: int | None = None,
     ) -> Self:
         """Choose and fit on calibration rows.
@@ -253,10 +256,14 @@ class Repair(ScoreTransformer):
             How much each row counts, in every fit and in the metric.
         label_names : sequence of str, optional
             Names of the labels; a frame or a file brings its own.
+        exclude, nan
+            Cells that count for nothing, in fits and in the metric, as in `oddslip.rank`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source = self._open_labelled(scores, labels, label_names, threads, sample_weight)
+        source = self._open_labelled(
+            scores, labels, label_names, threads, sample_weight, exclude, nan
+        )
         check_policy(self.dead, 0)
         rule = read_rule(self.rule)
         candidates = rule.candidates_for(self.weights)
@@ -284,7 +291,13 @@ class Repair(ScoreTransformer):
         return self
 
     def rank(
-        self, scores: Any, *, k: int | None = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        k: int | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        threads: int | None = None,
     ) -> NDArray[np.int32]:
         """Top K after the repair.
 
@@ -294,10 +307,13 @@ class Repair(ScoreTransformer):
             In any form `oddslip.evaluate` takes.
         k : int, optional
             Slots per row; as many as the choice was made for unless told.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        return super().rank(scores, k=self.k if k is None else k, threads=threads)
+        k = self.k if k is None else k
+        return super().rank(scores, k=k, exclude=exclude, nan=nan, threads=threads)
 
     def _repr_html_(self) -> str:
         """The table of the choice, once fitted."""

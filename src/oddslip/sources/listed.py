@@ -128,7 +128,12 @@ def read_long(path: Path, labels: Any, kind: Kind, names: Sequence[str] | None) 
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     return ListedSource(
         ListedPanel.made(
-            listed, scores[order].astype(dtype), len(wanted),
-            labels=labels, kind=kind, label_names=wanted, row_ids=ids,
+            listed,
+            scores[order].astype(dtype),
+            len(wanted),
+            labels=labels,
+            kind=kind,
+            label_names=wanted,
+            row_ids=ids,
         )  # fmt: skip
     )

@@ -130,7 +130,7 @@ class CellCounts:
     @property
     def n_negatives(self) -> Ints:
         """Negatives per label."""
-        return self.n_cells - self.n_positives
+        return np.asarray(self.n_cells - self.n_positives)
 
     def merge(self, other: CellCounts) -> CellCounts:
         """Counts of both, for disjoint rows counted against the same keys."""
@@ -382,7 +382,8 @@ class IntervalCounts:
         self._unkept = 0
         limit = LIMITS[distinct.keys.dtype, kind]
         self._lowest = np.full(n_labels, limit, distinct.keys.dtype)
-        self._n_rows = self._n_cells = 0
+        self._n_rows = 0
+        self._n_cells: Any = 0
 
     def fresh(self) -> Self:
         """An empty tally of the same kind; the tables are shared."""
@@ -439,9 +440,9 @@ class IntervalCounts:
                 np.full(1, units, np.int64), indptr, own_keys, self._kept, self._slots,
                 self._lowest,
             )  # fmt: skip
-        units = np.ones(panel.n_rows, np.int64) if weight is None else weight.units
+        each = np.ones(panel.n_rows, np.int64) if weight is None else weight.units
         counted = np.zeros(indptr.size - 1, np.int64)
-        np.add.at(counted, owners, np.repeat(units, listed.counts))
+        np.add.at(counted, owners, np.repeat(each, listed.counts))
         self._n_rows += panel.n_rows
         self._n_cells = self._n_cells + (int(counted[0]) if self.pooled else counted)
 

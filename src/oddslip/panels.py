@@ -127,7 +127,6 @@ class Panel:
         "sample_weight",
         "scores",
     )
-    listed: Positives | None = None  # the cells there are, where only these are stored
 
     scores: NDArray[Any]
     labels: Labels | None
@@ -137,6 +136,7 @@ class Panel:
     sample_weight: SampleWeight | None
     excluded: Positives | None
     nan_absent: bool
+    _absent: Positives | None
     first_row: int
 
     def __init__(
@@ -207,7 +207,7 @@ class Panel:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the scores."""
-        return cast("np.dtype[Any]", self.scores.dtype)
+        return self.scores.dtype
 
     def name_of(self, label: int) -> str:
         """Name of a label; its index where labels have no names."""
@@ -257,6 +257,11 @@ class Panel:
             gone.reshape(-1)[self.excluded.places(self.n_labels)] = True
         return DenseLabels(gone).positives(0, self.n_rows)
 
+    def present_keys(self) -> NDArray[Any]:
+        """Keys of the scores of a checked panel, 0 where a cell is absent."""
+        keys, there = self.keys(), self.present()
+        return keys if there is None else np.where(there, keys, keys.dtype.type(0))
+
     def present(self) -> NDArray[np.bool_] | None:
         """Which cells are there, as bool of the shape of the scores; None where all are."""
         absent = self.absent
@@ -304,7 +309,7 @@ class Panel:
         scores.reshape(-1)[absent.places(self.n_labels)] = some[0, absent.indices]
         units = np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight.times
         times = np.bincount(absent.indices, np.repeat(units, absent.counts), self.n_labels)
-        return scores, some, times
+        return scores, some, times.astype(np.float64)
 
     def truths(self) -> NDArray[np.uint8]:
         """The same as 0/1 cells of the shape of the scores."""
@@ -381,6 +386,8 @@ class ListedPanel(Panel):
 
     __slots__ = ("_dense", "cells", "listed", "shape")
 
+    _dense: NDArray[Any] | None
+    listed: Positives
     cells: NDArray[Any]
     shape: tuple[int, int]
 
@@ -466,7 +473,8 @@ class ListedPanel(Panel):
     def take(self, rows: NDArray[np.int64]) -> ListedPanel:
         """The panel of some rows, without labels."""
         block: ListedPanel = object.__new__(ListedPanel)
-        taken = Positives(self.listed.indptr, np.arange(self.cells.size)).take(rows)
+        places: Any = np.arange(self.cells.size)
+        taken = Positives(self.listed.indptr, places).take(rows)
         cells = self.cells[taken.indices]
         listed = Positives(taken.indptr, self.listed.indices[taken.indices])
         block._put(listed, cells, (int(rows.size), self.n_labels))
@@ -496,7 +504,7 @@ class ListedPanel(Panel):
         keys: NDArray[Any] = keys_of(np.ascontiguousarray(self.cells)[None], self.kind)
         if keys.size and int(largest_key(keys)) > self.limit:
             return self.mended().cell_keys()
-        return keys[0]
+        return np.asarray(keys[0])
 
     @property
     def limit(self) -> int:

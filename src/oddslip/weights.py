@@ -43,7 +43,8 @@ def balance_ratios(counts: ArrayLike, n_rows: Any) -> NDArray[np.float64]:
             f"counts must hold one number between 0 and n_rows={n_rows} per label, got {came}."
         )
     mixed = (positives > 0) & (positives < n_rows)
-    return np.divide(n_rows - positives, positives, out=np.ones_like(positives), where=mixed)
+    ratios: NDArray[np.float64] = np.ones_like(positives)
+    return np.divide(n_rows - positives, positives, out=ratios, where=mixed)
 
 
 def resolve_weights(

@@ -12,6 +12,7 @@ from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
     Bootstrap,
+    Exclude,
     Figure,
     Json,
     JsonFile,
@@ -19,6 +20,7 @@ from oddslip.cli.options import (
     KindOption,
     Labels,
     Names,
+    Nan,
     Prior,
     Scores,
     Threads,
@@ -60,6 +62,11 @@ def diagnose(
     ] = None,
     prior: Prior = None,
     kind: KindOption = None,
+    exclude: Exclude = None,
+    calibration_exclude: Annotated[
+        Path | None, typer.Option(help="As --exclude, for the calibration rows.")
+    ] = None,
+    nan: Nan = "refuse",
     rounds: Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Learning rate, for the budget.")
@@ -97,9 +104,9 @@ def diagnose(
     import oddslip
 
     check_outputs(html, json_file, figure=figure)
-    held_out: tuple[Any, Any] | None = None
+    held_out: tuple[Any, Any, Any] | None = None
     if calibration is not None:
-        held_out = (calibration, calibration_labels)
+        held_out = (calibration, calibration_labels, calibration_exclude)
     elif calibration_labels is not None:
         from oddslip.errors import InvalidInput
 
@@ -119,6 +126,8 @@ def diagnose(
         seed=seed,
         n_replicates=bootstrap,
         label_names=read_names(label_names),
+        exclude=exclude,
+        nan=nan,  # type: ignore[arg-type]
         threads=threads,
     )
     if html is not None:
@@ -132,6 +141,8 @@ def diagnose(
             "unweighted": unweighted,
             "calibration": calibration,
             "calibration labels": calibration_labels,
+            "excluded": exclude,
+            "excluded in calibration": calibration_exclude,
             "prior": prior,
             "label names": label_names,
         }

@@ -11,11 +11,13 @@ import typer
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
     Bootstrap,
+    Exclude,
     Json,
     K,
     KindOption,
     Labels,
     Names,
+    Nan,
     SampleWeight,
     Scores,
     Threads,
@@ -47,6 +49,8 @@ def evaluate(
         str, typer.Option(help="Average over rows with_positives, or all.")
     ] = "with_positives",
     sample_weight: SampleWeight = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
     auc: Annotated[bool, typer.Option("--auc", help="Also the mean within-label AUC.")] = False,
     bootstrap: Bootstrap = 2000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -81,6 +85,8 @@ def evaluate(
             denominator=denominator,  # type: ignore[arg-type]
             rows=rows,  # type: ignore[arg-type]
             sample_weight=times,
+            exclude=exclude,
+            nan=nan,  # type: ignore[arg-type]
             auc=auc,
             n_replicates=bootstrap,
             level=level,
@@ -120,6 +126,11 @@ def rank(
         Path | None, typer.Option("-o", "--output", help="Write .npy or .parquet.")
     ] = None,
     kind: KindOption = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
+    with_scores: Annotated[
+        bool, typer.Option("--with-scores", help="Also the scores of what is shown.")
+    ] = False,
     label_names: Names = None,
     threads: Threads = None,
     json: Json = False,
@@ -132,34 +143,41 @@ def rank(
 
       oddslip rank scores.npy -k 7 -o ranked.parquet
 
+      oddslip rank scores.npy -k 7 --exclude bought.npz --with-scores -o ranked.parquet
+
       oddslip rank scores.parquet -k 3 --json | head
     """
     import oddslip
     from oddslip.reports.text import new_table, printable
 
     check_outputs(output)
-    source = oddslip.open_source(scores, kind=kind, label_names=read_names(label_names))  # type: ignore[arg-type]
+    names = read_names(label_names)
+    source = oddslip.open_source(
+        scores, kind=kind, label_names=names, exclude=exclude, nan=nan,  # type: ignore[arg-type]
+    )  # fmt: skip
     if output is not None:
         from oddslip.sources.sinks import write_ranking
 
-        def blocks() -> Iterator[tuple[int, Any]]:  # so that a bad output path fails first
-            yield 0, oddslip.rank(source, k=k, threads=threads)
+        def blocks() -> Iterator[Any]:  # so that a bad output path fails first
+            ranked = oddslip.rank(source, k=k, with_scores=with_scores, threads=threads)
+            yield (0, *ranked) if with_scores else (0, ranked)
 
         write_ranking(
             output,
             blocks(),
             n_rows=source.n_rows,
             k=k,
+            scores_dtype=source.dtype if with_scores else None,
             label_names=source.label_names,
             row_ids=source.row_ids(),
         )
         return
-    ranking = oddslip.rank(source, k=k, threads=threads)
+    ranking, shown_scores = oddslip.rank(source, k=k, with_scores=True, threads=threads)
     row_ids = source.row_ids()
 
-    def named(row: int) -> list[str]:
-        names = source.label_names
-        return [names[j] if names else str(j) for j in ranking[row]]
+    def labels_of(row: int) -> list[Any]:
+        known = source.label_names
+        return [known[j] if known else int(j) for j in ranking[row] if j >= 0]
 
     def row_name(row: int) -> str:
         return str(row if row_ids is None else row_ids[row])
@@ -168,14 +186,19 @@ def rank(
         import json as jsons
 
         for row in range(len(ranking)):
-            labels = named(row) if source.label_names else ranking[row].tolist()
-            line = {"row": row_name(row), "labels": labels}
+            line = {"row": row_name(row), "labels": labels_of(row)}
+            if with_scores:
+                line["scores"] = shown_scores[row, : len(line["labels"])].tolist()
             print(printable_json(jsons.dumps(line, ensure_ascii=False)))
         return
     table = new_table("row", *(str(place + 1) for place in range(ranking.shape[1])))
     shown = min(10, len(ranking))
     for row in range(shown):
-        table.add_row(printable(row_name(row)), *map(printable, named(row)))
+        cells = [str(label) for label in labels_of(row)]
+        if with_scores:
+            cells = [f"{c} {s:.4g}" for c, s in zip(cells, shown_scores[row], strict=False)]
+        cells += [""] * (ranking.shape[1] - len(cells))
+        table.add_row(printable(row_name(row)), *map(printable, cells))
     out = console()
     out.print(table)
     out.print(f"{shown} of {len(ranking):,} rows shown. Write all of them with -o ranked.parquet.")

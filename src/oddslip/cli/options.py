@@ -50,6 +50,22 @@ SampleWeight = Annotated[
     Path | None,
     typer.Option("--sample-weight", help="How much each row counts: one number per row (a file)."),
 ]
+Exclude = Annotated[
+    Path | None,
+    typer.Option(
+        "--exclude",
+        help="Labels of each row that may not be shown: a scipy.sparse .npz of the shape of the "
+        "scores, or .parquet of pairs (row_id, label) or lists. They count for nothing.",
+    ),
+]
+Nan = Annotated[
+    str,
+    typer.Option(
+        "--nan",
+        help="What a missing score means: refuse, or absent (its label is no candidate; then a "
+        "long table need not hold every label in every row).",
+    ),
+]
 Bootstrap = Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")]
 TableFile = Annotated[Path, typer.Option("-o", "--output", help="Write .npy or .parquet.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]

@@ -12,10 +12,12 @@ from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
+    Exclude,
     Json,
     KindOption,
     Labels,
     Names,
+    Nan,
     Prior,
     SampleWeight,
     Scores,
@@ -60,6 +62,8 @@ def fit(
         ),
     ] = None,
     sample_weight: SampleWeight = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
     interpolation: Annotated[
         str, typer.Option(help="Of isotonic maps: linear or step.")
     ] = "linear",
@@ -87,7 +91,9 @@ def fit(
 
     prevalence = read_numbers(prior)
     names = read_names(label_names)
-    source = oddslip.open_source(scores, labels, kind=kind, label_names=names)  # type: ignore[arg-type]
+    source = oddslip.open_source(
+        scores, labels, kind=kind, label_names=names, exclude=exclude, nan=nan,  # type: ignore[arg-type]
+    )  # fmt: skip
     kind = source.kind
     chosen: Any
     if calibrator is not None:
@@ -142,6 +148,8 @@ def apply(
     top_k: Annotated[
         int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
     ] = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
     label_names: Names = None,
     threads: Threads = None,
 ) -> None:
@@ -162,7 +170,10 @@ def apply(
 
     check_outputs(output)
     fitted = oddslip.load_repair(repair)
-    source = oddslip.open_source(scores, kind=fitted.maps.kind, label_names=read_names(label_names))
+    source = oddslip.open_source(
+        scores, kind=fitted.maps.kind, label_names=read_names(label_names), exclude=exclude,
+        nan=nan,  # type: ignore[arg-type]
+    )  # fmt: skip
     refuse_other_kind(source)
     named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
     if top_k is not None:

@@ -32,6 +32,7 @@ CODES = {
     "OS405": "calibration and evaluation rows overlap",
     "OS406": "prevalence drifts between calibration and evaluation",
     "OS407": "calibration rows come from the evaluated panel",
+    "OS501": "cells are absent",
 }
 
 

@@ -150,6 +150,8 @@ def find_likeness(case: Case) -> Likeness | None:
         kept[np.random.default_rng(case.seed).permutation(arm.n_rows)[:n_rows]] = True
         truth = arm.positives()
         arm, twin = FoldSource(arm, kept, truth), FoldSource(twin, kept, truth)
+    if arm.partial or twin.partial:
+        return _partial_likeness(arm, twin, n_rows)
     ranks = [_rank_within_labels(source) for source in (arm, twin)]
     spreads = [np.sqrt((rank**2).sum(axis=0)) for rank in ranks]
     vary = (spreads[0] > 0) & (spreads[1] > 0)
@@ -159,6 +161,36 @@ def find_likeness(case: Case) -> Likeness | None:
     # Labels may move together, so the rows alone say how far chance reaches.
     mean, reach = float(found.mean()), NORMAL / float(np.sqrt(n_rows - 1))
     return Likeness(Estimate(mean, mean - reach, mean + reach), int(vary.sum()), n_rows)
+
+
+def _partial_likeness(arm: Any, twin: Any, n_rows: int) -> Likeness:
+    """The same over the rows that have a label in both arms, label by label."""
+    from scipy.stats import rankdata
+
+    cells = []
+    for source in (arm, twin):
+        panels = [panel.checked() for panel in source.blocks()]
+        parts = [(panel.scores, panel.present()) for panel in panels]
+        cells.append(
+            np.concatenate(
+                [scores if there is None else np.where(there, scores, np.nan)
+                 for scores, there in parts]
+            )
+        )  # fmt: skip
+    found, most = [], 0
+    for one, other in zip(cells[0].T, cells[1].T, strict=True):
+        both = ~np.isnan(one) & ~np.isnan(other)
+        if both.sum() < LEAST_ROWS:
+            continue
+        first, second = (rankdata(each[both]) - (both.sum() + 1) / 2 for each in (one, other))
+        spread = np.sqrt((first**2).sum() * (second**2).sum())
+        if spread > 0:
+            found.append(float((first * second).sum() / spread))
+            most = max(most, int(both.sum()))
+    if not found:
+        return Likeness(None, 0, n_rows)
+    mean, reach = float(np.mean(found)), NORMAL / float(np.sqrt(most - 1))
+    return Likeness(Estimate(mean, mean - reach, mean + reach), len(found), n_rows)
 
 
 def _rank_within_labels(source: Any) -> Floats:

@@ -109,7 +109,7 @@ def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
 
 
 def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:
-    """The top k of every row of one block, checked on the way; -1 where too few labels are there."""
+    """The top k of every row of one block, checked on the way; -1 where labels are too few."""
     from oddslip.kernels.topk import rank_keys, rank_lists
 
     columns: NDArray[np.int32]

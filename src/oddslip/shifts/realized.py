@@ -115,16 +115,17 @@ def realized_shift(
         )
     solvable = (share > 0) & (share < 1)
     search, n_saturated, n_passes = _begin(source, np.where(solvable, share, 0.5), threads)
+    totals = source.totals(threads) if source.partial else source.n_rows
     while not search.settled(TOLERANCE) and n_passes < _MOST_PASSES:
         sums = source.run(SigmoidTally(search.shift), threads=threads).result()
-        search.advance(sums, source.n_rows)
+        search.advance(sums, np.maximum(totals, 1))
         n_passes += 1
-    blank = n_saturated == source.n_rows
+    blank = n_saturated == totals
     shift = np.where(solvable, search.shift, np.where(share == 0, np.inf, -np.inf))
     shift[blank] = np.nan
     return RealizedShift(
         shift,
-        solvable & (n_saturated == 0),
+        solvable & (n_saturated == 0) & ~blank,
         n_saturated,
         share.copy(),
         source.n_rows,
@@ -148,21 +149,39 @@ class SpreadTally:
         self.n_saturated = np.zeros(n_labels, np.int64)
         self.lowest = np.full(n_labels, np.inf)
         self.highest = np.full(n_labels, -np.inf)
-        self.n_rows = 0
+        self.n_rows: Any = 0
+        self._filled: Any = None  # scores in place of absent ones, and how often
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(self.n_labels, self.kind)
+
+    def settle(self) -> None:
+        """Take out what was filled in for absent cells."""
+        from oddslip.kernels.logits import bin_margins, bin_probabilities
+
+        if self._filled is None:
+            return
+        some, times = self._filled
+        once = np.zeros_like(self.counts)
+        (bin_probabilities if self.kind == "probability" else bin_margins)(some, once)
+        self.counts -= once * times[:, None].astype(np.uint32)
+        self.n_rows = np.maximum(self.n_rows - times, 1)
+        self._filled = None
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
         from oddslip.kernels.logits import bin_margins, bin_probabilities, count_reaching
 
         panel = panel.checked()
-        keys = panel.keys()
-        bound = saturated_key(panel.scores.dtype, panel.kind)
+        keys = panel.present_keys()
+        bound = saturated_key(panel.dtype, panel.kind)
         count_reaching(keys, bound, self.n_saturated, np.empty(panel.n_rows, np.int64))
         scores = np.ascontiguousarray(panel.scores)
+        if panel.absent is not None:
+            known, before = self._filled or (None, 0.0)
+            scores, some, more = panel.filled(known)
+            self._filled = some, before + more
         if self.kind == "probability":
             bin_probabilities(scores, self.counts)
         else:
@@ -173,14 +192,17 @@ class SpreadTally:
 
     def merge(self, other: Self) -> None:
         """Take over what another tally has seen."""
-        self.counts += other.counts
+        self.settle()
+        other.settle()
+        self.counts = self.counts + other.counts
         self.n_saturated += other.n_saturated
         np.minimum(self.lowest, other.lowest, out=self.lowest)
         np.maximum(self.highest, other.highest, out=self.highest)
-        self.n_rows += other.n_rows
+        self.n_rows = self.n_rows + other.n_rows
 
     def result(self) -> tuple[Floats, Floats, Floats]:
         """Centres of the bins, and how far a cell of each label can lie below or above its own."""
+        self.settle()
         from oddslip.kernels import logits
 
         if self.kind == "probability":
@@ -221,13 +243,24 @@ class SigmoidTally:
         from oddslip.kernels.logits import sum_odds_sigmoids, sum_sigmoids
 
         sums = np.zeros_like(self.sums)
-        if panel.kind == "probability":
-            sum_sigmoids(np.ascontiguousarray(panel.scores), np.exp(self.shift), sums)
-        else:
-            odds: NDArray[Any] = np.subtract(panel.scores, self.shift, order="C", dtype=np.float64)
+
+        def add_up(scores: NDArray[Any], sums: Floats) -> None:
+            if panel.kind == "probability":
+                sum_sigmoids(np.ascontiguousarray(scores), np.exp(self.shift), sums)
+                return
+            odds: NDArray[Any] = np.subtract(scores, self.shift, order="C", dtype=np.float64)
             # Beyond this e^x leaves float64; the sigmoid has long been 0 or 1.
             np.clip(odds, -700.0, 700.0, out=odds)
             sum_odds_sigmoids(np.exp(odds, out=odds), sums)
+
+        if panel.absent is None:
+            add_up(panel.scores, sums)
+        else:
+            scores, some, times = panel.filled()
+            once = np.zeros_like(sums)
+            add_up(scores, sums)
+            add_up(some, once)
+            sums -= once * times
         self.sums += sums
 
     def merge(self, other: Self) -> None:
@@ -260,7 +293,7 @@ class Search:
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
-    def advance(self, sums: Floats, n_rows: int) -> None:
+    def advance(self, sums: Floats, n_rows: Any) -> None:
         """Move every label by what the sums at its trial shift say."""
         inside, outside, slope, bend, twist = sums / n_rows
         # Of the mean and its complement, take the smaller: near 1 the mean has lost its digits.

@@ -13,6 +13,7 @@ from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import logit_block
 from oddslip.shifts.saturation import saturated_key
 from oddslip.sources import Source, open_source
+from oddslip.sources.opening import Nan
 from oddslip.sources.views import align_rows
 from oddslip.tallies import check_all_rows
 
@@ -122,14 +123,23 @@ def reorder_saturated(
     return ranking
 
 
-def open_twin(scores: Any, kind: Kind | None, arm: Source) -> Source:
+def open_twin(
+    scores: Any,
+    kind: Kind | None,
+    arm: Source,
+    *,
+    exclude: Any = None,
+    nan: Nan = "refuse",
+) -> Source:
     """Open scores of the rows of another arm, and of its kind unless they say or bring their own.
 
     Where both arms name their rows, the twin's come in the order of the arm's.
     """
     if kind is None and not isinstance(scores, Panel | Source):
         kind = arm.kind
-    return align_rows(arm, open_source(scores, kind=kind), ("scores", "other scores"))
+    plain = open_source(scores, kind=kind, nan=nan)
+    aligned = align_rows(arm, plain, ("scores", "other scores"))
+    return aligned if exclude is None else open_source(aligned, exclude=exclude)
 
 
 def check_pair(one: Source, other: Source, what: str) -> None:
@@ -162,6 +172,9 @@ def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
         gap = logit_block(one)
         gap -= logit_block(other)
         for panel in (one, other):
+            there = panel.present()
+            if there is not None:
+                gap[~there] = np.nan
             gap[panel.keys() >= saturated_key(panel.scores.dtype, panel.kind)] = np.nan
         yield gap
 

@@ -126,14 +126,8 @@ def read_long(path: Path, labels: Any, kind: Kind, names: Sequence[str] | None) 
         labels = SparseLabels(*listed.kept(true), (len(row_set), len(wanted)))
     ids = id_cells(pc.cast(row_set, row_set.type))
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
-    return ListedSource(
-        ListedPanel.made(
-            listed,
-            scores[order].astype(dtype),
-            len(wanted),
-            labels=labels,
-            kind=kind,
-            label_names=wanted,
-            row_ids=ids,
-        )  # fmt: skip
-    )
+    panel = ListedPanel.made(
+        listed, scores[order].astype(dtype), len(wanted), labels=labels, kind=kind,
+        label_names=wanted, row_ids=ids,
+    )  # fmt: skip
+    return ListedSource(panel)

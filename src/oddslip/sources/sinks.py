@@ -134,7 +134,9 @@ def write_ranking(
 
     def columns(first: int, labels: NDArray[Any], *scores: NDArray[Any]) -> list[Any]:
         n = len(labels)
-        indices = pa.array(np.ascontiguousarray(labels, np.int32).ravel())
+        flat_labels = np.ascontiguousarray(labels, np.int32).ravel()
+        # An empty slot, -1, is a null.
+        indices = pa.array(flat_labels, mask=flat_labels < 0)
         rows = pa.array(np.arange(first, first + n)) if ids is None else ids.slice(first, n)
         arrays = [rows, listed(indices if names is None else names.take(indices), n)]
         if scores_dtype is not None:

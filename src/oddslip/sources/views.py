@@ -186,10 +186,14 @@ class ReorderedSource(Source):
             shape = (self.n_rows, self.n_labels)
             with tempfile.TemporaryFile() as scratch:
                 for panel in self.whole.blocks():
-                    scratch.write(np.ascontiguousarray(panel.scores, self.dtype).data)
+                    cells, there = panel.scores, panel.present()
+                    if there is not None:
+                        cells = np.where(there, cells, cells.dtype.type(np.nan))
+                    scratch.write(np.ascontiguousarray(cells, self.dtype).data)
                 scratch.flush()
-                cells: NDArray[Any] = np.memmap(scratch, self.dtype, "r", shape=shape)
-            self._laid = Panel(cells, kind=self.kind, label_names=self.label_names)
+                laid: NDArray[Any] = np.memmap(scratch, self.dtype, "r", shape=shape)
+            self._laid = Panel(laid, kind=self.kind, label_names=self.label_names)
+            self._laid.nan_absent = self.partial
         return self._laid
 
 

@@ -44,7 +44,8 @@ def balance_ratios(counts: ArrayLike, n_rows: Any) -> NDArray[np.float64]:
         )
     mixed = (positives > 0) & (positives < n_rows)
     ratios: NDArray[np.float64] = np.ones_like(positives)
-    return np.divide(n_rows - positives, positives, out=ratios, where=mixed)
+    np.divide(n_rows - positives, positives, out=ratios, where=mixed)
+    return ratios
 
 
 def resolve_weights(

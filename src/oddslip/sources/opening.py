@@ -67,6 +67,8 @@ def open_source(
     if exclude is None and (nan == "refuse" or isinstance(whole, ListedSource)):
         return whole
     excluded = None if exclude is None else _open_excluded(exclude, whole)
+    if nan == "refuse" and excluded is not None and not excluded.indices.size:
+        return whole
     return PartialSource(whole, excluded, nan=nan == "absent")
 
 

@@ -154,7 +154,7 @@ def test_a_map_is_that_of_the_label_alone(name, kind):
     for form in ("exclude", "sparse"):
         cells, told = as_form(form, scores, gone)
         mapped = build_calibrator(name, **parameters).fit(cells, true, **told)
-        mapped = mapped.fitted_.transform(cells if told else Panel_of(cells, kind), **told)
+        mapped = mapped.fitted_.transform(cells if told else said_kind(cells, kind), **told)
         for label in (0, 2, 7):
             there = ~gone[:, label]
             one = Panel(scores[there, label][:, None], true[there, label][:, None], kind=kind)
@@ -162,7 +162,7 @@ def test_a_map_is_that_of_the_label_alone(name, kind):
             np.testing.assert_allclose(mapped[there, label], alone[:, 0], atol=2e-9)
 
 
-def Panel_of(matrix, kind):
+def said_kind(matrix, kind):
     """A source says its kind, so that nobody wonders about margins."""
     return open_source(matrix, kind=kind)
 
@@ -263,7 +263,7 @@ def test_diagnose_counts_what_is_there():
                 prior=prior,
                 n_replicates=0,
                 **told,
-            )  # fmt: skip
+            )
         )
         same(found[0].to_dict(), found[-1].to_dict())
     diagnosis = found[0]

@@ -32,6 +32,7 @@ def loaded_by(code):
 def test_the_public_names_are_these():
     assert sorted(oddslip.__all__) == oddslip.__all__
     assert oddslip.__all__ == [
+        "CheckResult",
         "Comparison",
         "Diagnosis",
         "Estimate",
@@ -45,10 +46,14 @@ def test_the_public_names_are_these():
         "Panel",
         "Plan",
         "Repair",
+        "Repaired",
+        "RepairedClassifier",
         "UnreadableFile",
+        "check",
         "diagnose",
         "evaluate",
         "load_repair",
+        "map_at_k_scorer",
         "open_source",
         "panel_from",
         "plan",

@@ -16,7 +16,7 @@ GROUND = {
 }  # fmt: skip
 ROWS = GROUND | {"sources", "spread", "counting", "hulls"}
 SPARK = "engines/spark.py"  # the one file that imports pyspark
-VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
+VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis", "serving"}
 MAY_IMPORT = {
     "errors": set(),
     "kernels": set(),
@@ -48,8 +48,9 @@ MAY_IMPORT = {
     "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection"},
     "reports": VERBS | {"errors", "results", "wording", "files"},
     "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis"},
-    "learners": GROUND | {"sources"},
+    "learners": ROWS | {"metrics"},
     "datasets": GROUND | {"sources"},
+    "wrappers": ROWS | {"metrics", "calibrators", "selection", "learners"},
     "studies": ROWS | VERBS | {"learners", "datasets", "reports"},
     "mlflow": GROUND | {"calibrators", "diagnosis", "reports", "serving"},
     "cli": None,  # everything

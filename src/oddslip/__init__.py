@@ -32,10 +32,15 @@ if TYPE_CHECKING:
     from oddslip.metrics.ranking import rank
     from oddslip.panels import Panel
     from oddslip.selection.repair import Repair
+    from oddslip.serving.check import CheckResult, check
     from oddslip.sources import open_source
+    from oddslip.wrappers.classifier import RepairedClassifier
+    from oddslip.wrappers.repaired import Repaired
+    from oddslip.wrappers.scorer import map_at_k_scorer
 
 # Where each public name lives. Nothing is loaded before it is asked for.
 _HOMES = {
+    "CheckResult": "oddslip.serving.check",
     "Comparison": "oddslip.metrics.evaluation",
     "Diagnosis": "oddslip.diagnosis.result",
     "Estimate": "oddslip.metrics.evaluation",
@@ -49,10 +54,14 @@ _HOMES = {
     "Panel": "oddslip.panels",
     "Plan": "oddslip.diagnosis.plan",
     "Repair": "oddslip.selection.repair",
+    "Repaired": "oddslip.wrappers.repaired",
+    "RepairedClassifier": "oddslip.wrappers.classifier",
     "UnreadableFile": "oddslip.errors",
+    "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
     "load_repair": "oddslip.calibrators.saved",
+    "map_at_k_scorer": "oddslip.wrappers.scorer",
     "open_source": "oddslip.sources",
     "panel_from": "oddslip.learners.adapters",
     "plan": "oddslip.diagnosis.plan",
@@ -64,6 +73,7 @@ _ROOMS = (
 )  # fmt: skip
 
 __all__ = [
+    "CheckResult",
     "Comparison",
     "Diagnosis",
     "Estimate",
@@ -77,10 +87,14 @@ __all__ = [
     "Panel",
     "Plan",
     "Repair",
+    "Repaired",
+    "RepairedClassifier",
     "UnreadableFile",
+    "check",
     "diagnose",
     "evaluate",
     "load_repair",
+    "map_at_k_scorer",
     "open_source",
     "panel_from",
     "plan",

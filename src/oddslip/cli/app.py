@@ -10,6 +10,7 @@ from typing import TypeGuard
 import typer
 
 from oddslip.cli import stopping
+from oddslip.cli.check import check, trend
 from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
@@ -23,7 +24,8 @@ OUR_FAULT = 1
 INTERRUPTED = 130
 HELP = """Has a per-label class weight broken your top-K ranker? Find out, and repair it.
 
-Exit codes: 0 done, 1 a fault of ours, 2 bad input or usage (one line), 130 Ctrl-C, 143 killed.
+Exit codes: 0 done, 1 a fault of ours, 2 bad input or usage (one line), 3 a check did not pass,
+130 Ctrl-C, 143 killed.
 """
 
 app = typer.Typer(
@@ -34,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, plan, evaluate, diagnose, fit, apply, export, rank, train, score, generate,
+    demo, plan, evaluate, diagnose, fit, apply, rank, export, check, trend, train, score, generate,
 ):  # fmt: skip
     app.command()(command)
 

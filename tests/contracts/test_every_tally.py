@@ -9,6 +9,7 @@ import pytest
 
 import oddslip
 from oddslip.calibrators import Isotonic
+from oddslip.calibrators.base import RisenRows
 from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
 from oddslip.calibrators.policy import CheckedScores
 from oddslip.counting import IntervalCounts, PositiveKeys
@@ -23,6 +24,8 @@ from oddslip.shifts.realized import SigmoidTally, SpreadTally
 from oddslip.shifts.saturation import DistinctTally, SaturationTally
 from oddslip.shifts.what_if import WhatIfTally
 from oddslip.sources import open_source
+from oddslip.sources.table import LabelCounts
+from oddslip.sources.views import ColumnSource, ColumnTally
 from oddslip.tallies import Together, merge_states
 
 N_ROWS, N_LABELS = 60, 5
@@ -80,6 +83,11 @@ TALLIES = {
     "Moments": make_moments,
     "SumsAt": make_sums,
     "CheckedScores": CheckedScores,
+    "RisenRows": lambda: RisenRows(
+        Isotonic().fit(SCORES, LABELS).fitted_.maps, LABELS.sum(axis=0) == 0
+    ),
+    "LabelCounts": lambda: LabelCounts(N_LABELS),
+    "ColumnTally": lambda: ColumnTally(Ranges(2), ColumnSource(SOURCE, np.array([1, 3])).narrowing),
     "RankingTally": lambda: RankingTally(3, N_LABELS),
     "MetricTally": lambda: MetricTally(3, N_LABELS, np.full(N_LABELS, 0.5), n_replicates=30),
     "PositiveCellTally": lambda: PositiveCellTally(SCORES.dtype, Ranges(N_LABELS)),

@@ -79,11 +79,13 @@ class FittedRepair:
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
+        source, maps = self._open(scores)
         try:
             dtype = np.dtype(dtype or source.dtype)
         except TypeError as error:
             raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
+        if not source.ordered:
+            return source.transform(maps, dtype)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, source.n_labels), dtype)
         for first, block in self.transform_blocks(source, dtype=dtype, threads=threads):
             out[first : first + len(block)] = block
@@ -113,8 +115,11 @@ class FittedRepair:
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
-        out = np.empty((source.n_rows, check_k(k, source.n_labels)), np.int32)
+        source, maps = self._open(scores)
+        k = check_k(k, source.n_labels)
+        if not source.ordered:
+            return source.rank(k, maps)  # type: ignore[no-any-return]
+        out = np.empty((source.n_rows, k), np.int32)
         for first, block in self.rank_blocks(source, k=k, threads=threads):
             out[first : first + len(block)] = block
         return out

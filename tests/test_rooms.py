@@ -45,6 +45,7 @@ MAY_IMPORT = {
     "selection": ROWS | {"metrics", "calibrators"},
     "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection"},
     "reports": VERBS | {"errors", "results", "wording", "files"},
+    "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis"},
     "learners": GROUND | {"sources"},
     "datasets": GROUND | {"sources"},
     "studies": ROWS | VERBS | {"learners", "datasets", "reports"},

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 python=$(realpath -s "${1:-.venv/bin/python}")
 shift || true
 export ODDSLIP_DATA=${ODDSLIP_DATA:-$PWD/../shared/data}
-copy=$PWD/.wheel/checked
+copy=$PWD/.checked
 rm -rf "$copy" && mkdir -p "$copy"
 git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --create | tar --extract --directory="$copy"
 cd "$copy"

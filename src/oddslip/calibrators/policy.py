@@ -9,7 +9,8 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.maps import LabelMaps, Scale
+from oddslip.calibrators.forms import Scale
+from oddslip.calibrators.maps import LabelMaps
 from oddslip.counting import Knots
 from oddslip.errors import InvalidInput
 from oddslip.labels import Seen
@@ -19,6 +20,7 @@ from oddslip.tallies import Joined
 from oddslip.weights import per_label, resolve_weights
 
 DeadPolicy = Literal["prior", "identity", "exclude"]
+MISSED = 20.0  # positives that a given prior promises: if all stay away, it is not by chance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +70,21 @@ def find_prior(
             f"prior must be between 0 and 1, got {given[wrong[0]]:g} for label {wrong[0]}."
         )
     return given.copy(), "given"
+
+
+def find_unheard(seen: Seen, prior: NDArray[np.float64], prior_source: str) -> NDArray[np.bool_]:
+    """Labels of which these rows say nothing: a given prior promises positives, and none is there.
+
+    They were not recorded yet, or fell out on the way. That they are none is no news of the label.
+
+    Examples
+    --------
+    >>> seen = Seen.alike(np.array([0, 0, 1]), 300)
+    >>> find_unheard(seen, np.array([0.1, 0.01, 0.1]), "given")
+    array([ True, False, False])
+    """
+    missed = (seen.n_positives == 0) & (prior * seen.total >= MISSED)
+    return np.asarray(missed & (prior_source == "given"))
 
 
 def weights_trained(

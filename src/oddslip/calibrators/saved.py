@@ -5,39 +5,27 @@ The file is arrays and JSON, versioned, checksummed, never pickled.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import __version__
-from oddslip.arguments import check_path
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord
-from oddslip.documents import parse_json
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
-from oddslip.files import whole_file
-from oddslip.inputs import read_bytes
-from oddslip.panels import Panel, check_k, check_names
+from oddslip.calibrators.stored import (
+    MAP_ARRAYS,
+    RECORD_ARRAYS,
+    match_labels,
+    read_stored,
+    write_stored,
+)
+from oddslip.errors import InvalidInput
+from oddslip.panels import Panel, check_k
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
-
-MAGIC = b"oddslip\0"
-FORMAT = 1
-_START = struct.Struct("<8sIQ")
-_DIGEST = 32
-_MAP_ARRAYS = {
-    "code": "|i1", "a": "<f8", "b": "<f8", "c": "<f8",
-    "start": "<i8", "stop": "<i8", "x": "<f8", "y": "<f8",
-}  # fmt: skip
-_RECORD_ARRAYS = {"n_positives": "<i8", "prior": "<f8", "dead": "|b1"}
-_ARRAYS = _MAP_ARRAYS | _RECORD_ARRAYS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,44 +183,12 @@ def open_as(
 def align_labels(
     names: tuple[str, ...] | None, n_labels: int, source: Source
 ) -> NDArray[np.int64] | None:
-    """Where each label of the source stands among ours; None if they stand alike.
-
-    Labels are matched by name where both sides have names. Other labels are refused: a repair
-    applied to the wrong column would be wrong in silence.
-    """
-    if names is not None and source.label_names is not None:
-        if names == source.label_names:
-            return None
-        place = {name: at for at, name in enumerate(names)}
-        strangers = [name for name in source.label_names if name not in place]
-        missing = set(names) - set(source.label_names)
-        if strangers or missing:
-            what = (
-                f"got the unknown label {strangers[0]!r}"
-                if strangers
-                else f"{min(missing)!r} is missing"
-            )
-            raise InvalidInput(
-                f"scores must have the labels this repair was fitted on, but {what}. "
-                "Fit a repair on these labels."
-            )
-        return np.array([place[name] for name in source.label_names], np.int64)
-    if n_labels != source.n_labels:
-        raise InvalidInput(
-            f"scores must have the {n_labels:,} labels this repair was fitted on, "
-            f"got {source.n_labels:,}."
-        )
-    return None
+    """Where each label of the source stands among ours; None if they stand alike."""
+    return match_labels(names, n_labels, source.label_names, source.n_labels)
 
 
 def save_repair(repair: FittedRepair, path: Any) -> None:
     """Write a fitted repair, whole or not at all."""
-    owners = [(name, repair.maps) for name in _MAP_ARRAYS] + [
-        (name, repair.record) for name in _RECORD_ARRAYS
-    ]
-    arrays = {
-        name: np.ascontiguousarray(getattr(owner, name), _ARRAYS[name]) for name, owner in owners
-    }
     actions = sorted(set(repair.record.action))
     header = {
         "written_by": f"oddslip {__version__}",
@@ -246,20 +202,13 @@ def save_repair(repair: FittedRepair, path: Any) -> None:
         "prior_source": repair.record.prior_source,
         "actions": actions,
         "action": [actions.index(action) for action in repair.record.action],
-        "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
     }
-    # A text may hold half of a surrogate pair, as Python's may; json reads it back.
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
-    digest = hashlib.sha256()
-    with whole_file(path) as unfinished, unfinished.open("wb") as file:
-        for piece in (
-            _START.pack(MAGIC, FORMAT, len(text)),
-            text,
-            *(array.tobytes() for array in arrays.values()),
-        ):
-            digest.update(piece)
-            file.write(piece)
-        file.write(digest.digest())
+    arrays = {
+        name: getattr(owner, name)
+        for owner, names in ((repair.maps, MAP_ARRAYS), (repair.record, RECORD_ARRAYS))
+        for name in names
+    }
+    write_stored(path, header, arrays)
 
 
 def load_repair(path: Any) -> FittedRepair:
@@ -269,96 +218,16 @@ def load_repair(path: Any) -> FittedRepair:
     --------
     >>> load_repair("repair.oddslip").rank("scores.npy", k=7)  # doctest: +SKIP
     """
-    path = check_path("path", path)
-    body = _read_body(path)
-    try:
-        return _rebuild(body)
-    except OddslipError as error:
-        raise UnreadableFile(f"{path} holds a repair that does not add up: {error}") from error
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise UnreadableFile(
-            f"{path} holds a repair that does not add up ({type(error).__name__})."
-        ) from error
-
-
-def _read_body(path: Path) -> bytes:
-    """Everything after the version, once the checksum agrees."""
-    whole = read_bytes(path)
-    start, rest = whole[: _START.size], whole[_START.size :]
-    if not start.startswith(MAGIC):
-        what = "an empty file" if not start else "not a saved repair"
-        raise UnreadableFile(f"{path} is {what}. Save one with `oddslip fit`.")
-    if len(start) < _START.size:
-        raise UnreadableFile(f"{path} is cut short. Save the repair again.")
-    _, version, length = _START.unpack(start)
-    if version > FORMAT or version < 1:
-        raise UnreadableFile(
-            f"{path} has format {version}, this version reads up to {FORMAT}. "
-            "Update oddslip, or save the repair again."
-        )
-    if len(rest) < length + _DIGEST:
-        raise UnreadableFile(f"{path} is cut short. Save the repair again.")
-    if hashlib.sha256(start + rest[:-_DIGEST]).digest() != rest[-_DIGEST:]:
-        raise UnreadableFile(
-            f"{path} was altered or cut short: its checksum does not agree. Save the repair again."
-        )
-    return start[-8:] + rest[:-_DIGEST]
-
-
-def _rebuild(body: bytes) -> FittedRepair:
-    (length,) = struct.unpack("<Q", body[:8])
-    header = parse_json(body[8 : 8 + length])
-    arrays = _unpack_arrays(header["arrays"], body[8 + length :])
-    maps = LabelMaps(
-        kind=header["kind"],
-        scale=header["scale"],
-        step=header["step"],
-        **{name: arrays[name] for name in _MAP_ARRAYS},
-    )
-    action = tuple(header["actions"][number] for number in header["action"])
-    if not all(isinstance(name, str) for name in action):
-        raise ValueError("actions must be text")
-    sizes = {len(action), *(arrays[name].size for name in _RECORD_ARRAYS)}
-    if sizes != {maps.n_labels}:
-        raise ValueError("record and maps differ in length")
-    _check_record(arrays, header["n_rows"])
+    stored = read_stored(path)
     return FittedRepair(
-        maps=maps,
-        label_names=check_names(header["label_names"], maps.n_labels),
+        maps=LabelMaps(**stored.maps._asdict()),
+        label_names=stored.label_names,
         record=LabelRecord(
-            action=action,
-            prior_source=str(header["prior_source"]),
-            **{name: arrays[name] for name in _RECORD_ARRAYS},
+            action=stored.action,
+            prior_source=stored.prior_source,
+            **{name: stored.arrays[name] for name in RECORD_ARRAYS},
         ),
-        calibrator=str(header["calibrator"]),
-        parameters=dict(header["parameters"]),
-        n_rows=header["n_rows"],
+        calibrator=stored.calibrator,
+        parameters=stored.parameters,
+        n_rows=stored.n_rows,
     )
-
-
-def _check_record(arrays: dict[str, NDArray[Any]], n_rows: Any) -> None:
-    """Refuse counts and priors that no fit can have left."""
-    if type(n_rows) is not int or n_rows < 0:
-        raise InvalidInput(f"n_rows must be a count, got {n_rows!r:.30}.")
-    if (arrays["n_positives"] < 0).any() or (arrays["n_positives"] > n_rows).any():
-        raise InvalidInput(f"n_positives must be between 0 and n_rows={n_rows!s:.30}.")
-    if ((arrays["prior"] < 0) | (arrays["prior"] > 1)).any():
-        raise InvalidInput("prior must be between 0 and 1.")
-    if (arrays["dead"].view(np.uint8) > 1).any():
-        raise InvalidInput("dead must be true or false.")
-
-
-def _unpack_arrays(listed: list[Any], data: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays by name; their types, order and total length must be as written above."""
-    arrays: dict[str, NDArray[Any]] = {}
-    offset = 0
-    for (name, dtype, shape), wanted in zip(listed, _ARRAYS.items(), strict=True):
-        (size,) = shape
-        if (name, dtype) != wanted or size < 0:
-            raise ValueError("unexpected array")
-        width = np.dtype(dtype).itemsize
-        arrays[name] = np.frombuffer(data, dtype, size, offset).copy()
-        offset += size * width
-    if offset != len(data):
-        raise ValueError("bytes left over")
-    return arrays

@@ -1,0 +1,28 @@
+"""What runs elsewhere: a saved repair with NumPy alone, and exports to ONNX, SQL and JSON.
+
+May import calibrators, metrics, shifts, diagnosis and below. Nothing is loaded before it is asked
+for: `oddslip.serving.runtime` brings NumPy and nothing else.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from oddslip.serving.runtime import Runtime, load_runtime
+
+_HOMES = {
+    "Runtime": "oddslip.serving.runtime",
+    "load_runtime": "oddslip.serving.runtime",
+}
+
+__all__ = ["Runtime", "load_runtime"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

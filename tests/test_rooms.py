@@ -12,9 +12,9 @@ ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
     "provenance", "wording", "sparse", "arguments", "inputs", "documents",
-    "archives", "identity",
+    "archives", "identity", "rates",
 }  # fmt: skip
-ROWS = GROUND | {"sources", "counting", "hulls"}
+ROWS = GROUND | {"sources", "spread", "counting", "hulls"}
 SPARK = "engines/spark.py"  # the one file that imports pyspark
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis"}
 MAY_IMPORT = {
@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "progress": set(),
     "results": {"errors"},
     "wording": set(),
+    "rates": set(),
     "arguments": {"errors"},
     "files": {"arguments", "errors", "progress"},
     "inputs": {"arguments", "errors", "files"},
@@ -37,6 +38,7 @@ MAY_IMPORT = {
     "provenance": {"errors", "files", "progress", "results"},
     "engines": GROUND,
     "sources": GROUND | {"engines"},
+    "spread": GROUND | {"sources"},
     "counting": GROUND | {"sources"},
     "hulls": GROUND | {"sources", "counting"},
     "metrics": ROWS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from oddslip.calibrators.fingerprint import Expected, take_fingerprint
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, record_policy
@@ -45,7 +47,9 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit on calibration rows."""
 
-    def transform(self, scores: Any, *, threads: int | None = None) -> NDArray[Any]:
+    def transform(
+        self, scores: Any, *, prior_shift: Any = None, threads: int | None = None
+    ) -> NDArray[Any]:
         """Calibrated probabilities of all cells, in the type of the scores.
 
         Rounding to float32 can tie cells near 1 again. `rank` compares before rounding, and
@@ -55,11 +59,14 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         scores
             In any form `oddslip.evaluate` takes.
+        prior_shift : "em" or PriorShift, optional
+            Correct prevalences that moved since calibration: see `FittedRepair.transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.transform(self._open(scores), threads=threads)
+        source = self._open(scores)
+        return self.fitted_.transform(source, prior_shift=prior_shift, threads=threads)
 
     def fit_transform(
         self,
@@ -75,7 +82,9 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         fitted = self.fit(scores, labels, **given, threads=threads)
         return fitted.transform(scores, threads=threads)
 
-    def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
+    def rank(
+        self, scores: Any, *, k: int, prior_shift: Any = None, threads: int | None = None
+    ) -> NDArray[np.int32]:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
         Parameters
@@ -84,11 +93,14 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             In any form `oddslip.evaluate` takes.
         k : int
             Slots per row, ``1 <= k <= n_labels``.
+        prior_shift : "em" or PriorShift, optional
+            As in `transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.rank(self._open(scores), k=k, threads=threads)
+        source = self._open(scores)
+        return self.fitted_.rank(source, k=k, prior_shift=prior_shift, threads=threads)
 
     def save(self, path: Any) -> None:
         """Save what was fitted to one file. `oddslip.load_repair` reads it."""
@@ -131,6 +143,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         maps: LabelMaps,
         record: LabelRecord,
         threads: int | None,
+        expected: Expected | None = None,
         **findings: str,
     ) -> None:
         """Keep what was fitted; findings are saved beside the parameters."""
@@ -150,6 +163,10 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             calibrator=type(self).__name__,
             parameters=parameters | findings,
             n_rows=source.n_rows,
+            fingerprint=replace(
+                take_fingerprint(source, maps, getattr(self, "k", None), threads),
+                expected=expected,
+            ),
         )
         self._warn_of_risen_dead(source, threads)
 

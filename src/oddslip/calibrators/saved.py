@@ -5,6 +5,7 @@ The file is arrays and JSON, versioned, checksummed, never pickled.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import __version__
+from oddslip.calibrators.fingerprint import Fingerprint, probabilities_of, take_fingerprint
+from oddslip.calibrators.label_shift import PriorShift, find_prior_shift
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord
 from oddslip.calibrators.stored import (
@@ -44,6 +47,8 @@ class FittedRepair:
         Which calibrator it was, and how it was set.
     n_rows : int
         Calibration rows.
+    fingerprint : Fingerprint or None
+        What the calibration rows looked like, for `oddslip.check`; None if saved before 0.2.
     """
 
     maps: LabelMaps
@@ -52,9 +57,15 @@ class FittedRepair:
     calibrator: str
     parameters: dict[str, Any]
     n_rows: int
+    fingerprint: Fingerprint | None = None
 
     def transform(
-        self, scores: Any, *, dtype: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        dtype: Any = None,
+        prior_shift: Any = None,
+        threads: int | None = None,
     ) -> NDArray[Any]:
         """Calibrated probabilities of all cells.
 
@@ -64,6 +75,9 @@ class FittedRepair:
             In any form `oddslip.evaluate` takes.
         dtype : optional
             Of what is returned; that of the scores unless told.
+        prior_shift : "em" or PriorShift, optional
+            Correct prevalences that moved since calibration, as these scores tell it ("em"), or
+            as `prior_shift` found it on other rows. See docs/watching.md for what it assumes.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
@@ -73,25 +87,41 @@ class FittedRepair:
         except TypeError as error:
             raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
         if not source.ordered:
+            _refuse_shift(prior_shift)
             return source.transform(maps, dtype)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, source.n_labels), dtype)
-        for first, block in self.transform_blocks(source, dtype=dtype, threads=threads):
+        for first, block in self.transform_blocks(
+            source, dtype=dtype, prior_shift=prior_shift, threads=threads
+        ):
             out[first : first + len(block)] = block
         return out
 
     def transform_blocks(
-        self, scores: Any, *, dtype: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        dtype: Any = None,
+        prior_shift: Any = None,
+        threads: int | None = None,
     ) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield (first row, calibrated block) in row order, for panels larger than memory.
 
         Takes the arguments of `transform`.
         """
         source, maps = self._open(scores)
-        return source.map(
-            lambda panel: maps.transform_panel(panel, dtype), threads=threads, what="repairing rows"
-        )
+        shift = self._read_shift(prior_shift, source, threads)
 
-    def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
+        def repair(panel: Panel) -> NDArray[Any]:
+            if shift is None:
+                return maps.transform_panel(panel, dtype)
+            mapped = shift_odds(maps.transform_panel(panel, np.float64), shift)
+            return mapped.astype(dtype or panel.scores.dtype)
+
+        return source.map(repair, threads=threads, what="repairing rows")
+
+    def rank(
+        self, scores: Any, *, k: int, prior_shift: Any = None, threads: int | None = None
+    ) -> NDArray[np.int32]:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
         Parameters
@@ -100,27 +130,78 @@ class FittedRepair:
             In any form `oddslip.evaluate` takes.
         k : int
             Slots per row, ``1 <= k <= n_labels``.
+        prior_shift : "em" or PriorShift, optional
+            As in `transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         source, maps = self._open(scores)
         k = check_k(k, source.n_labels)
         if not source.ordered:
+            _refuse_shift(prior_shift)
             return source.rank(k, maps)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, k), np.int32)
-        for first, block in self.rank_blocks(source, k=k, threads=threads):
+        for first, block in self.rank_blocks(source, k=k, prior_shift=prior_shift, threads=threads):
             out[first : first + len(block)] = block
         return out
 
     def rank_blocks(
-        self, scores: Any, *, k: int, threads: int | None = None
+        self, scores: Any, *, k: int, prior_shift: Any = None, threads: int | None = None
     ) -> Iterator[tuple[int, NDArray[np.int32]]]:
         """Yield (first row, top K of the block) in row order; takes the arguments of `rank`."""
         source, maps = self._open(scores)
         k = check_k(k, source.n_labels)
-        return source.map(
-            lambda panel: maps.rank_panel(panel, k), threads=threads, what="ranking rows"
+        shift = self._read_shift(prior_shift, source, threads)
+
+        def rank(panel: Panel) -> NDArray[np.int32]:
+            return maps.rank_panel(panel, k) if shift is None else _rank(maps, panel, k, shift)
+
+        return source.map(rank, threads=threads, what="ranking rows")
+
+    def prior_shift(self, scores: Any, *, threads: int | None = None) -> PriorShift:
+        """How prevalences moved since calibration, as the scores of these rows tell it.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        source, maps = self._open(scores)
+        if self.fingerprint is None:
+            raise InvalidInput(
+                "prior_shift needs a repair with a fingerprint, got one saved by an older version. "
+                "Fit it again."
+            )
+        order = align_labels(self.label_names, self.maps.n_labels, source)
+        now = take_fingerprint(source, threads=threads)
+        return find_prior_shift(
+            self.fingerprint.take(order), now, probabilities_of(maps), source.label_names
         )
+
+    def _read_shift(
+        self, given: Any, source: Source, threads: int | None
+    ) -> NDArray[np.float64] | None:
+        """What is added to the log-odds of each label of the source, or None."""
+        if given is None:
+            return None
+        if isinstance(given, str) and given == "em":
+            given = self.prior_shift(source, threads=threads)
+        if not isinstance(given, PriorShift) or given.shift.size != source.n_labels:
+            raise InvalidInput(
+                'prior_shift must be "em" or a PriorShift of these labels, '
+                f"got {type(given).__name__} {given!r:.40}."
+            )
+        if not given.fits.all():
+            wrong = int((~given.fits).sum())
+            warnings.warn(
+                f"the scores of {wrong:,} of {source.n_labels:,} labels moved in a way that no "
+                "change of prevalence explains; these are left as they are (finding OS509).",
+                UserWarning,
+                stacklevel=3,
+            )
+        return given.shift
 
     def save(self, path: Any) -> None:
         """Save to one file, whole or not at all. `oddslip.load_repair` reads it."""
@@ -172,6 +253,35 @@ class FittedRepair:
         return html_table(["what was done", "labels"], rows, caption)
 
 
+def shift_odds(
+    probabilities: NDArray[np.float64], shift: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Probabilities whose log-odds are moved by so many nat, label by label."""
+    with np.errstate(over="ignore"):
+        odds = np.exp(np.clip(shift, -700, 700))
+    return np.asarray(odds * probabilities / (1 - probabilities + odds * probabilities))
+
+
+def _rank(maps: LabelMaps, panel: Panel, k: int, shift: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Top k by shifted values."""
+    from oddslip.kernels.keys import keys_of
+    from oddslip.kernels.topk import rank_keys
+
+    values = maps.values(panel)
+    moved = values + shift if maps.scale == "log_odds" else shift_odds(values, shift)
+    moved[values == -np.inf] = np.finfo(np.float64).min  # excluded
+    columns: NDArray[np.int32] = rank_keys(keys_of(np.ascontiguousarray(moved), "margin"), k)[0]
+    return columns
+
+
+def _refuse_shift(prior_shift: Any) -> None:
+    if prior_shift is not None:
+        raise InvalidInput(
+            "prior_shift goes with rows of this machine, got it with a table. "
+            "Find it on a sample of the rows, and repair them here."
+        )
+
+
 def open_as(
     kind: str, scores: Any, labels: Any = None, label_names: Sequence[str] | None = None
 ) -> Source:
@@ -202,12 +312,15 @@ def save_repair(repair: FittedRepair, path: Any) -> None:
         "prior_source": repair.record.prior_source,
         "actions": actions,
         "action": [actions.index(action) for action in repair.record.action],
+        "fingerprint": repair.fingerprint and repair.fingerprint.to_dict(),
     }
     arrays = {
         name: getattr(owner, name)
         for owner, names in ((repair.maps, MAP_ARRAYS), (repair.record, RECORD_ARRAYS))
         for name in names
     }
+    if repair.fingerprint is not None:
+        arrays |= repair.fingerprint.to_arrays()
     write_stored(path, header, arrays)
 
 
@@ -230,4 +343,5 @@ def load_repair(path: Any) -> FittedRepair:
         calibrator=stored.calibrator,
         parameters=stored.parameters,
         n_rows=stored.n_rows,
+        fingerprint=Fingerprint.read(stored),
     )

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import check_names, check_path
+from oddslip.arguments import check_k, check_names, check_path
 from oddslip.calibrators.forms import PlainMaps, check_maps
 from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
@@ -24,7 +24,7 @@ from oddslip.files import whole_file
 from oddslip.inputs import read_bytes
 
 MAGIC = b"oddslip\0"
-FORMAT = 1
+FORMAT = 2  # 1 has no fingerprint
 _START = struct.Struct("<8sIQ")
 _DIGEST = 32
 MAP_ARRAYS = {
@@ -32,7 +32,12 @@ MAP_ARRAYS = {
     "start": "<i8", "stop": "<i8", "x": "<f8", "y": "<f8",
 }  # fmt: skip
 RECORD_ARRAYS = {"n_positives": "<i8", "prior": "<f8", "dead": "|b1"}
-_ARRAYS = MAP_ARRAYS | RECORD_ARRAYS
+FINGERPRINT_ARRAYS = {
+    "bin_first": "<i8", "bin_size": "<i8", "bin_counts": "<u4", "saturated": "<i8", "slots": "<i8",
+}  # fmt: skip
+FINGERPRINT_COUNTS = ("n_rows", "n_tied", "shown_sum", "shown_squares")
+N_BINS = {"probability": 639, "margin": 640}  # of log-odds: those of `oddslip.spread`
+UNIT = 2.0**-32  # of sums of probabilities: whole numbers add up alike in any order
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
@@ -50,11 +55,13 @@ class Stored(NamedTuple):
     parameters: dict[str, Any]
     prior_source: str
     n_rows: int
+    fingerprint: dict[str, Any] | None
 
 
 def write_stored(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
     """Write a header and the arrays of a repair, whole or not at all."""
-    laid = {name: np.ascontiguousarray(arrays[name], dtype) for name, dtype in _ARRAYS.items()}
+    wanted = arrays_of(header["fingerprint"])
+    laid = {name: np.ascontiguousarray(arrays[name], dtype) for name, dtype in wanted.items()}
     listed = [[name, array.dtype.str, list(array.shape)] for name, array in laid.items()]
     # A text may hold half of a surrogate pair, as Python's may; json reads it back.
     text = json.dumps({**header, "arrays": listed}, ensure_ascii=False, allow_nan=False).encode(
@@ -70,6 +77,12 @@ def write_stored(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]
             digest.update(piece)
             file.write(piece)
         file.write(digest.digest())
+
+
+def arrays_of(fingerprint: Any) -> dict[str, str]:
+    """Names and types of the arrays of a file, in their order, with a fingerprint or without."""
+    own = MAP_ARRAYS | RECORD_ARRAYS
+    return own if fingerprint is None else own | FINGERPRINT_ARRAYS
 
 
 def read_stored(path: Any) -> Stored:
@@ -113,7 +126,8 @@ def _read_body(path: Path) -> bytes:
 def _rebuild(body: bytes) -> Stored:
     (length,) = struct.unpack("<Q", body[:8])
     header = parse_json(body[8 : 8 + length])
-    arrays = _unpack_arrays(header["arrays"], body[8 + length :])
+    fingerprint = header.get("fingerprint")
+    arrays = _unpack_arrays(header["arrays"], body[8 + length :], arrays_of(fingerprint))
     maps = PlainMaps(
         kind=header["kind"],
         scale=header["scale"],
@@ -128,6 +142,8 @@ def _rebuild(body: bytes) -> Stored:
     if {len(action), *(arrays[name].size for name in RECORD_ARRAYS)} != {n_labels}:
         raise ValueError("record and maps differ in length")
     _check_record(arrays, header["n_rows"])
+    if fingerprint is not None:
+        _check_fingerprint(fingerprint, arrays, maps.kind, n_labels)
     return Stored(
         header=header,
         arrays=arrays,
@@ -138,14 +154,17 @@ def _rebuild(body: bytes) -> Stored:
         parameters=dict(header["parameters"]),
         prior_source=str(header["prior_source"]),
         n_rows=header["n_rows"],
+        fingerprint=fingerprint,
     )
 
 
-def _unpack_arrays(listed: list[Any], data: bytes) -> dict[str, NDArray[Any]]:
+def _unpack_arrays(
+    listed: list[Any], data: bytes, expected: dict[str, str]
+) -> dict[str, NDArray[Any]]:
     """The arrays by name; their types, order and total length must be as written above."""
     arrays: dict[str, NDArray[Any]] = {}
     offset = 0
-    for (name, dtype, shape), wanted in zip(listed, _ARRAYS.items(), strict=True):
+    for (name, dtype, shape), wanted in zip(listed, expected.items(), strict=True):
         (size,) = shape
         if (name, dtype) != wanted or size < 0:
             raise ValueError("unexpected array")
@@ -167,6 +186,55 @@ def _check_record(arrays: Arrays, n_rows: Any) -> None:
         raise InvalidInput("prior must be between 0 and 1.")
     if (arrays["dead"].view(np.uint8) > 1).any():
         raise InvalidInput("dead must be true or false.")
+
+
+def _check_fingerprint(kept: Any, arrays: Arrays, kind: str, n_labels: int) -> None:
+    """Refuse counts that no rows can have left."""
+    for name in FINGERPRINT_COUNTS:
+        if type(kept[name]) is not int or kept[name] < 0:
+            raise InvalidInput(f"{name} must be a count, got {kept[name]!r:.30}.")
+    n_rows, k = kept["n_rows"], kept["k"]
+    if n_rows < 1:
+        raise InvalidInput("a fingerprint must be of at least one row.")
+    if k is not None:
+        check_k(k, n_labels)
+    slots, saturated = arrays["slots"], arrays["saturated"]
+    if slots.size != (0 if k is None else n_labels) or saturated.size != n_labels:
+        raise InvalidInput("a fingerprint must hold one count of each kind per label.")
+    for each in (slots, saturated):
+        if ((each < 0) | (each > n_rows)).any():
+            raise InvalidInput(f"counts must be between 0 and n_rows={n_rows!s:.30}.")
+    if int(slots.sum()) != n_rows * (k or 0):
+        raise InvalidInput(f"slots must add up to k times n_rows={n_rows!s:.30}.")
+    most = 0 if k is None else n_rows
+    sums = max(kept["shown_sum"], kept["shown_squares"]) * UNIT
+    if kept["n_tied"] > most or sums > most:
+        raise InvalidInput(f"what was shown must be of n_rows={n_rows!s:.30} rows.")
+    _check_bins(arrays, N_BINS[kind], n_labels, n_rows)
+    _check_expected(kept["expected"])
+
+
+def _check_bins(arrays: Arrays, n_bins: int, n_labels: int, n_rows: int) -> None:
+    first, size, counts = (arrays[name] for name in ("bin_first", "bin_size", "bin_counts"))
+    if first.size != n_labels or size.size != n_labels:
+        raise InvalidInput("a fingerprint must hold one row of bins per label.")
+    wrong = (first < 0) | (size < 1) | (first > n_bins) | (size > n_bins)
+    if wrong.any() or (first + size > n_bins).any() or int(size.sum()) != counts.size:
+        raise InvalidInput(f"bins must lie in 0 to {n_bins}.")
+    cells = np.add.reduceat(counts, np.cumsum(size) - size, dtype=np.int64)
+    if (cells != n_rows).any():
+        raise InvalidInput(f"the bins of a label must hold n_rows={n_rows!s:.30} cells.")
+
+
+def _check_expected(listed: Any) -> None:
+    """What a metric was out of fold, and its standard error; None where nothing was chosen."""
+    if listed is None:
+        return
+    metric, value, error = listed
+    if not isinstance(metric, str) or any(type(each) not in (int, float) for each in listed[1:]):
+        raise InvalidInput("what was expected must be a metric and two numbers.")
+    if not (0 <= value <= 1 and 0 <= error < np.inf):
+        raise InvalidInput("what was expected must be between 0 and 1, with a finite error.")
 
 
 def match_labels(

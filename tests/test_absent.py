@@ -267,7 +267,7 @@ def test_diagnose_counts_what_is_there():
         )
         same(found[0].to_dict(), found[-1].to_dict())
     diagnosis = found[0]
-    assert diagnosis.finding("OS501").evidence["n_present"] == (~gone).sum()
+    assert diagnosis.finding("OS601").evidence["n_present"] == (~gone).sum()
     assert diagnosis.ladder.value("raw") == pytest.approx(
         oddslip.evaluate(scores, true, k=3, exclude=sparse.csr_array(gone))["map"].value
     )

@@ -186,11 +186,22 @@ def labels_from_sparse(matrix: Any, name_of: NameOf = str) -> SparseLabels:
     return SparseLabels(indptr, indices, (int(matrix.shape[0]), int(matrix.shape[1])))
 
 
-def labels_from_lists(lists: Sequence[Any], n_labels: int) -> SparseLabels:
-    """A list of label indices for each row; a label named twice is named."""
+def labels_from_lists(
+    lists: Sequence[Any], n_labels: int, label_names: Sequence[str] | None = None
+) -> SparseLabels:
+    """A list of label indices or names for each row; a label named twice is named.
+
+    Examples
+    --------
+    >>> labels_from_lists([["b"], [], ["a", "b"]], 2, ["a", "b"]).indices
+    array([1, 0, 1], dtype=int32)
+    """
+    place = {name: at for at, name in enumerate(label_names or ())}
     indptr = np.zeros(len(lists) + 1, np.int64)
     rows = []
     for row, listed in enumerate(lists):
+        if any(isinstance(label, str) for label in listed):
+            listed = _find_names(listed, place, row)
         indices = np.unique(np.asarray(listed if len(listed) else [], dtype=None))
         if indices.size and (indices.dtype.kind not in "iu"):
             raise InvalidInput(
@@ -208,22 +219,42 @@ def labels_from_lists(lists: Sequence[Any], n_labels: int) -> SparseLabels:
     return SparseLabels(indptr, indices, (len(lists), n_labels))
 
 
-def as_labels(labels: Any, n_labels: int, name_of: NameOf = str) -> Labels:
+def _find_names(listed: Any, place: dict[str, int], row: int) -> list[int]:
+    """Where the labels that a row names stand."""
+    stranger = next((label for label in listed if label not in place), None)
+    if stranger is None:
+        return [place[label] for label in listed]
+    if not place:
+        raise InvalidInput(
+            f"labels are listed by name, got {stranger!r:.60} at row {row}, but the labels have no "
+            "names. Pass label_names, or lists of label indices."
+        )
+    raise InvalidInput(
+        f"labels given as lists must be among label_names, got {stranger!r:.60} at row {row}."
+    )
+
+
+def as_labels(
+    labels: Any,
+    n_labels: int,
+    name_of: NameOf = str,
+    label_names: Sequence[str] | None = None,
+) -> Labels:
     """Labels in whatever form they came."""
     if isinstance(labels, DenseLabels | SparseLabels):
         return labels
     if hasattr(labels, "tocsr"):
         return labels_from_sparse(labels, name_of)
     labels = unmasked("labels", labels, name_of)
-    if _is_nested(labels):
-        if {len(row) for row in labels} != {n_labels}:
-            return labels_from_lists(labels, n_labels)
+    if is_nested(labels):
+        if {len(row) for row in labels} != {n_labels} or _names_any(labels):
+            return labels_from_lists(labels, n_labels, label_names)
         cells = np.asarray(labels)
         # Rows of n_labels indices and rows of n_labels 0/1 cells look alike; 0/1 wins.
         return DenseLabels(cells) if cells.max() <= 1 else labels_from_lists(labels, n_labels)
     array = np.asarray(labels)
-    if array.dtype == object and array.ndim == 1 and _is_nested(list(array)):
-        return labels_from_lists(list(array), n_labels)
+    if array.dtype == object and array.ndim == 1 and is_nested(list(array)):
+        return labels_from_lists(list(array), n_labels, label_names)
     if array.ndim != 2:
         raise InvalidInput(
             f"labels must be of shape (rows, labels), got shape {array.shape}. "
@@ -232,7 +263,12 @@ def as_labels(labels: Any, n_labels: int, name_of: NameOf = str) -> Labels:
     return DenseLabels(array)
 
 
-def _is_nested(labels: Any) -> bool:
+def _names_any(lists: Any) -> bool:
+    """Whether the first label that is listed is a name."""
+    return isinstance(next((label for row in lists for label in row), None), str)
+
+
+def is_nested(labels: Any) -> bool:
     """Whether this is a sequence of sequences."""
     if not isinstance(labels, Sequence) or isinstance(labels, str | bytes):
         return False

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import unmasked
+from oddslip.arguments import check_k, check_names, unmasked
 from oddslip.errors import InvalidInput
+from oddslip.identity import hash_ids, need_ids
 from oddslip.kernels import Kind
 from oddslip.labels import DenseLabels, Labels, Positives, SparseLabels, as_labels
 from oddslip.rows import counts_up, is_frame, match_rows, row_names
@@ -123,9 +124,11 @@ class Panel:
         "label_names",
         "labels",
         "nan_absent",
+        "numbered",
         "row_ids",
         "sample_weight",
         "scores",
+        "twin",
     )
 
     scores: NDArray[Any]
@@ -138,6 +141,8 @@ class Panel:
     nan_absent: bool
     _absent: Positives | None
     first_row: int
+    numbered: bool  # whether rows have an order; else an id is all that they are known by
+    twin: NDArray[Any] | None  # scores of another model for the same cells
 
     def __init__(
         self,
@@ -163,6 +168,8 @@ class Panel:
         self.sample_weight = None
         self.excluded, self.nan_absent, self._absent = None, False, None
         self.first_row = 0
+        self.numbered = True
+        self.twin = None
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
             raise InvalidInput(
                 f"row_ids must hold one id per row, n_rows={self.n_rows}, "
@@ -174,7 +181,7 @@ class Panel:
         names, ids = _frame_names(labels), label_row_ids(labels)
         if is_frame(labels):
             labels = _aligned_columns(labels, names, self.label_names)
-        gated = as_labels(labels, self.n_labels, self.name_of)
+        gated = as_labels(labels, self.n_labels, self.name_of, self.label_names)
         if ids is not None and self.row_ids is not None:
             order = match_rows(self.row_ids, ids, ("scores", "labels"))
             gated = gated if order is None else gated.take(order)
@@ -231,7 +238,20 @@ class Panel:
         weight = self.sample_weight
         block.sample_weight = None if weight is None else weight.take(slice(start, stop))
         block.first_row = self.first_row + start
+        block.numbered = self.numbered
+        block.twin = None if self.twin is None else self.twin[start:stop]
         return block
+
+    def row_keys(self) -> NDArray[np.uint64]:
+        """What rows are known by where they have no order: see `oddslip.identity`."""
+        need_ids(self.row_ids is not None, "what is decided")
+        return hash_ids(cast("NDArray[Any]", self.row_ids))
+
+    def name_row(self, row: int) -> str:
+        """What an error calls a row: by its number, or by its id where rows have no order."""
+        if self.numbered:
+            return f"row {self.first_row + row}"
+        return "a row" if self.row_ids is None else f"row {self.row_ids[row]!s:.60}"
 
     def positives(self) -> Positives:
         """True labels of every row; refuses a panel without labels or cells that are not 0/1."""
@@ -361,7 +381,7 @@ class Panel:
     def _complaint(self, wrong: NDArray[np.bool_]) -> str:
         row, label = divmod(int(np.flatnonzero(wrong.ravel())[0]), self.n_labels)
         value = self.scores[row, label]
-        place = f"row {self.first_row + row}, label {self.name_of(label)!r}"
+        place = f"{self.name_row(row)}, label {self.name_of(label)!r}"
         if np.isfinite(value):
             return (
                 f"probabilities must be between 0 and 1, got {value:g} at {place}. "
@@ -371,10 +391,8 @@ class Panel:
         same = int((np.isnan(self.scores) if what == "NaN" else np.isinf(self.scores)).sum())
         cells = f"{same} {what} cell" + ("s" if same > 1 else "")
         last = self.first_row + self.n_rows - 1
-        return (
-            f"scores hold {cells} in rows {self.first_row} to {last}, the first at {place}. "
-            "Drop or fill those rows first."
-        )
+        where = f" in rows {self.first_row} to {last}, the first" if self.numbered else ", one"
+        return f"scores hold {cells}{where} at {place}. Drop or fill those rows first."
 
 
 class ListedPanel(Panel):
@@ -550,41 +568,6 @@ class _Rows:
 
     def take(self, rows: NDArray[np.int64]) -> Labels:
         return self.labels.take(self.start + rows)
-
-
-def check_k(k: Any, n_labels: int) -> int:
-    """K as an int, or an error if it is not between 1 and n_labels."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer):
-        raise InvalidInput(f"k must be a whole number, got k={k!r}.")
-    if not 1 <= k <= n_labels:
-        raise InvalidInput(f"k must be between 1 and n_labels={n_labels}, got k={k}.")
-    return int(k)
-
-
-def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
-    """Label names as a tuple of unique strings, one per label."""
-    if names is None:
-        return None
-    if isinstance(names, str) or not hasattr(names, "__iter__"):
-        raise InvalidInput(f"label_names must be a list of names, got {names!r:.60}.")
-    checked = tuple(str(name) for name in names)
-    if len(checked) != n_labels:
-        raise InvalidInput(
-            f"label_names must hold one name per label, n_labels={n_labels}, got {len(checked)}."
-        )
-    try:
-        "".join(checked).encode()
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        name = next(name for name in checked if half in name)
-        raise InvalidInput(
-            f"label_names must be text that UTF-8 can hold, got {name!r:.60}, half of a pair."
-        ) from None
-    if len(set(checked)) < len(checked):
-        seen: set[str] = set()
-        twice = next(name for name in checked if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InvalidInput(f"label_names must be unique, got {twice!r} more than once.")
-    return checked
 
 
 def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:

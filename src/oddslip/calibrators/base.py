@@ -5,24 +5,26 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from oddslip.calibrators.fingerprint import Expected, take_fingerprint
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, record_policy
 from oddslip.calibrators.saved import FittedRepair, open_as
 from oddslip.errors import InvalidInput
 from oddslip.labels import Seen
-from oddslip.panels import read_sample_weight
-from oddslip.sources import Source
-from oddslip.sources.opening import Nan
+from oddslip.panels import Panel, read_sample_weight
+from oddslip.sources import Source, open_source
+from oddslip.sources.opening import Nan, is_spark
 from oddslip.sources.views import WeighedSource
-from oddslip.tallies import available_threads
+from oddslip.tallies import Joined, available_threads
 from oddslip.weights import by_label
 
 
@@ -54,6 +56,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         exclude: Any = None,
         nan: Nan = "refuse",
+        prior_shift: Any = None,
         threads: int | None = None,
     ) -> NDArray[Any]:
         """Calibrated probabilities of all cells, in the type of the scores.
@@ -67,11 +70,14 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             In any form `oddslip.evaluate` takes.
         exclude, nan
             Cells that count for nothing, as in `oddslip.rank`; NaN in what is returned.
+        prior_shift : "em" or PriorShift, optional
+            Correct prevalences that moved since calibration: see `FittedRepair.transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.transform(scores, exclude=exclude, nan=nan, threads=threads)
+        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
+        return self.fitted_.transform(self._opened(scores), **told, threads=threads)
 
     def fit_transform(
         self,
@@ -97,6 +103,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         k: int,
         exclude: Any = None,
         nan: Nan = "refuse",
+        prior_shift: Any = None,
         threads: int | None = None,
     ) -> NDArray[np.int32]:
         """Top K after calibration, in one pass, without building the repaired matrix.
@@ -110,16 +117,60 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         exclude, nan
             Cells that count for nothing, as in `oddslip.rank`: a row with fewer than k labels to
             show has -1 in its last slots.
+        prior_shift : "em" or PriorShift, optional
+            As in `transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.rank(scores, k=k, exclude=exclude, nan=nan, threads=threads)
+        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
+        return self.fitted_.rank(self._opened(scores), k=k, **told, threads=threads)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns that `transform` returns: those of the labels.
+
+        Hence ``set_output(transform="pandas")`` gives frames with the labels' names.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names to use where the labels had none in `fit`.
+        """
+        check_is_fitted(self)
+        names: Any = self.fitted_.label_names
+        if names is None:
+            n_labels = self.fitted_.maps.n_labels
+            names = [f"x{j}" for j in range(n_labels)] if input_features is None else input_features
+        return np.asarray(names, dtype=object)
 
     def save(self, path: Any) -> None:
         """Save what was fitted to one file. `oddslip.load_repair` reads it."""
         check_is_fitted(self)
         self.fitted_.save(path)
+
+    def to_onnx(self, path: Any, **options: Any) -> Any:
+        """Write what was fitted as an ONNX graph; takes the arguments of `FittedRepair.to_onnx`."""
+        check_is_fitted(self)
+        return self.fitted_.to_onnx(path, **options)
+
+    def to_sql(self, path: Any, **options: Any) -> Any:
+        """Write what was fitted as SQL; takes the arguments of `FittedRepair.to_sql`."""
+        check_is_fitted(self)
+        return self.fitted_.to_sql(path, **options)
+
+    def to_json(self, path: Any) -> Any:
+        """Write what was fitted as JSON, as `FittedRepair.to_json` does."""
+        check_is_fitted(self)
+        return self.fitted_.to_json(path)
+
+    def _opened(self, scores: Any) -> Any:
+        """A Spark table opened by the columns that `fit` knew; anything else as it is."""
+        if not is_spark(scores):
+            return scores
+        layout = getattr(self, "layout_", None)
+        names = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
+        told: Any = {"kind": self.kind, "label_names": self.fitted_.label_names} | names
+        return open_source(scores, **told)
 
     def _open_labelled(
         self,
@@ -135,8 +186,9 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         available_threads(threads)
         source = open_as(self.kind, scores, labels, label_names, exclude=exclude, nan=nan)
         self._need_labels(source)
-        ids = None if sample_weight is None else source.row_ids()
-        weight = read_sample_weight(sample_weight, source.n_rows, ids)
+        if sample_weight is None:
+            return source
+        weight = read_sample_weight(sample_weight, source.n_rows, source.row_ids())
         return source if weight is None else WeighedSource(source, weight)
 
     def _need_labels(self, source: Source) -> None:
@@ -150,6 +202,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         maps: LabelMaps,
         record: LabelRecord,
         threads: int | None,
+        expected: Expected | None = None,
         **findings: str,
     ) -> None:
         """Keep what was fitted; findings are saved beside the parameters."""
@@ -159,6 +212,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(value, str | int | float | bool | None)
         }
         self.n_features_in_ = source.n_labels
+        if not source.ordered:
+            self.layout_ = source.layout  # type: ignore[attr-defined]  # as tables to be repaired
         self.record_ = record
         self.fitted_ = FittedRepair(
             maps=maps,
@@ -167,6 +222,10 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             calibrator=type(self).__name__,
             parameters=parameters | findings,
             n_rows=source.n_rows,
+            fingerprint=replace(
+                take_fingerprint(source, maps, getattr(self, "k", None), threads),
+                expected=expected,
+            ),
         )
         self._warn_of_risen_dead(source, threads)
 
@@ -175,12 +234,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         keeps_raw = np.array([action == "identity" for action in self.record_.action])
         if not keeps_raw.any() or keeps_raw.all():
             return
-        risen = sum(
-            rows
-            for _, rows in source.map(
-                lambda panel: _count_risen(panel, self.fitted_.maps, keeps_raw), threads=threads
-            )
-        )
+        tally = RisenRows(self.fitted_.maps, keeps_raw)
+        risen = source.run(tally, threads=threads).result()
         if risen:
             warnings.warn(
                 f"{int(keeps_raw.sum()):,} dead labels keep their raw score and rise in "
@@ -290,15 +345,35 @@ class PerLabelCalibrator(Calibrator):
         )
 
 
-def _count_risen(panel: Any, maps: LabelMaps, dead: NDArray[np.bool_]) -> int:
+class RisenRows(Joined):
     """Rows in which fewer calibrated labels stand above the highest dead one than before."""
-    panel = panel.checked()
-    before, after, there = panel.scores, maps.values(panel), panel.present()
-    if there is not None:
-        before, after = (np.where(there, values, -np.inf) for values in (before, after))
 
-    def above(values: NDArray[Any]) -> NDArray[np.int64]:
-        top_dead = values[:, dead].max(axis=1, keepdims=True)
-        return np.asarray((values[:, ~dead] > top_dead).sum(axis=1))
+    JOINED: ClassVar = {"n_risen": "add"}
 
-    return int((above(after) < above(before)).sum())
+    def __init__(self, maps: LabelMaps, dead: NDArray[np.bool_]) -> None:
+        self.maps, self.dead, self.n_risen = maps, dead, 0
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"maps": self.maps, "dead": self.dead}
+
+    def add(self, panel: Panel) -> None:
+        """Compare the rows of one block."""
+        panel = panel.checked()
+        values, there = (panel.scores, self.maps.values(panel)), panel.present()
+        if there is not None:
+            values = np.where(there, values[0], -np.inf), np.where(there, values[1], -np.inf)
+        before, after = map(self._above, values)
+        self.n_risen += int((after < before).sum())
+
+    def _above(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        top_dead = values[:, self.dead].max(axis=1, keepdims=True)
+        return np.asarray((values[:, ~self.dead] > top_dead).sum(axis=1))
+
+    def result(self) -> int:
+        """How many rows."""
+        return self.n_risen

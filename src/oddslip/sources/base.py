@@ -32,6 +32,7 @@ class Source(ABC):
     partial: bool = False  # whether cells may be absent: excluded, or no candidates
     _totals: Any = None
     labels_named: bool = False  # whether labels belong to rows by ids, or lie beside the scores
+    ordered: bool = True  # whether rows have numbers, and blocks come in their order
 
     @property
     def total_weight(self) -> float:
@@ -58,6 +59,23 @@ class Source(ABC):
     def positives(self) -> Positives:
         """True labels of all rows. A source that can reads nothing else for it."""
         return join_positives(block.positives() for block in self.blocks())
+
+    def label_counts(self) -> NDArray[np.int64]:
+        """Positives of each label."""
+        return np.bincount(self.positives().indices, minlength=self.n_labels)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids."""
+        return self.row_ids() is not None
+
+    def rank(self, k: int, maps: Any = None) -> Any:
+        """The top K of every row of a table, by the scores or by maps of them, as a table."""
+        raise NotImplementedError
+
+    def transform(self, maps: Any, dtype: Any = None) -> Any:
+        """Calibrated scores of every row of a table, as a table."""
+        raise NotImplementedError
 
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally and return it."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.labels import Labels, Positives
+from oddslip.labels import Labels, Positives, is_nested, labels_from_lists
 from oddslip.panels import Kind, ListedPanel, Panel, label_row_ids
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source
@@ -22,23 +22,31 @@ Nan = Literal["refuse", "absent"]
 
 
 def open_source(
-    scores: Any,
+    table: Any = None,
     labels: Any = None,
     *,
+    scores: Any = None,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
     row_ids: Any = None,
     exclude: Any = None,
     nan: Nan = "refuse",
+    row_id: str | None = None,
+    unweighted: str | None = None,
+    engine: Any = None,
 ) -> Source:
     """Open scores and labels, whatever they are: arrays, frames, paths, a panel or a source.
 
-    Files are ``.npy``, ``.npz`` or ``.parquet`` (a folder counts as Parquet).
+    Files are ``.npy``, ``.npz`` or ``.parquet`` (a folder counts as Parquet). A DataFrame of Spark
+    stays where it is; ``scores``, ``labels``, ``row_id`` and ``unweighted`` name its columns.
 
     Parameters
     ----------
-    scores, labels
-        Of shape (n_rows, n_labels). A panel or a source brings its own labels, kind and names.
+    table, labels
+        Scores and labels of shape (n_rows, n_labels). A panel or a source brings its own labels,
+        kind and names. Or a DataFrame of Spark, or with ``engine`` a folder of Parquet files.
+    scores : str, optional
+        Of a Spark table: the column with a list of scores per row; "scores" unless told.
     kind : {"probability", "margin"}, optional
         What the scores are; as a file says that we wrote, else probabilities.
     label_names : sequence of str, optional
@@ -52,6 +60,10 @@ def open_source(
     nan : {"refuse", "absent"}
         What a missing score means: an error, or that the label is no candidate of the row. Then
         its cell counts for nothing, and a long table need not hold every label in every row.
+    row_id, unweighted : str, optional
+        Of a Spark table: the column that names rows, and that with the scores of the twin.
+    engine : SparkSession, optional
+        Let Spark's tasks read the Parquet files of a folder that every executor sees.
 
     Scores in a scipy.sparse matrix are those of the candidates; the other cells are absent.
 
@@ -61,6 +73,22 @@ def open_source(
     >>> source.n_rows, source.n_labels
     (1, 3)
     """
+    columns = {"row_id": row_id, "unweighted": unweighted}
+    if engine is not None or is_spark(table):
+        if exclude is not None or nan != "refuse":
+            raise InvalidInput("exclude and nan go with rows of this machine, got a Spark table.")
+        return _open_spark(
+            table, engine, scores=scores, labels=labels, row_ids=row_ids, kind=kind,
+            label_names=label_names, **columns,
+        )  # fmt: skip
+    for name, column in columns.items():
+        if column is not None:
+            raise InvalidInput(
+                f"{name} names a column of a Spark table, got another kind of table."
+            )
+    if (table is None) == (scores is None):
+        raise InvalidInput("scores must be given once, got them twice or not at all.")
+    scores = table if scores is None else scores
     if nan not in get_args(Nan):
         raise InvalidInput(f'nan must be "refuse" or "absent", got {nan!r:.60}.')
     whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
@@ -79,6 +107,8 @@ def _open_excluded(exclude: Any, whole: Source) -> Positives:
         if is_path(exclude):
             ids = whole.row_ids()
             exclude = open_labels(Path(exclude), whole.label_names, shape=shape, row_ids=ids)
+        if is_nested(exclude):  # lists, never cells
+            exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
         ids = None if label_row_ids(exclude) is None else whole.row_ids()
         hollow = np.broadcast_to(np.zeros(()), shape)
         gate = Panel(hollow, exclude, label_names=whole.label_names, row_ids=ids)
@@ -165,6 +195,28 @@ def _open_long(
         source = read_long(path, labels, kind, label_names)
     source.labels_named = source.panel.labels is not None
     return source
+
+
+def is_spark(thing: Any) -> bool:
+    """Whether this is a DataFrame of Spark; asks without loading Spark."""
+    return type(thing).__module__.startswith("pyspark.sql") and hasattr(thing, "mapInArrow")
+
+
+def _open_spark(table: Any, engine: Any, *, row_ids: Any, **told: Any) -> Source:
+    from oddslip.sources.table import open_files, open_table
+
+    if row_ids is not None:
+        raise InvalidInput("rows of a table are named by a column, got row_ids. Pass row_id=...")
+    for name in ("scores", "labels"):
+        if told[name] is not None and not isinstance(told[name], str):
+            raise InvalidInput(f"{name} must name a column of the table, got {told[name]!r:.60}.")
+    if engine is None:
+        return open_table(table, **told)
+    if not is_path(table):
+        raise InvalidInput(
+            f"with an engine, a folder of Parquet files is opened, got {table!r:.60}."
+        )
+    return open_files(Path(table), engine, **told)
 
 
 def open_labels(

@@ -51,14 +51,14 @@ def check_takeover(d: Measurements) -> Finding | None:
 
 
 def check_absent(d: Measurements) -> Finding | None:
-    """OS501."""
+    """OS601."""
     there = d.saturation.n_present
     if there is None:
         return None
     n_cells = d.n_rows * d.n_labels
     share = 1.0 - there / n_cells
     return Finding(
-        "OS501",
+        "OS601",
         "info",
         f"{small_percent(share)} of the cells are absent, excluded or no candidates. Every number "
         "here, and every map, is of the other cells: of a label given that it is a candidate.",

@@ -191,7 +191,7 @@ class LabelMaps:
                 bounds_of(self.kind, panel.dtype),
             )
             map_cells(cells, *own, x, knots, margin, odds, *bounds, 0, values)
-        return values[0]
+        return np.asarray(values[0])
 
     def _rank_listed(self, panel: ListedPanel, k: int) -> NDArray[np.int32]:
         from oddslip.kernels.fused import rank_lists

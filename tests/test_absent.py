@@ -331,6 +331,34 @@ def test_with_nothing_absent_every_bit_is_the_same():
 # ------------------------------------------------------------------------------ names, files, words
 
 
+def test_rows_known_by_keys_must_have_every_label():
+    panel = Panel([[0.9, np.nan]], [[1, 0]], row_ids=["u"])
+    with pytest.raises(InvalidInput, match="keyed=True goes with"):
+        oddslip.evaluate(panel, k=1, nan="absent", keyed=True)
+
+
+def test_psp_by_weights_is_psp_by_their_inverse():
+    scores, true, _ = world(50)
+    weights = np.arange(1.0, 9.0)
+    by_weights = oddslip.evaluate(scores, true, k=3, weights=weights, n_replicates=0)["psp"]
+    wanted = oddslip.evaluate(scores, true, k=3, propensities=1 / weights, n_replicates=0)["psp"]
+    assert by_weights.value == pytest.approx(wanted.value, abs=1e-12)
+    with pytest.raises(InvalidInput, match="propensities or weights"):
+        oddslip.evaluate(scores, true, k=3, weights=weights, propensities=1 / weights)
+
+
+def test_true_labels_may_be_listed_by_name():
+    scores = [[0.9, 0.2], [0.1, 0.8], [0.3, 0.4]]
+    listed = [["b"], ["b", "a"], []]
+    found = oddslip.evaluate(scores, listed, k=1, label_names=["a", "b"], n_replicates=0)
+    wanted = oddslip.evaluate(scores, [[0, 1], [1, 1], [0, 0]], k=1, n_replicates=0)
+    assert found["map"].value == wanted["map"].value
+    with pytest.raises(InvalidInput, match="among label_names, got 'c' at row 0"):
+        oddslip.rank(scores, k=1, label_names=["a", "b"], exclude=[["c"], [], []])
+    with pytest.raises(InvalidInput, match="the labels have no names"):
+        oddslip.evaluate(scores, listed, k=1)
+
+
 def test_rank_gives_names_and_scores():
     names, values = oddslip.rank(
         [[0.9, 0.2, 0.6], [0.5, np.nan, np.nan]], k=2, label_names=["a", "b", "c"], names=True,

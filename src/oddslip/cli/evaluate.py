@@ -10,6 +10,7 @@ import typer
 
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
+    WEIGHTS,
     Bootstrap,
     Exclude,
     Json,
@@ -27,6 +28,7 @@ from oddslip.cli.options import (
     printable_json,
     read_names,
     read_numbers,
+    read_weights,
 )
 
 
@@ -51,6 +53,17 @@ def evaluate(
     sample_weight: SampleWeight = None,
     exclude: Exclude = None,
     nan: Nan = "refuse",
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="Weight each label was trained with: PSP then counts hits by it (propensities "
+            f"1 / w). {WEIGHTS}."
+        ),
+    ] = None,
+    propensities: Annotated[
+        Path | None,
+        typer.Option(help="Propensity of each label for PSP, in the forms of --prior."),
+    ] = None,
     auc: Annotated[bool, typer.Option("--auc", help="Also the mean within-label AUC.")] = False,
     bootstrap: Bootstrap = 2000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -67,6 +80,8 @@ def evaluate(
 
       oddslip evaluate weighted.npy labels.npz -k 7 --against unweighted.npy
 
+      oddslip evaluate weighted.npy labels.npz -k 7 --against unweighted.npy --weights w.npy
+
       oddslip evaluate scores.parquet labels.npz -k 7 --json > result.json
     """
     import oddslip
@@ -74,6 +89,7 @@ def evaluate(
 
     names = read_names(label_names)
     times = read_numbers(sample_weight, "row")
+    trained, chances = read_weights(weights), read_numbers(propensities)
 
     def evaluated(path: Path) -> oddslip.Evaluation:
         return oddslip.evaluate(
@@ -87,6 +103,8 @@ def evaluate(
             sample_weight=times,
             exclude=exclude,
             nan=nan,  # type: ignore[arg-type]
+            weights=trained,
+            propensities=chances,
             auc=auc,
             n_replicates=bootstrap,
             level=level,

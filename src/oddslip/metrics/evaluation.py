@@ -33,8 +33,8 @@ from oddslip.results import as_frame, html_table, plain
 from oddslip.rows import match_rows
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan
-from oddslip.sources.views import WeighedSource
-from oddslip.weights import by_label
+from oddslip.sources.views import WeighedSource, refuse_partial
+from oddslip.weights import by_label, resolve_weights
 
 NAMES = {
     "map": "MAP",
@@ -309,6 +309,7 @@ def evaluate(
     denominator: Denominator = "min",
     rows: Rows = "with_positives",
     propensities: Any = None,
+    weights: Any = None,
     auc: bool = False,
     n_replicates: int = 2000,
     level: float = 0.95,
@@ -336,6 +337,9 @@ def evaluate(
         As in `oddslip.metrics.average_precision_at_k`.
     propensities : array-like, optional
         For PSP; by default from the counts of these labels.
+    weights : str, number or array-like, optional
+        In place of propensities: the weights each label was trained with, as `diagnose` takes
+        them. PSP with propensities 1 / w is what weighted training approximates.
     auc : bool
         Also the mean within-label AUC, which takes two more passes over the scores.
     n_replicates : int
@@ -369,6 +373,15 @@ def evaluate(
     if weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
+    propensities = by_label("propensities", propensities, source.label_names)
+    if weights is not None:
+        if propensities is not None:
+            raise InvalidInput("PSP takes propensities or weights, got both. Leave out one.")
+        counts, totals = source.label_counts(), source.totals(threads)
+        trained = resolve_weights(weights, counts, totals, label_names=source.label_names)
+        propensities = trained.min() / trained  # a common factor does not matter
+    if keyed:
+        refuse_partial(source)
     if keyed or not source.ordered:
         return _evaluate_keyed(
             source if weight is None else WeighedSource(source, weight), k, ties=ties,
@@ -380,8 +393,6 @@ def evaluate(
         raise InvalidInput(
             f"at least one row must have a true label, got none in {rankings.n_rows:,} rows."
         )
-
-    propensities = by_label("propensities", propensities, source.label_names)
 
     def values_with(policy: Ties) -> NDArray[np.float64]:
         return metric_values(

@@ -25,6 +25,7 @@ from oddslip.selection.keyed import KeyedTrials, try_keyed
 from oddslip.selection.rules import Choice, Rule, read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources.opening import Nan
+from oddslip.sources.views import refuse_partial
 from oddslip.weights import by_label
 
 N_REPLICATES = 2000
@@ -288,6 +289,8 @@ class Repair(ScoreTransformer):
         candidates = rule.candidates_for(self.weights)
         if rule.fixed is None:
             candidates = affordable(candidates, source)
+        if self.keyed:
+            refuse_partial(source)
         try_all: Any = try_keyed if self.keyed or not source.ordered else try_candidates
         trials: Trials | KeyedTrials = try_all(
             source,

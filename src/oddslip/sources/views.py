@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.errors import InvalidInput
 from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import ListedPanel, Panel, SampleWeight
 from oddslip.rows import match_rows
@@ -85,6 +86,14 @@ class PartialSource(Source):
                     part.excluded = excluded
             part.nan_absent = self.nan
             yield part
+
+
+def refuse_partial(source: Source) -> None:
+    """Refuse rows known by their keys of which cells are absent."""
+    if source.partial:
+        raise InvalidInput(
+            "keyed=True goes with rows that have every label, got absent cells. Leave out keyed."
+        )
 
 
 class WeighedSource(Source):

@@ -64,6 +64,7 @@ CALLED = {"plot", "to_onnx", "to_sql", "to_json"}
 WHEN_CALLED = {
     "diagnosis/result.py": {"reports"},
     "diagnosis/plan.py": {"reports"},
+    "metrics/reliability.py": {"reports"},
     "calibrators/saved.py": {"serving"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

@@ -29,6 +29,7 @@ from oddslip.cli.options import (
     read_names,
     read_numbers,
     read_weights,
+    write_figure,
 )
 
 
@@ -68,6 +69,16 @@ def evaluate(
     bootstrap: Bootstrap = 2000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
+    reliability: Annotated[
+        bool,
+        typer.Option(
+            "--reliability", help="Also whether the probabilities of what is shown are right (ECE)."
+        ),
+    ] = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", help="Draw --reliability (.png, .svg or .pdf)."),
+    ] = None,
     label_names: Names = None,
     threads: Threads = None,
     json: Json = False,
@@ -81,6 +92,8 @@ def evaluate(
       oddslip evaluate weighted.npy labels.npz -k 7 --against unweighted.npy
 
       oddslip evaluate weighted.npy labels.npz -k 7 --against unweighted.npy --weights w.npy
+
+      oddslip evaluate repaired.npy labels.npz -k 7 --reliability --figure shown.png
 
       oddslip evaluate scores.parquet labels.npz -k 7 --json > result.json
     """
@@ -113,7 +126,18 @@ def evaluate(
             threads=threads,
         )
 
+    check_outputs(figure=figure)
     first = evaluated(scores)
+    shown = None
+    if reliability or figure is not None:
+        from oddslip.metrics import reliability_at_k
+
+        shown = reliability_at_k(
+            scores, labels, k=k, kind=kind, label_names=names, exclude=exclude, nan=nan,  # type: ignore[arg-type]
+            threads=threads,
+        )  # fmt: skip
+    if figure is not None and shown is not None:
+        write_figure(figure, shown.plot())
     second = None if against is None else evaluated(against)
     comparison = None if second is None else first.compare(second, threads=threads)
     if json:
@@ -121,8 +145,15 @@ def evaluate(
         if second is not None and comparison is not None:
             document["against"] = second.to_dict()
             document["difference"] = comparison.to_dict()
+        if shown is not None:
+            document["reliability"] = shown.to_dict()
         return print_json(document)
     out = console()
+    if shown is not None:
+        out.print(
+            f"Of {shown.n_shown.sum():,} slots shown, probabilities are off by {shown.ece:.4f} on "
+            f"average (ECE@{shown.k}); their mean is {shown.bias:+.4f} from the share that is true."
+        )
     if second is not None and comparison is not None and against is not None:
         names_shown = (scores.name, against.name)
         out.print(text.comparison_table(first, second, comparison, names_shown))

@@ -37,7 +37,8 @@ def test_a_fit_without_a_fold_equals_a_fit_on_the_other_rows(pooled, kind, dtype
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "BLOCK_BYTES", block)
         source = open_source(scores, labels, kind=kind)
-        counts = FoldCounter(source, collect(source), [False, True]).count(folds, 4).counts[pooled]
+        (found,) = FoldCounter(source, collect(source), [False, True]).count(folds[None], 4)
+        counts = found.counts[pooled]
         for fold in (0, 1, 2, 3, None):
             kept = folds != fold if fold is not None else slice(None)
             alone = count_cells(open_source(scores[kept], labels[kept], kind=kind), pooled=pooled)

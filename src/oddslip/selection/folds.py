@@ -36,6 +36,7 @@ from oddslip.tallies import State, Together, nest_states, unnest_states
 Folds = NDArray[np.int32]
 
 BINS_SHARE = 0.5  # of the bins of a fit on all rows: folds are held all at once, and need less
+AT_ONCE = 256 * 1024 * 1024  # bytes of summaries of folds up to which repeats share a pass
 
 
 def draw_folds(n_rows: int, n_folds: Any, *, seed: Any = DEFAULT_SEED, n_repeats: int = 1) -> Folds:
@@ -187,6 +188,7 @@ class FoldTallies:
 
     def __init__(self, positives: Positives, empty: Empty) -> None:
         self.positives, self.sample_weight = positives, empty.sample_weight
+        self.share = empty.share
         self.counts = [tally.fresh() for tally in empty.counts]
         self.ranges = None if empty.moments is None else Ranges(empty.moments.low.size)
         self.moments = None if empty.moments is None else empty.moments.fresh()
@@ -198,7 +200,7 @@ class FoldTallies:
     def add(self, panel: Panel, rows: NDArray[np.int64]) -> None:
         """Take these rows of a block."""
         if self._rows is None:
-            room = block_rows(panel.n_labels, panel.scores.itemsize)
+            room = max(1, block_rows(panel.n_labels, panel.scores.itemsize) // self.share)
             self._rows = np.empty((room, panel.n_labels), panel.scores.dtype)
             self._numbers = np.empty(room, np.int64)
         for start in range(0, rows.size, len(self._rows)):
@@ -243,12 +245,14 @@ class FoldTallies:
 class Empty(NamedTuple):
     """Tallies that every fold starts with; look-up tables are shared, bins are alike.
 
-    ``sample_weight`` is that of all rows.
+    ``sample_weight`` is that of all rows. ``share`` tallies wait for rows side by side: each waits
+    for fewer.
     """
 
     counts: Sequence[IntervalCounts]
     moments: Moments | None
     sample_weight: SampleWeight | None
+    share: int = 1
 
 
 class FoldTally:
@@ -382,12 +386,30 @@ class FoldCounter:
             )
         self._empty = Empty(counts, moments, source.sample_weight)
 
-    def count(self, folds: Folds, n_folds: int, *, threads: int | None = None) -> FoldStatistics:
-        """Counts and summaries of every fold, all in one pass; no pass if none are wanted."""
+    def count(
+        self, repeats: Folds, n_folds: int, *, threads: int | None = None
+    ) -> list[FoldStatistics]:
+        """Counts and summaries of every fold of every repeat; no pass if none are wanted.
+
+        All in one pass, unless their summaries are too large to be held together.
+        """
         if not self._empty.counts and self._empty.moments is None:
-            return FoldStatistics({}, [])
-        tally = FoldTally(folds, n_folds, self.cells.positives, self._empty)
-        tallies = self.source.run(tally, threads=threads, what="cells of folds").result()
+            return [FoldStatistics({}, []) for _ in repeats]
+        at_once = len(repeats)
+        if self._empty.moments is not None:
+            at_once = max(1, AT_ONCE // (n_folds * self._empty.moments.moments.nbytes))
+        found: list[FoldStatistics] = []
+        for start in range(0, len(repeats), at_once):
+            some = repeats[start : start + at_once]
+            empty = self._empty._replace(share=len(some))
+            positives = self.cells.positives
+            tally = Together([FoldTally(folds, n_folds, positives, empty) for folds in some])
+            tallies = self.source.run(tally, threads=threads, what="cells of folds").result()
+            found += [self._gather(*each, n_folds) for each in zip(some, tallies, strict=True)]
+        return found
+
+    def _gather(self, folds: Folds, tallies: list[FoldTallies], n_folds: int) -> FoldStatistics:
+        """What one pass found of the folds of one repeat."""
         counts = self.cells.positives.counts
         fold_of = np.repeat(folds.astype(np.int64), counts)
         weight = self._empty.sample_weight

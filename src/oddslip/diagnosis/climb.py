@@ -27,7 +27,7 @@ from oddslip.panels import Kind, Panel
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.cross import cross_choose
 from oddslip.selection.fold_fits import affordable
-from oddslip.selection.folds import FoldCounter, Folds, PositiveCells, PositiveCellTally
+from oddslip.selection.folds import Dealt, FoldCounter, Folds, PositiveCells, PositiveCellTally
 from oddslip.selection.rules import read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
@@ -106,8 +106,9 @@ def _count(case: Case, arm: Source) -> tuple[PositiveCells, CellCounts]:
     """Where the cells of the evaluated rows lie among their positives."""
     threads = case.threads
     cells = arm.run(PositiveCellTally(arm.dtype), threads=threads, what="positives").result()
-    together = np.zeros((1, arm.n_rows), np.int32)  # all rows in one fold
-    (counted,) = FoldCounter(arm, cells, [False]).count(together, 1, threads=threads)
+    # All rows in one fold.
+    together = Dealt.numbered(np.zeros(arm.n_rows, np.int32), 1, cells.positives)
+    counted = FoldCounter(arm, cells, [False]).count(together, 1, threads=threads)
     return cells, counted.counts[False].without(None)
 
 

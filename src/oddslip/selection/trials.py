@@ -25,9 +25,10 @@ from oddslip.metrics.at_k import SUMMED, Column, check_choice, label_propensitie
 from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.panels import Panel, check_k
-from oddslip.selection.candidates import Candidate
+from oddslip.selection.candidates import RAW, Candidate
 from oddslip.selection.fold_fits import FoldFits, counts_needed, summary_needed
 from oddslip.selection.folds import (
+    Dealt,
     FoldCounter,
     Folds,
     PositiveCells,
@@ -77,6 +78,30 @@ class Trials:
     fits: FoldFits
     n_fits: dict[str, int]
 
+    @property
+    def n_evaluated(self) -> int:
+        """Rows with a true label."""
+        return len(self.values)
+
+    @property
+    def means(self) -> Floats:
+        """The out-of-fold metric of every candidate."""
+        return np.asarray(self.values.mean(axis=0))
+
+    def gains(self) -> tuple[Floats, Floats]:
+        """Mean paired difference of every candidate to raw, and its standard error over rows."""
+        return paired(self.values - self.values[:, [self.candidates.index(RAW)]])
+
+    def level(self, place: int) -> tuple[float, float]:
+        """The out-of-fold metric of a candidate, and its standard error."""
+        values = self.values[:, place]
+        return float(values.mean()), float(values.std() / np.sqrt(max(1, values.size - 1)))
+
+    def lead(self, place: int, other: int) -> tuple[float, float]:
+        """What a candidate has over another, and its standard error."""
+        lead, error = paired(self.values[:, place] - self.values[:, other])
+        return float(lead), float(error)
+
     def of(self, candidates: Sequence[Candidate], n_repeats: int | None = None) -> Trials:
         """The same trials of some of the candidates, and of the first repeats alone."""
         places = [self.candidates.index(each) for each in candidates]
@@ -102,6 +127,14 @@ class Trials:
             folds=self.folds[:, chosen],
             rankings=None if self.rankings is None else self.rankings[:, :, chosen],
         )
+
+
+def paired(differences: Floats) -> tuple[Any, Any]:
+    """Mean over rows, and its standard error."""
+    n = len(differences)
+    if n < 2:  # one row says nothing about its spread
+        return differences.mean(axis=0), np.full(differences.shape[1:], np.inf)
+    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
 
 
 def try_candidates(
@@ -174,12 +207,12 @@ def try_candidates(
         rankings = np.zeros((n_repeats, len(candidates), rows.size, k), np.int32)
     n_fits: Counter[str] = Counter()
     fitted = []
-    for repeat, statistics in zip(
-        folds, counter.count(folds, n_folds, threads=threads), strict=True
-    ):
+    deals = [Dealt.numbered(repeat, n_folds, cells.positives) for repeat in folds]
+    counted = counter.count_all(deals, n_folds, threads=threads)
+    for dealt, statistics in zip(deals, counted, strict=True):
         fits = FoldFits(
-            source, cells, statistics, repeat, n_folds, dead=dead, prior=prior, weights=weights,
-            threads=threads,
+            source, cells, counter, dealt, n_folds, dead=dead, prior=prior, weights=weights,
+            statistics=statistics, threads=threads,
         )  # fmt: skip
         fitted.append([[fits.fit(each, fold)[0] for each in candidates] for fold in range(n_folds)])
         for fold in range(n_folds):

@@ -4,7 +4,7 @@ Every comparison is one of counts of rows, with the chance that two draws of the
 far apart. How small the smallest of all these chances is on a quiet day is found by resampling:
 days are drawn from the counts of both sides, as if nothing had changed, with as many rows as there
 are. A comparison is worth a word if its chance is below what `FAMILY` of the quiet days reach in
-any of them, and if the odds moved by at least `MATERIAL_NAT`.
+any of them, and if the odds moved by at least `MATERIAL_NAT`, a shift by `MATERIAL_SHIFT`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ Bools = NDArray[np.bool_]
 
 FAMILY = 0.02  # of quiet days on which any comparison is worth a word
 DRAWS = 200  # quiet days that are drawn
+# Nat. A prevalence that doubles moves the mean of a label's scores by far less than its own odds.
+MATERIAL_SHIFT = 0.1
 COARSER = 0.5  # of the scores that a label seemed to have: fewer are worth a word
 
 
@@ -174,7 +176,7 @@ def watch(
         for each in (first, second)
     )
     moved = np.asarray(sure.any(axis=1))
-    shifted = shift_sure & (np.abs(after - before) >= MATERIAL_NAT)
+    shifted = shift_sure & (np.abs(after - before) >= MATERIAL_SHIFT)
     drifted = (moved | shifted).any()
     return Watch(
         calibrated=calibrated,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from oddslip.arguments import check_k, check_names, unmasked
 from oddslip.errors import InvalidInput
+from oddslip.identity import hash_ids, need_ids
 from oddslip.kernels import Kind
 from oddslip.labels import Labels, Positives, as_labels
 
@@ -113,9 +114,11 @@ class Panel:
         "kind",
         "label_names",
         "labels",
+        "numbered",
         "row_ids",
         "sample_weight",
         "scores",
+        "twin",
     )
 
     scores: NDArray[Any]
@@ -125,6 +128,8 @@ class Panel:
     row_ids: NDArray[Any] | None
     sample_weight: SampleWeight | None
     first_row: int
+    numbered: bool  # whether rows have an order; else an id is all that they are known by
+    twin: NDArray[Any] | None  # scores of another model for the same cells
 
     def __init__(
         self,
@@ -147,6 +152,8 @@ class Panel:
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
         self.sample_weight = None
         self.first_row = 0
+        self.numbered = True
+        self.twin = None
         self.labels = None if labels is None else self._gate_labels(labels)
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
             raise InvalidInput(
@@ -201,7 +208,20 @@ class Panel:
         weight = self.sample_weight
         block.sample_weight = None if weight is None else weight.take(slice(start, stop))
         block.first_row = self.first_row + start
+        block.numbered = self.numbered
+        block.twin = None if self.twin is None else self.twin[start:stop]
         return block
+
+    def row_keys(self) -> NDArray[np.uint64]:
+        """What rows are known by where they have no order: see `oddslip.identity`."""
+        need_ids(self.row_ids is not None, "what is decided")
+        return hash_ids(cast("NDArray[Any]", self.row_ids))
+
+    def name_row(self, row: int) -> str:
+        """What an error calls a row: by its number, or by its id where rows have no order."""
+        if self.numbered:
+            return f"row {self.first_row + row}"
+        return "a row" if self.row_ids is None else f"row {self.row_ids[row]!s:.60}"
 
     def positives(self) -> Positives:
         """True labels of every row; refuses a panel without labels or cells that are not 0/1."""
@@ -250,7 +270,7 @@ class Panel:
     def _complaint(self, wrong: NDArray[np.bool_]) -> str:
         row, label = divmod(int(np.flatnonzero(wrong.ravel())[0]), self.n_labels)
         value = self.scores[row, label]
-        place = f"row {self.first_row + row}, label {self.name_of(label)!r}"
+        place = f"{self.name_row(row)}, label {self.name_of(label)!r}"
         if np.isfinite(value):
             return (
                 f"probabilities must be between 0 and 1, got {value:g} at {place}. "
@@ -260,10 +280,8 @@ class Panel:
         same = int((np.isnan(self.scores) if what == "NaN" else np.isinf(self.scores)).sum())
         cells = f"{same} {what} cell" + ("s" if same > 1 else "")
         last = self.first_row + self.n_rows - 1
-        return (
-            f"scores hold {cells} in rows {self.first_row} to {last}, the first at {place}. "
-            "Drop or fill those rows first."
-        )
+        where = f" in rows {self.first_row} to {last}, the first" if self.numbered else ", one"
+        return f"scores hold {cells}{where} at {place}. Drop or fill those rows first."
 
 
 class _Rows:

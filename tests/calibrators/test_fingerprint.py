@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 import oddslip
 from oddslip.calibrators import Isotonic, Platt
 from oddslip.calibrators.fingerprint import (
-    FingerprintTally,
     ShownTally,
+    join_fingerprint,
     probabilities_of,
     take_fingerprint,
 )
@@ -21,6 +21,7 @@ from oddslip.errors import UnreadableFile
 from oddslip.panels import Panel
 from oddslip.sources import open_source
 from oddslip.spread import SpreadTally, n_bins
+from oddslip.tallies import Together
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.random((300, 9)) ** 3
@@ -69,13 +70,13 @@ def test_every_cell_is_counted_once_and_saturated_cells_apart():
 def test_two_halves_merge_to_the_whole(repair):
     whole = take_fingerprint(open_source(SCORES), repair.fitted_.maps, 3)
     tallies = [
-        FingerprintTally(SpreadTally(9, "probability"), ShownTally(9, 3, repair.fitted_.maps))
+        Together([SpreadTally(9, "probability"), ShownTally(9, 3, repair.fitted_.maps)])
         for _ in range(2)
     ]
     tallies[0].add(Panel(SCORES[:120]))
     tallies[1].add(Panel(SCORES[120:]))
     tallies[1].merge(tallies[0])
-    assert same(tallies[1].result(), whole)
+    assert same(join_fingerprint(*tallies[1].tallies), whole)
 
 
 def test_the_file_knows_the_number_of_bins_without_the_kernels():

@@ -7,7 +7,7 @@ alone, and nothing that follows from them: the same tally is run over the rows o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from oddslip.calibrators.stored import FINGERPRINT_ARRAYS, FINGERPRINT_COUNTS, U
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.sources import Source
 from oddslip.spread import SpreadTally, edges_of, n_bins, spread_parts
+from oddslip.tallies import Joined, Together
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -144,11 +145,13 @@ class Fingerprint:
 # ------------------------------------------------------------------------------------- the tallies
 
 
-class ShownTally:
+class ShownTally(Joined):
     """Who is shown in the top k, how often ties decide it, and how probable what is shown is.
 
     ``maps`` are those of a repair; without them labels are compared by the scores as they are.
     """
+
+    JOINED: ClassVar = dict.fromkeys(("slots", "n_tied", "shown_sum", "shown_squares"), "add")
 
     def __init__(self, n_labels: int, k: int, maps: LabelMaps | None) -> None:
         self.k, self.maps = k, maps
@@ -157,7 +160,11 @@ class ShownTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.slots.size, self.k, self.maps)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"n_labels": self.slots.size, "k": self.k, "maps": self.maps}
 
     def add(self, panel: Panel) -> None:
         """Rank one block of rows."""
@@ -179,13 +186,6 @@ class ShownTally:
         self.shown_sum += int(np.rint(means / UNIT).astype(np.int64).sum())
         self.shown_squares += int(np.rint(means**2 / UNIT).astype(np.int64).sum())
 
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.slots += other.slots
-        self.n_tied += other.n_tied
-        self.shown_sum += other.shown_sum
-        self.shown_squares += other.shown_squares
-
     def result(self) -> dict[str, Any]:
         """The part of a fingerprint that needs k."""
         return {
@@ -194,40 +194,17 @@ class ShownTally:
         }  # fmt: skip
 
 
-class FingerprintTally:
-    """Both in one pass: where cells lie, and what is shown; the latter only where k is told."""
-
-    def __init__(self, spread: SpreadTally, shown: ShownTally | None) -> None:
-        self.spread, self.shown = spread, shown
-
-    def fresh(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(self.spread.fresh(), self.shown and self.shown.fresh())
-
-    def add(self, panel: Panel) -> None:
-        """Take one block of rows."""
-        self.spread.add(panel)
-        if self.shown is not None:
-            self.shown.add(panel)
-
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.spread.merge(other.spread)
-        if self.shown is not None and other.shown is not None:
-            self.shown.merge(other.shown)
-
-    def result(self) -> Fingerprint:
-        """The fingerprint of all rows seen."""
-        spread = self.spread
-        shown = NOT_SHOWN if self.shown is None else self.shown.result()
-        return Fingerprint(
-            spread.kind, spread.n_rows, spread.counts, spread.n_saturated.copy(), **shown
-        )
-
-
 NOT_SHOWN: dict[str, Any] = {
     "k": None, "slots": np.empty(0, np.int64), "n_tied": 0, "shown_sum": 0, "shown_squares": 0,
 }  # fmt: skip
+
+
+def join_fingerprint(spread: SpreadTally, shown: ShownTally | None = None) -> Fingerprint:
+    """Where cells lie, and what is shown where that was counted, as one."""
+    return Fingerprint(
+        spread.kind, spread.n_rows, spread.counts, spread.n_saturated.copy(),
+        **(NOT_SHOWN if shown is None else shown.result()),
+    )  # fmt: skip
 
 
 def take_fingerprint(
@@ -239,9 +216,11 @@ def take_fingerprint(
     parts = list(spread_parts(source, SPREAD_BYTES, threads))
     kept: list[Fingerprint] = []
     for _, part in parts:
-        here = shown if len(parts) == 1 else None
-        tally = FingerprintTally(SpreadTally(part.n_labels, part.kind), here)
-        kept.append(part.run(tally, threads=threads, what="taking the fingerprint").result())
+        tallies: list[Any] = [SpreadTally(part.n_labels, part.kind)]
+        if shown is not None and len(parts) == 1:
+            tallies.append(shown)
+        ran = part.run(Together(tallies), threads=threads, what="taking the fingerprint")
+        kept.append(join_fingerprint(*ran.tallies))
     if len(kept) == 1:
         return kept[0]
     ranked = NOT_SHOWN if shown is None else source.run(shown, threads=threads).result()

@@ -6,7 +6,7 @@ Ranking sweeps at *levels*, chosen from some rows and turned into keys of each l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -120,6 +120,16 @@ class LabelMaps:
         at = np.asarray(labels, np.int64)
         taken = {name: getattr(self, name)[at] for name in PER_LABEL}
         return LabelMaps(self.kind, self.scale, **taken, x=self.x, y=self.y, step=self.step)
+
+    def without(self, labels: NDArray[np.bool_]) -> LabelMaps:
+        """The same maps with these labels excluded: never shown before another."""
+        from oddslip.kernels.maps import EXCLUDED
+
+        codes, a, b, c = (
+            np.where(labels, value, getattr(self, name))
+            for name, value in (("code", EXCLUDED), ("a", 0.0), ("b", 0.0), ("c", 0.0))
+        )
+        return replace(self, code=codes, a=a, b=b, c=c)
 
     def values(self, panel: Panel) -> NDArray[np.float64]:
         """What labels are compared by; -inf where a label is excluded."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from oddslip.errors import InvalidInput
 from oddslip.panels import Panel, check_k
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
+
+if TYPE_CHECKING:
+    from oddslip.serving.export import Export
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,11 +84,14 @@ class FittedRepair:
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
+        source, maps = self._open(scores)
         try:
             dtype = np.dtype(dtype or source.dtype)
         except TypeError as error:
             raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
+        if not source.ordered:
+            _refuse_shift(prior_shift)
+            return source.transform(maps, dtype)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, source.n_labels), dtype)
         for first, block in self.transform_blocks(
             source, dtype=dtype, prior_shift=prior_shift, threads=threads
@@ -132,8 +138,12 @@ class FittedRepair:
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
-        out = np.empty((source.n_rows, check_k(k, source.n_labels)), np.int32)
+        source, maps = self._open(scores)
+        k = check_k(k, source.n_labels)
+        if not source.ordered:
+            _refuse_shift(prior_shift)
+            return source.rank(k, maps)  # type: ignore[no-any-return]
+        out = np.empty((source.n_rows, k), np.int32)
         for first, block in self.rank_blocks(source, k=k, prior_shift=prior_shift, threads=threads):
             out[first : first + len(block)] = block
         return out
@@ -200,6 +210,70 @@ class FittedRepair:
         """Save to one file, whole or not at all. `oddslip.load_repair` reads it."""
         save_repair(self, path)
 
+    def to_onnx(
+        self,
+        path: Any,
+        *,
+        k: int | None = None,
+        scores: str = "float64",
+        precision: str = "float64",
+    ) -> Export:
+        """Write this repair as an ONNX graph of standard operators.
+
+        Its input is ``scores``, its outputs are ``probabilities`` and, with ``k``, ``top_labels``
+        and ``top_probabilities``. It looks at no score for whether it is valid.
+
+        Parameters
+        ----------
+        path : path
+        k : int, optional
+            Slots per row, ``1 <= k <= n_labels``; without it nothing is ranked.
+        scores : {"float64", "float32"}
+            Type of the scores that come in.
+        precision : {"float64", "float32"}
+            What the graph computes in. In float32 near scores can tie or change places; the
+            largest deviation of a probability is then told.
+        """
+        from oddslip.serving.onnx import export_onnx
+
+        return export_onnx(self, path, k=k, scores=scores, precision=precision)
+
+    def to_sql(
+        self,
+        path: Any,
+        *,
+        dialect: str,
+        k: int | None = None,
+        name: str = "oddslip",
+        table: str = "scores",
+        columns: tuple[str, str, str] = ("row", "label", "score"),
+    ) -> Export:
+        """Write this repair as SQL: a table of its maps, and a view that ranks long scores.
+
+        Parameters
+        ----------
+        path : path
+        dialect : {"duckdb", "postgres", "spark"}
+        k : int, optional
+            Slots per row; without it the view ranks all labels of a row.
+        name : str
+            Beginning of the names of the table and of the view.
+        table : str
+            The scores: one line per row and label. Parts of a qualified name stand apart by dots.
+        columns : three of str
+            Its columns that hold the row, the label (by name, or by index where labels have no
+            names) and the score.
+        """
+        from oddslip.serving.sql import export_sql
+
+        return export_sql(self, path, dialect=dialect, k=k, name=name, table=table, columns=columns)
+
+    def to_json(self, path: Any) -> Export:
+        """Write the maps as a documented JSON file, for any other language."""
+        from oddslip.serving.document import export_json
+
+        return export_json(self, path)
+
     def _open(self, scores: Any) -> tuple[Source, LabelMaps]:
         """The source, and the maps in the order of its labels."""
         source = open_as(self.maps.kind, scores)
@@ -265,6 +339,14 @@ def _rank(maps: LabelMaps, panel: Panel, k: int, shift: NDArray[np.float64]) -> 
     moved[values == -np.inf] = np.finfo(np.float64).min  # excluded
     columns: NDArray[np.int32] = rank_keys(keys_of(np.ascontiguousarray(moved), "margin"), k)[0]
     return columns
+
+
+def _refuse_shift(prior_shift: Any) -> None:
+    if prior_shift is not None:
+        raise InvalidInput(
+            "prior_shift goes with rows of this machine, got it with a table. "
+            "Find it on a sample of the rows, and repair them here."
+        )
 
 
 def open_as(

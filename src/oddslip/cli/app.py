@@ -14,6 +14,7 @@ from oddslip.cli.check import check, trend
 from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
+from oddslip.cli.export import export
 from oddslip.cli.repair import apply, fit
 from oddslip.cli.study import generate, reproduce
 from oddslip.cli.train import score, train
@@ -35,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, plan, evaluate, diagnose, fit, apply, rank, check, trend, train, score, generate,
+    demo, plan, evaluate, diagnose, fit, apply, rank, export, check, trend, train, score, generate,
 ):  # fmt: skip
     app.command()(command)
 

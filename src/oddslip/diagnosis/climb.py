@@ -25,7 +25,7 @@ from oddslip.panels import Kind, Panel
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.cross import cross_choose
 from oddslip.selection.fold_fits import affordable
-from oddslip.selection.folds import FoldCounter, Folds, PositiveCells, PositiveCellTally
+from oddslip.selection.folds import Dealt, FoldCounter, Folds, PositiveCells, PositiveCellTally
 from oddslip.selection.repair import Repair
 from oddslip.selection.rules import read_rule
 from oddslip.selection.trials import Trials, try_candidates
@@ -101,7 +101,8 @@ def _count(case: Case) -> tuple[PositiveCells, CellCounts]:
     """Where the cells of the evaluated rows lie among their positives."""
     arm, threads = case.arm, case.threads
     cells = arm.run(PositiveCellTally(arm.dtype), threads=threads, what="positives").result()
-    together = np.zeros(arm.n_rows, np.int32)  # all rows in one fold
+    # All rows in one fold.
+    together = Dealt.numbered(np.zeros(arm.n_rows, np.int32), 1, cells.positives)
     counted = FoldCounter(arm, cells, [False]).count(together, 1, threads=threads)
     return cells, counted.counts[False].without(None)
 

@@ -36,8 +36,9 @@ from oddslip.labels import Positives, Seen
 from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.folds import (
+    Dealt,
     FoldCounter,
-    Folds,
+    FoldStatistics,
     PositiveCells,
     fold_totals,
     summaries_bytes,
@@ -97,7 +98,8 @@ class FoldFits:
         Of all its rows.
     counter : FoldCounter
         With the counts that the candidates need.
-    folds : ndarray of shape (n_rows,)
+    dealt : Dealt
+        How rows fall into folds.
     n_folds : int
     dead : {"prior", "identity", "exclude"}
     prior : array-like, optional
@@ -106,6 +108,8 @@ class FoldFits:
         As in `oddslip.calibrators.Inversion`, for candidates that need or take them.
     threads : int, optional
         Threads to use; all cores available unless told.
+    statistics : FoldStatistics, optional
+        What the counter counts, where it has done so.
     """
 
     def __init__(
@@ -113,21 +117,23 @@ class FoldFits:
         source: Source,
         cells: PositiveCells,
         counter: FoldCounter,
-        folds: Folds,
+        dealt: Dealt,
         n_folds: int,
         *,
         dead: str,
         prior: Any,
         weights: Any = None,
         threads: int | None = None,
+        statistics: FoldStatistics | None = None,
     ) -> None:
-        self.source, self.cells, self.folds = source, cells, folds
+        self.source, self.cells = source, cells
+        self.folds: Any = dealt.folds
         self.dead, self.prior, self.weights, self.threads = dead, prior, weights, threads
         self.n_fits: Counter[str] = Counter()
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
-        self._statistics = counter.count(folds, n_folds, threads=threads)
-        self._seen = see_folds(source, cells.positives, folds, n_folds)
+        self._statistics = statistics or counter.count(dealt, n_folds, threads=threads)
+        self._seen = see_folds(source, cells.positives, dealt, n_folds)
 
     def fit(self, candidate: Candidate, left_out: int | None) -> Fitted:
         """Maps of one candidate and what was done to each label; None leaves out no fold.
@@ -250,17 +256,17 @@ class FoldFits:
         return gather_ingredients(self.source.kind, self._knots(left_out), offsets)
 
 
-def see_folds(source: Source, positives: Positives, folds: Folds, n_folds: int) -> list[Seen]:
+def see_folds(source: Source, positives: Positives, dealt: Dealt, n_folds: int) -> list[Seen]:
     """How often each label is true in the rows of each fold."""
     n_labels, weight = source.n_labels, source.sample_weight
-    cells = np.repeat(folds.astype(np.int64), positives.counts) * n_labels + positives.indices
+    cells = dealt.fold_of * n_labels + positives.indices
     counts = np.bincount(cells, minlength=n_folds * n_labels).reshape(n_folds, n_labels)
     weights = counts.astype(np.float64)
     if weight is not None:
         units = np.repeat(weight.units.astype(np.float64), positives.counts)
         sums = np.bincount(cells, units, minlength=n_folds * n_labels)
         weights = weight.floats(sums.reshape(n_folds, n_labels))
-    totals = fold_totals(folds, n_folds, weight).tolist()
+    totals = fold_totals(dealt, n_folds, weight).tolist()
     return [Seen(*each) for each in zip(counts, weights, totals, strict=True)]
 
 

@@ -7,7 +7,7 @@ search moves all labels to their roots together.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ from oddslip.panels import Kind, Panel
 from oddslip.results import label_frame, plain
 from oddslip.sources import Source, open_source
 from oddslip.spread import SpreadTally, edges_of, spread_parts
+from oddslip.tallies import Joined
 from oddslip.weights import check_weights, per_label
 
 Floats = NDArray[np.float64]
@@ -131,8 +132,10 @@ def realized_shift(
     )
 
 
-class SigmoidTally:
+class SigmoidTally(Joined):
     """Per label, the sums of sigmoid(F - shift), of its complement and its derivatives."""
+
+    JOINED: ClassVar = {"sums": "add"}
 
     blocks_apart = 1
 
@@ -144,7 +147,11 @@ class SigmoidTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.shift)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"shift": self.shift}
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows. A block is summed apart, which keeps rounding small."""
@@ -159,10 +166,6 @@ class SigmoidTally:
             np.clip(odds, -700.0, 700.0, out=odds)
             sum_odds_sigmoids(np.exp(odds, out=odds), sums)
         self.sums += sums
-
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.sums += other.sums
 
     def result(self) -> Floats:
         """The sums, one row each."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from oddslip.panels import Kind, Panel, check_k
 from oddslip.results import label_frame, plain
 from oddslip.sources import Source, open_source
 from oddslip.spread import saturated_key
+from oddslip.tallies import Joined, State
 
 KEPT_BYTES = 2**28  # of scores held at once while distinct ones are counted
 
@@ -151,8 +152,12 @@ def saturation(
     )
 
 
-class SaturationTally:
+class SaturationTally(Joined):
     """Saturated cells per label, full rows and tied rows."""
+
+    JOINED: ClassVar = dict.fromkeys(
+        ("per_label", "per_label_float32", "full_rows", "tied_rows"), "add"
+    )
 
     def __init__(self, n_labels: int, k: int) -> None:
         self.k = k
@@ -162,7 +167,11 @@ class SaturationTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.per_label.size, self.k)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"n_labels": self.per_label.size, "k": self.k}
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
@@ -180,13 +189,6 @@ class SaturationTally:
         _, best, at_kth = rank_keys(keys, self.k)
         slots = (best == best[:, -1:]).sum(axis=1)
         self.tied_rows += int((at_kth > slots).sum())
-
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.per_label += other.per_label
-        self.per_label_float32 += other.per_label_float32
-        self.full_rows += other.full_rows
-        self.tied_rows += other.tied_rows
 
     def result(self) -> Self:
         """The counts."""
@@ -221,7 +223,19 @@ class DistinctTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.first, self.last, self.decimals)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"first": self.first, "last": self.last, "decimals": self.decimals}
+
+    def state(self) -> State:
+        """The keys, row by row."""
+        return {"cells": (np.concatenate(self.columns, axis=1).T, "append")} if self.columns else {}
+
+    def restore(self, state: State) -> None:
+        """Take over keys."""
+        self.columns = [np.ascontiguousarray(cells.T) for cells, _ in state.values()]
 
     def add(self, panel: Panel) -> None:
         """Keep one block of rows, label by label."""

@@ -313,13 +313,18 @@ class PositiveKeys(Joined):
         if panel.sample_weight is not None:
             self._units.append(panel.sample_weight.units[rows])
 
+    @property
+    def key_type(self) -> Any:
+        """Type of the keys."""
+        return UNSIGNED[self.dtype]
+
     def result(self) -> DistinctKeys:
         """The distinct keys of every label in ascending order, with their counts."""
         n_labels = 1 if self.pooled else self.n_labels
         labels = np.concatenate([np.empty(0, np.int32), *self._labels])
         ends = np.zeros(n_labels + 1, np.int64)
         np.cumsum(np.bincount(labels, minlength=n_labels), out=ends[1:])
-        keys = np.concatenate([np.empty(0, UNSIGNED[self.dtype]), *self._keys])
+        keys = np.concatenate([np.empty(0, self.key_type), *self._keys])
         if self._units:
             return _weigh_distinct(labels, keys, np.concatenate(self._units), ends)
         grouped = np.empty_like(keys)

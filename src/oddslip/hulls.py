@@ -107,7 +107,7 @@ def choose_buckets(
 
 def sample_buckets(source: Source) -> Buckets | None:
     """Buckets as the rows of a source's first block suggest; none for few rows."""
-    if not LEAST_ROWS <= source.n_rows <= MOST_ROWS:
+    if not source.ordered or not LEAST_ROWS <= source.n_rows <= MOST_ROWS:
         return None
     panel = next(iter(source.blocks()))
     rng = np.random.default_rng(DEFAULT_SEED)  # every so-many-th row might be a pattern of the data

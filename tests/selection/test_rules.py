@@ -1,21 +1,24 @@
 """Rules: who is taken, given what the candidates reached."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from oddslip.errors import InvalidInput
 from oddslip.selection.candidates import PAPER, RAW, Candidate
 from oddslip.selection.rules import RULES, Rule, read_rule
+from oddslip.selection.trials import Trials
 
 OFFSET, POOLED = Candidate("offset"), Candidate("pooled")
 
 
 def trials_with(values, candidates):
-    return SimpleNamespace(
-        values=np.asarray(values, float), candidates=tuple(candidates), metric="map", k=7
-    )
+    values = np.asarray(values, float)
+    rows = np.arange(len(values))
+    return Trials(
+        candidates=tuple(candidates), metric="map", k=7, n_folds=5, n_repeats=1, seed=42,
+        rows=rows, values=values, repeated=values[None], folds=rows[None] % 5, rankings=None,
+        fits=None, n_fits={},
+    )  # fmt: skip
 
 
 def choose(rule, values, candidates):

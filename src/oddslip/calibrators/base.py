@@ -6,7 +6,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,11 @@ from oddslip.calibrators.policy import LabelRecord, record_policy
 from oddslip.calibrators.saved import FittedRepair, open_as
 from oddslip.errors import InvalidInput
 from oddslip.labels import Seen
-from oddslip.panels import read_sample_weight
-from oddslip.sources import Source
+from oddslip.panels import Panel, read_sample_weight
+from oddslip.sources import Source, open_source
+from oddslip.sources.opening import is_spark
 from oddslip.sources.views import WeighedSource
-from oddslip.tallies import available_threads
+from oddslip.tallies import Joined, available_threads
 
 
 class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -139,6 +140,11 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self.fitted_.to_json(path)
 
     def _open(self, scores: Any) -> Source:
+        if is_spark(scores):
+            layout = getattr(self, "layout_", None)
+            names = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
+            told: Any = {"kind": self.kind, "label_names": self.fitted_.label_names} | names
+            return open_source(scores, **told)
         return open_as(self.kind, scores)
 
     def _open_labelled(
@@ -153,6 +159,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         available_threads(threads)
         source = open_as(self.kind, scores, labels, label_names)
         self._need_labels(source)
+        if sample_weight is None:
+            return source
         weight = read_sample_weight(sample_weight, source.n_rows)
         return source if weight is None else WeighedSource(source, weight)
 
@@ -177,6 +185,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(value, str | int | float | bool | None)
         }
         self.n_features_in_ = source.n_labels
+        if not source.ordered:
+            self.layout_ = source.layout  # type: ignore[attr-defined]  # as tables to be repaired
         self.record_ = record
         self.fitted_ = FittedRepair(
             maps=maps,
@@ -197,12 +207,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         keeps_raw = np.array([action == "identity" for action in self.record_.action])
         if not keeps_raw.any() or keeps_raw.all():
             return
-        risen = sum(
-            rows
-            for _, rows in source.map(
-                lambda panel: _count_risen(panel, self.fitted_.maps, keeps_raw), threads=threads
-            )
-        )
+        tally = RisenRows(self.fitted_.maps, keeps_raw)
+        risen = source.run(tally, threads=threads).result()
         if risen:
             warnings.warn(
                 f"{int(keeps_raw.sum()):,} dead labels keep their raw score and rise in "
@@ -291,13 +297,33 @@ class PerLabelCalibrator(Calibrator):
         )
 
 
-def _count_risen(panel: Any, maps: LabelMaps, dead: NDArray[np.bool_]) -> int:
+class RisenRows(Joined):
     """Rows in which fewer calibrated labels stand above the highest dead one than before."""
-    before = panel.checked().scores
-    after = maps.values(panel)
 
-    def above(values: NDArray[Any]) -> NDArray[np.int64]:
-        top_dead = values[:, dead].max(axis=1, keepdims=True)
-        return np.asarray((values[:, ~dead] > top_dead).sum(axis=1))
+    JOINED: ClassVar = {"n_risen": "add"}
 
-    return int((above(after) < above(before)).sum())
+    def __init__(self, maps: LabelMaps, dead: NDArray[np.bool_]) -> None:
+        self.maps, self.dead, self.n_risen = maps, dead, 0
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"maps": self.maps, "dead": self.dead}
+
+    def add(self, panel: Panel) -> None:
+        """Compare the rows of one block."""
+        before, after = (
+            self._above(values) for values in (panel.checked().scores, self.maps.values(panel))
+        )
+        self.n_risen += int((after < before).sum())
+
+    def _above(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        top_dead = values[:, self.dead].max(axis=1, keepdims=True)
+        return np.asarray((values[:, ~self.dead] > top_dead).sum(axis=1))
+
+    def result(self) -> int:
+        """How many rows."""
+        return self.n_risen

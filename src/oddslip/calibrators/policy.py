@@ -145,11 +145,12 @@ def count_checked(source: Source, threads: int | None = None) -> Seen:
 
 def count_positives(source: Source) -> Seen:
     """Positives per label of a whole source. Scores are not looked at."""
-    positives = source.positives()
-    labels, weight = positives.indices, source.sample_weight
-    n_positives = np.bincount(labels, minlength=source.n_labels)
+    weight = source.sample_weight
     if weight is None:
-        return Seen.alike(n_positives, source.n_rows)
+        return Seen.alike(source.label_counts(), source.n_rows)
+    positives = source.positives()
+    labels = positives.indices
+    n_positives = np.bincount(labels, minlength=source.n_labels)
     units = np.zeros(source.n_labels, np.int64)
     np.add.at(units, labels, np.repeat(weight.units, positives.counts))
     return Seen(n_positives, weight.floats(units), weight.total)

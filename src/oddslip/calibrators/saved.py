@@ -84,11 +84,14 @@ class FittedRepair:
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
+        source, maps = self._open(scores)
         try:
             dtype = np.dtype(dtype or source.dtype)
         except TypeError as error:
             raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
+        if not source.ordered:
+            _refuse_shift(prior_shift)
+            return source.transform(maps, dtype)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, source.n_labels), dtype)
         for first, block in self.transform_blocks(
             source, dtype=dtype, prior_shift=prior_shift, threads=threads
@@ -135,8 +138,12 @@ class FittedRepair:
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
-        out = np.empty((source.n_rows, check_k(k, source.n_labels)), np.int32)
+        source, maps = self._open(scores)
+        k = check_k(k, source.n_labels)
+        if not source.ordered:
+            _refuse_shift(prior_shift)
+            return source.rank(k, maps)  # type: ignore[no-any-return]
+        out = np.empty((source.n_rows, k), np.int32)
         for first, block in self.rank_blocks(source, k=k, prior_shift=prior_shift, threads=threads):
             out[first : first + len(block)] = block
         return out
@@ -332,6 +339,14 @@ def _rank(maps: LabelMaps, panel: Panel, k: int, shift: NDArray[np.float64]) -> 
     moved[values == -np.inf] = np.finfo(np.float64).min  # excluded
     columns: NDArray[np.int32] = rank_keys(keys_of(np.ascontiguousarray(moved), "margin"), k)[0]
     return columns
+
+
+def _refuse_shift(prior_shift: Any) -> None:
+    if prior_shift is not None:
+        raise InvalidInput(
+            "prior_shift goes with rows of this machine, got it with a table. "
+            "Find it on a sample of the rows, and repair them here."
+        )
 
 
 def open_as(

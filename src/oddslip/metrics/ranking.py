@@ -40,7 +40,8 @@ def rank(
     Returns
     -------
     ndarray of int32, shape (n_rows, k)
-        Label indices. Equal scores rank the lower index first.
+        Label indices. Equal scores rank the lower index first. Of a Spark table, a DataFrame: its
+        row ids, and ``top``, a list of (label, score) each.
 
     Examples
     --------
@@ -50,6 +51,8 @@ def rank(
     """
     source = open_source(scores, kind=kind, label_names=label_names)
     k = check_k(k, source.n_labels)
+    if not source.ordered:
+        return source.rank(k)  # type: ignore[no-any-return]
     ranking = np.empty((source.n_rows, k), np.int32)
     for first, columns in source.map(
         lambda panel: rank_panel(panel, k), threads=threads, what="ranking rows"

@@ -19,6 +19,7 @@ from oddslip.selection.candidates import (
     Candidate,
     read_candidate,
 )
+from oddslip.selection.keyed import KeyedTrials
 from oddslip.selection.trials import Trials
 
 # The constants of the default rule; docs/selection.md says how they were chosen.
@@ -119,7 +120,7 @@ class Rule:
         """Times the folds of so many rows are drawn."""
         return self.n_repeats if n_rows < MANY_ROWS else 1
 
-    def choose(self, trials: Trials) -> Choice:
+    def choose(self, trials: Trials | KeyedTrials) -> Choice:
         """The candidate to take."""
         criterion = f"{NAMES[trials.metric]}@{trials.k}"
         names = [candidate.name for candidate in trials.candidates]
@@ -127,10 +128,10 @@ class Rule:
             return Choice(
                 trials.candidates.index(self.fixed), f"{self.fixed.name} was asked for by name."
             )
-        gains, errors = gains_over_raw(trials)
+        gains, errors = trials.gains()
         raw = trials.candidates.index(RAW)
         best = _best(trials, np.ones(gains.size, np.bool_))
-        level = trials.values.mean(axis=0)
+        level = trials.means
         if self.guard is None:
             why = f"{names[best]} has the best out-of-fold {criterion}, {level[best]:.4f}"
             return Choice(best, f"{why} (raw: {level[raw]:.4f}).")
@@ -158,10 +159,10 @@ class Rule:
         return dict(self.guards).get(candidate, self.guard or 0.0)
 
     def _lean(
-        self, trials: Trials, gains: NDArray[np.float64], errors: NDArray[np.float64]
+        self, trials: Trials | KeyedTrials, gains: NDArray[np.float64], errors: NDArray[np.float64]
     ) -> Choice | None:
         """What has the better mean and is sure not to lose what matters, though not to gain."""
-        raw = trials.values[:, trials.candidates.index(RAW)].mean()
+        raw = trials.means[trials.candidates.index(RAW)]
         tolerated = min(TOLERANCE, TOLERATED_SHARE * float(raw))
         for candidate in (each for each in self.leaning if each in trials.candidates):
             place, asked = trials.candidates.index(candidate), self.guard_of(candidate)
@@ -175,12 +176,12 @@ class Rule:
                 )
         return None
 
-    def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
+    def _favoured(self, trials: Trials | KeyedTrials, winner: int, sure: NDArray[np.bool_]) -> int:
         """The favourite's place if it may stand in for the winner, else the winner's."""
         if self.favourite is None or self.favourite not in trials.candidates:
             return winner
         place = trials.candidates.index(self.favourite)
-        lead, error = _paired(trials.values[:, winner] - trials.values[:, place])
+        lead, error = trials.lead(winner, place)
         return place if sure[place] and lead <= self.near * error else winner
 
 
@@ -217,23 +218,9 @@ def read_rule(rule: str | Rule) -> Rule:
     return Rule(rule, (RAW,) if fixed == RAW else (RAW, fixed), fixed=fixed)
 
 
-def gains_over_raw(trials: Trials) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean paired difference of every candidate to raw, and its standard error over rows."""
-    raw = trials.candidates.index(RAW)
-    return _paired(trials.values - trials.values[:, [raw]])
-
-
-def _paired(differences: NDArray[np.float64]) -> tuple[Any, Any]:
-    """Mean over rows, and its standard error."""
-    n = len(differences)
-    if n < 2:  # one row says nothing about its spread
-        return differences.mean(axis=0), np.full(differences.shape[1:], np.inf)
-    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
-
-
-def _best(trials: Trials, allowed: NDArray[np.bool_]) -> int:
+def _best(trials: Trials | KeyedTrials, allowed: NDArray[np.bool_]) -> int:
     """The best mean among the allowed; of equals the simplest."""
-    means = np.where(allowed, trials.values.mean(axis=0), -np.inf)
+    means = np.where(allowed, trials.means, -np.inf)
     tied = np.flatnonzero(means >= means.max() - TIED).tolist()
     return min(tied, key=lambda place: trials.candidates[place].complexity)
 

@@ -8,14 +8,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from oddslip.serving.export import Export
+    from oddslip.serving.onnx import repair_graph
     from oddslip.serving.runtime import Runtime, load_runtime
+    from oddslip.serving.trees import trees_graph
 
 _HOMES = {
+    "Export": "oddslip.serving.export",
     "Runtime": "oddslip.serving.runtime",
     "load_runtime": "oddslip.serving.runtime",
+    "repair_graph": "oddslip.serving.onnx",
+    "trees_graph": "oddslip.serving.trees",
 }
 
-__all__ = ["Runtime", "load_runtime"]
+__all__ = ["Export", "Runtime", "load_runtime", "repair_graph", "trees_graph"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,14 @@ class Source(ABC):
     def has_ids(self) -> bool:
         """Whether rows have ids."""
         return self.row_ids() is not None
+
+    def rank(self, k: int, maps: Any = None) -> Any:
+        """The top K of every row of a table, by the scores or by maps of them, as a table."""
+        raise NotImplementedError
+
+    def transform(self, maps: Any, dtype: Any = None) -> Any:
+        """Calibrated scores of every row of a table, as a table."""
+        raise NotImplementedError
 
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally and return it."""

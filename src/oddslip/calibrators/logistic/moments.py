@@ -64,7 +64,8 @@ class Cells:
         self.source, self.shared, self.threads = source, shared, threads
         self.n_passes = 0
         self.exact = not isinstance(source, Summary)
-        ranges = source.ranges if isinstance(source, Summary) else self.run(Ranges(source.n_labels))
+        self.known = source if isinstance(source, Summary) else getattr(source, "summary", None)
+        ranges = self.run(Ranges(source.n_labels)) if self.known is None else self.known.ranges
         self.label_positives = ranges.n_positives
         self.total_weight = source.total_weight
         self.positive_weights = ranges.positive_weights
@@ -112,10 +113,11 @@ class Cells:
 
     def summarise(self) -> None:
         """Read the source into points and weights, (fits, points)."""
-        if isinstance(self.source, Summary):  # which other fits read too
-            self.moments = self.source.moments
+        if self.known is not None:  # which other fits read too
+            self.moments = self.known.moments
             points, weights = self.moments.result()
         else:
+            assert isinstance(self.source, Source)
             limits = self.label_low, self.label_high
             fineness = weight_scale(self.total_weight / self.source.n_rows)
             self.moments = self.run(

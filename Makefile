@@ -45,7 +45,7 @@ sanitize: .venv/.developing   ## all tests, on kernels that check every index an
 	@tools/sanitize.sh $(BIN)/python
 
 clean:
-	rm -rf .venv .venv-minimum .wheel .coverage .coverage.* docs/reference docs/examples demo-report build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
+	rm -rf .venv .venv-minimum .wheel .checked .coverage .coverage.* docs/reference docs/examples demo-report build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .bench
 	rm -rf src/oddslip/kernels/*.so src/oddslip/kernels/*.pyd src/oddslip/kernels/avx2
 
 # A changed kernel is compiled again; what did not change is not.

@@ -118,6 +118,8 @@ class Nursery:
         """Begin a command in a folder, whose files may have so many bytes each."""
         self.started += 1
         streams = f"{self.streams.name}/{self.started}"  # not in the folder: its disk may be full
+        for end in _STREAMS:  # now, as the child may be killed before it opens them
+            Path(f"{streams}.{end}").touch()
         asked = {
             "arguments": list(arguments),
             "folder": str(folder),

@@ -80,6 +80,26 @@ def test_a_lock_left_by_a_killed_process_is_taken_over_and_removed(tmp_path, hol
     assert names(tmp_path) == ["a.npy"]
 
 
+def test_who_waits_for_a_lock_has_it_once_its_holder_is_gone(tmp_path, holding):
+    first = holding(tmp_path / "a")
+    order, killed = [], threading.Event()
+
+    def wait(name):
+        with locked(tmp_path / "a", wait=True):
+            order.append((name, killed.is_set()))
+
+    waiting = [threading.Thread(target=wait, args=(name,)) for name in "bc"]
+    for each in waiting:
+        each.start()
+    killed.set()
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    for each in waiting:
+        each.join()
+    assert sorted(order) == [("b", True), ("c", True)]
+    assert names(tmp_path) == []
+
+
 def test_whoever_holds_a_lock_may_take_it_again_but_no_other_thread(tmp_path):
     refused = []
 

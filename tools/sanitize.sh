@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 python=$(realpath -s "${1:-.venv/bin/python}")
 shift || true
 export ODDSLIP_DATA=${ODDSLIP_DATA:-$PWD/../shared/data}
-copy=$PWD/.wheel/checked
+copy=$PWD/.checked
 rm -rf "$copy" && mkdir -p "$copy"
 git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- --create | tar --extract --directory="$copy"
 cd "$copy"
@@ -15,9 +15,10 @@ ODDSLIP_BUILD=checked "$python" -m pip wheel --quiet --disable-pip-version-check
 rm -rf build src/*.egg-info
 
 # The sanitizer must be loaded before Python, and the library of C++ with it: else an exception that
-# pyarrow or pytrec_eval throws ends the process. Python's own leaks at its end are not looked for.
+# pyarrow or pytrec_eval throws ends the process. Python's own leaks at its end are not looked for, and
+# whoever asks for more memory than there can be is told so, as everywhere, and not ended.
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)"
-export LD_PRELOAD ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc PYTHONPATH=$copy/src
+export LD_PRELOAD ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc PYTHONPATH=$copy/src
 
 # What can not run here. Chromium brings an allocator of its own, and memory is what the sanitizer
 # adds to: peaks would be its own.

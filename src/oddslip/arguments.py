@@ -80,6 +80,41 @@ def check_path(name: str, value: Any) -> Path:
     return Path(value)
 
 
+def check_k(k: Any, n_labels: int) -> int:
+    """K as an int, or an error if it is not between 1 and n_labels."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        raise InvalidInput(f"k must be a whole number, got k={k!r}.")
+    if not 1 <= k <= n_labels:
+        raise InvalidInput(f"k must be between 1 and n_labels={n_labels}, got k={k}.")
+    return int(k)
+
+
+def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
+    """Label names as a tuple of unique strings, one per label."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not hasattr(names, "__iter__"):
+        raise InvalidInput(f"label_names must be a list of names, got {names!r:.60}.")
+    checked = tuple(str(name) for name in names)
+    if len(checked) != n_labels:
+        raise InvalidInput(
+            f"label_names must hold one name per label, n_labels={n_labels}, got {len(checked)}."
+        )
+    try:
+        "".join(checked).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        name = next(name for name in checked if half in name)
+        raise InvalidInput(
+            f"label_names must be text that UTF-8 can hold, got {name!r:.60}, half of a pair."
+        ) from None
+    if len(set(checked)) < len(checked):
+        seen: set[str] = set()
+        twice = next(name for name in checked if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InvalidInput(f"label_names must be unique, got {twice!r} more than once.")
+    return checked
+
+
 def is_number(value: Any) -> bool:
     """Whether this is one number; truth values are none.
 

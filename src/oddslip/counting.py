@@ -8,7 +8,7 @@ states are whole numbers, so the outcome is the same to the bit for any blocks, 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from oddslip.kernels.isotonic import (
 from oddslip.kernels.keys import LIMITS, UNSIGNED, keys_of, largest_key, scores_of
 from oddslip.panels import Kind, Panel
 from oddslip.sources.base import Source
+from oddslip.tallies import Joined, State, owned
 
 Ints = NDArray[np.int64]
 
@@ -250,7 +251,7 @@ def count_cells(
     return source.run(second, threads=threads, what="cells").result()
 
 
-class PositiveKeys:
+class PositiveKeys(Joined):
     """First pass: the keys of the positives of every label, or of all labels pooled.
 
     Parameters
@@ -271,6 +272,8 @@ class PositiveKeys:
     (array([0.25, 0.5 ], dtype=float32), array([1, 2]))
     """
 
+    JOINED: ClassVar = {"_labels": "append", "_keys": "append", "_units": "append"}
+
     def __init__(
         self,
         n_labels: int,
@@ -287,7 +290,12 @@ class PositiveKeys:
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.n_labels, self.dtype, pooled=self.pooled, only=self.only)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"n_labels": self.n_labels, "dtype": self.dtype, "pooled": self.pooled,
+                "only": self.only}  # fmt: skip
 
     def add(self, panel: Panel) -> None:
         """Take the positives of one block of rows."""
@@ -305,11 +313,10 @@ class PositiveKeys:
         if panel.sample_weight is not None:
             self._units.append(panel.sample_weight.units[rows])
 
-    def merge(self, other: Self) -> None:
-        """Take over the positives another tally has seen."""
-        self._labels += other._labels
-        self._keys += other._keys
-        self._units += other._units
+    @property
+    def key_type(self) -> Any:
+        """Type of the keys."""
+        return UNSIGNED[self.dtype]
 
     def result(self) -> DistinctKeys:
         """The distinct keys of every label in ascending order, with their counts."""
@@ -317,7 +324,7 @@ class PositiveKeys:
         labels = np.concatenate([np.empty(0, np.int32), *self._labels])
         ends = np.zeros(n_labels + 1, np.int64)
         np.cumsum(np.bincount(labels, minlength=n_labels), out=ends[1:])
-        keys = np.concatenate([np.empty(0, UNSIGNED[self.dtype]), *self._keys])
+        keys = np.concatenate([np.empty(0, self.key_type), *self._keys])
         if self._units:
             return _weigh_distinct(labels, keys, np.concatenate(self._units), ends)
         grouped = np.empty_like(keys)
@@ -384,7 +391,28 @@ class IntervalCounts:
 
     def fresh(self) -> Self:
         """An empty tally of the same kind; the tables are shared."""
-        return type(self)(self.distinct, self.kind, pooled=self.pooled, _buckets=self._buckets)
+        return type(self)(**self.spec(), _buckets=self._buckets)
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one, which makes its own tables."""
+        return {"distinct": self.distinct, "kind": self.kind, "pooled": self.pooled}
+
+    def state(self) -> State:
+        """Counts as wide numbers, and the ends."""
+        return {
+            "counts": (self._counts(), "add"),
+            "largest": (self._slots[:, LARGEST].copy(), "max"),
+            "lowest": (self._lowest, "min"),
+            "seen": (np.array([self._n_rows, self._n_cells]), "add"),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take over counts and ends."""
+        self._kept, self._unkept = owned(state["counts"][0]), 0
+        self._slots[:, COUNT] = 0
+        self._slots[:, LARGEST] = state["largest"][0]
+        self._lowest = owned(state["lowest"][0])
+        self._n_rows, self._n_cells = state["seen"][0].tolist()
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""

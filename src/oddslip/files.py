@@ -9,6 +9,7 @@ import re
 import secrets
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ except ImportError:  # Windows
 
 CHUNK_BYTES = 1 << 22
 NAME_BYTES = 220  # of 255; the rest is for the hidden files beside an output
+_PAUSE_S = 0.02  # between looks at a lock that is waited for
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
@@ -111,8 +113,8 @@ _TAKEN = "{path} is being written by another process (pid {pid}). Wait for it or
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Be the only one who writes a path; another who does is named, and we are refused.
+def locked(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[None]:
+    """Be the only one who writes a path; another who does is named, and we are refused, or wait.
 
     The lock is a hidden file beside the path, held by the system: it falls with the process, and
     one left behind by a killed process is taken over. Whoever holds it may take it again. Where
@@ -125,24 +127,28 @@ def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     path = Path(path)
     key, me = os.path.realpath(path), threading.get_ident()
-    with _HOLDING:
-        holder = _HELD.get(key)
-        if holder is None:
-            _HELD[key] = me
+    while True:
+        with _HOLDING:
+            holder = _HELD.get(key)
+            if holder is None:
+                _HELD[key] = me
+        if holder in (None, me) or not wait:
+            break
+        time.sleep(_PAUSE_S)
     if holder == me:
         yield
         return
     if holder is not None:
         raise InvalidInput(_TAKEN.format(path=path, pid=os.getpid()))
     try:
-        with _file_lock(path):
+        with _file_lock(path, wait=wait):
             yield
     finally:
         del _HELD[key]
 
 
 @contextmanager
-def _file_lock(path: Path) -> Iterator[None]:
+def _file_lock(path: Path, *, wait: bool) -> Iterator[None]:
     if fcntl is None:
         yield
         return
@@ -153,7 +159,7 @@ def _file_lock(path: Path) -> Iterator[None]:
         except OSError as error:
             raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(held, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             pid = os.pread(held, 20, 0).decode("ascii", "replace").strip() or "not known"
             os.close(held)

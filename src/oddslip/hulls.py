@@ -8,7 +8,7 @@ the outcome for any blocks, order and threads.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from oddslip.kernels.isotonic import group_keys
 from oddslip.kernels.keys import UNSIGNED
 from oddslip.panels import Kind, Panel
 from oddslip.sources.base import Source
+from oddslip.tallies import Joined, Together
 
 SAMPLED = 1024  # rows from which labels and ranges of buckets are chosen
 LEAST_ROWS = 8192  # below, nothing is worth a second way
@@ -106,7 +107,7 @@ def choose_buckets(
 
 def sample_buckets(source: Source) -> Buckets | None:
     """Buckets as the rows of a source's first block suggest; none for few rows."""
-    if not LEAST_ROWS <= source.n_rows <= MOST_ROWS:
+    if not source.ordered or not LEAST_ROWS <= source.n_rows <= MOST_ROWS:
         return None
     panel = next(iter(source.blocks()))
     rng = np.random.default_rng(DEFAULT_SEED)  # every so-many-th row might be a pattern of the data
@@ -116,8 +117,10 @@ def sample_buckets(source: Source) -> Buckets | None:
     )
 
 
-class BucketCounts:
+class BucketCounts(Joined):
     """First pass: negatives and positives in every bucket."""
+
+    JOINED: ClassVar = {"counts": "add"}
 
     def __init__(self, buckets: Buckets) -> None:
         self.buckets = buckets
@@ -125,7 +128,11 @@ class BucketCounts:
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.buckets)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"buckets": self.buckets}
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
@@ -133,16 +140,12 @@ class BucketCounts:
         scores = np.ascontiguousarray(panel.scores)
         count_buckets(scores, panel.truths(), *self.buckets.ranges, self.counts)
 
-    def merge(self, other: Self) -> None:
-        """Take over another tally's counts."""
-        self.counts += other.counts
-
     def result(self) -> NDArray[np.uint32]:
         """Counts of all buckets, in pairs."""
         return self.counts
 
 
-class MarkedCells:
+class MarkedCells(Joined):
     """Second pass: the cells in marked buckets.
 
     Parameters
@@ -154,6 +157,8 @@ class MarkedCells:
         Negatives and positives in marked buckets of each label, as counted.
     """
 
+    JOINED: ClassVar = {"_cells": "append", "_owners": "append"}
+
     def __init__(self, buckets: Buckets, dtype: Any, marks: NDArray[np.uint8], held: Ints) -> None:
         self.buckets, self.dtype, self.marks, self.held = buckets, np.dtype(dtype), marks, held
         self._cells: list[NDArray[Any]] = []
@@ -161,7 +166,12 @@ class MarkedCells:
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.buckets, self.dtype, self.marks, self.held)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"buckets": self.buckets, "dtype": self.dtype, "marks": self.marks,
+                "held": self.held}  # fmt: skip
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
@@ -171,11 +181,6 @@ class MarkedCells:
         n = collect_cells(scores, panel.truths(), *self.buckets.ranges, self.marks, cells, owners)
         self._cells.append(cells[:n].copy())
         self._owners.append(owners[:n].copy())
-
-    def merge(self, other: Self) -> None:
-        """Take over another tally's cells."""
-        self._cells += other._cells
-        self._owners += other._owners
 
     def result(self) -> tuple[Ints, NDArray[Any]]:
         """Where negatives and positives of each label start, and their scores, ascending."""
@@ -195,27 +200,6 @@ class MarkedCells:
         for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
             ordered[start:stop].sort()
         return ends, ordered
-
-
-class _Side:
-    """Two tallies in one pass."""
-
-    def __init__(self, one: Any, other: Any) -> None:
-        self.one, self.other = one, other
-
-    def fresh(self) -> Self:
-        return type(self)(self.one.fresh(), self.other.fresh())
-
-    def add(self, panel: Panel) -> None:
-        self.one.add(panel)
-        self.other.add(panel)
-
-    def merge(self, side: Self) -> None:
-        self.one.merge(side.one)
-        self.other.merge(side.other)
-
-    def result(self) -> tuple[Any, Any]:
-        return self.one.result(), self.other.result()
 
 
 def fit_knots(
@@ -256,7 +240,7 @@ def fit_knots(
     is_rare = buckets.number_of < 0
     first: Any = BucketCounts(buckets)
     if is_rare.any():
-        first = _Side(first, PositiveKeys(source.n_labels, source.dtype, only=is_rare))
+        first = Together([first, PositiveKeys(source.n_labels, source.dtype, only=is_rare)])
     counted = source.run(first, threads=threads, what="positives").result()
     in_buckets, distinct = counted if is_rare.any() else (counted, None)
 
@@ -268,7 +252,7 @@ def fit_knots(
     marks[np.repeat(is_bad, np.diff(buckets.starts) // 2)] = 0
     second: Any = MarkedCells(buckets, source.dtype, marks, held)
     if distinct is not None:
-        second = _Side(second, IntervalCounts(distinct, source.kind))
+        second = Together([second, IntervalCounts(distinct, source.kind)])
     found = source.run(second, threads=threads, what="cells").result()
     (ends, cells), of_rare = found if distinct is not None else (found, None)
 

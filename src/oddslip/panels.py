@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import unmasked
+from oddslip.arguments import check_k, check_names, unmasked
 from oddslip.errors import InvalidInput
+from oddslip.identity import hash_ids, need_ids
 from oddslip.kernels import Kind
 from oddslip.labels import Labels, Positives, as_labels
 
@@ -113,9 +114,11 @@ class Panel:
         "kind",
         "label_names",
         "labels",
+        "numbered",
         "row_ids",
         "sample_weight",
         "scores",
+        "twin",
     )
 
     scores: NDArray[Any]
@@ -125,6 +128,8 @@ class Panel:
     row_ids: NDArray[Any] | None
     sample_weight: SampleWeight | None
     first_row: int
+    numbered: bool  # whether rows have an order; else an id is all that they are known by
+    twin: NDArray[Any] | None  # scores of another model for the same cells
 
     def __init__(
         self,
@@ -147,6 +152,8 @@ class Panel:
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
         self.sample_weight = None
         self.first_row = 0
+        self.numbered = True
+        self.twin = None
         self.labels = None if labels is None else self._gate_labels(labels)
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
             raise InvalidInput(
@@ -201,7 +208,20 @@ class Panel:
         weight = self.sample_weight
         block.sample_weight = None if weight is None else weight.take(slice(start, stop))
         block.first_row = self.first_row + start
+        block.numbered = self.numbered
+        block.twin = None if self.twin is None else self.twin[start:stop]
         return block
+
+    def row_keys(self) -> NDArray[np.uint64]:
+        """What rows are known by where they have no order: see `oddslip.identity`."""
+        need_ids(self.row_ids is not None, "what is decided")
+        return hash_ids(cast("NDArray[Any]", self.row_ids))
+
+    def name_row(self, row: int) -> str:
+        """What an error calls a row: by its number, or by its id where rows have no order."""
+        if self.numbered:
+            return f"row {self.first_row + row}"
+        return "a row" if self.row_ids is None else f"row {self.row_ids[row]!s:.60}"
 
     def positives(self) -> Positives:
         """True labels of every row; refuses a panel without labels or cells that are not 0/1."""
@@ -250,7 +270,7 @@ class Panel:
     def _complaint(self, wrong: NDArray[np.bool_]) -> str:
         row, label = divmod(int(np.flatnonzero(wrong.ravel())[0]), self.n_labels)
         value = self.scores[row, label]
-        place = f"row {self.first_row + row}, label {self.name_of(label)!r}"
+        place = f"{self.name_row(row)}, label {self.name_of(label)!r}"
         if np.isfinite(value):
             return (
                 f"probabilities must be between 0 and 1, got {value:g} at {place}. "
@@ -260,10 +280,8 @@ class Panel:
         same = int((np.isnan(self.scores) if what == "NaN" else np.isinf(self.scores)).sum())
         cells = f"{same} {what} cell" + ("s" if same > 1 else "")
         last = self.first_row + self.n_rows - 1
-        return (
-            f"scores hold {cells} in rows {self.first_row} to {last}, the first at {place}. "
-            "Drop or fill those rows first."
-        )
+        where = f" in rows {self.first_row} to {last}, the first" if self.numbered else ", one"
+        return f"scores hold {cells}{where} at {place}. Drop or fill those rows first."
 
 
 class _Rows:
@@ -280,41 +298,6 @@ class _Rows:
 
     def truths(self, start: int, stop: int, name_of: Any = str) -> NDArray[np.uint8]:
         return self.labels.truths(self.start + start, self.start + stop, name_of)
-
-
-def check_k(k: Any, n_labels: int) -> int:
-    """K as an int, or an error if it is not between 1 and n_labels."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer):
-        raise InvalidInput(f"k must be a whole number, got k={k!r}.")
-    if not 1 <= k <= n_labels:
-        raise InvalidInput(f"k must be between 1 and n_labels={n_labels}, got k={k}.")
-    return int(k)
-
-
-def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
-    """Label names as a tuple of unique strings, one per label."""
-    if names is None:
-        return None
-    if isinstance(names, str) or not hasattr(names, "__iter__"):
-        raise InvalidInput(f"label_names must be a list of names, got {names!r:.60}.")
-    checked = tuple(str(name) for name in names)
-    if len(checked) != n_labels:
-        raise InvalidInput(
-            f"label_names must hold one name per label, n_labels={n_labels}, got {len(checked)}."
-        )
-    try:
-        "".join(checked).encode()
-    except UnicodeEncodeError as error:
-        half = error.object[error.start]
-        name = next(name for name in checked if half in name)
-        raise InvalidInput(
-            f"label_names must be text that UTF-8 can hold, got {name!r:.60}, half of a pair."
-        ) from None
-    if len(set(checked)) < len(checked):
-        seen: set[str] = set()
-        twice = next(name for name in checked if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InvalidInput(f"label_names must be unique, got {twice!r} more than once.")
-    return checked
 
 
 def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:

@@ -2,18 +2,25 @@
 
 A tally takes panels one by one (`add`), joins with another (`merge`) and says what it found
 (`result`). The outcome depends neither on how rows were cut into blocks nor on their order, so
-the same code serves one array, a file larger than memory, and many threads.
+the same code serves one array, a file larger than memory, many threads, and many machines.
+
+To travel, a tally says what a fresh one is made of (`spec`) and what it has seen (`state`): plain
+arrays, each with how it joins another of its name. So states are merged, and cut into pieces that
+are merged apart, by who knows nothing of the tally they belong to (`merge_states`).
 """
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, islice
 from queue import SimpleQueue
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from oddslip.arguments import check_whole
 from oddslip.errors import InvalidInput
@@ -21,6 +28,10 @@ from oddslip.panels import Panel
 from oddslip.progress import progress_bar
 
 MOST_THREADS = 4096
+
+How = Literal["add", "min", "max", "append"]
+# What a tally has seen: arrays by name, each with how it joins another tally's of that name.
+State = dict[str, tuple[NDArray[Any], How]]
 
 
 class Tally(Protocol):
@@ -46,6 +57,157 @@ class Tally(Protocol):
     def result(self) -> Any:
         """What was found."""
         ...
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments that make a fresh one elsewhere: numbers, text, arrays, our classes."""
+        ...
+
+    def state(self) -> State:
+        """What was seen, as plain arrays. They may be the tally's own: use it no more."""
+        ...
+
+    def restore(self, state: State) -> None:
+        """Take over a state, in place of what was seen. The arrays may be kept."""
+        ...
+
+
+class Joined:
+    """A tally whose state is attributes: ``JOINED`` says how each joins another's.
+
+    Arrays and numbers are added, or the lesser or larger kept; a list of arrays is appended to.
+    """
+
+    JOINED: ClassVar[Mapping[str, How]] = {}
+
+    def merge(self, other: Self) -> None:
+        """Take over what another tally has seen."""
+        for name, how in self.JOINED.items():
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(mine, np.ndarray):
+                _UFUNC[how](mine, theirs, out=mine)
+            else:
+                setattr(self, name, mine + theirs)
+
+    def state(self) -> State:
+        """The attributes, as arrays."""
+        state: State = {}
+        for name, how in self.JOINED.items():
+            value = getattr(self, name)
+            if how == "append":
+                if value:
+                    state[name] = np.concatenate(value), how
+            else:
+                state[name] = np.asarray(value), how
+        return state
+
+    def restore(self, state: State) -> None:
+        """Take over the attributes."""
+        for name, how in self.JOINED.items():
+            if how == "append":
+                setattr(self, name, [state[name][0]] if name in state else [])
+                continue
+            array = owned(state[name][0])
+            setattr(self, name, array if array.ndim else array.item())
+
+
+def owned(array: NDArray[Any]) -> NDArray[Any]:
+    """An array that may be written to: itself, or a copy of one that came over a wire."""
+    return np.require(array, requirements="W")
+
+
+_UFUNC: dict[How, Any] = {"add": np.add, "min": np.minimum, "max": np.maximum}
+
+
+def merge_states(states: Iterable[State]) -> State:
+    """One state of several tallies of a kind, or of the same piece of each.
+
+    Examples
+    --------
+    >>> merge_states([{"n": (np.array([1, 2]), "add")}, {"n": (np.array([3, 4]), "add")}])
+    {'n': (array([4, 6]), 'add')}
+    """
+    gathered: dict[str, list[NDArray[Any]]] = {}
+    joins: dict[str, How] = {}
+    for state in states:
+        for name, (array, how) in state.items():
+            held = gathered.setdefault(name, [])
+            if how == "append" or not held:
+                held.append(array)
+            else:  # one at a time: two states lie in memory, never all of them
+                held[0] = np.asarray(_UFUNC[how](held[0], array))
+            joins[name] = how
+    return {
+        name: (held[0] if len(held) == 1 else np.concatenate(held), joins[name])
+        for name, held in gathered.items()
+    }
+
+
+def nest_states(states: Iterable[State]) -> State:
+    """The states of several tallies as one, numbered; `unnest_states` is the way back."""
+    return {
+        f"{at}.{name}": piece for at, state in enumerate(states) for name, piece in state.items()
+    }
+
+
+def unnest_states(state: State, count: int) -> list[State]:
+    """The states that were nested."""
+    states: list[State] = [{} for _ in range(count)]
+    for name, piece in state.items():
+        at, _, rest = name.partition(".")
+        states[int(at)][rest] = piece
+    return states
+
+
+class Together:
+    """Several tallies in one pass.
+
+    Parameters
+    ----------
+    tallies : sequence of Tally
+
+    Examples
+    --------
+    >>> Together([]).result()
+    ()
+    """
+
+    def __init__(self, tallies: Sequence[Any]) -> None:
+        self.tallies = tuple(tallies)
+        apart = [each.blocks_apart for each in self.tallies if hasattr(each, "blocks_apart")]
+        if apart:  # sums of floats: see `Tally`
+            self.blocks_apart = max(apart)
+
+    def fresh(self) -> Self:
+        """Empty tallies of the same kinds."""
+        return type(self)([each.fresh() for each in self.tallies])
+
+    def add(self, panel: Panel) -> None:
+        """Give one block to each."""
+        for each in self.tallies:
+            each.add(panel)
+
+    def merge(self, other: Self) -> None:
+        """Join each with its like."""
+        for mine, theirs in zip(self.tallies, other.tallies, strict=True):
+            mine.merge(theirs)
+
+    def result(self) -> tuple[Any, ...]:
+        """What each found."""
+        return tuple(each.result() for each in self.tallies)
+
+    def spec(self) -> dict[str, Any]:
+        """The tallies; fresh ones are made of each."""
+        return {"tallies": self.tallies}
+
+    def state(self) -> State:
+        """The states of all."""
+        return nest_states(each.state() for each in self.tallies)
+
+    def restore(self, state: State) -> None:
+        """Give each its own."""
+        parts = unnest_states(state, len(self.tallies))
+        for each, part in zip(self.tallies, parts, strict=True):
+            each.restore(part)
 
 
 Item = TypeVar("Item")
@@ -131,6 +293,30 @@ def map_blocks(
         check_all_rows(seen, n_rows)
 
 
+class Gather:
+    """What a function makes of every block, in row order."""
+
+    def __init__(self, function: Callable[[Panel], Any]) -> None:
+        self.function = function
+        self._outcomes: list[tuple[int, Any]] = []
+
+    def fresh(self) -> Self:
+        """Nothing gathered, by the same function."""
+        return type(self)(self.function)
+
+    def add(self, panel: Panel) -> None:
+        """Apply the function to one block."""
+        self._outcomes.append((panel.first_row, self.function(panel)))
+
+    def merge(self, other: Self) -> None:
+        """Take over what another gathered."""
+        self._outcomes += other._outcomes
+
+    def result(self) -> list[tuple[int, Any]]:
+        """(first row, outcome) of every block."""
+        return sorted(self._outcomes, key=lambda outcome: outcome[0])
+
+
 def run_tally(
     blocks: Iterable[Panel],
     tally: T,
@@ -142,7 +328,10 @@ def run_tally(
     """Feed every block to the tally, on threads, and return it."""
     threads = available_threads(threads)
     if hasattr(tally, "blocks_apart"):
-        return _run_in_order(blocks, tally, n_rows=n_rows, threads=threads, what=what)
+        if isinstance(tally, Together):
+            return _run_mixed(blocks, tally, n_rows=n_rows, threads=threads, what=what)
+        loose = Together([])
+        return _run_in_order(blocks, tally, loose, n_rows=n_rows, threads=threads, what=what)
     parts = [tally, *(tally.fresh() for _ in range(threads - 1))]
     idle: SimpleQueue[T] = SimpleQueue()
     for part in parts:
@@ -162,21 +351,46 @@ def run_tally(
     return tally
 
 
-def _run_in_order(blocks: Iterable[Panel], tally: T, *, n_rows: int, threads: int, what: str) -> T:
+def _run_mixed(blocks: Iterable[Panel], tally: T, **options: Any) -> T:
+    """Tallies of counts take blocks as they come; those whose sums round are joined in order."""
+    assert isinstance(tally, Together)
+    rounds = [hasattr(each, "blocks_apart") for each in tally.tallies]
+    ordered, loose = (
+        Together([each for each, is_so in zip(tally.tallies, rounds, strict=True) if is_so == how])
+        for how in (True, False)
+    )
+    summed = iter(_run_in_order(blocks, ordered, loose, **options).tallies)
+    counted = iter(loose.tallies)
+    return type(tally)([next(summed) if is_so else next(counted) for is_so in rounds])
+
+
+def _run_in_order(
+    blocks: Iterable[Panel], tally: T, loose: Together, *, n_rows: int, threads: int, what: str
+) -> T:
     """Feed every block to a tally whose sums round: the same additions on any number of threads.
 
-    The tally that is given is empty, and stays so; the one returned holds the sums.
+    The tally that is given is empty, and stays so; the one returned holds the sums. ``loose`` are
+    tallies that take any block at any time, and hold what they found themselves.
     """
     blocks = iter(blocks)
     groups = iter(lambda: list(islice(blocks, tally.blocks_apart)), [])  # type: ignore[attr-defined]
+    others = [loose, *(loose.fresh() for _ in range(threads - 1))]
+    idle: SimpleQueue[Together] = SimpleQueue()
+    for other in others:
+        idle.put(other)
 
     def add(group: list[Panel]) -> tuple[T, int]:
-        part = tally.fresh()
-        for panel in group:
-            part.add(panel)
+        part, other = tally.fresh(), idle.get()
+        try:
+            for panel in group:
+                part.add(panel)
+                other.add(panel)
+        finally:
+            idle.put(other)
         return part, sum(panel.n_rows for panel in group)
 
     total: T | None = None  # the first part as it is: it need not lie in memory twice
+    seen = 0
     with progress_bar(what, n_rows) as advance:
         for part, n_done in map_threads(groups, add, threads=threads):
             if total is None:
@@ -184,5 +398,9 @@ def _run_in_order(blocks: Iterable[Panel], tally: T, *, n_rows: int, threads: in
             else:
                 total.merge(part)
             advance(n_done)
+            seen += n_done
             del part
+    check_all_rows(seen, n_rows)
+    for other in others[1:]:
+        loose.merge(other)
     return tally if total is None else total

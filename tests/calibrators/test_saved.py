@@ -11,8 +11,9 @@ import pytest
 
 import oddslip
 from oddslip.calibrators import Isotonic
-from oddslip.calibrators.saved import _START, FORMAT, MAGIC
+from oddslip.calibrators.stored import _START, FORMAT, MAGIC
 from oddslip.cli.app import _run
+from oddslip.serving import load_runtime
 
 SCORES = np.random.default_rng(0).random((200, 4))
 LABELS = np.random.default_rng(1).random((200, 4)) < SCORES * [0.5, 0.3, 0.1, 0.0]
@@ -138,6 +139,9 @@ def test_a_broken_file_is_refused_in_one_line(how, saved, capsys):
         oddslip.load_repair(saved)
     assert str(saved) in str(refused.value)
     assert "\n" not in str(refused.value)
+    with pytest.raises(oddslip.UnreadableFile) as refused_alike:
+        load_runtime(saved)
+    assert str(refused_alike.value) == str(refused.value)
     np.save(saved.parent / "scores.npy", SCORES)
     out = saved.parent / "out.npy"
     assert _run(["apply", str(saved), str(saved.parent / "scores.npy"), "-o", str(out)]) == 2

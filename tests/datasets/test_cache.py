@@ -2,6 +2,9 @@
 
 import dataclasses
 import os
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from oddslip.datasets.cache import (
     MANIFEST,
     hash_file,
     hash_inputs,
+    is_whole,
     load_rows,
     name_entry,
     recall_entry,
@@ -201,6 +205,34 @@ def test_nothing_is_unpickled(tmp_path):
     np.save(tmp_path / "ids_train.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(UnreadableFile, match="must hold rows as they were kept"):
         load_rows(tmp_path)
+
+
+def test_of_two_that_mend_one_entry_neither_removes_what_the_other_made(tmp_path, monkeypatch):
+    def recall():
+        return recall_entry(tmp_path, {"n": 1}, lambda made: (made / "a").write_text("whole"))
+
+    entry = recall()
+    (entry / "a").write_text("damaged")
+    begun, second_done, removed = threading.Event(), threading.Event(), []
+    rmtree = shutil.rmtree
+
+    def slowly(path, **options):
+        if path == entry and not begun.is_set():
+            begun.set()
+            second_done.wait(0.5)
+            removed.append(is_whole(entry))
+        rmtree(path, **options)
+
+    monkeypatch.setattr("oddslip.datasets.cache.shutil.rmtree", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(recall)
+        begun.wait(60)
+        second = pool.submit(lambda: (recall(), second_done.set()))
+        first.result()
+        second.result()
+    assert removed == [False]
+    assert is_whole(entry)
+    assert [path.name for path in tmp_path.iterdir()] == [entry.name]
 
 
 def test_a_foreign_entry_under_the_name_gives_way_only_once_the_new_one_is_whole(tmp_path):

@@ -3,8 +3,10 @@
 They once ended the process or hung, so they are tried in a child.
 """
 
+import io
 import json
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,10 @@ import pytest
 
 pytest.importorskip("lightgbm")
 
+from oddslip import inputs
 from oddslip.errors import UnreadableFile
 from oddslip.learners import OneVsRest
+from oddslip.learners.strangers.arrays import read_arrays
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "attacks"))
 
@@ -154,3 +158,21 @@ def test_a_format_of_several_lines_is_told_in_one():
     with pytest.raises(UnreadableFile, match=r"has format 'a\\nb") as told:
         use(head, parts)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["in the archive", "in a group"])
+def test_a_model_that_would_unpack_to_more_than_memory_holds_is_not_unpacked(
+    inside, tmp_path, monkeypatch
+):
+    zeros = io.BytesIO()
+    np.save(zeros, np.zeros(2_000_000))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("slope0.npy", zeros.getvalue())
+        archive.writestr("model.json", "{}")
+    monkeypatch.setattr(inputs, "free_memory", lambda: 10**6)
+    monkeypatch.setattr(zipfile.ZipFile, "open", None)  # nothing is unpacked
+    path = tmp_path / "m.oddslip"
+    path.write_bytes(packed.getvalue())
+    with pytest.raises(UnreadableFile, match="must fit into memory"):
+        read_arrays(path.read_bytes()) if inside else OneVsRest.load(path)

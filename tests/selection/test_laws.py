@@ -3,8 +3,12 @@
 import numpy as np
 import pytest
 
+import oddslip
 from oddslip.datasets import synthetic_pair
 from oddslip.selection import Repair
+from oddslip.selection.candidates import RAW, WIDE
+from oddslip.selection.trials import try_candidates
+from oddslip.sources import open_source
 
 PAIR = synthetic_pair(900, 10, prevalence=(0.01, 0.3), noise=0.4, n_dead=1, seed=11)
 OPTIONS = {"k": 3, "prior": PAIR.prior, "weights": PAIR.weights}
@@ -71,3 +75,24 @@ def test_scores_that_say_nothing_are_left_alone(seed):
     rng = np.random.default_rng(seed)
     scores, labels = rng.random((400, 12)), rng.random((400, 12)) < 0.1
     assert Repair(k=3).fit(scores, labels).chosen_ == "raw"
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_labels_whose_positives_these_rows_do_not_show_decide_no_choice(crossed):
+    """Each slot of theirs would count as a miss; the maps that give them least would win."""
+    labels = PAIR.labels.copy()
+    common = np.argsort(-PAIR.prior)[:3]
+    labels[:, common] = False
+    options = {"k": 3, "prior": PAIR.prior, "keep_rankings": crossed}
+    kept = np.setdiff1d(np.arange(PAIR.n_labels), common)
+    whole = try_candidates(
+        open_source(PAIR.weighted, labels),
+        [each for each in WIDE if not each.needs_weights],
+        **options,
+    )
+    values = whole.values[:, whole.candidates.index(RAW)]
+    alone = Repair(k=3, rule="raw").fit(PAIR.weighted[:, kept], labels[:, kept])
+    np.testing.assert_allclose(values.mean(), alone.table_.means[0], atol=1e-12)
+    if crossed:  # what is shown is what would be deployed, these labels too
+        shown = whole.rankings[0, whole.candidates.index(RAW)]
+        np.testing.assert_array_equal(shown, oddslip.rank(PAIR.weighted[whole.rows], k=3))

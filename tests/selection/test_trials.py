@@ -65,11 +65,16 @@ def plain_trials(scores, labels, k, n_folds, seed, prior):
     """Mean out-of-fold MAP@K of the paper's candidates."""
     pieces = np.array_split(np.random.default_rng(seed).permutation(len(scores)), n_folds)
     means = {}
+    # Labels of which a given prior promises 20 positives and more, and none is there, take no part.
+    unheard = np.zeros(labels.shape[1], bool)
+    if prior is not None:
+        unheard = ~labels.any(axis=0) & (prior * len(scores) >= 20)
     for candidate in PAPER:
         rows = []
         for piece in pieces:
             held = np.isin(np.arange(len(scores)), piece)
             values = plain_maps(scores, labels, held, candidate, prior)
+            values = np.where(unheard, -np.inf, values)
             # Scikit-learn's block means differ in the last digit from label to label.
             rows += plain_map(
                 values if candidate.form == "raw" else values.round(12), labels[held], k

@@ -11,8 +11,9 @@ from scipy.special import expit
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.shifts import log_odds, realized_shift, shift_odds
-from oddslip.shifts.realized import SigmoidTally, SpreadTally
+from oddslip.shifts.realized import SigmoidTally
 from oddslip.sources import open_source
+from oddslip.spread import SpreadTally
 
 few = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

@@ -5,23 +5,26 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from oddslip.calibrators.fingerprint import Expected, take_fingerprint
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, record_policy
 from oddslip.calibrators.saved import FittedRepair, open_as
 from oddslip.errors import InvalidInput
 from oddslip.labels import Seen
-from oddslip.panels import read_sample_weight
-from oddslip.sources import Source
+from oddslip.panels import Panel, read_sample_weight
+from oddslip.sources import Source, open_source
+from oddslip.sources.opening import is_spark
 from oddslip.sources.views import WeighedSource
-from oddslip.tallies import available_threads
+from oddslip.tallies import Joined, available_threads
 
 
 class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -44,7 +47,9 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Self:
         """Fit on calibration rows."""
 
-    def transform(self, scores: Any, *, threads: int | None = None) -> NDArray[Any]:
+    def transform(
+        self, scores: Any, *, prior_shift: Any = None, threads: int | None = None
+    ) -> NDArray[Any]:
         """Calibrated probabilities of all cells, in the type of the scores.
 
         Rounding to float32 can tie cells near 1 again. `rank` compares before rounding, and
@@ -54,11 +59,14 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         scores
             In any form `oddslip.evaluate` takes.
+        prior_shift : "em" or PriorShift, optional
+            Correct prevalences that moved since calibration: see `FittedRepair.transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.transform(self._open(scores), threads=threads)
+        source = self._open(scores)
+        return self.fitted_.transform(source, prior_shift=prior_shift, threads=threads)
 
     def fit_transform(
         self,
@@ -74,7 +82,9 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         fitted = self.fit(scores, labels, **given, threads=threads)
         return fitted.transform(scores, threads=threads)
 
-    def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
+    def rank(
+        self, scores: Any, *, k: int, prior_shift: Any = None, threads: int | None = None
+    ) -> NDArray[np.int32]:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
         Parameters
@@ -83,18 +93,58 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             In any form `oddslip.evaluate` takes.
         k : int
             Slots per row, ``1 <= k <= n_labels``.
+        prior_shift : "em" or PriorShift, optional
+            As in `transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        return self.fitted_.rank(self._open(scores), k=k, threads=threads)
+        source = self._open(scores)
+        return self.fitted_.rank(source, k=k, prior_shift=prior_shift, threads=threads)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns that `transform` returns: those of the labels.
+
+        Hence ``set_output(transform="pandas")`` gives frames with the labels' names.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names to use where the labels had none in `fit`.
+        """
+        check_is_fitted(self)
+        names: Any = self.fitted_.label_names
+        if names is None:
+            n_labels = self.fitted_.maps.n_labels
+            names = [f"x{j}" for j in range(n_labels)] if input_features is None else input_features
+        return np.asarray(names, dtype=object)
 
     def save(self, path: Any) -> None:
         """Save what was fitted to one file. `oddslip.load_repair` reads it."""
         check_is_fitted(self)
         self.fitted_.save(path)
 
+    def to_onnx(self, path: Any, **options: Any) -> Any:
+        """Write what was fitted as an ONNX graph; takes the arguments of `FittedRepair.to_onnx`."""
+        check_is_fitted(self)
+        return self.fitted_.to_onnx(path, **options)
+
+    def to_sql(self, path: Any, **options: Any) -> Any:
+        """Write what was fitted as SQL; takes the arguments of `FittedRepair.to_sql`."""
+        check_is_fitted(self)
+        return self.fitted_.to_sql(path, **options)
+
+    def to_json(self, path: Any) -> Any:
+        """Write what was fitted as JSON, as `FittedRepair.to_json` does."""
+        check_is_fitted(self)
+        return self.fitted_.to_json(path)
+
     def _open(self, scores: Any) -> Source:
+        if is_spark(scores):
+            layout = getattr(self, "layout_", None)
+            names = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
+            told: Any = {"kind": self.kind, "label_names": self.fitted_.label_names} | names
+            return open_source(scores, **told)
         return open_as(self.kind, scores)
 
     def _open_labelled(
@@ -109,6 +159,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         available_threads(threads)
         source = open_as(self.kind, scores, labels, label_names)
         self._need_labels(source)
+        if sample_weight is None:
+            return source
         weight = read_sample_weight(sample_weight, source.n_rows)
         return source if weight is None else WeighedSource(source, weight)
 
@@ -123,6 +175,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         maps: LabelMaps,
         record: LabelRecord,
         threads: int | None,
+        expected: Expected | None = None,
         **findings: str,
     ) -> None:
         """Keep what was fitted; findings are saved beside the parameters."""
@@ -132,6 +185,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(value, str | int | float | bool | None)
         }
         self.n_features_in_ = source.n_labels
+        if not source.ordered:
+            self.layout_ = source.layout  # type: ignore[attr-defined]  # as tables to be repaired
         self.record_ = record
         self.fitted_ = FittedRepair(
             maps=maps,
@@ -140,6 +195,10 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             calibrator=type(self).__name__,
             parameters=parameters | findings,
             n_rows=source.n_rows,
+            fingerprint=replace(
+                take_fingerprint(source, maps, getattr(self, "k", None), threads),
+                expected=expected,
+            ),
         )
         self._warn_of_risen_dead(source, threads)
 
@@ -148,12 +207,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         keeps_raw = np.array([action == "identity" for action in self.record_.action])
         if not keeps_raw.any() or keeps_raw.all():
             return
-        risen = sum(
-            rows
-            for _, rows in source.map(
-                lambda panel: _count_risen(panel, self.fitted_.maps, keeps_raw), threads=threads
-            )
-        )
+        tally = RisenRows(self.fitted_.maps, keeps_raw)
+        risen = source.run(tally, threads=threads).result()
         if risen:
             warnings.warn(
                 f"{int(keeps_raw.sum()):,} dead labels keep their raw score and rise in "
@@ -242,13 +297,33 @@ class PerLabelCalibrator(Calibrator):
         )
 
 
-def _count_risen(panel: Any, maps: LabelMaps, dead: NDArray[np.bool_]) -> int:
+class RisenRows(Joined):
     """Rows in which fewer calibrated labels stand above the highest dead one than before."""
-    before = panel.checked().scores
-    after = maps.values(panel)
 
-    def above(values: NDArray[Any]) -> NDArray[np.int64]:
-        top_dead = values[:, dead].max(axis=1, keepdims=True)
-        return np.asarray((values[:, ~dead] > top_dead).sum(axis=1))
+    JOINED: ClassVar = {"n_risen": "add"}
 
-    return int((above(after) < above(before)).sum())
+    def __init__(self, maps: LabelMaps, dead: NDArray[np.bool_]) -> None:
+        self.maps, self.dead, self.n_risen = maps, dead, 0
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"maps": self.maps, "dead": self.dead}
+
+    def add(self, panel: Panel) -> None:
+        """Compare the rows of one block."""
+        before, after = (
+            self._above(values) for values in (panel.checked().scores, self.maps.values(panel))
+        )
+        self.n_risen += int((after < before).sum())
+
+    def _above(self, values: NDArray[Any]) -> NDArray[np.int64]:
+        top_dead = values[:, self.dead].max(axis=1, keepdims=True)
+        return np.asarray((values[:, ~self.dead] > top_dead).sum(axis=1))
+
+    def result(self) -> int:
+        """How many rows."""
+        return self.n_risen

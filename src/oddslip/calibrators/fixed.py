@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from oddslip.calibrators.base import Calibrator
-from oddslip.calibrators.maps import LabelMaps, Scale
+from oddslip.calibrators.forms import Scale
+from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
     LabelRecord,
     build_maps,

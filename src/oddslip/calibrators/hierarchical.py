@@ -16,6 +16,7 @@ from oddslip.calibrators.policy import (
     LabelRecord,
     build_maps,
     find_prior,
+    find_unheard,
     possible_prior,
     weights_trained,
 )
@@ -35,7 +36,9 @@ class Hierarchical(SummaryCalibrator):
     What they share is a slope, and a constant that depends on the label-free shift, the prior and,
     where given, the weight of a label. Data choose, so raw scores, the inversion, the label-free
     shift, popularity, the offset and Platt are all within reach. A label with few positives
-    borrows from the others; one without keeps its order and gets about its prior. Every map rises.
+    borrows from the others; one without keeps its order and gets about its prior, or just its prior
+    if that was given and promises so many positives that chance can not have kept them all away.
+    Every map rises.
 
     Parameters
     ----------
@@ -78,13 +81,15 @@ class Hierarchical(SummaryCalibrator):
             names = getattr(source, "label_names", None)
             log_weights = np.log(weights_trained(self.weights, record, seen, names))
         cells.summarise()
+        prior = _covariate(record, seen)
         fit = fit_hierarchical(
             cells.points,
             cells.weights,
             cells.n_positives,
             cells.positives_about(0, np.zeros(source.n_labels)),
-            _covariate(record, seen),
+            prior,
             log_weights,
+            unheard=find_unheard(seen, prior, record.prior_source),
         )
         self.hyper_ = fit.hyper
         return build_parents(source.kind, fit, record), record

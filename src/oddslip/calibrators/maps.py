@@ -6,22 +6,26 @@ Ranking sweeps at *levels*, chosen from some rows and turned into keys of each l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.calibrators.forms import (
+    PER_LABEL,
+    Scale,
+    check_maps,
+    compared_constants,
+    lay_knots,
+)
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
-
-Scale = Literal["probability", "log_odds"]
 
 SAMPLE = 64  # rows the levels are chosen from
 PATIENCE = 128  # rows met before choosing levels pays
 CHOICES = 8
 STRETCH = 256 * 1024  # bytes of keys made at a time where keys are no view
-PER_LABEL = ("code", "a", "b", "c", "start", "stop")
 
 
 class Levels(NamedTuple):
@@ -103,8 +107,8 @@ class LabelMaps:
             array = np.ascontiguousarray(getattr(self, name), types.get(name, np.float64))
             object.__setattr__(self, name, array)
         check_maps(self)
-        object.__setattr__(self, "_knots", _lay_knots(self))
-        object.__setattr__(self, "_constants", _compared_constants(self))
+        object.__setattr__(self, "_knots", lay_knots(self))
+        object.__setattr__(self, "_constants", compared_constants(self))
 
     @property
     def n_labels(self) -> int:
@@ -116,6 +120,16 @@ class LabelMaps:
         at = np.asarray(labels, np.int64)
         taken = {name: getattr(self, name)[at] for name in PER_LABEL}
         return LabelMaps(self.kind, self.scale, **taken, x=self.x, y=self.y, step=self.step)
+
+    def without(self, labels: NDArray[np.bool_]) -> LabelMaps:
+        """The same maps with these labels excluded: never shown before another."""
+        from oddslip.kernels.maps import EXCLUDED
+
+        codes, a, b, c = (
+            np.where(labels, value, getattr(self, name))
+            for name, value in (("code", EXCLUDED), ("a", 0.0), ("b", 0.0), ("c", 0.0))
+        )
+        return replace(self, code=codes, a=a, b=b, c=c)
 
     def values(self, panel: Panel) -> NDArray[np.float64]:
         """What labels are compared by; -inf where a label is excluded."""
@@ -235,51 +249,6 @@ class LabelMaps:
         return chosen
 
 
-def check_maps(maps: LabelMaps) -> None:
-    """Refuse maps that do not add up."""
-    from oddslip.kernels.maps import AFFINE, BETA, CONSTANT, EXCLUDED, KNOTS
-
-    if maps.kind not in get_args(Kind) or maps.scale not in get_args(Scale):
-        raise InvalidInput(
-            'maps must be of kind "probability" or "margin" and scale "probability" or '
-            f'"log_odds", got {maps.kind!r} and {maps.scale!r}.'
-        )
-    code, a, b, c = maps.code, maps.a, maps.b, maps.c
-    if code.size == 0 or any(getattr(maps, name).shape != (code.size,) for name in PER_LABEL):
-        sizes = {name: getattr(maps, name).shape for name in PER_LABEL}
-        raise InvalidInput(f"maps must hold one number of each kind per label, got shapes {sizes}.")
-    odds = maps.scale == "log_odds"
-    knotted = code == KNOTS
-    line, beta = code == AFFINE, code == BETA
-    _refuse((code < KNOTS) | (code > EXCLUDED), f"codes must be between {KNOTS} and {EXCLUDED}")
-    _refuse(knotted & odds, 'maps with knots need the scale "probability"')
-    _refuse((line | beta) & (not odds), 'affine and beta maps need the scale "log_odds"')
-    _refuse(~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c)), "a, b and c must be finite")
-    _refuse(((line | beta) & (a < 0)) | (beta & (b < 0)), "maps must not descend: a, b >= 0")
-    _refuse((code == CONSTANT) & ((a < 0) | (a > 1)), "constants must be between 0 and 1")
-    n_knots = maps.x.size
-    if maps.x.shape != maps.y.shape or maps.x.ndim != 1:
-        raise InvalidInput(
-            f"maps must hold one y per x, got shapes {maps.x.shape} and {maps.y.shape}."
-        )
-    outside = (maps.start < 0) | (maps.start >= maps.stop) | (maps.stop > n_knots)
-    _refuse(knotted & outside, f"knots must lie in 0 to {n_knots} and be at least one per label")
-    if not (np.isfinite(maps.x).all() and ((maps.y >= 0) & (maps.y <= 1)).all()):
-        raise InvalidInput("knots must have finite x, and y between 0 and 1.")
-    x, y = maps.x, maps.y
-    falls = np.cumsum((x[1:] < x[:-1]) | (y[1:] < y[:-1]))
-    falls = np.concatenate([[0], falls])  # before each knot
-    first, last = maps.start[knotted], maps.stop[knotted] - 1
-    ends = np.zeros(n_knots + 1, np.int64)
-    ends[last + 1] = 1
-    ends = np.cumsum(ends)  # last knots before each knot
-    wrong = np.zeros(code.size, np.bool_)
-    wrong[knotted] = falls[last] > falls[first]
-    _refuse(wrong, "knots must not descend in x or y")
-    wrong[knotted] = ends[last] > ends[first]
-    _refuse(wrong, "two labels must share all their knots or none")
-
-
 def bounds_of(kind: Kind, dtype: Any) -> tuple[float, float]:
     """The lowest and the highest valid score."""
     top = 1.0 if kind == "probability" else float(np.finfo(dtype).max)
@@ -317,42 +286,6 @@ def no_levels(dtype: np.dtype[Any], n_labels: int) -> Levels:
 
     none = np.empty((0, n_labels), UNSIGNED[dtype])
     return Levels(np.full(1, np.inf), none, np.empty(0, np.int64), none)
-
-
-def _refuse(wrong: NDArray[np.bool_], rule: str) -> None:
-    if wrong.any():
-        raise InvalidInput(f"{rule}; label {int(np.argmax(wrong))} breaks this.")
-
-
-def _lay_knots(maps: LabelMaps) -> NDArray[np.float64]:
-    """Each knot with the slope to the next one and its value, as the kernels read them."""
-    from oddslip.kernels.maps import KNOTS
-
-    knots = np.zeros((maps.x.size, 4))
-    knots[:, 0], knots[:, 1], knots[:, 3] = maps.x, maps.y, maps.y
-    if not maps.step and maps.x.size:
-        with np.errstate(all="ignore"):
-            knots[:-1, 2] = np.diff(maps.y) / np.diff(maps.x)
-        knots[:-1, 3] = maps.y[1:]
-        # Two knots at one score, or knots of two labels, have no slope between them.
-        gap = np.append(maps.x[1:] <= maps.x[:-1], True)
-        gap[maps.stop[maps.code == KNOTS] - 1] = True
-        knots[gap, 2], knots[gap, 3] = 0.0, maps.y[gap]
-    return knots
-
-
-def _compared_constants(maps: LabelMaps) -> NDArray[np.float64]:
-    """``a``, with constants on the scale labels are compared on."""
-    from oddslip.kernels.maps import CONSTANT, LOWEST
-
-    if maps.scale == "probability":
-        return maps.a
-    constant = maps.code == CONSTANT
-    compared = maps.a.copy()
-    with np.errstate(divide="ignore"):
-        compared[constant] = np.log(maps.a[constant] / (1.0 - maps.a[constant]))
-    # Excluded labels alone are at -inf.
-    return np.where(constant, np.maximum(compared, LOWEST), compared)
 
 
 def _invert(maps: LabelMaps, taus: NDArray[np.float64], dtype: np.dtype[Any]) -> NDArray[Any]:

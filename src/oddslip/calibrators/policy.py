@@ -9,15 +9,18 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.maps import LabelMaps, Scale
+from oddslip.calibrators.forms import Scale
+from oddslip.calibrators.maps import LabelMaps
 from oddslip.counting import Knots
 from oddslip.errors import InvalidInput
 from oddslip.labels import Seen
 from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
+from oddslip.tallies import Joined
 from oddslip.weights import per_label, resolve_weights
 
 DeadPolicy = Literal["prior", "identity", "exclude"]
+MISSED = 20.0  # positives that a given prior promises: if all stay away, it is not by chance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +72,21 @@ def find_prior(
     return given.copy(), "given"
 
 
+def find_unheard(seen: Seen, prior: NDArray[np.float64], prior_source: str) -> NDArray[np.bool_]:
+    """Labels of which these rows say nothing: a given prior promises positives, and none is there.
+
+    They were not recorded yet, or fell out on the way. That they are none is no news of the label.
+
+    Examples
+    --------
+    >>> seen = Seen.alike(np.array([0, 0, 1]), 300)
+    >>> find_unheard(seen, np.array([0.1, 0.01, 0.1]), "given")
+    array([ True, False, False])
+    """
+    missed = (seen.n_positives == 0) & (prior * seen.total >= MISSED)
+    return np.asarray(missed & (prior_source == "given"))
+
+
 def weights_trained(
     weights: Any, record: LabelRecord, seen: Seen, label_names: Sequence[str] | None = None
 ) -> NDArray[np.float64]:
@@ -100,19 +118,20 @@ def record_alike(action: str, seen: Seen, prior: Any = None) -> LabelRecord:
     return LabelRecord((action,) * priors.size, seen.n_positives, priors, origin, nobody)
 
 
-class CheckedScores:
+class CheckedScores(Joined):
     """Looks at every score, and finds nothing."""
 
     def fresh(self) -> Self:
         """Another."""
         return type(self)()
 
+    def spec(self) -> dict[str, Any]:
+        """No arguments."""
+        return {}
+
     def add(self, panel: Panel) -> None:
         """Look at one block; refuses it if a cell is not valid."""
         panel.checked()
-
-    def merge(self, other: Self) -> None:
-        """Nothing to take over."""
 
     def result(self) -> None:
         """Nothing."""
@@ -126,11 +145,12 @@ def count_checked(source: Source, threads: int | None = None) -> Seen:
 
 def count_positives(source: Source) -> Seen:
     """Positives per label of a whole source. Scores are not looked at."""
-    positives = source.positives()
-    labels, weight = positives.indices, source.sample_weight
-    n_positives = np.bincount(labels, minlength=source.n_labels)
+    weight = source.sample_weight
     if weight is None:
-        return Seen.alike(n_positives, source.n_rows)
+        return Seen.alike(source.label_counts(), source.n_rows)
+    positives = source.positives()
+    labels = positives.indices
+    n_positives = np.bincount(labels, minlength=source.n_labels)
     units = np.zeros(source.n_labels, np.int64)
     np.add.at(units, labels, np.repeat(weight.units, positives.counts))
     return Seen(n_positives, weight.floats(units), weight.total)

@@ -5,39 +5,33 @@ The file is arrays and JSON, versioned, checksummed, never pickled.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import struct
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import __version__
-from oddslip.arguments import check_path
+from oddslip.calibrators.fingerprint import Fingerprint, probabilities_of, take_fingerprint
+from oddslip.calibrators.label_shift import PriorShift, find_prior_shift
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord
-from oddslip.documents import parse_json
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
-from oddslip.files import whole_file
-from oddslip.inputs import read_bytes
-from oddslip.panels import Panel, check_k, check_names
+from oddslip.calibrators.stored import (
+    MAP_ARRAYS,
+    RECORD_ARRAYS,
+    match_labels,
+    read_stored,
+    write_stored,
+)
+from oddslip.errors import InvalidInput
+from oddslip.panels import Panel, check_k
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
 
-MAGIC = b"oddslip\0"
-FORMAT = 1
-_START = struct.Struct("<8sIQ")
-_DIGEST = 32
-_MAP_ARRAYS = {
-    "code": "|i1", "a": "<f8", "b": "<f8", "c": "<f8",
-    "start": "<i8", "stop": "<i8", "x": "<f8", "y": "<f8",
-}  # fmt: skip
-_RECORD_ARRAYS = {"n_positives": "<i8", "prior": "<f8", "dead": "|b1"}
-_ARRAYS = _MAP_ARRAYS | _RECORD_ARRAYS
+if TYPE_CHECKING:
+    from oddslip.serving.export import Export
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +50,8 @@ class FittedRepair:
         Which calibrator it was, and how it was set.
     n_rows : int
         Calibration rows.
+    fingerprint : Fingerprint or None
+        What the calibration rows looked like, for `oddslip.check`; None if saved before 0.2.
     """
 
     maps: LabelMaps
@@ -64,9 +60,15 @@ class FittedRepair:
     calibrator: str
     parameters: dict[str, Any]
     n_rows: int
+    fingerprint: Fingerprint | None = None
 
     def transform(
-        self, scores: Any, *, dtype: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        dtype: Any = None,
+        prior_shift: Any = None,
+        threads: int | None = None,
     ) -> NDArray[Any]:
         """Calibrated probabilities of all cells.
 
@@ -76,32 +78,53 @@ class FittedRepair:
             In any form `oddslip.evaluate` takes.
         dtype : optional
             Of what is returned; that of the scores unless told.
+        prior_shift : "em" or PriorShift, optional
+            Correct prevalences that moved since calibration, as these scores tell it ("em"), or
+            as `prior_shift` found it on other rows. See docs/watching.md for what it assumes.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
+        source, maps = self._open(scores)
         try:
             dtype = np.dtype(dtype or source.dtype)
         except TypeError as error:
             raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
+        if not source.ordered:
+            _refuse_shift(prior_shift)
+            return source.transform(maps, dtype)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, source.n_labels), dtype)
-        for first, block in self.transform_blocks(source, dtype=dtype, threads=threads):
+        for first, block in self.transform_blocks(
+            source, dtype=dtype, prior_shift=prior_shift, threads=threads
+        ):
             out[first : first + len(block)] = block
         return out
 
     def transform_blocks(
-        self, scores: Any, *, dtype: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        dtype: Any = None,
+        prior_shift: Any = None,
+        threads: int | None = None,
     ) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield (first row, calibrated block) in row order, for panels larger than memory.
 
         Takes the arguments of `transform`.
         """
         source, maps = self._open(scores)
-        return source.map(
-            lambda panel: maps.transform_panel(panel, dtype), threads=threads, what="repairing rows"
-        )
+        shift = self._read_shift(prior_shift, source, threads)
 
-    def rank(self, scores: Any, *, k: int, threads: int | None = None) -> NDArray[np.int32]:
+        def repair(panel: Panel) -> NDArray[Any]:
+            if shift is None:
+                return maps.transform_panel(panel, dtype)
+            mapped = shift_odds(maps.transform_panel(panel, np.float64), shift)
+            return mapped.astype(dtype or panel.scores.dtype)
+
+        return source.map(repair, threads=threads, what="repairing rows")
+
+    def rank(
+        self, scores: Any, *, k: int, prior_shift: Any = None, threads: int | None = None
+    ) -> NDArray[np.int32]:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
         Parameters
@@ -110,28 +133,146 @@ class FittedRepair:
             In any form `oddslip.evaluate` takes.
         k : int
             Slots per row, ``1 <= k <= n_labels``.
+        prior_shift : "em" or PriorShift, optional
+            As in `transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, _ = self._open(scores)
-        out = np.empty((source.n_rows, check_k(k, source.n_labels)), np.int32)
-        for first, block in self.rank_blocks(source, k=k, threads=threads):
+        source, maps = self._open(scores)
+        k = check_k(k, source.n_labels)
+        if not source.ordered:
+            _refuse_shift(prior_shift)
+            return source.rank(k, maps)  # type: ignore[no-any-return]
+        out = np.empty((source.n_rows, k), np.int32)
+        for first, block in self.rank_blocks(source, k=k, prior_shift=prior_shift, threads=threads):
             out[first : first + len(block)] = block
         return out
 
     def rank_blocks(
-        self, scores: Any, *, k: int, threads: int | None = None
+        self, scores: Any, *, k: int, prior_shift: Any = None, threads: int | None = None
     ) -> Iterator[tuple[int, NDArray[np.int32]]]:
         """Yield (first row, top K of the block) in row order; takes the arguments of `rank`."""
         source, maps = self._open(scores)
         k = check_k(k, source.n_labels)
-        return source.map(
-            lambda panel: maps.rank_panel(panel, k), threads=threads, what="ranking rows"
+        shift = self._read_shift(prior_shift, source, threads)
+
+        def rank(panel: Panel) -> NDArray[np.int32]:
+            return maps.rank_panel(panel, k) if shift is None else _rank(maps, panel, k, shift)
+
+        return source.map(rank, threads=threads, what="ranking rows")
+
+    def prior_shift(self, scores: Any, *, threads: int | None = None) -> PriorShift:
+        """How prevalences moved since calibration, as the scores of these rows tell it.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        source, maps = self._open(scores)
+        if self.fingerprint is None:
+            raise InvalidInput(
+                "prior_shift needs a repair with a fingerprint, got one saved by an older version. "
+                "Fit it again."
+            )
+        order = align_labels(self.label_names, self.maps.n_labels, source)
+        now = take_fingerprint(source, threads=threads)
+        return find_prior_shift(
+            self.fingerprint.take(order), now, probabilities_of(maps), source.label_names
         )
+
+    def _read_shift(
+        self, given: Any, source: Source, threads: int | None
+    ) -> NDArray[np.float64] | None:
+        """What is added to the log-odds of each label of the source, or None."""
+        if given is None:
+            return None
+        if isinstance(given, str) and given == "em":
+            given = self.prior_shift(source, threads=threads)
+        if not isinstance(given, PriorShift) or given.shift.size != source.n_labels:
+            raise InvalidInput(
+                'prior_shift must be "em" or a PriorShift of these labels, '
+                f"got {type(given).__name__} {given!r:.40}."
+            )
+        if not given.fits.all():
+            wrong = int((~given.fits).sum())
+            warnings.warn(
+                f"the scores of {wrong:,} of {source.n_labels:,} labels moved in a way that no "
+                "change of prevalence explains; these are left as they are (finding OS509).",
+                UserWarning,
+                stacklevel=3,
+            )
+        return given.shift
 
     def save(self, path: Any) -> None:
         """Save to one file, whole or not at all. `oddslip.load_repair` reads it."""
         save_repair(self, path)
+
+    def to_onnx(
+        self,
+        path: Any,
+        *,
+        k: int | None = None,
+        scores: str = "float64",
+        precision: str = "float64",
+    ) -> Export:
+        """Write this repair as an ONNX graph of standard operators.
+
+        Its input is ``scores``, its outputs are ``probabilities`` and, with ``k``, ``top_labels``
+        and ``top_probabilities``. It looks at no score for whether it is valid.
+
+        Parameters
+        ----------
+        path : path
+        k : int, optional
+            Slots per row, ``1 <= k <= n_labels``; without it nothing is ranked.
+        scores : {"float64", "float32"}
+            Type of the scores that come in.
+        precision : {"float64", "float32"}
+            What the graph computes in. In float32 near scores can tie or change places; the
+            largest deviation of a probability is then told.
+        """
+        from oddslip.serving.onnx import export_onnx
+
+        return export_onnx(self, path, k=k, scores=scores, precision=precision)
+
+    def to_sql(
+        self,
+        path: Any,
+        *,
+        dialect: str,
+        k: int | None = None,
+        name: str = "oddslip",
+        table: str = "scores",
+        columns: tuple[str, str, str] = ("row", "label", "score"),
+    ) -> Export:
+        """Write this repair as SQL: a table of its maps, and a view that ranks long scores.
+
+        Parameters
+        ----------
+        path : path
+        dialect : {"duckdb", "postgres", "spark"}
+        k : int, optional
+            Slots per row; without it the view ranks all labels of a row.
+        name : str
+            Beginning of the names of the table and of the view.
+        table : str
+            The scores: one line per row and label. Parts of a qualified name stand apart by dots.
+        columns : three of str
+            Its columns that hold the row, the label (by name, or by index where labels have no
+            names) and the score.
+        """
+        from oddslip.serving.sql import export_sql
+
+        return export_sql(self, path, dialect=dialect, k=k, name=name, table=table, columns=columns)
+
+    def to_json(self, path: Any) -> Export:
+        """Write the maps as a documented JSON file, for any other language."""
+        from oddslip.serving.document import export_json
+
+        return export_json(self, path)
 
     def _open(self, scores: Any) -> tuple[Source, LabelMaps]:
         """The source, and the maps in the order of its labels."""
@@ -179,6 +320,35 @@ class FittedRepair:
         return html_table(["what was done", "labels"], rows, caption)
 
 
+def shift_odds(
+    probabilities: NDArray[np.float64], shift: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Probabilities whose log-odds are moved by so many nat, label by label."""
+    with np.errstate(over="ignore"):
+        odds = np.exp(np.clip(shift, -700, 700))
+    return np.asarray(odds * probabilities / (1 - probabilities + odds * probabilities))
+
+
+def _rank(maps: LabelMaps, panel: Panel, k: int, shift: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Top k by shifted values."""
+    from oddslip.kernels.keys import keys_of
+    from oddslip.kernels.topk import rank_keys
+
+    values = maps.values(panel)
+    moved = values + shift if maps.scale == "log_odds" else shift_odds(values, shift)
+    moved[values == -np.inf] = np.finfo(np.float64).min  # excluded
+    columns: NDArray[np.int32] = rank_keys(keys_of(np.ascontiguousarray(moved), "margin"), k)[0]
+    return columns
+
+
+def _refuse_shift(prior_shift: Any) -> None:
+    if prior_shift is not None:
+        raise InvalidInput(
+            "prior_shift goes with rows of this machine, got it with a table. "
+            "Find it on a sample of the rows, and repair them here."
+        )
+
+
 def open_as(
     kind: str, scores: Any, labels: Any = None, label_names: Sequence[str] | None = None
 ) -> Source:
@@ -190,44 +360,12 @@ def open_as(
 def align_labels(
     names: tuple[str, ...] | None, n_labels: int, source: Source
 ) -> NDArray[np.int64] | None:
-    """Where each label of the source stands among ours; None if they stand alike.
-
-    Labels are matched by name where both sides have names. Other labels are refused: a repair
-    applied to the wrong column would be wrong in silence.
-    """
-    if names is not None and source.label_names is not None:
-        if names == source.label_names:
-            return None
-        place = {name: at for at, name in enumerate(names)}
-        strangers = [name for name in source.label_names if name not in place]
-        missing = set(names) - set(source.label_names)
-        if strangers or missing:
-            what = (
-                f"got the unknown label {strangers[0]!r}"
-                if strangers
-                else f"{min(missing)!r} is missing"
-            )
-            raise InvalidInput(
-                f"scores must have the labels this repair was fitted on, but {what}. "
-                "Fit a repair on these labels."
-            )
-        return np.array([place[name] for name in source.label_names], np.int64)
-    if n_labels != source.n_labels:
-        raise InvalidInput(
-            f"scores must have the {n_labels:,} labels this repair was fitted on, "
-            f"got {source.n_labels:,}."
-        )
-    return None
+    """Where each label of the source stands among ours; None if they stand alike."""
+    return match_labels(names, n_labels, source.label_names, source.n_labels)
 
 
 def save_repair(repair: FittedRepair, path: Any) -> None:
     """Write a fitted repair, whole or not at all."""
-    owners = [(name, repair.maps) for name in _MAP_ARRAYS] + [
-        (name, repair.record) for name in _RECORD_ARRAYS
-    ]
-    arrays = {
-        name: np.ascontiguousarray(getattr(owner, name), _ARRAYS[name]) for name, owner in owners
-    }
     actions = sorted(set(repair.record.action))
     header = {
         "written_by": f"oddslip {__version__}",
@@ -241,20 +379,16 @@ def save_repair(repair: FittedRepair, path: Any) -> None:
         "prior_source": repair.record.prior_source,
         "actions": actions,
         "action": [actions.index(action) for action in repair.record.action],
-        "arrays": [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()],
+        "fingerprint": repair.fingerprint and repair.fingerprint.to_dict(),
     }
-    # A text may hold half of a surrogate pair, as Python's may; json reads it back.
-    text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
-    digest = hashlib.sha256()
-    with whole_file(path) as unfinished, unfinished.open("wb") as file:
-        for piece in (
-            _START.pack(MAGIC, FORMAT, len(text)),
-            text,
-            *(array.tobytes() for array in arrays.values()),
-        ):
-            digest.update(piece)
-            file.write(piece)
-        file.write(digest.digest())
+    arrays = {
+        name: getattr(owner, name)
+        for owner, names in ((repair.maps, MAP_ARRAYS), (repair.record, RECORD_ARRAYS))
+        for name in names
+    }
+    if repair.fingerprint is not None:
+        arrays |= repair.fingerprint.to_arrays()
+    write_stored(path, header, arrays)
 
 
 def load_repair(path: Any) -> FittedRepair:
@@ -264,96 +398,17 @@ def load_repair(path: Any) -> FittedRepair:
     --------
     >>> load_repair("repair.oddslip").rank("scores.npy", k=7)  # doctest: +SKIP
     """
-    path = check_path("path", path)
-    body = _read_body(path)
-    try:
-        return _rebuild(body)
-    except OddslipError as error:
-        raise UnreadableFile(f"{path} holds a repair that does not add up: {error}") from error
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise UnreadableFile(
-            f"{path} holds a repair that does not add up ({type(error).__name__})."
-        ) from error
-
-
-def _read_body(path: Path) -> bytes:
-    """Everything after the version, once the checksum agrees."""
-    whole = read_bytes(path)
-    start, rest = whole[: _START.size], whole[_START.size :]
-    if not start.startswith(MAGIC):
-        what = "an empty file" if not start else "not a saved repair"
-        raise UnreadableFile(f"{path} is {what}. Save one with `oddslip fit`.")
-    if len(start) < _START.size:
-        raise UnreadableFile(f"{path} is cut short. Save the repair again.")
-    _, version, length = _START.unpack(start)
-    if version > FORMAT or version < 1:
-        raise UnreadableFile(
-            f"{path} has format {version}, this version reads up to {FORMAT}. "
-            "Update oddslip, or save the repair again."
-        )
-    if len(rest) < length + _DIGEST:
-        raise UnreadableFile(f"{path} is cut short. Save the repair again.")
-    if hashlib.sha256(start + rest[:-_DIGEST]).digest() != rest[-_DIGEST:]:
-        raise UnreadableFile(
-            f"{path} was altered or cut short: its checksum does not agree. Save the repair again."
-        )
-    return start[-8:] + rest[:-_DIGEST]
-
-
-def _rebuild(body: bytes) -> FittedRepair:
-    (length,) = struct.unpack("<Q", body[:8])
-    header = parse_json(body[8 : 8 + length])
-    arrays = _unpack_arrays(header["arrays"], body[8 + length :])
-    maps = LabelMaps(
-        kind=header["kind"],
-        scale=header["scale"],
-        step=header["step"],
-        **{name: arrays[name] for name in _MAP_ARRAYS},
-    )
-    action = tuple(header["actions"][number] for number in header["action"])
-    if not all(isinstance(name, str) for name in action):
-        raise ValueError("actions must be text")
-    sizes = {len(action), *(arrays[name].size for name in _RECORD_ARRAYS)}
-    if sizes != {maps.n_labels}:
-        raise ValueError("record and maps differ in length")
-    _check_record(arrays, header["n_rows"])
+    stored = read_stored(path)
     return FittedRepair(
-        maps=maps,
-        label_names=check_names(header["label_names"], maps.n_labels),
+        maps=LabelMaps(**stored.maps._asdict()),
+        label_names=stored.label_names,
         record=LabelRecord(
-            action=action,
-            prior_source=str(header["prior_source"]),
-            **{name: arrays[name] for name in _RECORD_ARRAYS},
+            action=stored.action,
+            prior_source=stored.prior_source,
+            **{name: stored.arrays[name] for name in RECORD_ARRAYS},
         ),
-        calibrator=str(header["calibrator"]),
-        parameters=dict(header["parameters"]),
-        n_rows=header["n_rows"],
+        calibrator=stored.calibrator,
+        parameters=stored.parameters,
+        n_rows=stored.n_rows,
+        fingerprint=Fingerprint.read(stored),
     )
-
-
-def _check_record(arrays: dict[str, NDArray[Any]], n_rows: Any) -> None:
-    """Refuse counts and priors that no fit can have left."""
-    if type(n_rows) is not int or n_rows < 0:
-        raise InvalidInput(f"n_rows must be a count, got {n_rows!r:.30}.")
-    if (arrays["n_positives"] < 0).any() or (arrays["n_positives"] > n_rows).any():
-        raise InvalidInput(f"n_positives must be between 0 and n_rows={n_rows!s:.30}.")
-    if ((arrays["prior"] < 0) | (arrays["prior"] > 1)).any():
-        raise InvalidInput("prior must be between 0 and 1.")
-    if (arrays["dead"].view(np.uint8) > 1).any():
-        raise InvalidInput("dead must be true or false.")
-
-
-def _unpack_arrays(listed: list[Any], data: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays by name; their types, order and total length must be as written above."""
-    arrays: dict[str, NDArray[Any]] = {}
-    offset = 0
-    for (name, dtype, shape), wanted in zip(listed, _ARRAYS.items(), strict=True):
-        (size,) = shape
-        if (name, dtype) != wanted or size < 0:
-            raise ValueError("unexpected array")
-        width = np.dtype(dtype).itemsize
-        arrays[name] = np.frombuffer(data, dtype, size, offset).copy()
-        offset += size * width
-    if offset != len(data):
-        raise ValueError("bytes left over")
-    return arrays

@@ -18,7 +18,7 @@ from scipy.sparse import issparse, save_npz
 from oddslip.datasets.recommendation import Period, Recommendation
 from oddslip.documents import read_json
 from oddslip.errors import UnreadableFile
-from oddslip.files import flush, hash_file, hidden_folder, no_room
+from oddslip.files import flush, hash_file, hidden_folder, locked, no_room
 from oddslip.sources.npy import read_npy
 from oddslip.sparse import read_sparse_npz
 
@@ -142,9 +142,11 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 def _replace(unfinished: Path, path: Path) -> None:
     """Give a folder its name. Another's whole entry stays; what else is there gives way."""
     try:
-        if path.is_dir() and not is_whole(path):
-            shutil.rmtree(path, ignore_errors=True)
-        unfinished.rename(path)
+        # One at a time: what is damaged now may be another's whole entry a moment later.
+        with locked(path, wait=True):
+            if path.is_dir() and not is_whole(path):
+                shutil.rmtree(path, ignore_errors=True)
+            unfinished.rename(path)
     except OSError as error:
         if not is_whole(path):
             raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error

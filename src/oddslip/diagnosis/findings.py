@@ -32,6 +32,17 @@ CODES = {
     "OS405": "calibration and evaluation rows overlap",
     "OS406": "prevalence drifts between calibration and evaluation",
     "OS407": "calibration rows come from the evaluated panel",
+    "OS501": "scores moved",
+    "OS502": "slots moved",
+    "OS503": "label-free shift moved",
+    "OS504": "more cells saturated than calibrated on",
+    "OS505": "scores became coarser",
+    "OS506": "ties decide more rows",
+    "OS507": "expected precision moved",
+    "OS508": "ranking surely dropped",
+    "OS509": "no prior shift explains the scores",
+    "OS510": "not safe to ship as it is",
+    "OS511": "nothing to compare with",
 }
 
 

@@ -33,10 +33,10 @@ from oddslip.shifts import (
     unrealizable,
     what_if,
 )
-from oddslip.shifts.saturation import SATURATED_PROBABILITY
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import is_path, open_labels
 from oddslip.sources.views import LabelledSource
+from oddslip.spread import SATURATED_PROBABILITY
 from oddslip.tallies import available_threads
 from oddslip.weights import balance_ratios, resolve_weights
 from oddslip.wording import count_of, nat, score, signed, weight_text

@@ -6,7 +6,7 @@ a strip of labels lie in arrays of the loop's own: the compiler then knows that 
 """
 
 from libc.math cimport exp
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 
 from oddslip.kernels.types cimport bits_of_single, key_t, parts, score_t
 
@@ -14,7 +14,8 @@ import numpy as np
 
 cdef enum:
     STRIP = 1024
-    BINNED = 256  # labels whose bins stay in a core's cache
+    TILE = 32  # rows whose bins are found before they are counted: cells are read in their order
+    AT_HAND = 64  # labels whose counts stay in a core's cache
     PITCH = STRIP + 8  # sums of a label a page apart would wait for one another
     SUMS = 5
     SHIFT = 20
@@ -167,49 +168,68 @@ def sum_binned_sigmoids(
                 sums[k, j] = laid[k * PITCH]
 
 
+cdef void _count_bins(
+    const uint16_t* bins, Py_ssize_t n_rows, Py_ssize_t width, uint32_t* counts, Py_ssize_t n_bins
+) noexcept nogil:
+    """Add a tile of bins to the counts of its labels, few labels at a time: they stay at hand."""
+    cdef Py_ssize_t i, t, part, first, end
+    for part in range(parts(width, AT_HAND)):
+        first = part * AT_HAND
+        end = min(first + AT_HAND, width)
+        for i in range(n_rows):
+            for t in range(first, end):
+                counts[t * n_bins + bins[i * STRIP + t]] += 1
+
+
 def bin_probabilities(const score_t[:, ::1] scores, uint32_t[:, ::1] counts):
     """Count the odds of each label in bins: the bits of a positive float grow with it."""
-    cdef Py_ssize_t i, t, part, first, width, n_labels = scores.shape[1], n_bins = counts.shape[1]
+    cdef Py_ssize_t i, t, part, tile, first, width, start, height
+    cdef Py_ssize_t n_rows = scores.shape[0], n_labels = scores.shape[1], n_bins = counts.shape[1]
     cdef uint32_t lowest = bits_of_single(<float> LEAST) >> SHIFT
-    cdef uint32_t bins[BINNED]
+    cdef uint16_t bins[TILE * STRIP]
+    cdef uint16_t* binned
     cdef const score_t* row
-    cdef uint32_t* counted
     cdef score_t clip = <score_t> LEAST, one = 1, p
     with nogil:
-        for part in range(parts(n_labels, BINNED)):
-            first = part * BINNED
-            width = min(<Py_ssize_t> BINNED, n_labels - first)
-            counted = &counts[first, 0]
-            for i in range(scores.shape[0]):
-                row = &scores[i, first]
-                for t in range(width):
-                    p = row[t]
-                    p = max(p, clip) / max(one - p, clip)
-                    bins[t] = (bits_of_single(<float> p) >> SHIFT) - lowest
-                for t in range(width):
-                    counted[t * n_bins + bins[t]] += 1
+        for part in range(parts(n_labels, STRIP)):
+            first = part * STRIP
+            width = min(<Py_ssize_t> STRIP, n_labels - first)
+            for tile in range(parts(n_rows, TILE)):
+                start = tile * TILE
+                height = min(<Py_ssize_t> TILE, n_rows - start)
+                for i in range(height):
+                    row = &scores[start + i, first]
+                    binned = bins + i * STRIP
+                    for t in range(width):
+                        p = row[t]
+                        p = max(p, clip) / max(one - p, clip)
+                        binned[t] = <uint16_t> ((bits_of_single(<float> p) >> SHIFT) - lowest)
+                _count_bins(bins, height, width, &counts[first, 0], n_bins)
 
 
 def bin_margins(const score_t[:, ::1] scores, uint32_t[:, ::1] counts):
     """Count the margins of each label in bins of equal width; the outer bins take the rest."""
-    cdef Py_ssize_t i, t, part, first, width, n_labels = scores.shape[1], n_bins = counts.shape[1]
+    cdef Py_ssize_t i, t, part, tile, first, width, start, height
+    cdef Py_ssize_t n_rows = scores.shape[0], n_labels = scores.shape[1], n_bins = counts.shape[1]
     cdef double last = 2.0 * WIDEST * BINS_PER_NAT - 1.0
     cdef double reach = WIDEST, per_nat = BINS_PER_NAT, at
-    cdef int32_t bins[BINNED]
+    cdef uint16_t bins[TILE * STRIP]
+    cdef uint16_t* binned
     cdef const score_t* row
-    cdef uint32_t* counted
     with nogil:
-        for part in range(parts(n_labels, BINNED)):
-            first = part * BINNED
-            width = min(<Py_ssize_t> BINNED, n_labels - first)
-            counted = &counts[first, 0]
-            for i in range(scores.shape[0]):
-                row = &scores[i, first]
-                for t in range(width):
-                    at = (<double> row[t] + reach) * per_nat
-                    bins[t] = <int32_t> min(max(at, 0.0), last)
-                for t in range(width):
-                    counted[t * n_bins + bins[t]] += 1
+        for part in range(parts(n_labels, STRIP)):
+            first = part * STRIP
+            width = min(<Py_ssize_t> STRIP, n_labels - first)
+            for tile in range(parts(n_rows, TILE)):
+                start = tile * TILE
+                height = min(<Py_ssize_t> TILE, n_rows - start)
+                for i in range(height):
+                    row = &scores[start + i, first]
+                    binned = bins + i * STRIP
+                    for t in range(width):
+                        at = (<double> row[t] + reach) * per_nat
+                        binned[t] = <uint16_t> <int32_t> min(max(at, 0.0), last)
+                _count_bins(bins, height, width, &counts[first, 0], n_bins)
 
 
 def count_reaching(

@@ -81,6 +81,20 @@ class Backend(ABC):
 
         return np.asarray(expit(self.predict_margin(model, X)))
 
+    def n_rounds(self, model: Any) -> int:
+        """Rounds of boosting; refused by a learner that has none."""
+        raise InvalidInput(
+            f"early_stopping must be left out for learner={self.name!r}, which has no rounds."
+        )
+
+    def stage(self, model: Any, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+        """What rounds ``start`` to ``stop`` add to the log-odds; the first adds where it starts."""
+        raise NotImplementedError
+
+    def cut(self, model: Any, n_rounds: int) -> Any:
+        """The same model with its first rounds alone."""
+        raise NotImplementedError
+
     @abstractmethod
     def dump(self, model: Any) -> bytes:
         """The model as bytes, without pickle."""
@@ -122,6 +136,12 @@ def _open_xgboost() -> Backend:
     return BACKEND
 
 
+def _open_hist() -> Backend:
+    from oddslip.learners.hist import BACKEND
+
+    return BACKEND
+
+
 def _open_logistic() -> Backend:
     from oddslip.learners.logistic import BACKEND
 
@@ -138,6 +158,7 @@ def _open_mlp() -> Backend:
 _HOMES: dict[str, tuple[Callable[[], Backend], str]] = {
     "lightgbm": (_open_lightgbm, "oddslip[lightgbm]"),
     "xgboost": (_open_xgboost, "oddslip[xgboost]"),
+    "hist": (_open_hist, "oddslip"),
     "logistic": (_open_logistic, "oddslip"),
     "mlp": (_open_mlp, "oddslip[mlp]"),
 }

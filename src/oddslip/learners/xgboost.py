@@ -144,24 +144,31 @@ class XGBoostBackend(Backend):
 
     def predict_margin(self, model: BoosterGroup, X: Any) -> NDArray[np.float64]:
         """Raw log-odds of a block of rows, shape (rows, g)."""
-        return self._predict(model, X, "margin").astype(np.float64)
+        return _sum_rounds(model, X, (0, 0))
 
-    def _predict(self, model: BoosterGroup, X: Any, what: str) -> NDArray[np.float32]:
-        rows = _rows(X)
-        if model.zeros_missing and not sparse.issparse(rows):
-            rows = sparse.csr_matrix(rows)
-        elif not model.zeros_missing and sparse.issparse(rows):
-            rows = rows.toarray()
-        blocks = [
-            np.asarray(booster.inplace_predict(rows, predict_type=what), np.float32)
-            for booster in model.boosters
-        ]
-        n_rows = rows.shape[0]
-        return np.hstack([block.reshape(n_rows, -1) for block in blocks])
+    def n_rounds(self, model: BoosterGroup) -> int:
+        """Rounds of boosting."""
+        return max(booster.num_boosted_rounds() for booster in model.boosters)
+
+    def stage(self, model: BoosterGroup, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+        """What some rounds add to the log-odds, in XGBoost's float32."""
+        sums = _sum_rounds(model, X, (start, stop))
+        # A range of rounds brings the start along, which belongs to the first of them.
+        return sums - (_starts(model) if start else 0)
+
+    def cut(self, model: BoosterGroup, n_rounds: int) -> BoosterGroup:
+        """The same model with its first rounds alone."""
+        boosters = []
+        for booster in model.boosters:
+            short = booster[:n_rounds]
+            short.set_attr(**{_ZEROS: "missing" if model.zeros_missing else "zero"})
+            short.set_param({"nthread": 1})
+            boosters.append(short)
+        return BoosterGroup(boosters, model.zeros_missing)
 
     def predict_stored(self, model: BoosterGroup, X: Any) -> NDArray[np.float32]:
         """Probabilities in float32, by XGBoost's own sigmoid."""
-        return self._predict(model, X, "value")
+        return _predict(model, X, (0, 0), "value")
 
     def dump(self, model: BoosterGroup) -> bytes:
         """XGBoost's own UBJSON of the Booster; several follow a line with their lengths."""
@@ -244,6 +251,39 @@ def _boosting(parameters: dict[str, Any], seed: int) -> tuple[dict[str, Any], in
 def _mark(booster: xgb.Booster, prepared: Prepared) -> xgb.Booster:
     booster.set_attr(**{_ZEROS: "missing" if prepared.zeros_missing else "zero"})
     return booster
+
+
+def _sum_rounds(model: BoosterGroup, X: Any, rounds: tuple[int, int]) -> NDArray[np.float64]:
+    """Margins by a range of rounds, (0, 0) for all."""
+    return _predict(model, X, rounds, "margin").astype(np.float64)
+
+
+def _predict(
+    model: BoosterGroup, X: Any, rounds: tuple[int, int], what: str
+) -> NDArray[np.float32]:
+    """What XGBoost predicts, of rows in the form that was trained on."""
+    rows = _rows(X)
+    if model.zeros_missing and not sparse.issparse(rows):
+        rows = sparse.csr_matrix(rows)
+    elif not model.zeros_missing and sparse.issparse(rows):
+        rows = rows.toarray()
+    blocks = [
+        np.asarray(
+            booster.inplace_predict(rows, predict_type=what, iteration_range=rounds), np.float32
+        ).reshape(rows.shape[0], -1)
+        for booster in model.boosters
+    ]
+    return np.hstack(blocks)
+
+
+def _starts(model: BoosterGroup) -> NDArray[np.float64]:
+    """Where each label starts, as log-odds."""
+    means = []
+    for booster in model.boosters:
+        told = json.loads(booster.save_config())["learner"]["learner_model_param"]["base_score"]
+        means += [float(mean) for mean in told.strip("[]").split(",")]
+    chances = np.array(means)
+    return np.asarray(np.log(chances) - np.log1p(-chances))
 
 
 def _settle(parameters: dict[str, Any]) -> dict[str, Any]:

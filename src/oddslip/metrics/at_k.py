@@ -219,10 +219,15 @@ def label_propensities(
     return np.asarray(1.0 / (1.0 + max(c, 0.0) * np.exp(-a * np.log(counts + b))))
 
 
-def rank_source(source: Source, k: int, threads: int | None = None) -> Rankings:
-    """Rankings of a source that has labels."""
+def need_labels(source: Source) -> None:
+    """Refuse scores alone."""
     if not source.has_labels:
         raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
+
+
+def rank_source(source: Source, k: int, threads: int | None = None) -> Rankings:
+    """Rankings of a source that has labels."""
+    need_labels(source)
     tally = RankingTally(check_k(k, source.n_labels), source.n_labels)
     return source.run(tally, threads=threads, what="evaluating rows").result()
 

@@ -12,11 +12,13 @@ alone, and not on threads, neither ours nor those of the linear algebra that add
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.tallies import map_threads
+from oddslip.tallies import Joined, map_threads
 
 BLOCK_ROWS = 1 << 15
 BATCH = 50
@@ -107,3 +109,49 @@ def percentile_interval(replicates: NDArray[np.float64], level: float) -> tuple[
         return float("nan"), float("nan")
     low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+class KeyedSums(Joined):
+    """Sums of columns over rows, and over each replicate of a Poisson bootstrap.
+
+    A replicate takes every row a Poisson number of times, with mean 1, which the row's key, the
+    seed and the replicate decide. So sums of any part of the rows add up to those of all, in any
+    order, on any machine, and two metrics of the same rows are resampled alike.
+
+    Parameters
+    ----------
+    n_columns, n_replicates, seed : int
+
+    Examples
+    --------
+    >>> whole = KeyedSums(1, 200, seed=42)
+    >>> whole.take(np.ones((1000, 1)), np.arange(1000, dtype=np.uint64))
+    >>> whole.sums.tolist(), bool(abs(whole.draws.mean() - 1000) < 20)
+    ([1000.0], True)
+    """
+
+    JOINED: ClassVar = {"sums": "add", "draws": "add"}
+
+    def __init__(self, n_columns: int, n_replicates: int, seed: int) -> None:
+        self.seed = seed
+        self.sums = np.zeros(n_columns)
+        self.draws = np.zeros((n_replicates, n_columns))
+
+    def take(self, values: NDArray[np.float64], keys: NDArray[np.uint64] | None) -> None:
+        """Take some rows; keys are needed where there are replicates."""
+        from oddslip.kernels.resampling import draw_poisson
+
+        self.sums += values.sum(axis=0)
+        if keys is None or not len(self.draws):
+            return
+        for start in range(0, len(values), PIECE_ROWS):
+            piece = slice(start, start + PIECE_ROWS)
+            part, own = values[piece], np.ascontiguousarray(keys[piece])
+            counts = np.empty((BATCH, len(part)))
+            for first in range(0, len(self.draws), BATCH):
+                batch = slice(first, first + BATCH)
+                drawn = counts[: len(self.draws[batch])]
+                draw_poisson(own, self.seed % 2**64, first, drawn)
+                for at in range(0, values.shape[1], AT_ONCE):
+                    columns = slice(at, at + AT_ONCE)
+                    self.draws[batch, columns] += drawn @ part[:, columns]

@@ -12,21 +12,26 @@ from numpy.typing import NDArray
 from oddslip import DEFAULT_SEED
 from oddslip.arguments import check_replicates, check_seed, check_share
 from oddslip.errors import InvalidInput
+from oddslip.identity import need_ids
 from oddslip.metrics.at_k import (
     Column,
     Denominator,
     Rows,
     Ties,
     check_choice,
+    check_propensities,
+    label_propensities,
     metric_by_row,
     metric_of_sums,
     metric_values,
+    need_labels,
     rank_source,
 )
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
-from oddslip.panels import Kind, read_sample_weight
+from oddslip.panels import Kind, check_k, read_sample_weight
 from oddslip.results import as_frame, html_table, plain
-from oddslip.sources import open_source
+from oddslip.sources import Source, open_source
+from oddslip.sources.views import WeighedSource
 
 NAMES = {
     "map": "MAP",
@@ -95,6 +100,13 @@ class Comparison:
         return _estimate_table(self.differences, self.k, "difference", "+.4f", "first minus second")
 
 
+class _Sums(NamedTuple):
+    """Sums of the columns, and of the rows they are over: their number, or their weight."""
+
+    sums: NDArray[np.float64]
+    n: Any
+
+
 def _no_values() -> NDArray[np.float64]:
     return np.empty((0, len(Column)))
 
@@ -138,6 +150,7 @@ class Evaluation:
     _sample_weight: NDArray[np.float64] | None = field(repr=False, default=None)
     _values: NDArray[np.float64] = field(repr=False, default_factory=_no_values)
     _row_numbers: NDArray[np.int64] = field(repr=False, default_factory=lambda: np.empty(0, int))
+    _drawn: _Sums | None = field(repr=False, default=None)  # where rows are known by their keys
 
     def __getitem__(self, metric: str) -> Estimate:
         return self.metrics[metric]
@@ -145,6 +158,11 @@ class Evaluation:
     def per_row(self, metric: str = "map") -> NDArray[np.float64]:
         """One number for each evaluated row, in row order; `row_numbers` says which rows."""
         check_choice("metric", metric, NAMES)
+        if self._drawn is not None:
+            raise InvalidInput(
+                "rows known by their keys are summed and not kept, got a call of per_row. "
+                "Evaluate them in order, without keyed=True."
+            )
         return metric_by_row(self._values, metric)
 
     @property
@@ -164,6 +182,11 @@ class Evaluation:
         """
         if not isinstance(other, Evaluation):
             raise InvalidInput(f"other must be an Evaluation, got {other!r:.60}.")
+        if (self._drawn is None) != (other._drawn is None):
+            raise InvalidInput(
+                "two evaluations can be compared only if rows are known by their keys in both or "
+                "in neither, got one of each."
+            )
         same_rows = np.array_equal(self._row_numbers, other._row_numbers)
         if not same_rows or (self.k, self.n_rows) != (other.k, other.n_rows):
             raise InvalidInput(
@@ -171,6 +194,8 @@ class Evaluation:
                 f"{self.n_evaluated:,} of {self.n_rows:,} rows at k={self.k} and "
                 f"{other.n_evaluated:,} of {other.n_rows:,} rows at k={other.k}."
             )
+        if self._drawn is not None and other._drawn is not None:
+            return self._compare_keyed(other)
         mine, theirs = self._sample_weight, other._sample_weight
         if (mine is None) != (theirs is None) or (
             mine is not None and not np.array_equal(mine, theirs)  # type: ignore[arg-type]
@@ -183,6 +208,22 @@ class Evaluation:
         both = np.hstack([self._values, other._values])
         n_all = self.n_rows if self.rows == "all" else None
         drawn = _resampled(both, mine, n_all, self.n_replicates, self.seed, threads)
+        return Comparison(
+            self.k, {name: _difference(self, other, name, drawn, width) for name in self.metrics}
+        )
+
+    def _compare_keyed(self, other: Evaluation) -> Comparison:
+        """A row's draws depend on its key and the seed alone: both were resampled alike."""
+        assert self._drawn is not None
+        assert other._drawn is not None
+        same = (self.seed, self.n_replicates) == (other.seed, other.n_replicates)
+        if not same or not np.array_equal(self._drawn.n, other._drawn.n):
+            raise InvalidInput(
+                "two evaluations can be compared only on the same rows with the same seed and "
+                "n_replicates, got different ones."
+            )
+        drawn = _Sums(np.hstack([self._drawn.sums, other._drawn.sums]), self._drawn.n)
+        width = self._drawn.sums.shape[1]
         return Comparison(
             self.k, {name: _difference(self, other, name, drawn, width) for name in self.metrics}
         )
@@ -237,6 +278,7 @@ def evaluate(
     n_replicates: int = 2000,
     level: float = 0.95,
     seed: int = DEFAULT_SEED,
+    keyed: bool = False,
     threads: int | None = None,
 ) -> Evaluation:
     """MAP, precision, recall, nDCG, PSP and hit rate at K, each with a row-bootstrap interval.
@@ -264,6 +306,9 @@ def evaluate(
         Level of the intervals.
     seed : int
         Same seed, same intervals.
+    keyed : bool
+        Draw rows by the keys of their ids, as is always done on Spark: the same intervals however
+        rows are ordered. Needs row ids. Rows are summed and not kept.
     threads : int, optional
         Threads to use; all cores available unless told.
 
@@ -277,10 +322,18 @@ def evaluate(
     n_replicates, level = check_replicates(n_replicates), check_share("level", level)
     seed = check_seed(seed)
     source = open_source(scores, labels, kind=kind, label_names=label_names)
-    weight = read_sample_weight(sample_weight, source.n_rows)
+    weight = None
+    if sample_weight is not None:
+        weight = read_sample_weight(sample_weight, source.n_rows)
     if weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
+    if keyed or not source.ordered:
+        return _evaluate_keyed(
+            source if weight is None else WeighedSource(source, weight), k, ties=ties,
+            denominator=denominator, rows=rows, propensities=propensities, auc=auc,
+            n_replicates=n_replicates, level=level, seed=seed, threads=threads,
+        )  # fmt: skip
     rankings = rank_source(source, k, threads)
     if not rankings.rows.size:
         raise InvalidInput(
@@ -336,11 +389,58 @@ def evaluate(
     )
 
 
-class _Sums(NamedTuple):
-    """Sums of the columns, and of the rows they are over: their number, or their weight."""
+def _evaluate_keyed(
+    source: Source,
+    k: int,
+    *,
+    propensities: Any,
+    auc: bool,
+    n_replicates: int,
+    level: float,
+    seed: int,
+    threads: int | None,
+    **told: Any,
+) -> Evaluation:
+    """One pass, or two where propensities come from the labels, that leave sums alone."""
+    from oddslip.metrics.keyed import MetricTally
 
-    sums: NDArray[np.float64]
-    n: Any
+    need_labels(source)
+    k = check_k(k, source.n_labels)
+    check_choice("ties", told["ties"], Ties)
+    check_choice("denominator", told["denominator"], Denominator)
+    if n_replicates:
+        need_ids(source.has_ids, "drawing rows")
+    if propensities is None:
+        chances = label_propensities(source.label_counts(), source.n_rows)
+    else:
+        chances = check_propensities(propensities, source.n_labels)
+    tally = MetricTally(k, source.n_labels, chances, n_replicates=n_replicates, seed=seed, **told)
+    tally = source.run(tally, threads=threads, what="evaluating rows").result()
+    if not tally.n_evaluated:
+        raise InvalidInput(
+            f"at least one row must have a true label, got none in {tally.n_rows:,} rows."
+        )
+    sums, draws = tally.kept.sums, tally.kept.draws
+    drawn = _Sums(draws[:, :-1], draws[:, -1])
+    metrics = {
+        name: Estimate(
+            float(metric_of_sums(sums[:-1], name, sums[-1])),
+            *percentile_interval(metric_of_sums(drawn.sums, name, drawn.n), level),
+        )
+        for name in NAMES
+    }
+    mean_auc = None
+    if auc:
+        from oddslip.metrics.auc import mean_auc as find_mean_auc
+
+        mean_auc = find_mean_auc(source, threads=threads)
+    worst, best = tally.bounds / sums[-1]
+    return Evaluation(
+        k=k, n_rows=tally.n_rows, n_labels=source.n_labels, n_evaluated=tally.n_evaluated,
+        n_tied=tally.n_tied, metrics=metrics, map_worst=float(worst), map_best=float(best),
+        ties=told["ties"], denominator=told["denominator"], rows=told["rows"],
+        n_replicates=n_replicates, level=level, seed=seed, mean_auc=mean_auc, _drawn=drawn,
+    )  # fmt: skip
 
 
 def _summed(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oddslip.labels import Positives
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.sources import open_source
+from oddslip.tallies import State
 
 
 def rank(
@@ -39,7 +40,8 @@ def rank(
     Returns
     -------
     ndarray of int32, shape (n_rows, k)
-        Label indices. Equal scores rank the lower index first.
+        Label indices. Equal scores rank the lower index first. Of a Spark table, a DataFrame: its
+        row ids, and ``top``, a list of (label, score) each.
 
     Examples
     --------
@@ -49,6 +51,8 @@ def rank(
     """
     source = open_source(scores, kind=kind, label_names=label_names)
     k = check_k(k, source.n_labels)
+    if not source.ordered:
+        return source.rank(k)  # type: ignore[no-any-return]
     ranking = np.empty((source.n_rows, k), np.int32)
     for first, columns in source.map(
         lambda panel: rank_panel(panel, k), threads=threads, what="ranking rows"
@@ -122,7 +126,35 @@ class RankingTally:
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.k, self.n_labels)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"k": self.k, "n_labels": self.n_labels}
+
+    def state(self) -> State:
+        """The blocks one after the other, with how many rows and cells each has."""
+        whole = map(np.concatenate, zip(_no_rows(self.k), *self.blocks, strict=True))
+        sizes = [(block.rows.size, block.indices.size) for block in self.blocks]
+        return {
+            "n_rows": (np.array(self.n_rows), "add"),
+            "sizes": (np.array(sizes, np.int64).reshape(-1, 2), "append"),
+            **{
+                name: (array, "append")
+                for name, array in zip(_RankedBlock._fields, whole, strict=True)
+            },
+        }
+
+    def restore(self, state: State) -> None:
+        """Take over blocks."""
+        self.n_rows = state["n_rows"][0].item()
+        rows, cells = np.cumsum(state["sizes"][0], axis=0)[:-1].T
+        of_cells = ("indices", "sides")
+        parts = [
+            np.split(state[name][0], cells if name in of_cells else rows)
+            for name in _RankedBlock._fields
+        ]
+        self.blocks = [_RankedBlock(*block) for block in zip(*parts, strict=True)]
 
     def add(self, panel: Panel) -> None:
         """Rank one block."""

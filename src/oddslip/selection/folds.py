@@ -25,16 +25,46 @@ from oddslip.calibrators.logistic.moments import (
 )
 from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints, starts_of_runs
 from oddslip.errors import InvalidInput
+from oddslip.identity import keyed_folds
 from oddslip.kernels.keys import UNSIGNED, keys_of
 from oddslip.kernels.logistic import N_MOMENTS
 from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import Panel, SampleWeight
 from oddslip.sources import Source
-from oddslip.sources.base import BLOCK_BYTES, block_rows
+from oddslip.sources.base import BLOCK_BYTES, block_rows, join_positives
+from oddslip.tallies import State, Together, nest_states, unnest_states
 
 Folds = NDArray[np.int32]
 
 BINS_SHARE = 0.5  # of the bins of a fit on all rows: folds are held all at once, and need less
+AT_ONCE = 256 * 1024 * 1024  # bytes of summaries of folds up to which repeats share a pass
+
+
+class KeyedFolds(NamedTuple):
+    """Folds that the keys of rows decide: see `oddslip.identity.keyed_folds`."""
+
+    n_folds: int
+    seed: int
+    repeat: int
+
+    def of(self, panel: Panel) -> Folds:
+        """The fold of each row of a panel."""
+        keys = panel.row_keys()
+        return keyed_folds(keys, self.n_folds, seed=self.seed, repeat=self.repeat)
+
+
+class Dealt(NamedTuple):
+    """How rows fall: the fold of each or what decides it, of each positive cell, and sizes."""
+
+    folds: Folds | KeyedFolds
+    fold_of: Ints
+    n_rows: Ints
+
+    @classmethod
+    def numbered(cls, folds: Folds, n_folds: int, positives: Positives) -> Dealt:
+        """Rows whose folds are listed."""
+        fold_of = np.repeat(folds.astype(np.int64), positives.counts)
+        return cls(folds, fold_of, np.bincount(folds, minlength=n_folds))
 
 
 def draw_folds(n_rows: int, n_folds: Any, *, seed: Any = DEFAULT_SEED, n_repeats: int = 1) -> Folds:
@@ -100,6 +130,37 @@ class PositiveCellTally:
         """An empty tally of the same kind."""
         return type(self)(self.dtype, None if self.ranges is None else self.ranges.fresh())
 
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"dtype": self.dtype, "ranges": self.ranges}
+
+    def state(self) -> State:
+        """Positives block by block, with each block's first row and rows; and the ranges."""
+        places = [(block.first_row, block.counts.size) for block in self._blocks]
+        none = np.empty(0, UNSIGNED[self.dtype])
+        own: State = {
+            "places": (np.array(places, np.int64).reshape(-1, 2), "append"),
+            "counts": (_gathered(np.empty(0, np.int64), self._blocks, "counts"), "append"),
+            "labels": (_gathered(np.empty(0, np.int32), self._blocks, "labels"), "append"),
+            "keys": (_gathered(none, self._blocks, "keys"), "append"),
+        }
+        return nest_states([own, {} if self.ranges is None else self.ranges.state()])
+
+    def restore(self, state: State) -> None:
+        """Take over positives and ranges."""
+        own, ranges = unnest_states(state, 2)
+        first, sizes = own["places"][0].T
+        rows = np.cumsum(sizes)[:-1]
+        counts = np.split(own["counts"][0], rows)
+        cells = np.cumsum([block.sum() for block in counts], dtype=np.int64)[:-1]
+        labels, keys = (np.split(own[name][0], cells) for name in ("labels", "keys"))
+        self._blocks = [
+            _PositivesOfBlock(*block)
+            for block in zip(first.tolist(), counts, labels, keys, strict=False)
+        ]
+        if self.ranges is not None:
+            self.ranges.restore(ranges)
+
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
         panel = panel.checked()
@@ -127,6 +188,10 @@ class PositiveCellTally:
         return PositiveCells(Positives(np.cumsum(counts, dtype=np.int64), labels), keys)
 
 
+def _gathered(none: NDArray[Any], blocks: list[_PositivesOfBlock], name: str) -> NDArray[Any]:
+    return np.concatenate([none, *(getattr(block, name) for block in blocks)])
+
+
 def find_distinct(
     labels: NDArray[np.int32], keys: NDArray[Any], n_labels: int
 ) -> tuple[DistinctKeys, Ints]:
@@ -149,8 +214,10 @@ def find_distinct(
 class FoldTallies:
     """The tallies of one fold, fed with its rows of several blocks: few rows at a time are dear."""
 
-    def __init__(self, positives: Positives, empty: Empty) -> None:
+    def __init__(self, positives: Positives | None, empty: Empty) -> None:
         self.positives, self.sample_weight = positives, empty.sample_weight
+        self._waiting: list[Positives] = []  # of the rows that wait, where rows have no numbers
+        self.share = empty.share
         self.counts = [tally.fresh() for tally in empty.counts]
         self.ranges = None if empty.moments is None else Ranges(empty.moments.low.size)
         self.moments = None if empty.moments is None else empty.moments.fresh()
@@ -162,7 +229,7 @@ class FoldTallies:
     def add(self, panel: Panel, rows: NDArray[np.int64]) -> None:
         """Take these rows of a block."""
         if self._rows is None:
-            room = block_rows(panel.n_labels, panel.scores.itemsize)
+            room = max(1, block_rows(panel.n_labels, panel.scores.itemsize) // self.share)
             self._rows = np.empty((room, panel.n_labels), panel.scores.dtype)
             self._numbers = np.empty(room, np.int64)
         for start in range(0, rows.size, len(self._rows)):
@@ -173,6 +240,8 @@ class FoldTallies:
             # Row numbers are known to be right; "clip" only spares a copy that "raise" makes.
             np.take(panel.scores, some, axis=0, out=place, mode="clip")
             self._numbers[self._n : self._n + some.size] = panel.first_row + some
+            if self.positives is None and self.moments is not None:
+                self._waiting.append(panel.positives().take(some))
             self._n += some.size
             self._panel = panel
 
@@ -187,37 +256,50 @@ class FoldTallies:
         for tally in self.counts:
             tally.add(together)
         if self.ranges is not None and self.moments is not None:
-            true = self.positives.take(self._numbers[: self._n])
+            if self.positives is None:
+                true = join_positives(self._waiting)
+                self._waiting = []
+            else:
+                true = self.positives.take(self._numbers[: self._n])
             together.labels = SparseLabels(*true, (self._n, together.n_labels))
             self.ranges.add(together)
             self.moments.add(together)
         self._panel, self._n = None, 0
 
+    @property
+    def tallies(self) -> list[Any]:
+        """All of them."""
+        return [*self.counts, *(each for each in (self.ranges, self.moments) if each is not None)]
+
     def merge(self, other: FoldTallies) -> None:
         """Take over the rows of another; none of either may be waiting."""
-        for tally, another in zip(self.counts, other.counts, strict=True):
+        for tally, another in zip(self.tallies, other.tallies, strict=True):
             tally.merge(another)
-        if self.ranges is not None and other.ranges is not None:
-            self.ranges.merge(other.ranges)
-        if self.moments is not None and other.moments is not None:
-            self.moments.merge(other.moments)
 
 
 class Empty(NamedTuple):
     """Tallies that every fold starts with; look-up tables are shared, bins are alike.
 
-    ``sample_weight`` is that of all rows.
+    ``sample_weight`` is that of all rows. ``share`` tallies wait for rows side by side: each waits
+    for fewer.
     """
 
     counts: Sequence[IntervalCounts]
     moments: Moments | None
     sample_weight: SampleWeight | None
+    share: int = 1
 
 
 class FoldTally:
     """Tallies of each fold, all in one pass: a row goes to those of its fold."""
 
-    def __init__(self, folds: Folds, n_folds: int, positives: Positives, empty: Empty) -> None:
+    def __init__(
+        self,
+        folds: Folds | KeyedFolds,
+        n_folds: int,
+        positives: Positives | None,
+        empty: Empty,
+    ) -> None:
         self.folds, self.n_folds, self.positives, self.empty = folds, n_folds, positives, empty
         self._tallies = [FoldTallies(positives, empty) for _ in range(n_folds)]
         if empty.moments is not None:  # sums of floats: see `oddslip.tallies.Tally`
@@ -225,11 +307,28 @@ class FoldTally:
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.folds, self.n_folds, self.positives, self.empty)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"folds": self.folds, "n_folds": self.n_folds, "positives": self.positives,
+                "empty": self.empty}  # fmt: skip
+
+    def state(self) -> State:
+        """The states of every fold's tallies."""
+        return nest_states(Together(fold.tallies).state() for fold in self.result())
+
+    def restore(self, state: State) -> None:
+        """Give every fold its own."""
+        for fold, part in zip(self._tallies, unnest_states(state, self.n_folds), strict=True):
+            Together(fold.tallies).restore(part)
 
     def add(self, panel: Panel) -> None:
         """Deal the rows of one block to their folds."""
-        here = self.folds[panel.first_row : panel.first_row + panel.n_rows]
+        if isinstance(self.folds, KeyedFolds):
+            here = self.folds.of(panel)
+        else:
+            here = self.folds[panel.first_row : panel.first_row + panel.n_rows]
         for fold, tallies in enumerate(self._tallies):
             tallies.add(panel, np.flatnonzero(here == fold))
 
@@ -272,11 +371,13 @@ def summaries_bytes(n_labels: int) -> int:
     return 5 * n_labels * count_bins(n_labels, BINS_SHARE) * int(N_MOMENTS) * 8
 
 
-def fold_totals(folds: Folds, n_folds: int, weight: SampleWeight | None) -> NDArray[np.float64]:
+def fold_totals(dealt: Dealt, n_folds: int, weight: SampleWeight | None) -> NDArray[np.float64]:
     """The weight of each fold's rows: their number, where they count alike."""
     if weight is None:
-        return np.bincount(folds, minlength=n_folds).astype(np.float64)
-    return weight.floats(np.bincount(folds, weight.units.astype(np.float64), minlength=n_folds))
+        return dealt.n_rows.astype(np.float64)
+    assert not isinstance(dealt.folds, KeyedFolds)
+    units = weight.units.astype(np.float64)
+    return weight.floats(np.bincount(dealt.folds, units, minlength=n_folds))
 
 
 class FoldStatistics(NamedTuple):
@@ -331,16 +432,43 @@ class FoldCounter:
             )
         self._empty = Empty(counts, moments, source.sample_weight)
 
-    def count(self, folds: Folds, n_folds: int, *, threads: int | None = None) -> FoldStatistics:
+    def count(self, dealt: Dealt, n_folds: int, *, threads: int | None = None) -> FoldStatistics:
         """Counts and summaries of every fold, all in one pass; no pass if none are wanted."""
+        return self.count_all([dealt], n_folds, threads=threads)[0]
+
+    def count_all(
+        self, deals: Sequence[Dealt], n_folds: int, *, threads: int | None = None
+    ) -> list[FoldStatistics]:
+        """The same for rows that were dealt several times, still in one pass.
+
+        Only where their summaries are too large to be held together there are more.
+        """
         if not self._empty.counts and self._empty.moments is None:
-            return FoldStatistics({}, [])
-        tally = FoldTally(folds, n_folds, self.cells.positives, self._empty)
-        tallies = self.source.run(tally, threads=threads, what="cells of folds").result()
-        counts = self.cells.positives.counts
-        fold_of = np.repeat(folds.astype(np.int64), counts)
-        weight = self._empty.sample_weight
-        units = None if weight is None else np.repeat(weight.units, counts).astype(np.float64)
+            return [FoldStatistics({}, []) for _ in deals]
+        at_once = len(deals)
+        if self._empty.moments is not None:
+            at_once = max(1, AT_ONCE // (n_folds * self._empty.moments.moments.nbytes))
+        found: list[FoldStatistics] = []
+        for start in range(0, len(deals), at_once):
+            some = deals[start : start + at_once]
+            empty = self._empty._replace(share=len(some))
+            tallies = []
+            for dealt in some:
+                positives = None if isinstance(dealt.folds, KeyedFolds) else self.cells.positives
+                tallies.append(FoldTally(dealt.folds, n_folds, positives, empty))
+            every = Together(tallies)
+            counted = self.source.run(every, threads=threads, what="cells of folds").result()
+            found += [
+                self._gather(folds, dealt, n_folds)
+                for folds, dealt in zip(counted, some, strict=True)
+            ]
+        return found
+
+    def _gather(self, tallies: list[FoldTallies], dealt: Dealt, n_folds: int) -> FoldStatistics:
+        fold_of, weight = dealt.fold_of, self._empty.sample_weight
+        units = None
+        if weight is not None:
+            units = np.repeat(weight.units, self.cells.positives.counts).astype(np.float64)
         by_pooling = {}
         for at, places in enumerate(self._places):
             cells = [fold.counts[at].result() for fold in tallies]
@@ -349,8 +477,7 @@ class FoldCounter:
             by_pooling[self._empty.counts[at].pooled] = FoldCounts(
                 cells, hits.astype(np.int64).reshape(n_folds, size)
             )
-        n_rows = np.bincount(folds, minlength=n_folds)
-        totals = fold_totals(folds, n_folds, weight)
+        n_rows, totals = dealt.n_rows, fold_totals(dealt, n_folds, weight)
         summaries = [
             Summary(fold.ranges, fold.moments, n, total)
             for fold, n, total in zip(tallies, n_rows.tolist(), totals.tolist(), strict=True)

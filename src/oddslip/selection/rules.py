@@ -20,12 +20,16 @@ from oddslip.selection.candidates import (
     Candidate,
     read_candidate,
 )
+from oddslip.selection.keyed import KeyedTrials
 from oddslip.selection.trials import Trials
 
 # The constants of the default rule; docs/selection.md says how they were chosen.
 GUARD = 3.0  # standard errors by which raw must be beaten: the best of a dozen looks too good
 NAMED_GUARD = 2.0  # by hierarchical and halfway, which were named before: no best of many
 NEAR = 2.0  # standard errors by which the best must beat hierarchical to be taken in its place
+# A loss that matters, where nothing surely beats raw: so much of the metric, or such a share of
+# what raw has, whichever is less.
+TOLERANCE, TOLERATED_SHARE = 0.01, 0.02
 REPEATS = 3  # times the folds are drawn
 MANY_ROWS = 20_000  # from here on how folds fall hardly matters, and they are drawn once
 TIED = 1e-12  # means closer than this are equal
@@ -59,6 +63,9 @@ class Rule:
         Taken in place of the best where it is sure itself and the best does not beat it by more
         than ``near`` standard errors, which are those of the two's paired difference.
     near : float
+    leaning : tuple of Candidate
+        Where no candidate is sure of a gain, the first of these is taken in place of raw that has
+        the better mean and is sure, by its guard, not to lose what matters.
     fixed : Candidate, optional
         Take this one whatever the values are.
     listed : bool
@@ -83,6 +90,7 @@ class Rule:
     n_repeats: int = 1
     favourite: Candidate | None = None
     near: float = 0.0
+    leaning: tuple[Candidate, ...] = ()
     fixed: Candidate | None = None
     listed: bool = False
 
@@ -93,6 +101,9 @@ class Rule:
             raise InvalidInput(f"candidates must hold the fixed one, {self.fixed.name!r}.")
         if self.favourite is not None and self.favourite not in self.candidates:
             raise InvalidInput(f"candidates must hold the favourite, {self.favourite.name!r}.")
+        for candidate in self.leaning:
+            if candidate not in self.candidates:
+                raise InvalidInput(f"candidates must hold what is leaned to, {candidate.name!r}.")
         for guard in (self.guard, *(own for _, own in self.guards)):
             if guard is not None and not 0 <= guard < np.inf:
                 raise InvalidInput(f"guard must be at least 0 and finite, got guard={guard!r}.")
@@ -114,7 +125,7 @@ class Rule:
         """Times the folds of so many rows are drawn."""
         return self.n_repeats if n_rows < MANY_ROWS else 1
 
-    def choose(self, trials: Trials) -> Choice:
+    def choose(self, trials: Trials | KeyedTrials) -> Choice:
         """The candidate to take."""
         criterion = f"{NAMES[trials.metric]}@{trials.k}"
         names = [candidate.name for candidate in trials.candidates]
@@ -122,11 +133,11 @@ class Rule:
             return Choice(
                 trials.candidates.index(self.fixed), f"{self.fixed.name} was asked for by name."
             )
-        gains, errors = gains_over_raw(trials)
+        gains, errors = trials.gains()
         raw = trials.candidates.index(RAW)
         every = np.ones(gains.size, np.bool_)
         best = _best(trials, every, self.candidates.index if self.listed else None)
-        level = trials.values.mean(axis=0)
+        level = trials.means
         if self.guard is None:
             why = f"{names[best]} has the best out-of-fold {criterion}, {level[best]:.4f}"
             return Choice(best, f"{why} (raw: {level[raw]:.4f}).")
@@ -141,6 +152,9 @@ class Rule:
             if taken != winner:
                 why += f"; {names[winner]} does not surely beat it"
             return Choice(taken, f"{why}.")
+        leaned = self._lean(trials, gains, errors)
+        if leaned is not None:
+            return leaned
         if best == raw:
             return Choice(raw, f"raw is kept: no candidate beats its out-of-fold {criterion}.")
         why = f"raw is kept: {names[best]} gains {gains[best]:.4f} in out-of-fold {criterion}"
@@ -150,12 +164,30 @@ class Rule:
         """Standard errors by which a candidate must beat raw."""
         return dict(self.guards).get(candidate, self.guard or 0.0)
 
-    def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
+    def _lean(
+        self, trials: Trials | KeyedTrials, gains: NDArray[np.float64], errors: NDArray[np.float64]
+    ) -> Choice | None:
+        """What has the better mean and is sure not to lose what matters, though not to gain."""
+        raw = trials.means[trials.candidates.index(RAW)]
+        tolerated = min(TOLERANCE, TOLERATED_SHARE * float(raw))
+        for candidate in (each for each in self.leaning if each in trials.candidates):
+            place, asked = trials.candidates.index(candidate), self.guard_of(candidate)
+            gain, error = float(gains[place]), float(errors[place])
+            if gain > 0 and asked * error - gain < tolerated:
+                reached = f"{gain:.4f} in out-of-fold {NAMES[trials.metric]}@{trials.k} over raw"
+                return Choice(
+                    place,
+                    f"{candidate.name} gains {reached}, {gain / error:.1f} standard errors: no "
+                    f"sure gain, and by {_count_errors(asked)} no loss of {tolerated:.4f}.",
+                )
+        return None
+
+    def _favoured(self, trials: Trials | KeyedTrials, winner: int, sure: NDArray[np.bool_]) -> int:
         """The favourite's place if it may stand in for the winner, else the winner's."""
         if self.favourite is None or self.favourite not in trials.candidates:
             return winner
         place = trials.candidates.index(self.favourite)
-        lead, error = _paired(trials.values[:, winner] - trials.values[:, place])
+        lead, error = trials.lead(winner, place)
         return place if sure[place] and lead <= self.near * error else winner
 
 
@@ -169,6 +201,7 @@ RULES = {
         n_repeats=REPEATS,
         favourite=HIERARCHICAL,
         near=NEAR,
+        leaning=(HIERARCHICAL,),
     ),
 }
 
@@ -191,34 +224,24 @@ def read_rule(rule: str | Rule) -> Rule:
     return Rule(rule, (RAW,) if fixed == RAW else (RAW, fixed), fixed=fixed)
 
 
-def gains_over_raw(trials: Trials) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean paired difference of every candidate to raw, and its standard error over rows."""
-    raw = trials.candidates.index(RAW)
-    return _paired(trials.values - trials.values[:, [raw]])
-
-
-def _paired(differences: NDArray[np.float64]) -> tuple[Any, Any]:
-    """Mean over rows, and its standard error."""
-    n = len(differences)
-    if n < 2:  # one row says nothing about its spread
-        return differences.mean(axis=0), np.full(differences.shape[1:], np.inf)
-    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
-
-
 def _best(
-    trials: Trials,
+    trials: Trials | KeyedTrials,
     allowed: NDArray[np.bool_],
     before: Callable[[Candidate], Any] | None = None,
 ) -> int:
     """The best mean among the allowed; of equals the simplest, or the first by ``before``."""
-    means = np.where(allowed, trials.values.mean(axis=0), -np.inf)
+    means = np.where(allowed, trials.means, -np.inf)
     tied = np.flatnonzero(means >= means.max() - TIED).tolist()
     order = before or (lambda candidate: candidate.complexity)
     return min(tied, key=lambda place: order(trials.candidates[place]))
 
 
 def _in_errors(gain: float, error: float, guard: float) -> str:
-    asked = f"{guard:g} standard {'error is' if guard == 1 else 'errors are'} asked for"
+    asked = f"{_count_errors(guard)} {'is' if guard == 1 else 'are'} asked for"
     if not 0 < error < np.inf:
         return f"with no standard error to hold it against; {asked}"
     return f"{gain / error:.1f} standard errors; {asked}"
+
+
+def _count_errors(number: float) -> str:
+    return f"{number:g} standard {'error' if number == 1 else 'errors'}"

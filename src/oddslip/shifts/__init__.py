@@ -16,14 +16,10 @@ from oddslip.shifts.budget import (
 )
 from oddslip.shifts.odds import balanced_weights, invert_odds, log_odds, shift_odds
 from oddslip.shifts.realized import RealizedShift, realized_shift
-from oddslip.shifts.saturation import (
-    SATURATED_MARGIN,
-    SATURATED_MARGIN_FLOAT32,
-    Saturation,
-    saturation,
-)
+from oddslip.shifts.saturation import Saturation, saturation
 from oddslip.shifts.twin import direct_shift, reorder_saturated
 from oddslip.shifts.what_if import WhatIf, flips, overlap, what_if
+from oddslip.spread import SATURATED_MARGIN, SATURATED_MARGIN_FLOAT32
 from oddslip.weights import check_weights
 
 __all__ = [

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oddslip.arguments import is_number
 from oddslip.errors import InvalidInput
-from oddslip.shifts.saturation import SATURATED_MARGIN
+from oddslip.spread import SATURATED_MARGIN
 from oddslip.weights import check_weights, per_label
 
 

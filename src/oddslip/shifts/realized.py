@@ -7,7 +7,7 @@ search moves all labels to their roots together.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel
 from oddslip.results import label_frame, plain
-from oddslip.shifts.saturation import saturated_key
 from oddslip.sources import Source, open_source
-from oddslip.sources.views import ColumnSource
-from oddslip.tallies import available_threads
+from oddslip.spread import SpreadTally, edges_of, spread_parts
+from oddslip.tallies import Joined
 from oddslip.weights import check_weights, per_label
 
 Floats = NDArray[np.float64]
@@ -133,76 +132,10 @@ def realized_shift(
     )
 
 
-class SpreadTally:
-    """Counts of each label's log-odds in bins, its extremes, and its saturated cells.
-
-    About 2.5 kB per label, in each thread.
-    """
-
-    def __init__(self, n_labels: int, kind: Kind) -> None:
-        from oddslip.kernels.logits import MARGIN_BINS, ODDS_BINS
-
-        self.n_labels, self.kind = n_labels, kind
-        n_bins = ODDS_BINS if kind == "probability" else MARGIN_BINS
-        self.counts = np.zeros((n_labels, n_bins), np.uint32)
-        self.n_saturated = np.zeros(n_labels, np.int64)
-        self.lowest = np.full(n_labels, np.inf)
-        self.highest = np.full(n_labels, -np.inf)
-        self.n_rows = 0
-
-    def fresh(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(self.n_labels, self.kind)
-
-    def add(self, panel: Panel) -> None:
-        """Take one block of rows."""
-        from oddslip.kernels.logits import bin_margins, bin_probabilities, count_reaching
-
-        panel = panel.checked()
-        keys = panel.keys()
-        bound = saturated_key(panel.scores.dtype, panel.kind)
-        count_reaching(keys, bound, self.n_saturated, np.empty(panel.n_rows, np.int64))
-        scores = np.ascontiguousarray(panel.scores)
-        if self.kind == "probability":
-            bin_probabilities(scores, self.counts)
-        else:
-            bin_margins(scores, self.counts)
-            np.minimum(self.lowest, scores.min(axis=0), out=self.lowest)
-            np.maximum(self.highest, scores.max(axis=0), out=self.highest)
-        self.n_rows += panel.n_rows
-
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.counts += other.counts
-        self.n_saturated += other.n_saturated
-        np.minimum(self.lowest, other.lowest, out=self.lowest)
-        np.maximum(self.highest, other.highest, out=self.highest)
-        self.n_rows += other.n_rows
-
-    def result(self) -> tuple[Floats, Floats, Floats]:
-        """Centres of the bins, and how far a cell of each label can lie below or above its own."""
-        from oddslip.kernels import logits
-
-        if self.kind == "probability":
-            edges = np.arange(logits.ODDS_FIRST, logits.ODDS_FIRST + logits.ODDS_BINS + 1)
-            edges = (edges << logits.ODDS_SHIFT).astype(np.uint32).view(np.float32)
-            nat = np.log(edges.astype(np.float64))
-        else:
-            nat = np.linspace(-logits.REACH, logits.REACH, logits.MARGIN_BINS + 1)
-        centres = (nat[1:] + nat[:-1]) / 2
-        # Odds are rounded to float32 before they are binned; allow for that.
-        most = np.full(self.n_labels, np.diff(nat).max() / 2 + 1e-6)
-        if self.kind == "probability":
-            return centres, most, most
-        return (
-            centres,
-            np.maximum(most, centres[0] - self.lowest),
-            np.maximum(most, self.highest - centres[-1]),
-        )
-
-
-class SigmoidTally:
+class SigmoidTally(Joined):
     """Per label, the sums of sigmoid(F - shift), of its complement and its derivatives."""
+
+    JOINED: ClassVar = {"sums": "add"}
 
     blocks_apart = 1
 
@@ -214,7 +147,11 @@ class SigmoidTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.shift)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"shift": self.shift}
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows. A block is summed apart, which keeps rounding small."""
@@ -229,10 +166,6 @@ class SigmoidTally:
             np.clip(odds, -700.0, 700.0, out=odds)
             sum_odds_sigmoids(np.exp(odds, out=odds), sums)
         self.sums += sums
-
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.sums += other.sums
 
     def result(self) -> Floats:
         """The sums, one row each."""
@@ -295,14 +228,8 @@ def _begin(
     The bins of a label take as much memory as hundreds of its cells. Where those of all labels
     would take more than `SPREAD_BYTES`, some labels are looked at after others.
     """
-    from oddslip.kernels.logits import MARGIN_BINS, ODDS_BINS
-
-    n_bins = ODDS_BINS if source.kind == "probability" else MARGIN_BINS
-    step = max(1024, SPREAD_BYTES // (4 * n_bins * available_threads(threads)))
     searches, saturated = [], []
-    for start in range(0, source.n_labels, step):
-        labels = np.arange(start, min(start + step, source.n_labels))
-        part = source if labels.size == source.n_labels else ColumnSource(source, labels)
+    for labels, part in spread_parts(source, SPREAD_BYTES, threads):
         spread = part.run(SpreadTally(part.n_labels, part.kind), threads=threads)
         searches.append(_start(spread, prior[labels]))
         saturated.append(spread.n_saturated)
@@ -312,18 +239,24 @@ def _begin(
 
 def _start(spread: SpreadTally, prior: Floats) -> Search:
     """The search after matching the histogram: its root, and how far the true one can be."""
+    _, below, above = spread.result()
+    shift = match_counts(spread.counts, spread.kind, prior)
+    # Moving every cell by at most x moves the root by at most x.
+    return Search.around(prior, shift, shift - below - _STARTS_AT, shift + above + _STARTS_AT)
+
+
+def match_counts(counts: NDArray[np.uint32], kind: Kind, prior: Floats) -> Floats:
+    """Realized shifts of counted cells, as if each stood in the middle of its bin of log-odds."""
     from oddslip.kernels.logits import N_SUMS, sum_binned_sigmoids
 
-    centres, below, above = spread.result()
+    edges = edges_of(kind)
+    centres = (edges[1:] + edges[:-1]) / 2
     wanted = np.log(prior) - np.log1p(-prior)
     search = Search.around(prior, -wanted, centres[0] - wanted, centres[-1] - wanted)
     for _ in range(_MOST_PASSES):
         sums = np.zeros((N_SUMS, prior.size))
-        sum_binned_sigmoids(spread.counts, centres, search.shift, sums)
-        search.advance(sums, spread.n_rows)
+        sum_binned_sigmoids(counts, centres, search.shift, sums)
+        search.advance(sums, int(counts[0].sum()))
         if search.settled(_STARTS_AT):
             break
-    # Moving every cell by at most x moves the root by at most x.
-    return Search.around(
-        prior, search.shift, search.shift - below - _STARTS_AT, search.shift + above + _STARTS_AT
-    )
+    return search.shift

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +12,8 @@ from oddslip.arguments import check_whole
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.results import label_frame, plain
 from oddslip.sources import Source, open_source
-
-# Halfway between 1 and the float32 below it; the tie goes to the even neighbour, which is 1.
-SATURATED_PROBABILITY = 1 - 2.0**-25
-
-# The sigmoid computed in float64 reaches that probability here, at 17.33, and casts to 1.0.
-SATURATED_MARGIN = 25 * math.log(2)
-
-# The sigmoid computed in float32 is 1 / (1 + e) with e = exp(-margin); from here on, at 16.64,
-# the sum itself rounds to 1.
-SATURATED_MARGIN_FLOAT32 = 24 * math.log(2)
+from oddslip.spread import saturated_key
+from oddslip.tallies import Joined, State
 
 KEPT_BYTES = 2**28  # of scores held at once while distinct ones are counted
 
@@ -161,24 +152,12 @@ def saturation(
     )
 
 
-def saturated_key(dtype: np.dtype[Any], kind: Kind, *, sigmoid: str = "float64") -> Any:
-    """The smallest key of a saturated cell, as a scalar of the keys' type.
-
-    ``sigmoid`` names the type in which margins become probabilities.
-    """
-    from oddslip.kernels.keys import keys_of
-
-    bound = SATURATED_PROBABILITY
-    if kind == "margin":
-        bound = SATURATED_MARGIN if sigmoid == "float64" else SATURATED_MARGIN_FLOAT32
-    least = dtype.type(bound)
-    if float(least) < bound:
-        least = np.nextafter(least, dtype.type(np.inf))
-    return keys_of(np.full((1, 1), least, dtype), kind)[0, 0]
-
-
-class SaturationTally:
+class SaturationTally(Joined):
     """Saturated cells per label, full rows and tied rows."""
+
+    JOINED: ClassVar = dict.fromkeys(
+        ("per_label", "per_label_float32", "full_rows", "tied_rows"), "add"
+    )
 
     def __init__(self, n_labels: int, k: int) -> None:
         self.k = k
@@ -188,7 +167,11 @@ class SaturationTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.per_label.size, self.k)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"n_labels": self.per_label.size, "k": self.k}
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
@@ -206,13 +189,6 @@ class SaturationTally:
         _, best, at_kth = rank_keys(keys, self.k)
         slots = (best == best[:, -1:]).sum(axis=1)
         self.tied_rows += int((at_kth > slots).sum())
-
-    def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
-        self.per_label += other.per_label
-        self.per_label_float32 += other.per_label_float32
-        self.full_rows += other.full_rows
-        self.tied_rows += other.tied_rows
 
     def result(self) -> Self:
         """The counts."""
@@ -247,7 +223,19 @@ class DistinctTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.first, self.last, self.decimals)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"first": self.first, "last": self.last, "decimals": self.decimals}
+
+    def state(self) -> State:
+        """The keys, row by row."""
+        return {"cells": (np.concatenate(self.columns, axis=1).T, "append")} if self.columns else {}
+
+    def restore(self, state: State) -> None:
+        """Take over keys."""
+        self.columns = [np.ascontiguousarray(cells.T) for cells, _ in state.values()]
 
     def add(self, panel: Panel) -> None:
         """Keep one block of rows, label by label."""

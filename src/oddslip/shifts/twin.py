@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import logit_block
-from oddslip.shifts.saturation import saturated_key
 from oddslip.sources import Source, open_source
+from oddslip.spread import saturated_key
 from oddslip.tallies import check_all_rows
 
 Keys = NDArray[np.uint64]

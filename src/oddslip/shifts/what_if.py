@@ -13,6 +13,7 @@ from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.results import plain
 from oddslip.sources import open_source
+from oddslip.tallies import State
 from oddslip.weights import check_weights
 
 
@@ -147,7 +148,30 @@ class WhatIfTally:
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
-        return type(self)(self.weights, self.k, self.has_labels)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"weights": self.weights, "k": self.k, "has_labels": self.has_labels}
+
+    def state(self) -> State:
+        """Rankings one after the other, with the first row and the rows of each; and counts."""
+        places = [(first, len(block)) for first, block in self.rankings.items()]
+        none = np.empty((0, self.k), np.int32)
+        return {
+            "places": (np.array(places, np.int64).reshape(-1, 2), "append"),
+            "rankings": (np.concatenate([none, *self.rankings.values()]), "append"),
+            "counts": (
+                np.array([self.shared, self.changed, self.hits, self.unweighted_hits]), "add"
+            ),
+        }  # fmt: skip
+
+    def restore(self, state: State) -> None:
+        """Take over rankings and counts."""
+        first, sizes = state["places"][0].T
+        blocks = np.split(state["rankings"][0], np.cumsum(sizes)[:-1])
+        self.rankings = dict(zip(first.tolist(), blocks, strict=False))
+        self.shared, self.changed, self.hits, self.unweighted_hits = state["counts"][0].tolist()
 
     def add(self, panel: Panel) -> None:
         """Rank one block of rows both ways."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ class Source(ABC):
     label_names: tuple[str, ...] | None
     has_labels: bool
     sample_weight: SampleWeight | None = None
+    ordered: bool = True  # whether rows have numbers, and blocks come in their order
 
     @property
     def total_weight(self) -> float:
@@ -46,6 +47,23 @@ class Source(ABC):
     def positives(self) -> Positives:
         """True labels of all rows. A source that can reads nothing else for it."""
         return join_positives(block.positives() for block in self.blocks())
+
+    def label_counts(self) -> NDArray[np.int64]:
+        """Positives of each label."""
+        return np.bincount(self.positives().indices, minlength=self.n_labels)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids."""
+        return self.row_ids() is not None
+
+    def rank(self, k: int, maps: Any = None) -> Any:
+        """The top K of every row of a table, by the scores or by maps of them, as a table."""
+        raise NotImplementedError
+
+    def transform(self, maps: Any, dtype: Any = None) -> Any:
+        """Calibrated scores of every row of a table, as a table."""
+        raise NotImplementedError
 
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally and return it."""

@@ -18,27 +18,39 @@ from oddslip.sources.npy import read_labels_npz, read_npy, read_npz
 
 
 def open_source(
-    scores: Any,
+    table: Any = None,
     labels: Any = None,
     *,
+    scores: Any = None,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
     row_ids: Any = None,
+    row_id: str | None = None,
+    unweighted: str | None = None,
+    engine: Any = None,
 ) -> Source:
     """Open scores and labels, whatever they are: arrays, frames, paths, a panel or a source.
 
-    Files are ``.npy``, ``.npz`` or ``.parquet`` (a folder counts as Parquet).
+    Files are ``.npy``, ``.npz`` or ``.parquet`` (a folder counts as Parquet). A DataFrame of Spark
+    stays where it is; ``scores``, ``labels``, ``row_id`` and ``unweighted`` name its columns.
 
     Parameters
     ----------
-    scores, labels
-        Of shape (n_rows, n_labels). A panel or a source brings its own labels, kind and names.
+    table, labels
+        Scores and labels of shape (n_rows, n_labels). A panel or a source brings its own labels,
+        kind and names. Or a DataFrame of Spark, or with ``engine`` a folder of Parquet files.
+    scores : str, optional
+        Of a Spark table: the column with a list of scores per row; "scores" unless told.
     kind : {"probability", "margin"}, optional
         What the scores are; probabilities unless said otherwise.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     row_ids : sequence, optional
         Names of the rows.
+    row_id, unweighted : str, optional
+        Of a Spark table: the column that names rows, and that with the scores of the twin.
+    engine : SparkSession, optional
+        Let Spark's tasks read the Parquet files of a folder that every executor sees.
 
     Examples
     --------
@@ -46,6 +58,20 @@ def open_source(
     >>> source.n_rows, source.n_labels
     (1, 3)
     """
+    columns = {"row_id": row_id, "unweighted": unweighted}
+    if engine is not None or is_spark(table):
+        return _open_spark(
+            table, engine, scores=scores, labels=labels, row_ids=row_ids, kind=kind,
+            label_names=label_names, **columns,
+        )  # fmt: skip
+    for name, column in columns.items():
+        if column is not None:
+            raise InvalidInput(
+                f"{name} names a column of a Spark table, got another kind of table."
+            )
+    if (table is None) == (scores is None):
+        raise InvalidInput("scores must be given once, got them twice or not at all.")
+    scores = table if scores is None else scores
     if isinstance(scores, Source | Panel):
         if any(given is not None for given in (labels, kind, label_names, row_ids)):
             raise InvalidInput(
@@ -73,6 +99,28 @@ def open_source(
     return ArraySource(
         Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
     )
+
+
+def is_spark(thing: Any) -> bool:
+    """Whether this is a DataFrame of Spark; asks without loading Spark."""
+    return type(thing).__module__.startswith("pyspark.sql") and hasattr(thing, "mapInArrow")
+
+
+def _open_spark(table: Any, engine: Any, *, row_ids: Any, **told: Any) -> Source:
+    from oddslip.sources.table import open_files, open_table
+
+    if row_ids is not None:
+        raise InvalidInput("rows of a table are named by a column, got row_ids. Pass row_id=...")
+    for name in ("scores", "labels"):
+        if told[name] is not None and not isinstance(told[name], str):
+            raise InvalidInput(f"{name} must name a column of the table, got {told[name]!r:.60}.")
+    if engine is None:
+        return open_table(table, **told)
+    if not is_path(table):
+        raise InvalidInput(
+            f"with an engine, a folder of Parquet files is opened, got {table!r:.60}."
+        )
+    return open_files(Path(table), engine, **told)
 
 
 def open_labels(

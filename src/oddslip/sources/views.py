@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import Panel, SampleWeight
 from oddslip.sources.base import Source
+from oddslip.tallies import State, Tally
+
+T = TypeVar("T", bound=Tally)
 
 
 class _View(Source):
@@ -65,6 +68,40 @@ class WeighedSource(Source):
             rows = slice(panel.first_row, panel.first_row + panel.n_rows)
             part.sample_weight = self.sample_weight.take(rows)
             yield part
+
+
+class SummarisedSource(Source):
+    """A source of which a summary for logistic fits is at hand, so that they need not make one.
+
+    Parameters
+    ----------
+    whole : Source
+    summary : Summary
+        `oddslip.calibrators.logistic.moments.Summary` of all its rows.
+    """
+
+    def __init__(self, whole: Source, summary: Any) -> None:
+        self.whole, self.summary = whole, summary
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
+        self.ordered = whole.ordered
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.whole.positives()
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole."""
+        return self.whole.blocks()
+
+    def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
+        """Feed all rows to the tally, as the whole does."""
+        return self.whole.run(tally, threads=threads, what=what)
 
 
 class LabelledSource(_View):
@@ -154,6 +191,35 @@ class FoldSource(_View):
             yield part
 
 
+class Narrowing(NamedTuple):
+    """Some labels of panels: their columns, each label's place among them or -1, their names."""
+
+    columns: NDArray[np.int64]
+    places: NDArray[np.int32]
+    label_names: tuple[str, ...]
+    has_labels: bool
+
+    def narrow(self, panel: Panel) -> Panel:
+        """A panel of these labels alone."""
+        n_labels = self.columns.size
+        neighbours = n_labels == np.ptp(self.columns) + 1
+        taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
+        part = panel.rows(0, panel.n_rows)
+        part.scores = np.ascontiguousarray(panel.scores[:, taken])
+        part.label_names = self.label_names
+        if self.has_labels:
+            positives = self.take(panel.positives())
+            part.labels = SparseLabels(*positives, (panel.n_rows, n_labels))
+        return part
+
+    def take(self, positives: Positives) -> Positives:
+        """True labels among these."""
+        places = self.places[positives.indices]
+        kept = places >= 0
+        ends = np.concatenate([[0], np.cumsum(kept)])[positives.indptr]
+        return Positives(ends.astype(np.int64), places[kept])
+
+
 class ColumnSource(Source):
     """Some labels of another source, read block by block from it.
 
@@ -184,8 +250,10 @@ class ColumnSource(Source):
         self.sample_weight = whole.sample_weight
         names = whole.label_names
         self.label_names = tuple(str(j) if names is None else names[j] for j in columns.tolist())
-        self._place = np.full(whole.n_labels, -1, np.int32)
-        self._place[columns] = np.arange(columns.size)
+        self.ordered = whole.ordered
+        places = np.full(whole.n_labels, -1, np.int32)
+        places[columns] = np.arange(columns.size)
+        self.narrowing = Narrowing(columns, places, self.label_names, whole.has_labels)
 
     def row_ids(self) -> NDArray[Any] | None:
         """Names of all rows, or None where rows are only numbered."""
@@ -193,26 +261,54 @@ class ColumnSource(Source):
 
     def positives(self) -> Positives:
         """True labels among the columns, of all rows."""
-        return self._take(self.whole.positives())
-
-    def _take(self, positives: Positives) -> Positives:
-        places = self._place[positives.indices]
-        kept = places >= 0
-        ends = np.concatenate([[0], np.cumsum(kept)])[positives.indptr]
-        return Positives(ends.astype(np.int64), places[kept])
+        return self.narrowing.take(self.whole.positives())
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole, of these labels alone."""
-        neighbours = self.n_labels == np.ptp(self.columns) + 1
-        taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
         for panel in self.whole.blocks():
-            part = panel.rows(0, panel.n_rows)
-            part.scores = np.ascontiguousarray(panel.scores[:, taken])
-            part.label_names = self.label_names
-            if self.has_labels:
-                shape = (panel.n_rows, self.n_labels)
-                part.labels = SparseLabels(*self._take(panel.positives()), shape)
-            yield part
+            yield self.narrowing.narrow(panel)
+
+    def run(self, tally: Any, *, threads: int | None = None, what: str = "rows") -> Any:
+        """Feed all rows to the tally; of a table, each task takes these labels."""
+        if self.ordered:
+            return super().run(tally, threads=threads, what=what)
+        return self.whole.run(ColumnTally(tally, self.narrowing), threads=threads, what=what).tally
+
+
+class ColumnTally:
+    """A tally that is given some labels of every panel: see `ColumnSource`."""
+
+    def __init__(self, tally: Any, narrowing: Narrowing) -> None:
+        self.tally, self.narrowing = tally, narrowing
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(self.tally.fresh(), self.narrowing)
+
+    def add(self, panel: Panel) -> None:
+        """Take these labels of one block."""
+        self.tally.add(self.narrowing.narrow(panel))
+
+    def merge(self, other: Self) -> None:
+        """Join the tallies."""
+        self.tally.merge(other.tally)
+
+    def result(self) -> Any:
+        """What the tally found."""
+        return self.tally.result()
+
+    def spec(self) -> dict[str, Any]:
+        """The tally, and what the labels are."""
+        return {"tally": self.tally, "narrowing": self.narrowing}
+
+    def state(self) -> State:
+        """That of the tally."""
+        state: State = self.tally.state()
+        return state
+
+    def restore(self, state: State) -> None:
+        """Give it to the tally."""
+        self.tally.restore(state)
 
 
 def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
@@ -220,6 +316,7 @@ def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None
     taken = panel.rows(0, panel.n_rows)
     taken.scores = panel.scores[rows]
     taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
+    taken.twin = None if panel.twin is None else panel.twin[rows]
     if panel.sample_weight is not None:
         taken.sample_weight = panel.sample_weight.take(rows)
     taken.labels = None

@@ -138,6 +138,37 @@ def test_a_few_labels_with_wild_scores_hardly_move_the_rest():
     assert np.abs(fit.slope - tame.slope)[3:].max() < 0.1
 
 
+def test_a_label_whose_positives_these_rows_do_not_show_gets_just_its_prior():
+    """Chance does not keep 60 positives away: that there is none says nothing of the label."""
+    labels, prior = LABELS.copy(), LABELS.mean(axis=0)
+    labels[:, 3] = False
+    fitted = Hierarchical(kind="margin", prior=prior).fit(MARGINS, labels)
+    repaired = fitted.transform(MARGINS)
+    assert prior[3] * len(LABELS) > 60
+    np.testing.assert_allclose(repaired[:, 3].mean(), prior[3], rtol=1e-6)
+    order = np.argsort(MARGINS[:, 3])
+    assert (np.diff(repaired[order, 3]) >= 0).all()
+    assert fitted.fitted_.maps.a[3] == fitted.hyper_.gamma
+
+
+def test_labels_that_are_not_heard_say_nothing_of_the_others():
+    labels, prior = LABELS.copy(), LABELS.mean(axis=0)
+    labels[:, 3] = False
+    with_it = Hierarchical(kind="margin", prior=prior).fit(MARGINS, labels)
+    kept = np.arange(12) != 3
+    alone = Hierarchical(kind="margin", prior=prior[kept]).fit(MARGINS[:, kept], labels[:, kept])
+    np.testing.assert_allclose(with_it.hyper_.beta, alone.hyper_.beta, atol=0.02)
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_only_a_given_prior_promises_positives(given):
+    labels = LABELS.copy()
+    labels[:, 3] = False
+    prior = np.where(np.arange(12) == 3, 19 / 3000, LABELS.mean(axis=0)) if given else None
+    repaired = Hierarchical(kind="margin", prior=prior).fit_transform(MARGINS, labels)
+    assert repaired[:, 3].mean() < 12 / 3000
+
+
 def test_a_dead_label_keeps_its_order_and_gets_about_its_prior():
     margins, labels = draw(500, np.full(30, -1.0), np.full(30, 0.8))
     labels[:, 0] = False

@@ -3,6 +3,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from oddslip import inputs
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.sources import open_source
 from oddslip.sources.parquet.files import ParquetFiles
@@ -341,3 +342,18 @@ def test_a_large_row_group_never_lies_in_memory_whole(tmp_path, monkeypatch, lay
         pa.set_memory_pool(default)
     assert total == cells.size
     assert 1 << 20 < pool.max_memory() < cells.nbytes / 2
+
+
+@pytest.mark.parametrize("name", ["scores", "labels"])
+def test_a_few_bytes_of_lists_that_memory_can_not_hold_are_not_unpacked(
+    tmp_path, monkeypatch, name
+):
+    zeros = np.zeros(3_000_000, np.float32 if name == "scores" else np.int32)
+    path = tmp_path / "s.parquet"
+    write(path, {name: pa.LargeListArray.from_arrays([0, 1, zeros.size], zeros)}, 2)
+    assert path.stat().st_size < 30_000
+    monkeypatch.setattr(inputs, "free_memory", lambda: 10**6)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)  # nothing is unpacked
+    given = (path, None) if name == "scores" else (np.zeros((2, 3)), path)
+    with pytest.raises(UnreadableFile, match="must fit into memory"):
+        open_source(*given)

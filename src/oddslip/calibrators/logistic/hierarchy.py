@@ -102,6 +102,7 @@ def fit_hierarchical(
     prior: Floats,
     log_weights: Floats | None = None,
     *,
+    unheard: NDArray[np.bool_] | None = None,
     hyper: Hyper | None = None,
     start: Hyper | None = None,
 ) -> HierarchicalFit:
@@ -117,6 +118,9 @@ def fit_hierarchical(
         Prevalence in training, strictly between 0 and 1: see `possible_prior`.
     log_weights : ndarray of shape (n_labels,), optional
         ln w_j of the weights trained with.
+    unheard : ndarray of shape (n_labels,), optional
+        Labels whose positives these rows do not show, though there are some. They say nothing of
+        the others, and get the common slope and a mean probability of ``prior``.
     hyper : Hyper, optional
         Take this prior as it is.
     start : Hyper, optional
@@ -130,6 +134,8 @@ def fit_hierarchical(
     True
     """
     labels = Labels.of(points, weights, n_positives, positive_sums, prior, log_weights)
+    silent = np.zeros(prior.size, np.bool_) if unheard is None else unheard
+    labels.leverage[silent] = 0.0
     belief = hyper or start or first_hyper()
     theta, trust = labels.means(belief), np.ones(prior.size)
     n_rounds, moved = 0, np.inf
@@ -152,6 +158,11 @@ def fit_hierarchical(
             moved = float(np.abs(step).max())
     theta = _finish(labels, theta, trust, belief)
     intercept, slope = theta[0] - theta[1] * labels.center, theta[1]
+    if silent.any():
+        slope[silent] = belief.gamma
+        intercept[silent] = -match_prevalence(
+            belief.gamma * points[silent], weights[silent], prior[silent]
+        )
     return HierarchicalFit(intercept, slope, belief, labels.shift, n_rounds)
 
 

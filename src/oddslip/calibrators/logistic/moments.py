@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES
 from oddslip.sources.views import ColumnSource
-from oddslip.tallies import Tally
+from oddslip.tallies import Joined, State, Tally, owned
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -64,7 +64,8 @@ class Cells:
         self.source, self.shared, self.threads = source, shared, threads
         self.n_passes = 0
         self.exact = not isinstance(source, Summary)
-        ranges = source.ranges if isinstance(source, Summary) else self.run(Ranges(source.n_labels))
+        self.known = source if isinstance(source, Summary) else getattr(source, "summary", None)
+        ranges = self.run(Ranges(source.n_labels)) if self.known is None else self.known.ranges
         self.label_positives = ranges.n_positives
         self.total_weight = source.total_weight
         self.positive_weights = ranges.positive_weights
@@ -112,10 +113,11 @@ class Cells:
 
     def summarise(self) -> None:
         """Read the source into points and weights, (fits, points)."""
-        if isinstance(self.source, Summary):  # which other fits read too
-            self.moments = self.source.moments
+        if self.known is not None:  # which other fits read too
+            self.moments = self.known.moments
             points, weights = self.moments.result()
         else:
+            assert isinstance(self.source, Source)
             limits = self.label_low, self.label_high
             fineness = weight_scale(self.total_weight / self.source.n_rows)
             self.moments = self.run(
@@ -241,7 +243,29 @@ class Ranges:
 
     def fresh(self) -> Self:
         """Empty ranges of as many labels."""
-        return type(self)(self.ends.shape[1])
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of fresh ones."""
+        return {"n_labels": self.ends.shape[1]}
+
+    def state(self) -> State:
+        """Lows, highs and counts."""
+        return {
+            "lows": (self.ends[0:4:2], "min"),
+            "highs": (self.ends[1:4:2], "max"),
+            "n_positives": (self.n_positives, "add"),
+            "positive_units": (self.positive_units, "add"),
+            "unit": (np.array(self.unit), "max"),
+        }
+
+    def restore(self, state: State) -> None:
+        """Take over lows, highs and counts."""
+        self.ends[0:4:2], self.ends[1:4:2] = state["lows"][0], state["highs"][0]
+        self.n_positives, self.positive_units = (
+            owned(state[name][0]) for name in ("n_positives", "positive_units")
+        )
+        self.unit = state["unit"][0].item()
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows; refuses it if a cell is not valid."""
@@ -295,13 +319,15 @@ def count_bins(n_labels: int, share: float = 1.0) -> int:
     return int(share * np.clip(BINS_IN_ALL // n_labels, LEAST_BINS, MOST_BINS))
 
 
-class Moments:
+class Moments(Joined):
     """Every label's log-odds in bins with their moments, and sums over the positives.
 
     ``low`` and ``high`` are the range of each label's log-odds; bins and the order of additions
     are those of ``n_labels`` labels, of which these may be some. ``share`` makes the bins fewer.
     ``scale`` is about the weight of a row: see `weight_scale`.
     """
+
+    JOINED: ClassVar = {"moments": "add", "sums": "add"}
 
     def __init__(
         self,
@@ -328,9 +354,12 @@ class Moments:
 
     def fresh(self) -> Self:
         """Empty bins over the same ranges."""
-        return type(self)(
-            self.low, self.high, self.kind, self.n_labels, share=self.share, scale=self.scale
-        )
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        names = ("low", "high", "kind", "n_labels", "share", "scale")
+        return {name: getattr(self, name) for name in names}
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
@@ -338,11 +367,6 @@ class Moments:
         times = _times_of(panel)
         add_moments(scores, probable, self.low, 1 / self.width, self.moments, times)
         add_positives(scores, probable, *_positives_of(panel), self.centers, self.sums, times)
-
-    def merge(self, other: Self) -> None:
-        """Add another's moments and sums."""
-        self.moments += other.moments
-        self.sums += other.sums
 
     def result(self) -> tuple[Floats, Floats]:
         """Points and their weights, each (labels, points): two per bin, with its moments.
@@ -421,9 +445,10 @@ class Summary:
         return cls(ranges, moments, n_rows, total)
 
 
-class SumsAt:
+class SumsAt(Joined):
     """Sums over the cells of some labels at given parameters, by one of the kernels."""
 
+    JOINED: ClassVar = {"sums": "add"}
     blocks_apart = 1
 
     def __init__(
@@ -435,7 +460,12 @@ class SumsAt:
 
     def fresh(self) -> Self:
         """Zero sums at the same parameters."""
-        return type(self)(self.kernel, len(self.sums), self.columns, self.frame, self.theta)
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"kernel": self.kernel, "n_sums": len(self.sums), "columns": self.columns,
+                "frame": self.frame, "theta": self.theta}  # fmt: skip
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
@@ -443,10 +473,6 @@ class SumsAt:
         probable = panel.kind == "probability"
         times = _times_of(panel)
         self.kernel(scores, probable, self.columns, self.frame, self.theta, self.sums, times)
-
-    def merge(self, other: Self) -> None:
-        """Add another's sums."""
-        self.sums += other.sums
 
     def result(self) -> Floats:
         """The sums, one column per label."""

@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import unreadable
-from oddslip.inputs import input_path
+from oddslip.inputs import check_memory, input_path
 
 # Column chunks are read through small buffers: without them each chunk would be held whole, and
 # with Arrow's pre-buffering the whole file.
 BUFFER_BYTES = 16 * 1024
+CELL_BYTES = 8  # at most, of a number in a list
 DAMAGED = "cut short, damaged or not a Parquet file"
 
 
@@ -76,6 +77,7 @@ class ParquetFiles:
         groups: list[int] | None = None,
     ) -> Iterator[Any]:
         """Batches of one file, or of some of its row groups."""
+        self._check_lists(file, columns, n_rows, groups)
         options = {"buffer_size": BUFFER_BYTES, "read_dictionary": list(coded)}
         with self._opened(file, metadata=self.footers[file], **options) as opened:
             # One thread: the tallies keep the others busy, and Arrow's cost twice the CPU time.
@@ -93,6 +95,22 @@ class ParquetFiles:
                     break
                 if batch.num_rows:
                     yield batch
+
+    def _check_lists(
+        self, file: Path, columns: Sequence[str], n_rows: int, groups: list[int] | None
+    ) -> None:
+        """Refuse lists of which memory can not hold a batch: few bytes may stand for billions."""
+        nested = [name for name in columns if pa.types.is_nested(self.schema.field(name).type)]
+        if not nested:
+            return
+        footer, starts = self.footers[file], tuple(f"{name}." for name in nested)
+        for group in range(footer.num_row_groups) if groups is None else groups:
+            stored = footer.row_group(group)
+            share = min(1.0, n_rows / max(1, stored.num_rows))
+            for at in range(stored.num_columns):
+                column = stored.column(at)
+                if column.path_in_schema.startswith(starts):
+                    check_memory(file, int(column.num_values * share) * CELL_BYTES)
 
     def _opened(self, file: Path, **options: Any) -> Any:
         with reading(file):

@@ -74,8 +74,8 @@ class ListTable:
     def _width(self, kind: Any) -> int:
         if pa.types.is_fixed_size_list(kind):
             return int(kind.list_size)
-        batch = next(self.files.batches([self.column], 1))
-        return len(batch.column(self.column)[0].as_py() or ())
+        first = next(self.files.batches([self.column], 1)).column(self.column)[0]
+        return len(first) if first.is_valid else 0
 
     def blocks(self, *, scores: bool = True) -> Iterator[Block]:
         """The rows in order; without their scores if only the labels are wanted."""

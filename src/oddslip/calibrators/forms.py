@@ -1,0 +1,115 @@
+"""The forms a label's map can have: what must hold of one, and how its numbers are laid out.
+
+NumPy alone: `maps` hands this to the kernels; `oddslip.serving` works on it where there are none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+
+Scale = Literal["probability", "log_odds"]
+KINDS = ("probability", "margin")
+# As `oddslip.kernels.maps` numbers them.
+KNOTS, AFFINE, BETA, CONSTANT, IDENTITY, EXCLUDED = range(6)
+CLIP = 1e-12  # probabilities are kept this far from 0 and 1 before their log-odds are taken
+LOWEST = -1.7976931348623157e308  # labels that are not excluded stay above -inf
+PER_LABEL = ("code", "a", "b", "c", "start", "stop")
+
+
+class PlainMaps(NamedTuple):
+    """Maps of all labels as arrays and nothing else."""
+
+    kind: Any
+    scale: Any
+    code: NDArray[np.int8]
+    a: NDArray[np.float64]
+    b: NDArray[np.float64]
+    c: NDArray[np.float64]
+    start: NDArray[np.int64]
+    stop: NDArray[np.int64]
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    step: bool
+
+
+Maps = Any  # whatever has these attributes: these arrays, or `oddslip.calibrators.maps.LabelMaps`
+
+
+def check_maps(maps: Maps) -> None:
+    """Refuse maps that do not add up."""
+    if maps.kind not in KINDS or maps.scale not in get_args(Scale):
+        raise InvalidInput(
+            'maps must be of kind "probability" or "margin" and scale "probability" or '
+            f'"log_odds", got {maps.kind!r} and {maps.scale!r}.'
+        )
+    code, a, b, c = maps.code, maps.a, maps.b, maps.c
+    if code.size == 0 or any(getattr(maps, name).shape != (code.size,) for name in PER_LABEL):
+        sizes = {name: getattr(maps, name).shape for name in PER_LABEL}
+        raise InvalidInput(f"maps must hold one number of each kind per label, got shapes {sizes}.")
+    odds = maps.scale == "log_odds"
+    knotted = code == KNOTS
+    line, beta = code == AFFINE, code == BETA
+    _refuse((code < KNOTS) | (code > EXCLUDED), f"codes must be between {KNOTS} and {EXCLUDED}")
+    _refuse(knotted & odds, 'maps with knots need the scale "probability"')
+    _refuse((line | beta) & (not odds), 'affine and beta maps need the scale "log_odds"')
+    _refuse(~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c)), "a, b and c must be finite")
+    _refuse(((line | beta) & (a < 0)) | (beta & (b < 0)), "maps must not descend: a, b >= 0")
+    _refuse((code == CONSTANT) & ((a < 0) | (a > 1)), "constants must be between 0 and 1")
+    n_knots = maps.x.size
+    if maps.x.shape != maps.y.shape or maps.x.ndim != 1:
+        raise InvalidInput(
+            f"maps must hold one y per x, got shapes {maps.x.shape} and {maps.y.shape}."
+        )
+    outside = (maps.start < 0) | (maps.start >= maps.stop) | (maps.stop > n_knots)
+    _refuse(knotted & outside, f"knots must lie in 0 to {n_knots} and be at least one per label")
+    if not (np.isfinite(maps.x).all() and ((maps.y >= 0) & (maps.y <= 1)).all()):
+        raise InvalidInput("knots must have finite x, and y between 0 and 1.")
+    x, y = maps.x, maps.y
+    falls = np.cumsum((x[1:] < x[:-1]) | (y[1:] < y[:-1]))
+    falls = np.concatenate([[0], falls])  # before each knot
+    first, last = maps.start[knotted], maps.stop[knotted] - 1
+    ends = np.zeros(n_knots + 1, np.int64)
+    ends[last + 1] = 1
+    ends = np.cumsum(ends)  # last knots before each knot
+    wrong = np.zeros(code.size, np.bool_)
+    wrong[knotted] = falls[last] > falls[first]
+    _refuse(wrong, "knots must not descend in x or y")
+    wrong[knotted] = ends[last] > ends[first]
+    _refuse(wrong, "two labels must share all their knots or none")
+
+
+def _refuse(wrong: NDArray[np.bool_], rule: str) -> None:
+    if wrong.any():
+        raise InvalidInput(f"{rule}; label {int(np.argmax(wrong))} breaks this.")
+
+
+def lay_knots(maps: Maps) -> NDArray[np.float64]:
+    """Each knot with the slope to the next one and its value, as the kernels read them."""
+    knots = np.zeros((maps.x.size, 4))
+    knots[:, 0], knots[:, 1], knots[:, 3] = maps.x, maps.y, maps.y
+    if not maps.step and maps.x.size:
+        with np.errstate(all="ignore"):
+            knots[:-1, 2] = np.diff(maps.y) / np.diff(maps.x)
+        knots[:-1, 3] = maps.y[1:]
+        # Two knots at one score, or knots of two labels, have no slope between them.
+        gap = np.append(maps.x[1:] <= maps.x[:-1], True)
+        gap[maps.stop[maps.code == KNOTS] - 1] = True
+        knots[gap, 2], knots[gap, 3] = 0.0, maps.y[gap]
+    return knots
+
+
+def compared_constants(maps: Maps) -> NDArray[np.float64]:
+    """``a``, with constants on the scale labels are compared on."""
+    if maps.scale == "probability":
+        return np.asarray(maps.a)
+    constant = maps.code == CONSTANT
+    compared: NDArray[np.float64] = maps.a.copy()
+    with np.errstate(divide="ignore"):
+        compared[constant] = np.log(maps.a[constant] / (1.0 - maps.a[constant]))
+    # Excluded labels alone are at -inf.
+    return np.where(constant, np.maximum(compared, LOWEST), compared)

@@ -1,0 +1,78 @@
+"""What a row is known by where rows have no order: a key, hashed from its id.
+
+A row's key decides its fold and how often a replicate of the bootstrap draws it. So both are the
+same however a table is cut, sorted, or spread over machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+
+Keys = NDArray[np.uint64]
+
+FOLDS, SAMPLES = 1, 2  # what hashes are for: rows of a fold are no sample's
+
+
+def hash_ids(ids: NDArray[Any]) -> Keys:
+    """Keys of rows by their ids. Whole numbers hash by value, everything else as text.
+
+    Examples
+    --------
+    >>> hash_ids(np.array([7, 8], np.int32))[0] == hash_ids(np.array([7]))[0]
+    np.True_
+    """
+    from oddslip.kernels.resampling import hash_numbers, hash_texts
+
+    keys = np.empty(ids.size, np.uint64)
+    if ids.dtype.kind in "biu":
+        wide = np.uint64 if ids.dtype.kind == "u" else np.int64
+        hash_numbers(np.ascontiguousarray(ids, wide).view(np.uint64), 0, keys)
+        return keys
+    texts = [str(each).encode("utf-8", "surrogatepass") for each in ids.tolist()]
+    offsets = np.zeros(len(texts) + 1, np.int64)
+    np.cumsum([len(text) for text in texts], out=offsets[1:])
+    hash_texts(offsets, np.frombuffer(b"".join(texts) or b"\0", np.uint8), keys)
+    return keys
+
+
+def salted(keys: Keys, *salt: int) -> Keys:
+    """Hashes of keys and some numbers."""
+    from oddslip.kernels.resampling import hash_numbers
+
+    for number in salt:
+        hashes = np.empty_like(keys)
+        hash_numbers(keys, number % 2**64, hashes)
+        keys = hashes
+    return keys
+
+
+def keyed_folds(keys: Keys, n_folds: int, *, seed: int, repeat: int = 0) -> NDArray[np.int32]:
+    """The fold of each row: about as many rows in each.
+
+    Examples
+    --------
+    >>> folds = keyed_folds(hash_ids(np.arange(1000)), 5, seed=42)
+    >>> bool((np.bincount(folds) > 150).all())
+    True
+    """
+    return np.asarray(salted(keys, FOLDS, seed, repeat) % np.uint64(n_folds), np.int32)
+
+
+def keyed_sample(keys: Keys, share: float, *, seed: int) -> NDArray[np.bool_]:
+    """Which rows belong to a sample of about this share."""
+    if share >= 1:
+        return np.ones(keys.size, np.bool_)
+    return np.asarray(salted(keys, SAMPLES, seed) < np.uint64(share * 2.0**64))
+
+
+def need_ids(has_ids: bool, what: str) -> None:
+    """Refuse rows without ids where these decide."""
+    if not has_ids:
+        raise InvalidInput(
+            f"{what} by keys needs row ids, got none. Pass row_ids=..., or row_id= of a table."
+        )

@@ -1,0 +1,210 @@
+"""What is served, held against what was true: metrics, their change, prevalences, labels alive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip import DEFAULT_SEED
+from oddslip.arguments import is_number
+from oddslip.calibrators.saved import FittedRepair, load_repair
+from oddslip.diagnosis.drift import find_drifted
+from oddslip.diagnosis.ladder import LEVEL
+from oddslip.documents import read_json
+from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.labels import Positives
+from oddslip.metrics.at_k import metric_of_sums, metric_values
+from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.metrics.evaluation import NAMES, Estimate
+from oddslip.metrics.ranking import Rankings, rank
+from oddslip.panels import Kind
+from oddslip.sources import Source, open_source
+from oddslip.sources.opening import is_path
+
+Floats = NDArray[np.float64]
+DROP_LEVEL = 0.99  # of the interval of a change: one quiet week of 200 seems to drop
+
+# Where earlier results keep their metrics.
+SCHEMAS = ("oddslip.diagnosis/1", "oddslip.evaluation/1", "oddslip.check/1")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Performance:
+    """Metrics of the ranking that is served, and how they changed.
+
+    Attributes
+    ----------
+    metrics : dict
+        An `Estimate` for each metric, on the rows with a true label.
+    changes : dict
+        Now minus baseline, for every metric that the baseline has.
+    against : str
+        What the baseline is, in words; empty without one.
+    n_evaluated : int
+        Rows with a true label.
+    counts : numpy.ndarray
+        Rows in which each label is true.
+    lead : Estimate
+        MAP of the same list in every row, labels by their prior, minus that of the ranking.
+    """
+
+    metrics: dict[str, Estimate]
+    changes: dict[str, Estimate]
+    against: str
+    n_evaluated: int
+    counts: NDArray[np.int64]
+    lead: Estimate
+
+
+class Baseline(NamedTuple):
+    """What a metric was before: estimates of other rows, or another ranking of these."""
+
+    against: str
+    metrics: dict[str, tuple[float, float]]  # value and standard error
+    columns: NDArray[np.int32] | None = None
+
+
+def perform(
+    source: Source,
+    columns: NDArray[np.int32],
+    prior: Floats,
+    baseline: Baseline | None,
+    *,
+    n_replicates: int,
+    seed: int = DEFAULT_SEED,
+    threads: int | None = None,
+) -> Performance:
+    """Score a ranking of labelled rows, and what it is compared with."""
+    positives = source.positives()
+    rows = np.flatnonzero(positives.counts)
+    if not rows.size:
+        raise InvalidInput(
+            f"at least one row must have a true label, got none in {source.n_rows:,} rows."
+        )
+    k = columns.shape[1]
+    popular = np.argsort(-prior, kind="stable")[:k].astype(np.int32)
+    rankings = [columns, np.tile(popular, (source.n_rows, 1))]
+    if baseline is not None and baseline.columns is not None:
+        rankings.append(baseline.columns)
+    values = [_score(ranking, positives, source.n_labels) for ranking in rankings]
+    sums = bootstrap_sums(np.hstack(values), n_replicates=n_replicates, seed=seed, threads=threads)
+    n, width = rows.size, values[0].shape[1]
+
+    def estimate(metric: str, at: int, minus: int | None = None, level: float = LEVEL) -> Estimate:
+        value = float(metric_of_sums(values[at].sum(axis=0), metric, n))
+        drawn = metric_of_sums(sums[:, at * width : (at + 1) * width], metric, n)
+        if minus is not None:
+            value -= float(metric_of_sums(values[minus].sum(axis=0), metric, n))
+            drawn = drawn - metric_of_sums(sums[:, minus * width : (minus + 1) * width], metric, n)
+        return Estimate(value, *percentile_interval(drawn, level))
+
+    metrics = {name: estimate(name, 0) for name in NAMES}
+    changes: dict[str, Estimate] = {}
+    if baseline is not None and baseline.columns is not None:
+        changes = {name: estimate(name, 0, 2, DROP_LEVEL) for name in NAMES}
+    elif baseline is not None:
+        for name, (value, error) in baseline.metrics.items():
+            drawn = metric_of_sums(sums[:, :width], name, n)
+            changes[name] = _two_sample(metrics[name].value, drawn, value, error)
+    return Performance(
+        metrics,
+        changes,
+        "" if baseline is None else baseline.against,
+        int(n),
+        np.bincount(positives.indices, minlength=source.n_labels),
+        estimate("map", 1, 0),
+    )
+
+
+def drifted_labels(
+    before: NDArray[np.int64], n_before: int, now: NDArray[np.int64], n_now: int
+) -> tuple[NDArray[np.bool_], float]:
+    """Labels whose prevalence drifted, and the share of all positives that they hold."""
+    drifted = find_drifted(before, now, n_before, n_now)
+    shares = [float(each[drifted].sum() / max(1, each.sum())) for each in (before, now)]
+    return drifted, float(np.mean(shares))
+
+
+def _score(columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Floats:
+    return metric_values(Rankings.made(columns, positives, n_labels))
+
+
+def _two_sample(value: float, drawn: Floats, before: float, error: float) -> Estimate:
+    """Of rows that are not the same: both errors count."""
+    own = float(drawn.std()) if drawn.size else float("nan")
+    reach = NormalDist().inv_cdf((1 + DROP_LEVEL) / 2) * sqrt(own**2 + error**2)
+    return Estimate(value - before, value - before - reach, value - before + reach)
+
+
+# --------------------------------------------------------------------------------- what came before
+
+
+def read_baseline(
+    given: Any, source: Source, k: int, kind: Kind, repaired: bool, threads: int | None = None
+) -> Baseline | None:
+    """A baseline from what a user has: a result or its JSON, a repair, or scores of these rows."""
+    if given is None:
+        return None
+    if is_path(given) and Path(given).suffix == ".json":
+        try:
+            document = read_json(Path(given))
+        except (ValueError, UnicodeDecodeError) as error:
+            raise UnreadableFile(f"{given} must be JSON that oddslip wrote, got none.") from error
+        return _read_document(document, f"{given}", k, repaired)
+    if isinstance(given, Mapping) or (hasattr(given, "to_dict") and hasattr(given, "findings")):
+        document = given if isinstance(given, Mapping) else given.to_dict()
+        return _read_document(document, "the result given", k, repaired)
+    if type(given).__name__ == "Evaluation":
+        return _read_document(given.to_dict(), "the evaluation given", k, repaired)
+    if is_path(given) and Path(given).suffix == ".oddslip":
+        given = load_repair(given)
+    given = getattr(given, "fitted_", given)
+    if isinstance(given, FittedRepair):
+        return Baseline("another repair of the same rows", {}, given.rank(source, k=k))
+    scores = open_source(given, kind=None if hasattr(given, "n_labels") else kind)
+    if (scores.n_rows, scores.n_labels) != (source.n_rows, source.n_labels):
+        raise InvalidInput(
+            "baseline scores must be of the same rows and labels, "
+            f"{source.n_rows:,} x {source.n_labels:,}, got {scores.n_rows:,} x {scores.n_labels:,}."
+        )
+    return Baseline("other scores of the same rows", {}, rank(scores, k=k, threads=threads))
+
+
+def _read_document(document: Any, name: str, k: int, repaired: bool) -> Baseline:
+    schema = document.get("schema") if isinstance(document, Mapping) else None
+    if schema not in SCHEMAS:
+        raise InvalidInput(
+            f"baseline must be the JSON of a diagnosis, an evaluation or a check, got {name} "
+            f"with schema {schema!r:.40}."
+        )
+    if document.get("k") != k:
+        raise InvalidInput(f"baseline must be at k={k}, got k={document.get('k')!r:.20} in {name}.")
+    try:
+        if schema == "oddslip.diagnosis/1":
+            rungs = {rung["rung"]: rung["metrics"] for rung in document["ladder"]["rungs"]}
+            rung = "chosen" if repaired and "chosen" in rungs else "raw"
+            listed, level = rungs[rung], document["ladder"]["bootstrap"]["level"]
+            name = f"{rung} of {name}"
+        else:
+            listed = document["metrics"]
+            level = document["bootstrap"]["level"]
+        reach = 2 * NormalDist().inv_cdf((1 + level) / 2)
+        metrics = {}
+        for metric in (metric for metric in NAMES if metric in listed):
+            value, low, high = (listed[metric][part] for part in ("value", "low", "high"))
+            if not all(is_number(each) for each in (value, low, high)):
+                raise ValueError("no interval")
+            metrics[metric] = (float(value), abs(float(high) - float(low)) / reach)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        raise InvalidInput(
+            f"baseline must hold metrics with intervals, which {name} does not. Write it again, "
+            "with labels and bootstrap replicates."
+        ) from error
+    return Baseline(name, metrics)

@@ -1,0 +1,453 @@
+"""A saved repair served with NumPy alone: `transform` and `rank`, of one row or of many.
+
+Every cell goes through the same operations in the same order as in `oddslip.kernels.maps`, so the
+answers agree to the bit: a product and the sum after it are two roundings here as there.
+Exponentials and logarithms are the C library's there; where NumPy brings its own, which differ in
+the last bit, Python's `math` is asked instead.
+
+All labels of a row are looked up at once: the binary search for a label's knot takes one step for
+all labels that have knots enough, so a row costs as many steps as the longest map needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.arguments import check_k, unmasked
+from oddslip.calibrators.forms import (
+    AFFINE,
+    BETA,
+    CLIP,
+    CONSTANT,
+    EXCLUDED,
+    IDENTITY,
+    KNOTS,
+    LOWEST,
+    PER_LABEL,
+    PlainMaps,
+    compared_constants,
+    lay_knots,
+)
+from oddslip.calibrators.stored import Stored, match_labels, read_stored
+from oddslip.errors import InvalidInput
+
+Floats = NDArray[np.float64]
+CELLS = 1 << 15  # taken at a time: what is made of them stays cached
+NAN = ("refuse", "absent")
+
+
+class Runtime:
+    """A repair that needs NumPy and nothing else, as `load_runtime` reads it.
+
+    Attributes
+    ----------
+    kind : {"probability", "margin"}
+        What scores it takes.
+    n_labels : int
+    label_names : tuple of str or None
+        By which the columns of a frame are matched.
+    calibrator, parameters : str, dict
+        Which calibrator it was, and how it was set.
+    """
+
+    def __init__(self, stored: Stored) -> None:
+        self.kind: str = stored.maps.kind
+        self.n_labels = int(stored.maps.code.size)
+        self.label_names = stored.label_names
+        self.calibrator = stored.calibrator
+        self.parameters = stored.parameters
+        maps = stored.maps
+        self._maps = _Maps(maps, compared_constants(maps), lay_knots(maps))
+        self._places = {name: at for at, name in enumerate(stored.label_names or ())}
+
+    def __repr__(self) -> str:
+        return f"Runtime({self.calibrator}, {self.n_labels:,} labels, {self.kind})"
+
+    def transform(
+        self, scores: Any, *, candidates: Any = None, nan: str = "refuse", dtype: Any = None
+    ) -> NDArray[Any]:
+        """Calibrated probabilities, of the shape of the scores.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_labels,) or (n_rows, n_labels), or data frame
+            One row or many.
+        candidates : sequence of int or str, optional
+            Labels that the columns stand for, where they are not all of them: by index or name.
+        nan : {"refuse", "absent"}
+            Whether NaN is an error, or says that a label is no candidate; then it stays NaN.
+        dtype : optional
+            Of what is returned; that of the scores unless told.
+        """
+        rows, maps, _ = self._open(scores, candidates, ranked=False)
+        missing = self._check(rows, nan)
+        out = np.empty(rows.shape, rows.dtype if dtype is None else dtype)
+        if out.dtype not in (np.float32, np.float64):
+            raise InvalidInput(f"dtype must be float32 or float64, got {out.dtype}.")
+        for part, cells in _parts(rows, missing):
+            out[part] = maps.probabilities(cells)
+        if missing is not None:
+            out[missing] = np.nan
+        return out[0] if np.ndim(scores) == 1 else out
+
+    def rank(
+        self,
+        scores: Any,
+        *,
+        k: int,
+        candidates: Any = None,
+        exclude: Any = None,
+        nan: str = "refuse",
+    ) -> NDArray[np.int32]:
+        """The K labels of highest calibrated value, best first; ties go to the lower index.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_labels,) or (n_rows, n_labels), or data frame
+            One row or many.
+        k : int
+            Slots per row, ``1 <= k <= n_labels``.
+        candidates : sequence of int or str, optional
+            Labels that the columns stand for, where they are not all of them: by index or name.
+        exclude : optional
+            Labels that may not be shown. For one row their indices or names, or one truth per
+            label; for many a list of such lists, a table of truths of the shape of the scores, or
+            ``(indptr, indices)`` as a sparse matrix of scipy has them, or that matrix.
+        nan : {"refuse", "absent"}
+            Whether NaN is an error, or says that a label is no candidate.
+
+        Returns
+        -------
+        ndarray of int32, shape (k,) or (n_rows, k)
+            Label indices. Slots that no candidate is left for hold -1.
+        """
+        rows, maps, labels = self._open(scores, candidates, ranked=True)
+        k = check_k(k, self.n_labels)
+        absent = self._check(rows, nan)
+        barred = None
+        if exclude is not None:
+            barred = self._read_exclude(exclude, len(rows), np.ndim(scores) == 1)
+            barred = barred if labels is None else barred[:, labels]
+        out = np.empty((len(rows), k), np.int32)
+        for part, cells in _parts(rows, absent):
+            values = maps.values(cells)
+            for mask in (absent, barred):
+                if mask is not None:
+                    values[mask[part]] = np.nan
+            out[part] = _best(values, k, labels)
+        return out[0] if np.ndim(scores) == 1 else out
+
+    def _open(
+        self, scores: Any, candidates: Any, *, ranked: bool
+    ) -> tuple[NDArray[Any], _Maps, NDArray[np.int64] | None]:
+        """The rows, the maps of their columns, and the labels these are where not all in order."""
+        names = None
+        if hasattr(scores, "to_numpy") and hasattr(scores, "columns"):
+            names = tuple(str(name) for name in scores.columns)
+            scores = scores.to_numpy()
+        scores = unmasked("scores", scores)
+        try:
+            rows = np.atleast_2d(np.asarray(scores))
+        except ValueError:
+            raise InvalidInput("scores must be rows of one length, got several lengths.") from None
+        if rows.ndim != 2 or 0 in rows.shape:
+            raise InvalidInput(
+                f"scores must be of shape (labels,) or (rows, labels), got {np.shape(scores)}."
+            )
+        if rows.dtype.kind not in "biuf":
+            raise InvalidInput(f"scores must be numbers, got dtype {rows.dtype}.")
+        if rows.dtype not in (np.float32, np.float64):
+            rows = rows.astype(np.float32 if rows.dtype.itemsize <= 2 else np.float64)
+        if candidates is not None:
+            labels = self._read_labels("candidates", candidates)
+            if labels.shape != (rows.shape[1],) or np.unique(labels).size < labels.size:
+                raise InvalidInput(
+                    f"candidates must name the {rows.shape[1]:,} columns of the scores, each once, "
+                    f"got {labels.size:,} labels, {np.unique(labels).size:,} of them different."
+                )
+            if ranked:  # ties go to the lower label, wherever it stands
+                order = np.argsort(labels)
+                rows, labels = rows[:, order], labels[order]
+            return rows, self._maps.take(labels), labels
+        order_of = match_labels(self.label_names, self.n_labels, names, rows.shape[1])
+        return rows, self._maps if order_of is None else self._maps.take(order_of), None
+
+    def _check(self, rows: NDArray[Any], nan: str) -> NDArray[np.bool_] | None:
+        """Which cells are no candidates; refuses cells that are no scores."""
+        if nan not in NAN:
+            raise InvalidInput(f'nan must be "refuse" or "absent", got {nan!r:.60}.')
+        top = 1.0 if self.kind == "probability" else float(np.finfo(rows.dtype).max)
+        low = 0.0 if self.kind == "probability" else -top
+        if rows.min() >= low and rows.max() <= top:
+            return None
+        missing: NDArray[np.bool_] = np.isnan(rows)
+        wrong = ~((rows >= low) & (rows <= top))
+        if nan == "absent":
+            wrong &= ~missing
+        if not wrong.any():
+            return missing
+        row, column = np.argwhere(wrong)[0]
+        value = rows[row, column]
+        rule = "between 0 and 1" if self.kind == "probability" else "finite"
+        hint = ' If NaN means "no candidate", pass nan="absent".' if np.isnan(value) else ""
+        raise InvalidInput(
+            f"scores must be {rule}, got {value:g} at row {row}, column {column}.{hint}"
+        )
+
+    def _read_labels(self, what: str, given: Any) -> NDArray[np.int64]:
+        """Indices of labels that are named by index or by name."""
+        if isinstance(given, str) or not hasattr(given, "__iter__"):
+            raise InvalidInput(f"{what} must be a list of labels, got {given!r:.60}.")
+        if isinstance(given, np.ndarray):
+            given = given.tolist()
+        named = [self._places.get(each, -1) if isinstance(each, str) else each for each in given]
+        for each, at in zip(given, named, strict=True):
+            whole = isinstance(at, int | np.integer) and not isinstance(at, bool)
+            if not whole or not 0 <= at < self.n_labels:
+                raise InvalidInput(
+                    f"{what} must be names of labels or indices below {self.n_labels:,}, "
+                    f"got {each!r:.60}."
+                )
+        return np.array(named, np.int64)
+
+    def _read_exclude(self, given: Any, n_rows: int, one: bool) -> NDArray[np.bool_]:
+        """One truth per cell: whether its label may not be shown."""
+        shape = (n_rows, self.n_labels)
+        if hasattr(given, "tocsr"):
+            matrix = given.tocsr()
+            if matrix.shape != shape:
+                raise InvalidInput(f"exclude must be of shape {shape}, got {matrix.shape}.")
+            return np.asarray(matrix.toarray() != 0, np.bool_)
+        mask = np.zeros(shape, np.bool_)
+        if isinstance(given, tuple):
+            rows, labels = self._read_pointers(given, n_rows)
+        elif isinstance(given, np.ndarray) and (given.dtype == np.bool_ or given.ndim == 2):
+            table = given[None] if one and given.ndim == 1 else given
+            if table.shape != shape or not np.isin(table, (0, 1)).all():
+                raise InvalidInput(
+                    f"exclude must be truths of shape {shape}, or lists of labels, "
+                    f"got an array of shape {given.shape}."
+                )
+            return table.astype(np.bool_)
+        else:
+            lists: Sequence[Any] = [given] if one else given
+            if not hasattr(lists, "__len__") or len(lists) != n_rows:
+                raise InvalidInput(
+                    f"exclude must hold one list of labels per row, n_rows={n_rows:,}, "
+                    f"got {lists!r:.60}."
+                )
+            read = [self._read_labels("exclude", each) for each in lists]
+            rows = np.repeat(np.arange(n_rows), [each.size for each in read])
+            labels = np.concatenate([*read, np.empty(0, np.int64)])
+        mask[rows, labels] = True
+        return mask
+
+    def _read_pointers(
+        self, given: tuple[Any, ...], n_rows: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if len(given) != 2:
+            raise InvalidInput(f"exclude must be (indptr, indices), got {len(given)} of them.")
+        indptr, labels = np.asarray(given[0]), self._read_labels("exclude", given[1])
+        counts = np.diff(indptr) if indptr.shape == (n_rows + 1,) else np.array([-1])
+        if (counts < 0).any() or indptr[0] != 0 or indptr[-1] != labels.size:
+            raise InvalidInput(
+                f"exclude must have an indptr of {n_rows + 1:,} numbers that rise from 0 to the "
+                f"{labels.size:,} indices, got {given[0]!r:.60}."
+            )
+        return np.repeat(np.arange(n_rows), counts), labels
+
+
+def load_runtime(path: Any) -> Runtime:
+    """Read a saved repair, to be served with NumPy alone.
+
+    The file is checked as `oddslip.load_repair` checks it, and the answers are the same to the bit.
+
+    Parameters
+    ----------
+    path : path
+        What `save` of a fitted repair, or ``oddslip fit``, has written.
+
+    Examples
+    --------
+    >>> load_runtime("repair.oddslip").rank(row_of_scores, k=7)  # doctest: +SKIP
+    """
+    return Runtime(read_stored(path))
+
+
+class _Knots(NamedTuple):
+    """Labels with knots, those with most first, and what the search for a knot needs."""
+
+    labels: NDArray[np.int64]
+    start: NDArray[np.int64]
+    last: NDArray[np.int64]
+    steps: list[tuple[int, int]]  # how far to look ahead, and how many labels reach that far
+
+
+class _Maps:
+    """The maps of some labels, label by label of one form at a time."""
+
+    def __init__(self, maps: PlainMaps, constants: Floats, table: Floats) -> None:
+        self.plain, self.constants, self.table = maps, constants, table
+        self.margin, self.odds = maps.kind == "margin", maps.scale == "log_odds"
+        self.labels = {form: np.flatnonzero(maps.code == form) for form in range(EXCLUDED + 1)}
+        knotted = self.labels[KNOTS]
+        counts = (maps.stop - maps.start)[knotted]
+        knotted = knotted[np.argsort(-counts, kind="stable")]
+        counts = -np.sort(-counts)
+        most = int(counts[0]) if counts.size else 1
+        ahead = [1 << bit for bit in reversed(range(most.bit_length())) if 1 << bit < most]
+        steps = [(far, int(np.count_nonzero(counts > far))) for far in ahead]
+        self.knots = _Knots(knotted, maps.start[knotted], maps.stop[knotted] - 1, steps)
+
+    def take(self, labels: NDArray[np.int64]) -> _Maps:
+        """The maps of some labels, in the order given."""
+        taken: dict[str, Any] = {name: getattr(self.plain, name)[labels] for name in PER_LABEL}
+        return _Maps(self.plain._replace(**taken), self.constants[labels], self.table)
+
+    def values(self, cells: Floats) -> Floats:
+        """What labels are compared by; -inf where a label is excluded."""
+        return self._map(cells, to_probability=False)
+
+    def probabilities(self, cells: Floats) -> Floats:
+        """Calibrated probabilities; 0 where a label is excluded."""
+        return self._map(cells, to_probability=True)
+
+    @np.errstate(all="ignore")
+    def _map(self, cells: Floats, *, to_probability: bool) -> Floats:
+        out = np.empty(cells.shape)
+        labels, maps = self.labels, self.plain
+        if labels[KNOTS].size:
+            out[:, self.knots.labels] = self._interpolate(cells[:, self.knots.labels])
+        if labels[CONSTANT].size:
+            constants = maps.a if to_probability else self.constants
+            out[:, labels[CONSTANT]] = constants[labels[CONSTANT]]
+        if labels[EXCLUDED].size:
+            out[:, labels[EXCLUDED]] = 0.0 if to_probability else -np.inf
+        for form in (AFFINE, BETA, IDENTITY):
+            if labels[form].size:
+                out[:, labels[form]] = self._evaluate(form, cells, to_probability)
+        return out
+
+    def _interpolate(self, cells: Floats) -> Floats:
+        """Values of labels with knots, in the order of `knots`."""
+        x = self.plain.x
+        at = np.repeat(self.knots.start[None], len(cells), axis=0)
+        for far, reach in self.knots.steps:
+            here = at[:, :reach]
+            ahead = here + far
+            np.minimum(ahead, self.knots.last[:reach], out=ahead)
+            np.copyto(here, ahead, where=x.take(ahead) <= cells[:, :reach])
+        score, value, slope, roof = np.moveaxis(self.table.take(at, axis=0), -1, 0)
+        mapped = slope * (np.maximum(cells, score) - score) + value
+        mapped = np.minimum(mapped, roof)
+        return np.asarray(np.where(mapped >= value, mapped, value))
+
+    def _evaluate(self, form: int, cells: Floats, to_probability: bool) -> Floats:
+        """Values or probabilities of labels that are a formula."""
+        labels, maps = self.labels[form], self.plain
+        cells = cells if labels.size == cells.shape[1] else cells[:, labels]
+        if form == IDENTITY and not self.margin and (to_probability or not self.odds):
+            return cells
+        a, b, c = (each[labels] for each in (maps.a, maps.b, maps.c))
+        libm = _c_library()
+        if form == BETA and self.margin:
+            tail = libm.log1p_exp(-np.abs(cells))
+            values = b * (np.maximum(cells, 0.0) + tail) - a * (np.maximum(-cells, 0.0) + tail) + c
+        elif form == BETA:
+            inside = np.minimum(np.maximum(cells, CLIP), 1.0 - CLIP)
+            values = a * libm.log(inside) - b * libm.log1p(-inside) + c
+        elif form == IDENTITY and not self.odds:
+            values = _sigmoid(cells)
+        else:
+            values = cells
+            if not self.margin:
+                inside = np.minimum(np.maximum(cells, CLIP), 1.0 - CLIP)
+                values = libm.log(inside / (1.0 - inside))
+            if form == AFFINE:
+                values = a * values + b
+        values = np.maximum(values, LOWEST)
+        return _sigmoid(values) if to_probability and self.odds else values
+
+
+def _sigmoid(odds: Floats) -> Floats:
+    small = _c_library().exp(-np.abs(odds))
+    return np.asarray(np.where(odds >= 0.0, 1.0, small) / (1.0 + small))
+
+
+class _Library(NamedTuple):
+    exp: Callable[[Floats], Floats]
+    log: Callable[[Floats], Floats]
+    log1p: Callable[[Floats], Floats]
+    log1p_exp: Callable[[Floats], Floats]
+
+
+@cache
+def _c_library() -> _Library:
+    """Functions that round as the C library's do.
+
+    NumPy has vectors of its own for some processors. They differ from the C library in a few of a
+    hundred numbers, so a thousand show which is at work.
+    """
+    below = -np.concatenate([np.geomspace(1e-9, 700.0, 1000), [0.0]])
+    inside = np.linspace(CLIP, 1.0 - CLIP, 1001)
+    return _Library(
+        _same(np.exp, math.exp, below),
+        _same(np.log, math.log, np.concatenate([inside, inside / (1.0 - inside)])),
+        _same(np.log1p, math.log1p, -inside),
+        _same(
+            lambda cells: np.logaddexp(cells, 0.0),
+            lambda cell: math.log1p(math.exp(cell)),
+            below,
+        ),
+    )
+
+
+def _same(
+    theirs: Callable[[Floats], Any], exact: Callable[[float], float], probes: Floats
+) -> Callable[[Floats], Floats]:
+    """A function of NumPy's if it gives what a function of Python's gives, else that one."""
+
+    def each(cells: Floats) -> Floats:
+        return np.fromiter(map(exact, cells.ravel().tolist()), np.float64, cells.size).reshape(
+            cells.shape
+        )
+
+    return theirs if np.array_equal(theirs(probes), each(probes)) else each
+
+
+def _parts(rows: NDArray[Any], missing: NDArray[np.bool_] | None) -> Any:
+    """Rows in parts that stay cached, as float64, without -0.0, with 0.0 where none is known."""
+    size = max(1, CELLS // rows.shape[1])
+    for first in range(0, len(rows), size):
+        part = slice(first, first + size)
+        cells = rows[part] + np.float64(0.0)
+        if missing is not None:
+            cells[missing[part]] = 0.0
+        yield part, cells
+
+
+def _best(values: Floats, k: int, labels: NDArray[np.int64] | None) -> NDArray[np.int32]:
+    """Labels of each row's k highest values. NaN is no candidate; -1 fills what is left."""
+    lowest_first = -values
+    n_rows, n_columns = values.shape
+    places = min(k, n_columns)
+    kth = np.partition(lowest_first, places - 1, axis=1)[:, places - 1, None]
+    kept = lowest_first <= kth
+    short = np.isnan(kth[:, 0])
+    if short.any():
+        kept[short] = ~np.isnan(values[short])
+    rows, columns = np.nonzero(kept)
+    order = np.lexsort((lowest_first[rows, columns], rows))  # stable: equals stay by column
+    rows, columns = rows[order], columns[order]
+    place = np.arange(rows.size) - np.searchsorted(rows, rows)
+    inside = place < k
+    out = np.full((n_rows, k), -1, np.int32)
+    columns = columns[inside]
+    out[rows[inside], place[inside]] = columns if labels is None else labels[columns]
+    return out

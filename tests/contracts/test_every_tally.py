@@ -1,0 +1,232 @@
+"""What holds for every tally: it travels as a spec and a state, and parts add up to the whole."""
+
+import ast
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oddslip
+from oddslip.calibrators import Isotonic, build_calibrator
+from oddslip.calibrators.base import RisenRows
+from oddslip.calibrators.fingerprint import ShownTally
+from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
+from oddslip.calibrators.policy import CheckedScores
+from oddslip.counting import IntervalCounts, PositiveKeys
+from oddslip.engines.parcel import pack, unpack
+from oddslip.hulls import BucketCounts, MarkedCells, choose_buckets, mark_buckets
+from oddslip.kernels.logistic import N_AFFINE, add_affine_sums
+from oddslip.metrics.keyed import MetricTally
+from oddslip.metrics.ranking import RankingTally
+from oddslip.panels import Panel, read_sample_weight
+from oddslip.selection.folds import (
+    FoldCounter,
+    FoldTally,
+    KeyedFolds,
+    PositiveCellTally,
+    draw_folds,
+)
+from oddslip.selection.keyed import KeyedPositives, TrialTally
+from oddslip.shifts.realized import SigmoidTally
+from oddslip.shifts.saturation import DistinctTally, SaturationTally
+from oddslip.shifts.what_if import WhatIfTally
+from oddslip.sources import open_source
+from oddslip.sources.table import LabelCounts
+from oddslip.sources.views import ColumnSource, ColumnTally
+from oddslip.spread import SpreadTally
+from oddslip.tallies import Together, merge_states
+
+N_ROWS, N_LABELS = 60, 5
+RNG = np.random.default_rng(7)
+SCORES = RNG.random((N_ROWS, N_LABELS)).astype(np.float32).round(2)
+LABELS = (RNG.random((N_ROWS, N_LABELS)) < SCORES * [0.9, 0.5, 0.3, 0.1, 0.0]).astype(np.uint8)
+IDS = np.array([f"row {row}" for row in range(N_ROWS)])
+PANEL = Panel(SCORES, LABELS, row_ids=IDS)
+SOURCE = open_source(PANEL)
+
+
+def counted(tally):
+    tally.add(PANEL)
+    return tally
+
+
+def make_intervals(**options):
+    first = counted(PositiveKeys(N_LABELS, SCORES.dtype, **options))
+    return IntervalCounts(first.result(), "probability", **options)
+
+
+def make_marked():
+    buckets = choose_buckets(SCORES, LABELS, "probability", n_rows=N_ROWS, least_distinct=0.0)
+    counts = counted(BucketCounts(buckets)).result()
+    marks = np.empty(counts.size // 2, np.uint8)
+    held = np.empty((buckets.labels.size, 2), np.int64)
+    mark_buckets(buckets.starts, counts, marks, held)
+    return buckets, MarkedCells(buckets, SCORES.dtype, marks, held)
+
+
+def make_moments():
+    return Moments(*counted(Ranges(N_LABELS)).log_odds("probability"), "probability", N_LABELS)
+
+
+DEALS = [KeyedFolds(3, 1, repeat) for repeat in range(2)]
+
+
+def make_trial():
+    maps = [build_calibrator(name).fit(SCORES, LABELS).fitted_.maps for name in ("raw", "isotonic")]
+    return TrialTally([[maps] * 3] * 2, DEALS, 0, 3, "map", np.full(N_LABELS, 0.5))
+
+
+def make_folds(keyed=None):
+    first = counted(PositiveCellTally(SCORES.dtype, Ranges(N_LABELS)))
+    counter = FoldCounter(SOURCE, first.result(), [False, True], first.ranges)
+    folds = draw_folds(N_ROWS, 3)[0]
+    if keyed is not None:
+        return FoldTally(keyed, 3, None, counter._empty)
+    return FoldTally(folds, 3, first.result().positives, counter._empty)
+
+
+def make_sums():
+    columns = np.array([0, 2, 4])
+    theta, frame = np.array([[0.1] * 3, [1.2] * 3]), np.array([[0.0] * 3, [1.0] * 3])
+    return SumsAt(add_affine_sums, N_AFFINE, columns, frame, theta)
+
+
+TALLIES = {
+    "PositiveKeys": lambda: PositiveKeys(N_LABELS, SCORES.dtype),
+    "IntervalCounts": make_intervals,
+    "IntervalCounts, pooled": lambda: make_intervals(pooled=True),
+    "BucketCounts": lambda: BucketCounts(make_marked()[0]),
+    "MarkedCells": lambda: make_marked()[1],
+    "Ranges": lambda: Ranges(N_LABELS),
+    "Moments": make_moments,
+    "SumsAt": make_sums,
+    "CheckedScores": CheckedScores,
+    "RisenRows": lambda: RisenRows(
+        Isotonic().fit(SCORES, LABELS).fitted_.maps, LABELS.sum(axis=0) == 0
+    ),
+    "LabelCounts": lambda: LabelCounts(N_LABELS),
+    "ColumnTally": lambda: ColumnTally(Ranges(2), ColumnSource(SOURCE, np.array([1, 3])).narrowing),
+    "RankingTally": lambda: RankingTally(3, N_LABELS),
+    "MetricTally": lambda: MetricTally(3, N_LABELS, np.full(N_LABELS, 0.5), n_replicates=30),
+    "PositiveCellTally": lambda: PositiveCellTally(SCORES.dtype, Ranges(N_LABELS)),
+    "FoldTally": make_folds,
+    "FoldTally, keyed": lambda: make_folds(KeyedFolds(3, 1, 0)),
+    "KeyedPositives": lambda: KeyedPositives(N_LABELS, SCORES.dtype, DEALS),
+    "TrialTally": make_trial,
+    "SpreadTally": lambda: SpreadTally(N_LABELS, "probability"),
+    "SigmoidTally": lambda: SigmoidTally(np.linspace(-1, 1, N_LABELS)),
+    "SaturationTally": lambda: SaturationTally(N_LABELS, 3),
+    "DistinctTally": lambda: DistinctTally(0, N_LABELS, None),
+    "WhatIfTally": lambda: WhatIfTally(np.linspace(1, 3, N_LABELS), 3, True),
+    "ShownTally": lambda: ShownTally(N_LABELS, 3, None),
+    "Together": lambda: Together([Ranges(N_LABELS), PositiveKeys(N_LABELS, SCORES.dtype)]),
+}
+
+
+@pytest.fixture(params=TALLIES)
+def make(request):
+    return TALLIES[request.param]
+
+
+def send(tally):
+    """The tally as another process gets it, with what it saw."""
+    state = {name: list(piece) for name, piece in tally.state().items()}
+    arrived = unpack(pack({"tally": tally, "state": state}))
+    return arrived["tally"], {name: tuple(piece) for name, piece in arrived["state"].items()}
+
+
+def assert_same(one, other):
+    assert one.keys() == other.keys()
+    for name, (array, how) in one.items():
+        theirs, joined = other[name]
+        assert (joined, theirs.dtype, theirs.shape) == (how, array.dtype, array.shape), name
+        if array.dtype.kind == "f" and how == "add":
+            assert np.allclose(array, theirs, rtol=1e-12, atol=1e-12), name
+        else:
+            assert np.array_equal(array, theirs), name
+
+
+def in_any_order(state):
+    """Rows are appended in the order, and in the blocks, in which parts arrive."""
+    return {
+        name: (array if how != "append" else np.sort(array, axis=0), how)
+        for name, (array, how) in state.items()
+        if not name.endswith(("sizes", "places"))
+    }
+
+
+def test_every_class_that_makes_fresh_ones_is_listed_here():
+    root = Path(oddslip.__file__).parent
+    classes = {
+        node.name
+        for path in root.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and node.name != "Tally"
+        and any(getattr(item, "name", None) == "fresh" for item in node.body)
+    }  # fmt: skip
+    assert classes == {name.partition(",")[0] for name in TALLIES}
+
+
+def test_a_tally_that_was_sent_is_empty_and_of_its_kind(make):
+    tally = counted(make())
+    sent, _ = send(tally)
+    assert type(sent) is type(tally)
+    assert_same(sent.state(), make().state())
+
+
+def test_a_state_that_was_sent_is_restored_to_the_bit(make):
+    tally = counted(make())
+    sent, state = send(tally)
+    sent.restore(state)
+    assert_same(sent.state(), counted(make()).state())
+    sent.result()
+
+
+@pytest.mark.parametrize("cuts", [(0, 30, 60), (0, 1, 2, 59, 60), (0, 60)], ids=str)
+def test_parts_sent_as_states_merge_to_the_whole(make, cuts):
+    states = []
+    for start, stop in pairwise(cuts):
+        part = make().fresh()
+        part.add(PANEL.rows(start, stop))
+        states.append(send(part)[1])
+    whole = make()
+    whole.restore(merge_states(reversed(states)))
+    assert_same(in_any_order(whole.state()), in_any_order(counted(make()).state()))
+
+
+def test_merging_tallies_and_merging_states_agree(make):
+    parts = [make().fresh() for _ in range(2)]
+    for at, part in enumerate(parts):
+        part.add(PANEL.rows(30 * at, 30 * at + 30))
+    joined = merge_states(part.state() for part in parts)
+    joined = {name: (array.copy(), how) for name, (array, how) in joined.items()}
+    parts[0].merge(parts[1])
+    assert_same(parts[0].state(), joined)
+
+
+def test_a_restored_tally_takes_more_rows(make):
+    half = make().fresh()
+    half.add(PANEL.rows(0, 30))
+    sent, state = send(half)
+    sent.restore(state)
+    sent.add(PANEL.rows(30, 60))
+    assert_same(in_any_order(sent.state()), in_any_order(counted(make()).state()))
+
+
+def test_weighed_rows_travel_too():
+    weight = read_sample_weight(np.arange(1, N_ROWS + 1) / 4, N_ROWS)
+    panel = PANEL.rows(0, N_ROWS)
+    panel.sample_weight = weight
+    for tally in (Ranges(N_LABELS), PositiveKeys(N_LABELS, SCORES.dtype), make_intervals()):
+        tally.add(panel)
+        sent, state = send(tally)
+        sent.restore(state)
+        assert_same(sent.state(), tally.state())
+
+
+def test_objects_that_are_one_stay_one():
+    maps = Isotonic().fit(SCORES, LABELS).fitted_.maps
+    first, second = unpack(pack([maps, maps]))
+    assert first is second
+    assert np.array_equal(first.rank_panel(PANEL, 3), maps.rank_panel(PANEL, 3))

@@ -1,0 +1,35 @@
+"""Fitted repairs with maps of every form, and scores for them."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from oddslip.calibrators.policy import LabelRecord
+from oddslip.calibrators.saved import FittedRepair
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "calibrators"))
+from map_worlds import draw_maps, draw_scores
+
+
+def as_repair(maps, label_names=None):
+    """A repair that has these maps and says nothing of how they came about."""
+    n = maps.n_labels
+    record = LabelRecord(
+        ("calibrated",) * n, np.ones(n, np.int64), np.full(n, 0.5), "given", np.zeros(n, np.bool_)
+    )
+    return FittedRepair(maps, label_names, record, "Isotonic", {"tau": 0}, 100)
+
+
+def draw_repair(seed, most_labels=40, most_rows=6, label_names=None):
+    """A repair of any kind, scale and form, and rows of scores; small."""
+    rng = np.random.default_rng(seed)
+    kind = str(rng.choice(["probability", "margin"]))
+    scale = str(rng.choice(["probability", "log_odds"]))
+    dtype = [np.float32, np.float64][seed % 2]
+    shape = int(rng.integers(1, most_rows + 1)), int(rng.integers(1, most_labels + 1))
+    scores = draw_scores(rng, kind, dtype, *shape)
+    maps = draw_maps(rng, kind, scale, scores, step=bool(rng.random() < 0.2))
+    k = int(rng.integers(1, shape[1] + 1))
+    names = None if label_names is None else label_names(shape[1])
+    return as_repair(maps, names), scores, k

@@ -187,6 +187,8 @@ def draw_series(series: Series, records: Sequence[Record]) -> str:
     reach = [value for point in series.points for value in point[1:] if value is not None]
     reach += [] if series.before is None else [series.before]
     axis = axis_over(reach, TOP + HEIGHT, TOP, margin=0.08)
+    if min(reach) >= 0 > axis.low:  # nothing here is ever below none
+        axis = Axis(0.0, axis.high, axis.start, axis.stop)
     pieces = [*_draw_grid(axis, series)]
     for first, second in zip(series.points, series.points[1:], strict=False):
         pieces.append(

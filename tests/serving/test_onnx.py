@@ -89,11 +89,11 @@ def test_the_graph_says_where_it_comes_from(tmp_path):
     assert written.largest_deviation == 0.0
     model = onnx.load(tmp_path / "repair.onnx")
     told = {each.key: each.value for each in model.metadata_props}
-    assert json.loads(told["oddslip.label_names"]) == list(names)
-    assert told["oddslip.calibrator"] == "Repair"
-    assert json.loads(told["oddslip.parameters"])["chosen"] == "isotonic-0"
-    assert told["oddslip.written_by"] == f"oddslip {oddslip.__version__}"
-    assert json.loads(told["oddslip.k"]) == 2
+    assert json.loads(told["oddslip:label_names"]) == list(names)
+    assert told["oddslip:calibrator"] == "Repair"
+    assert json.loads(told["oddslip:parameters"])["chosen"] == "isotonic-0"
+    assert told["oddslip:written_by"] == f"oddslip {oddslip.__version__}"
+    assert json.loads(told["oddslip:k"]) == 2
     found = run(str(tmp_path / "repair.onnx"), scores)
     np.testing.assert_array_equal(found["top_labels"], repair.rank(scores))
 

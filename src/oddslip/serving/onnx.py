@@ -146,7 +146,7 @@ def repair_graph(
     helper.set_model_props(
         model,
         {
-            f"oddslip.{name}": value if isinstance(value, str) else json.dumps(value)
+            f"oddslip:{name}": value if isinstance(value, str) else json.dumps(value)
             for name, value in told.items()
         },
     )

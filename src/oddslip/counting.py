@@ -482,7 +482,8 @@ class IntervalCounts:
         """
         absent = panel.absent
         assert absent is not None
-        if panel.sample_weight is not None or self.pooled:
+        mostly = 2 * absent.indices.size > panel.n_rows * panel.n_labels
+        if panel.sample_weight is not None or self.pooled or mostly:
             there = panel.present()
             assert there is not None
             checked = panel.checked()

@@ -44,7 +44,7 @@ class Source(ABC):
         if not self.partial:
             return self.total_weight
         if self._totals is None:
-            parts = self.map(Panel.n_present, threads=threads, what="counting cells")
+            parts = self.map(lambda panel: panel.n_present(), threads=threads, what="cells there")
             self._totals = sum(part for _, part in parts)
         return self._totals
 

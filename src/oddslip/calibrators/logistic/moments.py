@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -115,7 +115,7 @@ class Cells:
         """Read the source into points and weights, (fits, points)."""
         if self.known is not None:  # which other fits read too
             self.moments = self.known.moments
-            points, weights = self.moments.result()
+            points, weights = self.known.points()
         else:
             assert isinstance(self.source, Source)
             limits = self.label_low, self.label_high
@@ -423,6 +423,13 @@ class Summary:
     moments: Moments
     n_rows: int
     total_weight: float
+    _made: list[tuple[Floats, Floats]] = field(default_factory=list, repr=False)
+
+    def points(self) -> tuple[Floats, Floats]:
+        """Points and weights of the moments, made once for all fits that ask for them."""
+        if not self._made:
+            self._made.append(self.moments.result())
+        return self._made[0]
 
     @property
     def n_labels(self) -> int:

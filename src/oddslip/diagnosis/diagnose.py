@@ -22,7 +22,7 @@ from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, 
 from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
 from oddslip.panels import Kind
-from oddslip.shifts import overlap, saturation
+from oddslip.shifts import overlap
 
 
 def diagnose(
@@ -120,13 +120,13 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
         chosen=climbed.chosen,
         decomposition=decompose(ladder),
         signal=climbed.signal,
-        likeness=find_likeness(case),
-        shifts=find_shifts(case),
-        saturation=saturation(case.arm, k=case.k, distinct=False, threads=case.threads),
+        likeness=find_likeness(climbed.samples, case.seed),
+        shifts=find_shifts(case, climbed.asides.realized, climbed.samples),
+        saturation=climbed.asides.saturation,
         ties=Ties(climbed.n_tied, climbed.map_worst, climbed.map_best),
         takeover=climbed.takeover,
         overlap=shared,
-        drift=find_drift(case, climbed.unseen),
+        drift=find_drift(case, climbed.unseen, climbed.marks),
         missing=tuple(_list_missing(case)),
         protocol=case.protocol,
         k=case.k,

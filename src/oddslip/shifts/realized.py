@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 TOLERANCE = 1e-11  # nat
 TRUSTED_STEP = 0.5  # beyond this a cubic says little
 CUBIC_STEPS = 4  # Newton steps on the cubic; each doubles the digits
+CONVERGED = 1e-6  # of the last of these: what is left is about its square
 _STARTS_AT = 1e-6  # as close as the histogram is worth solving
 _MOST_PASSES = 100
 SPREAD_BYTES = 128 * 1024 * 1024  # for the bins of the labels looked at together, on all threads
@@ -205,14 +206,17 @@ class Search:
             for _ in range(CUBIC_STEPS):
                 value = excess - step * (slope - step * (bend / 2 - step * twist / 6))
                 fall = slope - step * (bend - step * twist / 2)
-                step = step + value / fall
+                step = step + (last := value / fall)
             trial = self.shift + step
             sure = (np.abs(step) <= TRUSTED_STEP) & (trial >= self.low) & (trial <= self.high)
+            # Where the cubic has no root nearby, its steps jump about and can land anywhere.
+            sure &= np.abs(last) <= CONVERGED
         step = np.where(sure, step, (self.low + self.high) / 2 - self.shift)
         step = np.where(excess == 0, 0.0, step)
         self.shift = self.shift + step
         size = np.minimum(np.abs(step), TRUSTED_STEP)
-        bound = np.where(sure, np.exp(2 * size) * size**4 / 24, (self.high - self.low) / 2)
+        near = np.exp(2 * size) * size**4 / 24 + last**2
+        bound = np.where(sure, near, (self.high - self.low) / 2)
         self.error = np.where(excess == 0, 0.0, bound)
 
     def settled(self, tolerance: float) -> bool:

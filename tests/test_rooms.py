@@ -57,13 +57,16 @@ MAY_IMPORT = {
     "__init__": None,
     "__main__": {"cli"},
 }
-# A result draws itself, and a repair exports itself: `plot` imports the figures, and `to_onnx` and
-# the like what writes them, when they are called, and nowhere else. Types are named before that.
-CALLED = {"plot", "to_onnx", "to_sql", "to_json"}
+# A result shows itself, and a repair exports itself: `plot` imports the figures, `__str__` the
+# texts, and `to_onnx` and the like what writes them, when they are called, and nowhere else. Types are named before that.
+CALLED = {"__str__", "plot", "to_onnx", "to_sql", "to_json"}
 WHEN_CALLED = {
     "diagnosis/result.py": {"reports"},
     "diagnosis/plan.py": {"reports"},
-    "calibrators/saved.py": {"serving"},
+    "diagnosis/ladder.py": {"reports"},
+    "selection/repair.py": {"reports"},
+    "metrics/evaluation.py": {"reports"},
+    "calibrators/saved.py": {"reports", "serving"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -284,6 +284,16 @@ class FittedRepair:
         order = align_labels(self.label_names, self.maps.n_labels, source)
         return source, self.maps if order is None else self.maps.take(order)
 
+    def __repr__(self) -> str:
+        labels = f"{self.maps.n_labels:,} labels, {self.record.n_dead:,} of them dead"
+        return f"FittedRepair({self.calibrator}, {self.maps.kind}, {self.n_rows:,} rows x {labels})"
+
+    def __str__(self) -> str:
+        """What `oddslip fit` prints of it."""
+        from oddslip.reports.text import as_text, repair_table
+
+        return as_text([repair_table(self)])
+
     def to_dict(self) -> dict[str, Any]:
         """What was fitted and what was done to each label; built-in types only."""
         return plain(  # type: ignore[no-any-return]

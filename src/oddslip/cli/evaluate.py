@@ -106,9 +106,8 @@ def evaluate(
         out.print(text.ties_sentence(first, text.printable(scores.name)))
         out.print(text.ties_sentence(second, text.printable(against.name)))
         return None
-    out.print(text.evaluation_table(first))
-    out.print(text.rows_sentence(first))
-    out.print(text.ties_sentence(first))
+    for piece in text.show_evaluation(first):
+        out.print(piece)
     return None
 
 
@@ -153,6 +152,7 @@ def rank(
             label_names=source.label_names,
             row_ids=source.row_ids(),
         )
+        console().print(f"Top {k} of {source.n_rows:,} rows in {output}.")
         return
     ranking = oddslip.rank(source, k=k, threads=threads)
     row_ids = source.row_ids()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import oddslip.sources.base as sources
 from oddslip.counting import count_cells
 from oddslip.errors import InvalidInput
-from oddslip.selection.folds import FoldCounter, PositiveCellTally, draw_folds, find_distinct
+from oddslip.selection.folds import Dealt, FoldCounter, PositiveCellTally, draw_folds, find_distinct
 from oddslip.sources import open_source
 
 
@@ -37,7 +37,9 @@ def test_a_fit_without_a_fold_equals_a_fit_on_the_other_rows(pooled, kind, dtype
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "BLOCK_BYTES", block)
         source = open_source(scores, labels, kind=kind)
-        counts = FoldCounter(source, collect(source), [False, True]).count(folds, 4).counts[pooled]
+        cells = collect(source)
+        dealt = Dealt.numbered(folds, 4, cells.positives)
+        counts = FoldCounter(source, cells, [False, True]).count(dealt, 4).counts[pooled]
         for fold in (0, 1, 2, 3, None):
             kept = folds != fold if fold is not None else slice(None)
             alone = count_cells(open_source(scores[kept], labels[kept], kind=kind), pooled=pooled)

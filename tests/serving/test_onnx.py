@@ -14,7 +14,7 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.cli.app import _run
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import IDENTITY
-from oddslip.serving.onnx import build_model
+from oddslip.serving.onnx import repair_graph
 
 sys.path.insert(0, str(Path(__file__).parent))
 from repair_worlds import as_repair, draw_repair
@@ -47,7 +47,7 @@ def test_five_hundred_repairs_rank_as_ours_and_sums_agree_to_the_bit():
         repair, scores, k = draw_repair(
             seed, label_names=lambda n: tuple(f"l{j}" for j in range(n))
         )
-        model = build_model(repair, k=k, scores=str(scores.dtype))
+        model = repair_graph(repair, k=k, scores=str(scores.dtype))
         found = run(model, scores)
         ranking = repair.rank(scores, k=k, threads=1)
         wide = repair.transform(scores, dtype=np.float64, threads=1)
@@ -72,7 +72,7 @@ def test_saturated_and_tied_rows_rank_the_lower_label_first():
     )  # fmt: skip
     repair = as_repair(maps)
     scores = np.concatenate([np.ones((3, 6)), np.zeros((2, 6)), np.full((2, 6), 0.5)])
-    found = run(build_model(repair, k=6), scores)
+    found = run(repair_graph(repair, k=6), scores)
     np.testing.assert_array_equal(found["top_labels"], repair.rank(scores, k=6))
     assert found["top_labels"][0].tolist() == [0, 1, 2, 3, 4, 5]
 
@@ -89,11 +89,11 @@ def test_the_graph_says_where_it_comes_from(tmp_path):
     assert written.largest_deviation == 0.0
     model = onnx.load(tmp_path / "repair.onnx")
     told = {each.key: each.value for each in model.metadata_props}
-    assert json.loads(told["oddslip.label_names"]) == list(names)
-    assert told["oddslip.calibrator"] == "Repair"
-    assert json.loads(told["oddslip.parameters"])["chosen"] == "isotonic-0"
-    assert told["oddslip.written_by"] == f"oddslip {oddslip.__version__}"
-    assert json.loads(told["oddslip.k"]) == 2
+    assert json.loads(told["oddslip:label_names"]) == list(names)
+    assert told["oddslip:calibrator"] == "Repair"
+    assert json.loads(told["oddslip:parameters"])["chosen"] == "isotonic-0"
+    assert told["oddslip:written_by"] == f"oddslip {oddslip.__version__}"
+    assert json.loads(told["oddslip:k"]) == 2
     found = run(str(tmp_path / "repair.onnx"), scores)
     np.testing.assert_array_equal(found["top_labels"], repair.rank(scores))
 

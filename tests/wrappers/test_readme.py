@@ -16,7 +16,9 @@ README = Path(__file__).parents[2] / "README.md"
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_the_five_lines_of_the_readme_run():
-    (lines,) = re.findall(r"```python\n(model = oddslip\.RepairedC.*?)```", README.read_text(), re.S)
+    (lines,) = re.findall(
+        r"```python\n(model = oddslip\.RepairedC.*?)```", README.read_text(), re.S
+    )
     assert len(lines.strip().splitlines()) == 5
     rng = np.random.default_rng(0)
     X = rng.normal(size=(240, 4))

@@ -115,9 +115,8 @@ def cut_places(counts: NDArray[Any]) -> NDArray[np.int64]:
     """
     below = np.cumsum(counts, axis=1, dtype=np.float64)
     below /= below[:, -1:]
-    return np.stack(
-        [(below < share - 1e-12).sum(axis=1) + (share < 0.5) for share in SHARES], axis=1
-    )
+    places = [(below < share - 1e-12).sum(axis=1) + (share < 0.5) for share in SHARES]
+    return np.sort(np.stack(places, axis=1), axis=1)
 
 
 def count_above(counts: NDArray[Any], places: NDArray[np.int64]) -> Floats:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -36,13 +37,16 @@ from oddslip.labels import Positives, Seen
 from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.folds import (
+    Dealt,
     FoldCounter,
-    Folds,
+    FoldStatistics,
     PositiveCells,
     fold_totals,
     summaries_bytes,
 )
 from oddslip.sources import Source
+from oddslip.sources.shared import read_together
+from oddslip.sources.views import SummarisedSource
 
 Fitted = tuple[LabelMaps, LabelRecord]
 T = TypeVar("T")
@@ -97,7 +101,8 @@ class FoldFits:
         Of all its rows.
     counter : FoldCounter
         With the counts that the candidates need.
-    folds : ndarray of shape (n_rows,)
+    dealt : Dealt
+        How rows fall into folds.
     n_folds : int
     dead : {"prior", "identity", "exclude"}
     prior : array-like, optional
@@ -106,6 +111,8 @@ class FoldFits:
         As in `oddslip.calibrators.Inversion`, for candidates that need or take them.
     threads : int, optional
         Threads to use; all cores available unless told.
+    statistics : FoldStatistics, optional
+        What the counter counts, where it has done so.
     """
 
     def __init__(
@@ -113,21 +120,23 @@ class FoldFits:
         source: Source,
         cells: PositiveCells,
         counter: FoldCounter,
-        folds: Folds,
+        dealt: Dealt,
         n_folds: int,
         *,
         dead: str,
         prior: Any,
         weights: Any = None,
         threads: int | None = None,
+        statistics: FoldStatistics | None = None,
     ) -> None:
-        self.source, self.cells, self.folds = source, cells, folds
+        self.source, self.cells = source, cells
+        self.folds: Any = dealt.folds
         self.dead, self.prior, self.weights, self.threads = dead, prior, weights, threads
         self.n_fits: Counter[str] = Counter()
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
-        self._statistics = counter.count(folds, n_folds, threads=threads)
-        self._seen = see_folds(source, cells.positives, folds, n_folds)
+        self._statistics = statistics or counter.count(dealt, n_folds, threads=threads)
+        self._seen = see_folds(source, cells.positives, dealt, n_folds)
 
     def fit(self, candidate: Candidate, left_out: int | None) -> Fitted:
         """Maps of one candidate and what was done to each label; None leaves out no fold.
@@ -154,6 +163,23 @@ class FoldFits:
             return self._keep(key, lambda: self._fit_isotonic(record, left_out))
         ingredients = self._once(("mixture", left_out), self._gather)
         return shrink_maps(self.source.kind, ingredients, record, candidate.strength), record
+
+    @property
+    def summarised(self) -> bool:
+        """Whether smooth candidates can be fitted."""
+        return bool(self._statistics.summaries)
+
+    def fit_together(self, candidates: Sequence[Candidate]) -> list[Fitted]:
+        """Maps of candidates, of all rows; those that read the rows again read them together."""
+        forms = {MIXED.get(each.form, each.form) for each in candidates}
+        forms = {"hierarchical" if form == "halfway" else form for form in forms}
+        smooth = sorted(forms - {*AS_THEY_ARE, *COUNTED})
+        self._summary(None)  # which all of them start from
+        functions = [partial(self._fit_all_rows, form) for form in smooth]
+        made = read_together(self.source, functions, threads=self.threads, what="fitting maps")
+        for form, fitted in zip(smooth, made, strict=True):
+            self._once((form, None), lambda *_, own=fitted: own)
+        return [self.fit(each, None) for each in candidates]
 
     def counts(self, left_out: int | None) -> CellCounts:
         """Cells of every label between its positives, of all rows but those of one fold."""
@@ -234,33 +260,43 @@ class FoldFits:
         return mix_maps(self.source.kind, knots, parents, record, STRENGTH), record
 
     def _fit_smooth(self, form: str, left_out: int | None) -> Fitted:
-        """On a summary of the other folds, from where the last fold ended; all rows are read."""
-        calibrator: Any = build_calibrator(
-            form, dead=self.dead, prior=self.prior, weights=self.weights, kind=self.source.kind
-        )
+        """On a summary of the other folds, from where the last fold ended.
+
+        Of all rows the summary is known too; what has an exact optimum reads them once from there.
+        """
         if left_out is None:
-            fitted: Fitted = calibrator._map_labels(self.source, self.threads)
-            return fitted
+            return self._fit_all_rows(form, self.source)
+        calibrator = self._calibrator(form)
         maps, record, fit = calibrator._map_summary(self._summary(left_out), self._near.get(form))
         self._near[form] = fit
         return maps, record
+
+    def _fit_all_rows(self, form: str, source: Source) -> Fitted:
+        known = SummarisedSource(source, self._summary(None))
+        fitted: Fitted = self._calibrator(form)._map_labels(known, self.threads)
+        return fitted
+
+    def _calibrator(self, form: str) -> Any:
+        return build_calibrator(
+            form, dead=self.dead, prior=self.prior, weights=self.weights, kind=self.source.kind
+        )
 
     def _gather(self, _: str, left_out: int | None) -> Ingredients:
         offsets, _record = self._once(("offset", left_out), self._fit_smooth)
         return gather_ingredients(self.source.kind, self._knots(left_out), offsets)
 
 
-def see_folds(source: Source, positives: Positives, folds: Folds, n_folds: int) -> list[Seen]:
+def see_folds(source: Source, positives: Positives, dealt: Dealt, n_folds: int) -> list[Seen]:
     """How often each label is true in the rows of each fold."""
     n_labels, weight = source.n_labels, source.sample_weight
-    cells = np.repeat(folds.astype(np.int64), positives.counts) * n_labels + positives.indices
+    cells = dealt.fold_of * n_labels + positives.indices
     counts = np.bincount(cells, minlength=n_folds * n_labels).reshape(n_folds, n_labels)
     weights = counts.astype(np.float64)
     if weight is not None:
         units = np.repeat(weight.units.astype(np.float64), positives.counts)
         sums = np.bincount(cells, units, minlength=n_folds * n_labels)
         weights = weight.floats(sums.reshape(n_folds, n_labels))
-    totals = fold_totals(folds, n_folds, weight).tolist()
+    totals = list(fold_totals(source, dealt, n_folds))
     return [Seen(*each) for each in zip(counts, weights, totals, strict=True)]
 
 

@@ -23,19 +23,56 @@ from oddslip.calibrators.logistic.moments import (
     count_bins,
     weight_scale,
 )
-from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints, starts_of_runs
+from oddslip.counting import (
+    CellCounts,
+    DistinctKeys,
+    IntervalCounts,
+    Ints,
+    positive_scores,
+    starts_of_runs,
+)
 from oddslip.errors import InvalidInput
+from oddslip.identity import keyed_folds
 from oddslip.kernels.keys import UNSIGNED, keys_of
 from oddslip.kernels.logistic import N_MOMENTS
 from oddslip.labels import Positives, SparseLabels
-from oddslip.panels import Panel, SampleWeight
+from oddslip.panels import ListedPanel, Panel, SampleWeight
 from oddslip.sources import Source
-from oddslip.sources.base import BLOCK_BYTES, block_rows
+from oddslip.sources.base import BLOCK_BYTES, block_rows, join_positives
+from oddslip.sources.views import take_rows
 from oddslip.tallies import State, Together, nest_states, unnest_states
 
 Folds = NDArray[np.int32]
 
 BINS_SHARE = 0.5  # of the bins of a fit on all rows: folds are held all at once, and need less
+AT_ONCE = 256 * 1024 * 1024  # bytes of summaries of folds up to which repeats share a pass
+
+
+class KeyedFolds(NamedTuple):
+    """Folds that the keys of rows decide: see `oddslip.identity.keyed_folds`."""
+
+    n_folds: int
+    seed: int
+    repeat: int
+
+    def of(self, panel: Panel) -> Folds:
+        """The fold of each row of a panel."""
+        keys = panel.row_keys()
+        return keyed_folds(keys, self.n_folds, seed=self.seed, repeat=self.repeat)
+
+
+class Dealt(NamedTuple):
+    """How rows fall: the fold of each or what decides it, of each positive cell, and sizes."""
+
+    folds: Folds | KeyedFolds
+    fold_of: Ints
+    n_rows: Ints
+
+    @classmethod
+    def numbered(cls, folds: Folds, n_folds: int, positives: Positives) -> Dealt:
+        """Rows whose folds are listed."""
+        fold_of = np.repeat(folds.astype(np.int64), positives.counts)
+        return cls(folds, fold_of, np.bincount(folds, minlength=n_folds))
 
 
 def draw_folds(n_rows: int, n_folds: Any, *, seed: Any = DEFAULT_SEED, n_repeats: int = 1) -> Folds:
@@ -139,7 +176,7 @@ class PositiveCellTally:
             self.ranges.add(panel)
         indptr, labels = panel.positives()
         counts = np.diff(indptr)
-        cells = panel.scores[np.repeat(np.arange(panel.n_rows), counts), labels]
+        cells = positive_scores(panel, np.repeat(np.arange(panel.n_rows), counts), labels)
         keys = keys_of(np.ascontiguousarray(cells[None]), panel.kind)[0]
         self._blocks.append(_PositivesOfBlock(panel.first_row, counts, labels, keys))
 
@@ -185,8 +222,10 @@ def find_distinct(
 class FoldTallies:
     """The tallies of one fold, fed with its rows of several blocks: few rows at a time are dear."""
 
-    def __init__(self, positives: Positives, empty: Empty) -> None:
+    def __init__(self, positives: Positives | None, empty: Empty) -> None:
         self.positives, self.sample_weight = positives, empty.sample_weight
+        self._waiting: list[Positives] = []  # of the rows that wait, where rows have no numbers
+        self.share = empty.share
         self.counts = [tally.fresh() for tally in empty.counts]
         self.ranges = None if empty.moments is None else Ranges(empty.moments.low.size)
         self.moments = None if empty.moments is None else empty.moments.fresh()
@@ -197,8 +236,10 @@ class FoldTallies:
 
     def add(self, panel: Panel, rows: NDArray[np.int64]) -> None:
         """Take these rows of a block."""
+        if isinstance(panel, ListedPanel) or panel.absent is not None:
+            return self._count(take_rows(panel, rows), panel.first_row + rows)
         if self._rows is None:
-            room = block_rows(panel.n_labels, panel.scores.itemsize)
+            room = max(1, block_rows(panel.n_labels, panel.scores.itemsize) // self.share)
             self._rows = np.empty((room, panel.n_labels), panel.scores.dtype)
             self._numbers = np.empty(room, np.int64)
         for start in range(0, rows.size, len(self._rows)):
@@ -209,8 +250,11 @@ class FoldTallies:
             # Row numbers are known to be right; "clip" only spares a copy that "raise" makes.
             np.take(panel.scores, some, axis=0, out=place, mode="clip")
             self._numbers[self._n : self._n + some.size] = panel.first_row + some
+            if self.positives is None and self.moments is not None:
+                self._waiting.append(panel.positives().take(some))
             self._n += some.size
             self._panel = panel
+        return None
 
     def count(self) -> None:
         """Count the rows that wait."""
@@ -218,16 +262,24 @@ class FoldTallies:
             return
         together = self._panel.rows(0, 0)
         together.scores = self._rows[: self._n]
+        self._count(together, self._numbers[: self._n])
+        self._panel, self._n = None, 0
+
+    def _count(self, together: Panel, numbers: NDArray[np.int64]) -> None:
+        """Count rows, which have these numbers."""
         if self.sample_weight is not None:
-            together.sample_weight = self.sample_weight.take(self._numbers[: self._n])
+            together.sample_weight = self.sample_weight.take(numbers)
         for tally in self.counts:
             tally.add(together)
         if self.ranges is not None and self.moments is not None:
-            true = self.positives.take(self._numbers[: self._n])
-            together.labels = SparseLabels(*true, (self._n, together.n_labels))
+            if self.positives is None:
+                true = join_positives(self._waiting)
+                self._waiting = []
+            else:
+                true = self.positives.take(numbers)
+            together.labels = SparseLabels(*true, (int(numbers.size), together.n_labels))
             self.ranges.add(together)
             self.moments.add(together)
-        self._panel, self._n = None, 0
 
     @property
     def tallies(self) -> list[Any]:
@@ -243,18 +295,26 @@ class FoldTallies:
 class Empty(NamedTuple):
     """Tallies that every fold starts with; look-up tables are shared, bins are alike.
 
-    ``sample_weight`` is that of all rows.
+    ``sample_weight`` is that of all rows. ``share`` tallies wait for rows side by side: each waits
+    for fewer.
     """
 
     counts: Sequence[IntervalCounts]
     moments: Moments | None
     sample_weight: SampleWeight | None
+    share: int = 1
 
 
 class FoldTally:
     """Tallies of each fold, all in one pass: a row goes to those of its fold."""
 
-    def __init__(self, folds: Folds, n_folds: int, positives: Positives, empty: Empty) -> None:
+    def __init__(
+        self,
+        folds: Folds | KeyedFolds,
+        n_folds: int,
+        positives: Positives | None,
+        empty: Empty,
+    ) -> None:
         self.folds, self.n_folds, self.positives, self.empty = folds, n_folds, positives, empty
         self._tallies = [FoldTallies(positives, empty) for _ in range(n_folds)]
         if empty.moments is not None:  # sums of floats: see `oddslip.tallies.Tally`
@@ -280,7 +340,10 @@ class FoldTally:
 
     def add(self, panel: Panel) -> None:
         """Deal the rows of one block to their folds."""
-        here = self.folds[panel.first_row : panel.first_row + panel.n_rows]
+        if isinstance(self.folds, KeyedFolds):
+            here = self.folds.of(panel)
+        else:
+            here = self.folds[panel.first_row : panel.first_row + panel.n_rows]
         for fold, tallies in enumerate(self._tallies):
             tallies.add(panel, np.flatnonzero(here == fold))
 
@@ -323,11 +386,25 @@ def summaries_bytes(n_labels: int) -> int:
     return 5 * n_labels * count_bins(n_labels, BINS_SHARE) * int(N_MOMENTS) * 8
 
 
-def fold_totals(folds: Folds, n_folds: int, weight: SampleWeight | None) -> NDArray[np.float64]:
-    """The weight of each fold's rows: their number, where they count alike."""
+def fold_totals(source: Source, dealt: Dealt, n_folds: int) -> NDArray[np.float64]:
+    """The weight of each fold's rows: their number, where they count alike.
+
+    Of each label's cells, where some are absent.
+    """
+    weight = source.sample_weight
+    if source.partial:
+        assert isinstance(dealt.folds, np.ndarray)
+        totals = np.zeros((n_folds, source.n_labels))
+        for panel in source.blocks():
+            here = dealt.folds[panel.first_row : panel.first_row + panel.n_rows]
+            for fold in range(n_folds):
+                totals[fold] += take_rows(panel, np.flatnonzero(here == fold)).n_present()
+        return totals
     if weight is None:
-        return np.bincount(folds, minlength=n_folds).astype(np.float64)
-    return weight.floats(np.bincount(folds, weight.units.astype(np.float64), minlength=n_folds))
+        return dealt.n_rows.astype(np.float64)
+    assert not isinstance(dealt.folds, KeyedFolds)
+    units = weight.units.astype(np.float64)
+    return weight.floats(np.bincount(dealt.folds, units, minlength=n_folds))
 
 
 class FoldStatistics(NamedTuple):
@@ -382,16 +459,43 @@ class FoldCounter:
             )
         self._empty = Empty(counts, moments, source.sample_weight)
 
-    def count(self, folds: Folds, n_folds: int, *, threads: int | None = None) -> FoldStatistics:
+    def count(self, dealt: Dealt, n_folds: int, *, threads: int | None = None) -> FoldStatistics:
         """Counts and summaries of every fold, all in one pass; no pass if none are wanted."""
+        return self.count_all([dealt], n_folds, threads=threads)[0]
+
+    def count_all(
+        self, deals: Sequence[Dealt], n_folds: int, *, threads: int | None = None
+    ) -> list[FoldStatistics]:
+        """The same for rows that were dealt several times, still in one pass.
+
+        Only where their summaries are too large to be held together there are more.
+        """
         if not self._empty.counts and self._empty.moments is None:
-            return FoldStatistics({}, [])
-        tally = FoldTally(folds, n_folds, self.cells.positives, self._empty)
-        tallies = self.source.run(tally, threads=threads, what="cells of folds").result()
-        counts = self.cells.positives.counts
-        fold_of = np.repeat(folds.astype(np.int64), counts)
-        weight = self._empty.sample_weight
-        units = None if weight is None else np.repeat(weight.units, counts).astype(np.float64)
+            return [FoldStatistics({}, []) for _ in deals]
+        at_once = len(deals)
+        if self._empty.moments is not None:
+            at_once = max(1, AT_ONCE // (n_folds * self._empty.moments.moments.nbytes))
+        found: list[FoldStatistics] = []
+        for start in range(0, len(deals), at_once):
+            some = deals[start : start + at_once]
+            empty = self._empty._replace(share=len(some))
+            tallies = []
+            for dealt in some:
+                positives = None if isinstance(dealt.folds, KeyedFolds) else self.cells.positives
+                tallies.append(FoldTally(dealt.folds, n_folds, positives, empty))
+            every = Together(tallies)
+            counted = self.source.run(every, threads=threads, what="cells of folds").result()
+            found += [
+                self._gather(folds, dealt, n_folds)
+                for folds, dealt in zip(counted, some, strict=True)
+            ]
+        return found
+
+    def _gather(self, tallies: list[FoldTallies], dealt: Dealt, n_folds: int) -> FoldStatistics:
+        fold_of, weight = dealt.fold_of, self._empty.sample_weight
+        units = None
+        if weight is not None:
+            units = np.repeat(weight.units, self.cells.positives.counts).astype(np.float64)
         by_pooling = {}
         for at, places in enumerate(self._places):
             cells = [fold.counts[at].result() for fold in tallies]
@@ -400,11 +504,10 @@ class FoldCounter:
             by_pooling[self._empty.counts[at].pooled] = FoldCounts(
                 cells, hits.astype(np.int64).reshape(n_folds, size)
             )
-        n_rows = np.bincount(folds, minlength=n_folds)
-        totals = fold_totals(folds, n_folds, weight)
+        n_rows, totals = dealt.n_rows, fold_totals(self.source, dealt, n_folds)
         summaries = [
             Summary(fold.ranges, fold.moments, n, total)
-            for fold, n, total in zip(tallies, n_rows.tolist(), totals.tolist(), strict=True)
+            for fold, n, total in zip(tallies, n_rows.tolist(), list(totals), strict=True)
             if fold.ranges is not None and fold.moments is not None
         ]
         return FoldStatistics(by_pooling, summaries)

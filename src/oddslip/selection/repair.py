@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
@@ -20,8 +21,12 @@ from oddslip.panels import Kind
 from oddslip.results import as_frame, html_table, plain
 from oddslip.selection.candidates import RAW
 from oddslip.selection.fold_fits import affordable
-from oddslip.selection.rules import Choice, Rule, gains_over_raw, read_rule
+from oddslip.selection.keyed import KeyedTrials, try_keyed
+from oddslip.selection.rules import Choice, Rule, read_rule
 from oddslip.selection.trials import Trials, try_candidates
+from oddslip.sources.opening import Nan
+from oddslip.sources.views import refuse_partial
+from oddslip.weights import by_label
 
 N_REPLICATES = 2000
 LEVEL = 0.95
@@ -70,28 +75,37 @@ class SelectionTable:
     candidates: tuple[str, ...]
     means: tuple[float, ...]
     standard_errors: tuple[float, ...]
-    _paired: NDArray[np.float64] = field(repr=False)
+    _gains: tuple[float, ...] = field(repr=False)
+    _paired: NDArray[np.float64] | None = field(repr=False, default=None)
     _threads: int | None = field(default=None, repr=False)
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
         """One line per candidate, in the order they were given."""
-        sums = bootstrap_sums(
-            self._paired, n_replicates=N_REPLICATES, seed=self.seed, threads=self._threads
-        )
-        gains = self._paired.mean(axis=0)
         return tuple(
             Line(
                 candidate,
                 self.means[at],
-                Estimate(
-                    float(gains[at]),
-                    *percentile_interval(sums[:, at] / self.n_evaluated, self.level),
-                ),
+                Estimate(self._gains[at], *interval),
                 self.standard_errors[at],
             )
-            for at, candidate in enumerate(self.candidates)
+            for at, (candidate, interval) in enumerate(
+                zip(self.candidates, self._intervals(), strict=True)
+            )
         )
+
+    def _intervals(self) -> list[tuple[float, float]]:
+        """Of every difference: resampled where rows were kept, else by the normal law."""
+        if self._paired is None:
+            reach = NormalDist().inv_cdf((1 + self.level) / 2)
+            return [
+                (gain - reach * error, gain + reach * error)
+                for gain, error in zip(self._gains, self.standard_errors, strict=True)
+            ]
+        sums = bootstrap_sums(
+            self._paired, n_replicates=N_REPLICATES, seed=self.seed, threads=self._threads
+        )
+        return [percentile_interval(each / self.n_evaluated, self.level) for each in sums.T]
 
     def __repr__(self) -> str:
         metric = f"{NAMES[self.metric]}@{self.k}"
@@ -151,18 +165,20 @@ class SelectionTable:
         return html_table(header, rows, self.why)
 
 
-def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
+def make_table(rule: Rule, trials: Trials | KeyedTrials, choice: Choice) -> SelectionTable:
     """The table of a choice."""
-    _, errors = gains_over_raw(trials)
-    values = trials.values
+    gains, errors = trials.gains()
+    paired = None
+    if isinstance(trials, Trials):
+        paired = trials.values - trials.values[:, [trials.candidates.index(RAW)]]
     return SelectionTable(
         rule=rule.name, chosen=trials.candidates[choice.place].name, why=choice.why,
         metric=trials.metric, k=trials.k, n_rows=trials.fits.source.n_rows,
-        n_evaluated=len(values), n_folds=trials.n_folds, n_repeats=trials.n_repeats,
+        n_evaluated=trials.n_evaluated, n_folds=trials.n_folds, n_repeats=trials.n_repeats,
         seed=trials.seed, level=LEVEL, fits=trials.n_fits,
         candidates=tuple(candidate.name for candidate in trials.candidates),
-        means=tuple(values.mean(axis=0).tolist()), standard_errors=tuple(errors.tolist()),
-        _paired=values - values[:, [trials.candidates.index(RAW)]], _threads=trials.fits.threads,
+        means=tuple(trials.means.tolist()), standard_errors=tuple(errors.tolist()),
+        _gains=tuple(gains.tolist()), _paired=paired, _threads=trials.fits.threads,
     )  # fmt: skip
 
 
@@ -197,6 +213,9 @@ class Repair(ScoreTransformer):
         Folds are cut from a ``numpy.random.default_rng(seed)`` permutation of the rows.
     seed : int
         Same seed, same folds and intervals.
+    keyed : bool
+        Let the keys of row ids decide folds, as is always done on Spark: the same choice however
+        rows are ordered. Needs row ids. Intervals of the table are then by the normal law.
 
     Attributes
     ----------
@@ -233,6 +252,7 @@ class Repair(ScoreTransformer):
         kind: Kind = "probability",
         n_folds: int = 5,
         seed: int = DEFAULT_SEED,
+        keyed: bool = False,
     ) -> None:
         self.k = k
         self.rule = rule
@@ -243,6 +263,7 @@ class Repair(ScoreTransformer):
         self.kind = kind
         self.n_folds = n_folds
         self.seed = seed
+        self.keyed = keyed
 
     def fit(
         self,
@@ -251,6 +272,8 @@ class Repair(ScoreTransformer):
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         threads: int | None = None,
     ) -> Self:
         """Choose and fit on calibration rows.
@@ -263,16 +286,23 @@ class Repair(ScoreTransformer):
             How much each row counts, in every fit and in the metric.
         label_names : sequence of str, optional
             Names of the labels; a frame or a file brings its own.
+        exclude, nan
+            Cells that count for nothing, in fits and in the metric, as in `oddslip.rank`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source = self._open_labelled(scores, labels, label_names, threads, sample_weight)
+        source = self._open_labelled(
+            scores, labels, label_names, threads, sample_weight, exclude, nan
+        )
         check_policy(self.dead, 0)
         rule = read_rule(self.rule)
         candidates = rule.candidates_for(self.weights)
         if rule.fixed is None:
             candidates = affordable(candidates, source)
-        trials = try_candidates(
+        if self.keyed:
+            refuse_partial(source)
+        try_all: Any = try_keyed if self.keyed or not source.ordered else try_candidates
+        trials: Trials | KeyedTrials = try_all(
             source,
             candidates,
             k=self.k,
@@ -281,8 +311,8 @@ class Repair(ScoreTransformer):
             n_repeats=rule.repeats_for(source.n_rows),
             seed=self.seed,
             dead=self.dead,
-            prior=self.prior,
-            weights=self.weights,
+            prior=by_label("prior", self.prior, source.label_names),
+            weights=by_label("weights", self.weights, source.label_names),
             threads=threads,
         )
         choice = rule.choose(trials)
@@ -290,9 +320,7 @@ class Repair(ScoreTransformer):
         maps, record = trials.fits.fit(chosen, None)
         self.chosen_, self.why_ = chosen.name, choice.why
         self.table_ = make_table(rule, trials, choice)
-        values = trials.values[:, choice.place]
-        error = float(values.std() / np.sqrt(max(1, values.size - 1)))
-        expected = Expected(self.metric, float(values.mean()), error)
+        expected = Expected(self.metric, *trials.level(choice.place))
         self._keep(source, maps, record, threads, expected, chosen=chosen.name, why=choice.why)
         return self
 
@@ -301,6 +329,8 @@ class Repair(ScoreTransformer):
         scores: Any,
         *,
         k: int | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         prior_shift: Any = None,
         threads: int | None = None,
     ) -> NDArray[np.int32]:
@@ -312,13 +342,16 @@ class Repair(ScoreTransformer):
             In any form `oddslip.evaluate` takes.
         k : int, optional
             Slots per row; as many as the choice was made for unless told.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`.
         prior_shift : "em" or PriorShift, optional
             Correct prevalences that moved since calibration: see `FittedRepair.transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         k = self.k if k is None else k
-        return super().rank(scores, k=k, prior_shift=prior_shift, threads=threads)
+        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
+        return super().rank(scores, k=k, **told, threads=threads)
 
     def _repr_html_(self) -> str:
         """The table of the choice, once fitted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from oddslip.selection.candidates import (
     Candidate,
     read_candidate,
 )
+from oddslip.selection.keyed import KeyedTrials
 from oddslip.selection.trials import Trials
 
 # The constants of the default rule; docs/selection.md says how they were chosen.
@@ -66,11 +68,14 @@ class Rule:
         the better mean and is sure, by its guard, not to lose what matters.
     fixed : Candidate, optional
         Take this one whatever the values are.
+    listed : bool
+        Equal means go to the candidate that is listed first, not to the simpler one.
 
     Notes
     -----
     Equal means go to the simpler candidate, in the order of
-    `oddslip.calibrators.catalogue.CANDIDATES`; of two isotonic ones, that with the larger tau.
+    `oddslip.calibrators.catalogue.CANDIDATES`; of two isotonic ones, that with the larger tau. In
+    the paper's rule they go to the smaller tau, and to a per-label map before the shared one.
 
     Examples
     --------
@@ -87,6 +92,7 @@ class Rule:
     near: float = 0.0
     leaning: tuple[Candidate, ...] = ()
     fixed: Candidate | None = None
+    listed: bool = False
 
     def __post_init__(self) -> None:
         if RAW not in self.candidates or len(set(self.candidates)) < len(self.candidates):
@@ -119,7 +125,7 @@ class Rule:
         """Times the folds of so many rows are drawn."""
         return self.n_repeats if n_rows < MANY_ROWS else 1
 
-    def choose(self, trials: Trials) -> Choice:
+    def choose(self, trials: Trials | KeyedTrials) -> Choice:
         """The candidate to take."""
         criterion = f"{NAMES[trials.metric]}@{trials.k}"
         names = [candidate.name for candidate in trials.candidates]
@@ -127,10 +133,11 @@ class Rule:
             return Choice(
                 trials.candidates.index(self.fixed), f"{self.fixed.name} was asked for by name."
             )
-        gains, errors = gains_over_raw(trials)
+        gains, errors = trials.gains()
         raw = trials.candidates.index(RAW)
-        best = _best(trials, np.ones(gains.size, np.bool_))
-        level = trials.values.mean(axis=0)
+        every = np.ones(gains.size, np.bool_)
+        best = _best(trials, every, self.candidates.index if self.listed else None)
+        level = trials.means
         if self.guard is None:
             why = f"{names[best]} has the best out-of-fold {criterion}, {level[best]:.4f}"
             return Choice(best, f"{why} (raw: {level[raw]:.4f}).")
@@ -158,10 +165,10 @@ class Rule:
         return dict(self.guards).get(candidate, self.guard or 0.0)
 
     def _lean(
-        self, trials: Trials, gains: NDArray[np.float64], errors: NDArray[np.float64]
+        self, trials: Trials | KeyedTrials, gains: NDArray[np.float64], errors: NDArray[np.float64]
     ) -> Choice | None:
         """What has the better mean and is sure not to lose what matters, though not to gain."""
-        raw = trials.values[:, trials.candidates.index(RAW)].mean()
+        raw = trials.means[trials.candidates.index(RAW)]
         tolerated = min(TOLERANCE, TOLERATED_SHARE * float(raw))
         for candidate in (each for each in self.leaning if each in trials.candidates):
             place, asked = trials.candidates.index(candidate), self.guard_of(candidate)
@@ -175,17 +182,17 @@ class Rule:
                 )
         return None
 
-    def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
+    def _favoured(self, trials: Trials | KeyedTrials, winner: int, sure: NDArray[np.bool_]) -> int:
         """The favourite's place if it may stand in for the winner, else the winner's."""
         if self.favourite is None or self.favourite not in trials.candidates:
             return winner
         place = trials.candidates.index(self.favourite)
-        lead, error = _paired(trials.values[:, winner] - trials.values[:, place])
+        lead, error = trials.lead(winner, place)
         return place if sure[place] and lead <= self.near * error else winner
 
 
 RULES = {
-    "paper": Rule("paper", PAPER),
+    "paper": Rule("paper", PAPER, listed=True),
     "auto": Rule(
         "auto",
         WIDE,
@@ -217,25 +224,16 @@ def read_rule(rule: str | Rule) -> Rule:
     return Rule(rule, (RAW,) if fixed == RAW else (RAW, fixed), fixed=fixed)
 
 
-def gains_over_raw(trials: Trials) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean paired difference of every candidate to raw, and its standard error over rows."""
-    raw = trials.candidates.index(RAW)
-    return _paired(trials.values - trials.values[:, [raw]])
-
-
-def _paired(differences: NDArray[np.float64]) -> tuple[Any, Any]:
-    """Mean over rows, and its standard error."""
-    n = len(differences)
-    if n < 2:  # one row says nothing about its spread
-        return differences.mean(axis=0), np.full(differences.shape[1:], np.inf)
-    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
-
-
-def _best(trials: Trials, allowed: NDArray[np.bool_]) -> int:
-    """The best mean among the allowed; of equals the simplest."""
-    means = np.where(allowed, trials.values.mean(axis=0), -np.inf)
+def _best(
+    trials: Trials | KeyedTrials,
+    allowed: NDArray[np.bool_],
+    before: Callable[[Candidate], Any] | None = None,
+) -> int:
+    """The best mean among the allowed; of equals the simplest, or the first by ``before``."""
+    means = np.where(allowed, trials.means, -np.inf)
     tied = np.flatnonzero(means >= means.max() - TIED).tolist()
-    return min(tied, key=lambda place: trials.candidates[place].complexity)
+    order = before or (lambda candidate: candidate.complexity)
+    return min(tied, key=lambda place: order(trials.candidates[place]))
 
 
 def _in_errors(gain: float, error: float, guard: float) -> str:

@@ -57,10 +57,7 @@ def export_onnx(
     See `oddslip.FittedRepair.to_onnx`.
     """
     path = check_path("path", path)
-    for name, value in (("scores", scores), ("precision", precision)):
-        if value not in PRECISIONS:
-            raise InvalidInput(f'{name} must be "float64" or "float32", got {value!r:.60}.')
-    model = build_model(repair, k=k, scores=scores, precision=precision)
+    model = repair_graph(repair, k=k, scores=scores, precision=precision)
     raw = model.SerializeToString()
     deviation = 0.0 if precision == "float64" else _largest_deviation(repair, model)
     with whole_file(path) as unfinished:
@@ -68,19 +65,42 @@ def export_onnx(
     return Export(Path(path), "ONNX", len(raw), deviation)
 
 
-def build_model(
-    repair: FittedRepair,
+def repair_graph(
+    repair: Any,
     *,
     k: int | None = None,
     scores: str = "float64",
     precision: str = "float64",
 ) -> Any:
-    """The graph as an ``onnx.ModelProto``, checked: takes the arguments of `export_onnx`."""
-    try:
-        import onnx
-        from onnx import TensorProto, checker, helper
-    except ImportError as error:
-        raise MissingDependency('to_onnx needs onnx. Run: pip install "oddslip[onnx]"') from error
+    """The ONNX graph of a repair, to be joined to the graph of a model.
+
+    Parameters
+    ----------
+    repair : FittedRepair, Repair or calibrator
+        Fitted.
+    k : int, optional
+        Slots per row; without it nothing is ranked.
+    scores, precision : {"float64", "float32"}
+        Type of the scores that come in, and what the graph computes in.
+
+    Returns
+    -------
+    onnx.ModelProto
+        From ``scores`` to ``probabilities`` and, with ``k``, ``top_labels`` and
+        ``top_probabilities``.
+
+    Examples
+    --------
+    >>> repair_graph(repair, k=7, scores="float32")  # doctest: +SKIP
+    """
+    repair = getattr(repair, "fitted_", repair)
+    if not isinstance(repair, FittedRepair):
+        raise InvalidInput(f"repair_graph needs a fitted repair, got {type(repair).__name__}.")
+    for name, value in (("scores", scores), ("precision", precision)):
+        if value not in PRECISIONS:
+            raise InvalidInput(f'{name} must be "float64" or "float32", got {value!r:.60}.')
+    onnx = load_onnx()
+    from onnx import TensorProto, checker, helper
 
     maps = repair.maps
     kind = {"float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT}
@@ -128,12 +148,23 @@ def build_model(
     helper.set_model_props(
         model,
         {
-            f"oddslip.{name}": value if isinstance(value, str) else json.dumps(value)
+            f"oddslip:{name}": value if isinstance(value, str) else json.dumps(value)
             for name, value in told.items()
         },
     )
     checker.check_model(model, full_check=True)
     return model
+
+
+def load_onnx() -> Any:
+    """The package, or how to get it."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingDependency(
+            'an ONNX graph needs onnx. Run: pip install "oddslip[onnx]"'
+        ) from error
+    return onnx
 
 
 class _Graph:

@@ -1,6 +1,7 @@
 """Where panels come from and where they go: arrays, .npy/.npz files, Parquet; and the sinks.
 
-Each source yields panels block by block and runs tallies over itself. May import panels, tallies.
+Each source yields panels block by block and runs tallies over itself; a table of Spark leaves that
+to an engine. May import the ground floor and engines.
 """
 
 from oddslip.sources.base import Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,24 @@ class Source(ABC):
     label_names: tuple[str, ...] | None
     has_labels: bool
     sample_weight: SampleWeight | None = None
+    partial: bool = False  # whether cells may be absent: excluded, or no candidates
+    _totals: Any = None
+    labels_named: bool = False  # whether labels belong to rows by ids, or lie beside the scores
     ordered: bool = True  # whether rows have numbers, and blocks come in their order
 
     @property
     def total_weight(self) -> float:
         """The weight of all rows: their number, where they count alike."""
         return float(self.n_rows) if self.sample_weight is None else self.sample_weight.total
+
+    def totals(self, threads: int | None = None) -> Any:
+        """The weight of the cells of each label that are there; that of all rows, if all are."""
+        if not self.partial:
+            return self.total_weight
+        if self._totals is None:
+            parts = self.map(lambda panel: panel.n_present(), threads=threads, what="cells there")
+            self._totals = sum(part for _, part in parts)
+        return self._totals
 
     @abstractmethod
     def blocks(self) -> Iterator[Panel]:
@@ -56,6 +68,14 @@ class Source(ABC):
     def has_ids(self) -> bool:
         """Whether rows have ids."""
         return self.row_ids() is not None
+
+    def rank(self, k: int, maps: Any = None) -> Any:
+        """The top K of every row of a table, by the scores or by maps of them, as a table."""
+        raise NotImplementedError
+
+    def transform(self, maps: Any, dtype: Any = None) -> Any:
+        """Calibrated scores of every row of a table, as a table."""
+        raise NotImplementedError
 
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally and return it."""

@@ -171,7 +171,7 @@ def _fit(
     n_labels = cells.source.n_labels
     slopes, offset = np.ones((1 if form == "affine" else 2, n_labels)), np.zeros(n_labels)
     live = np.flatnonzero(np.isin(status, (Status.FITTED, Status.SEPARABLE)))
-    if cells.exact and not cells.shared and 0 < 2 * live.size <= n_labels:
+    if cells.known is None and not cells.shared and 0 < 2 * live.size <= n_labels:
         # Most labels have no positive, or no negative: a summary of the others alone is enough.
         part = cells.narrowed(live)
         own = None if near is None else (near[0][:, live], near[1][live], near[2][live])
@@ -192,7 +192,7 @@ def _fit(
         slopes, offset = fitted[0] + np.zeros((1, n_labels)), fitted[1] + np.zeros(n_labels)
     wide = np.broadcast_to(status, n_labels).copy()
     wide[cells.label_positives == 0] = Status.NO_POSITIVE
-    wide[cells.label_positives == cells.source.n_rows] = Status.NO_NEGATIVE
+    wide[cells.never_negative] = Status.NO_NEGATIVE
     return slopes, offset, wide
 
 

@@ -17,7 +17,7 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.panels import Panel
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
-from oddslip.selection.rules import RULES, Rule, gains_over_raw
+from oddslip.selection.rules import RULES, Rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
 from oddslip.studies.store import row_precisions
@@ -77,7 +77,7 @@ def measure_cell(
     tested = measure_on_test(trials, test)
     raw = tested["raw"]
     means = trials.values.mean(axis=0)
-    gains, errors = gains_over_raw(trials)
+    gains, errors = trials.gains()
     chosen = {name: choose(rule, trials) for name, rule in CHOOSING.items()}
     taken = FIXED | {name: choice[0] for name, choice in chosen.items()}
     deployed = tested[taken["auto"]]

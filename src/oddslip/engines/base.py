@@ -1,0 +1,61 @@
+"""`Engine`: what starts tasks over the rows of a table. A second one is this much work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from oddslip.engines.parcel import Parcel, pack
+from oddslip.engines.rows import Layout
+from oddslip.engines.task import (
+    FAILED,
+    KEYS,
+    ROWS,
+    join_shards,
+    read_error,
+    read_state,
+    versions,
+)
+from oddslip.tallies import State, merge_states
+
+SHARD_BYTES = 4 * 1024 * 1024  # states larger than this are merged by the tasks themselves
+
+
+class Engine(Protocol):
+    """A table whose rows are read by tasks."""
+
+    def collect(
+        self, parcel: Parcel, columns: Sequence[str], n_shards: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """Run `oddslip.engines.task.tally_rows` over all rows; give what the tasks gave.
+
+        With more than one shard, `merge_shards` has merged the pieces of each.
+        """
+        ...
+
+    def attach(self, parcel: Parcel, columns: Sequence[str], fields: dict[str, str]) -> Any:
+        """A table of what `oddslip.engines.task.map_rows` gives; nothing is computed yet.
+
+        ``fields`` are names and types of its columns; an empty type is the column's own.
+        """
+        ...
+
+
+def run_tally(engine: Engine, tally: Any, layout: Layout, **more: Any) -> tuple[Any, int, int]:
+    """One pass: the tally with all that was seen, the number of rows and the sum of their keys."""
+    fresh = tally.fresh()
+    empty: State = fresh.state()
+    size = sum(array.nbytes for array, how in empty.values() if how != "append")
+    n_shards = -(-max(size, 1) // SHARD_BYTES)
+    told = {"tally": tally, "layout": layout, "shards": n_shards, "versions": versions(), **more}
+    shards: dict[int, list[State]] = {}
+    for shard, data in engine.collect(pack(told), layout.columns, n_shards):
+        if shard == FAILED:
+            raise read_error(data)
+        shards.setdefault(shard, []).append(read_state(data))
+    merged = {shard: merge_states(states) for shard, states in shards.items()}
+    state = join_shards(merged, empty)
+    n_rows, keys = (int(state.pop(name)[0][0]) if name in state else 0 for name in (ROWS, KEYS))
+    if n_rows:
+        fresh.restore(state)
+    return fresh, n_rows, keys

@@ -1,0 +1,54 @@
+"""Processes of this machine as an engine: what `spark` does, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from typing import Any
+
+import pyarrow as pa
+
+from oddslip.engines.parcel import Parcel
+from oddslip.engines.task import map_rows, merge_shards, read_rows, tally_rows
+
+
+class Processes:
+    """An Arrow table cut into parts, each read by a task in a process of its own.
+
+    Parameters
+    ----------
+    parts : list of list of pyarrow.RecordBatch
+    n_processes : int
+        1: tasks run here, one after the other.
+    """
+
+    def __init__(self, parts: list[list[pa.RecordBatch]], n_processes: int = 2) -> None:
+        self.parts, self.n_processes = parts, n_processes
+
+    def collect(
+        self, parcel: Parcel, columns: Sequence[str], n_shards: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """See `oddslip.engines.base.Engine`."""
+        given = self._run(tally_rows, parcel, columns)
+        if n_shards > 1:
+            given = list(merge_shards(given))
+        for batch in given:
+            yield from read_rows(batch)
+
+    def attach(self, parcel: Parcel, columns: Sequence[str], fields: dict[str, str]) -> Any:
+        """The finished rows."""
+        return pa.Table.from_batches(self._run(map_rows, parcel, columns))
+
+    def _run(self, task: Any, parcel: Parcel, columns: Sequence[str]) -> list[pa.RecordBatch]:
+        parts = [[batch.select(list(columns)) for batch in part] for part in self.parts]
+        work = partial(_listed, task, parcel)
+        if self.n_processes == 1:
+            return [batch for part in parts for batch in work(part)]
+        with ProcessPoolExecutor(self.n_processes, get_context("spawn")) as pool:
+            return [batch for given in pool.map(work, parts) for batch in given]
+
+
+def _listed(task: Any, parcel: Parcel, part: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return list(task(parcel, iter(part)))

@@ -1,0 +1,216 @@
+"""Apache Spark as an engine: DataFrames and `mapInArrow` alone, classic and Connect alike.
+
+No RDD, accumulator or context is touched: serverless sessions and Spark Connect have none. A task
+counts once however often it ran, since only what a successful attempt gives is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from oddslip.engines.parcel import Parcel
+from oddslip.engines.task import map_rows, merge_shards, read_rows, tally_rows
+from oddslip.errors import InvalidInput, MissingDependency, OddslipError
+
+OF_TASKS = "shard int, data binary"
+CLOSURE_BYTES = 8 * 1024 * 1024  # what tasks are told beyond this goes to them as a file
+FLOATS: dict[Any, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+PARTITIONS_PER_SLOT = 4
+
+
+class SparkTable:
+    """A DataFrame whose rows are read by Spark's tasks.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    """
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+
+    def collect(
+        self, parcel: Parcel, columns: Sequence[str], n_shards: int
+    ) -> Iterator[tuple[int, bytes]]:
+        """See `oddslip.engines.base.Engine`."""
+        given = self._over(tally_rows, parcel, columns, OF_TASKS)
+        if n_shards > 1:
+            given = given.repartition(n_shards, "shard").mapInArrow(merge_shards, OF_TASKS)
+        try:
+            table = given.toArrow()
+        except OddslipError:
+            raise
+        except Exception as error:
+            raise _explained(error) from error
+        for batch in table.to_batches():
+            yield from read_rows(batch)
+
+    def attach(self, parcel: Parcel, columns: Sequence[str], fields: dict[str, str]) -> Any:
+        """See `oddslip.engines.base.Engine`."""
+        types = dict(self.frame.dtypes)
+        schema = ", ".join(f"{_quoted([n])[0]} {t or types[n]}" for n, t in fields.items())
+        return self._over(map_rows, parcel, columns, schema)
+
+    def _over(self, task: Any, parcel: Parcel, columns: Sequence[str], schema: str) -> Any:
+        frame = self.frame.select(*_quoted(columns)) if columns else self.frame
+        return frame.mapInArrow(self._told(task, parcel), schema)
+
+    def _told(self, task: Any, parcel: Parcel) -> Any:
+        """The task with what it is told: in the closure, or in a file that executors map."""
+        if len(parcel.data) <= CLOSURE_BYTES:
+            return partial(task, parcel)
+        name = f"oddslip-{hashlib.sha256(parcel.data).hexdigest()[:32]}"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.write_bytes(parcel.data)
+            self.frame.sparkSession.addArtifacts(str(path), file=True)
+        return partial(run_from_file, task, parcel.kinds, name)
+
+
+class SparkFiles(SparkTable):
+    """Parquet files that tasks read themselves: the JVM never touches a cell.
+
+    Parameters
+    ----------
+    session : pyspark.sql.SparkSession
+    n_units : int
+        Row groups in all; a task takes some.
+    n_partitions : int, optional
+    """
+
+    def __init__(self, session: Any, n_units: int, n_partitions: int | None = None) -> None:
+        super().__init__(session.range(0, n_units, 1, n_partitions or n_units))
+
+    def _over(self, task: Any, parcel: Parcel, columns: Sequence[str], schema: str) -> Any:
+        return super()._over(task, parcel, (), schema)
+
+
+def run_from_file(
+    task: Any, kinds: tuple[Any, ...], name: str, batches: Any
+) -> Iterator[pa.RecordBatch]:
+    """Run a task that is told what a file of the session says; the file is mapped, not read."""
+    from pyspark import SparkFiles as Files
+
+    data = np.memmap(Files.get(name), np.uint8, "r")
+    yield from task(Parcel(kinds, data), batches)  # type: ignore[arg-type]
+
+
+def start_session(master: str = "local[*]") -> Any:
+    """A session on this master; the one there is, if there is one.
+
+    Parameters
+    ----------
+    master : str
+        ``local[*]``, ``local-cluster[2,1,2048]``, ``spark://host:7077`` or ``sc://host`` (Connect).
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingDependency(
+            'Spark needs pyspark and Java 17. Run: pip install "oddslip[spark]"'
+        ) from error
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else executors take the system's
+    builder = SparkSession.builder.appName("oddslip")
+    connect = master.startswith("sc://")
+    builder = builder.remote(master) if connect else builder.master(master)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise InvalidInput(
+            f"master must name a Spark cluster that answers, got {master!r:.80} "
+            f"({_first_line(error)}). Is Java 17 installed, and the master running?"
+        ) from error
+    if not connect:
+        session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def score_type(frame: Any, name: str) -> tuple[Any, np.dtype[Any]]:
+    """The frame with these scores as lists, and what a cell is. ML vectors become lists."""
+    kind: Any = _field(frame, name).dataType
+    if kind.typeName() == "udt" or "VectorUDT" in str(kind):
+        from pyspark.ml.functions import vector_to_array
+
+        frame = frame.withColumn(name, vector_to_array(frame[_quoted([name])[0]]))
+        return frame, np.dtype(np.float64)
+    cell = kind.elementType.typeName() if kind.typeName() == "array" else None
+    if cell not in FLOATS:
+        raise InvalidInput(
+            f"{name} must be of type array<float>, array<double> or a vector, "
+            f"got {kind.simpleString():.60}. Put a row's scores into one list, in label order."
+        )
+    return frame, FLOATS[cell]
+
+
+def label_type(frame: Any, name: str) -> str:
+    """Whether true labels are listed by name ("string") or by number ("int")."""
+    kind = _field(frame, name).dataType
+    cell = kind.elementType.typeName() if kind.typeName() == "array" else None
+    if cell == "string":
+        return "string"
+    if cell in ("byte", "short", "integer", "long"):
+        return "int"
+    raise InvalidInput(
+        f"{name} must be of type array<int> or array<string>, got {kind.simpleString():.60}. "
+        "List the true labels of each row."
+    )
+
+
+def first_width(frame: Any, name: str) -> int:
+    """How many scores the first row holds."""
+    row = frame.select(_quoted([name])[0]).first()
+    if row is None:
+        raise InvalidInput("a table must hold at least one row, got none.")
+    if row[0] is None or not len(row[0]):
+        raise InvalidInput(f"{name} must hold one score per label, got none in the first row.")
+    return len(row[0])
+
+
+def check_column(frame: Any, part: str, name: Any) -> str:
+    """The name of a column that is there."""
+    if not isinstance(name, str) or name not in frame.columns:
+        listed = ", ".join(frame.columns)
+        raise InvalidInput(f"{part} must name a column, one of {listed:.120}, got {name!r:.60}.")
+    return name
+
+
+def _field(frame: Any, name: str) -> Any:
+    return next(field for field in frame.schema.fields if field.name == name)
+
+
+def _quoted(columns: Sequence[str]) -> list[str]:
+    """Names as Spark takes them whatever letters they hold."""
+    return ["`" + name.replace("`", "``") + "`" for name in columns]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:200]
+
+
+def _explained(error: Exception) -> OddslipError:
+    """Spark's errors are pages long; what matters is one line of them."""
+    text = str(error)
+    if "No module named 'oddslip" in text or "No module named 'pyarrow'" in text:
+        return MissingDependency(
+            "executors need oddslip as the driver has it, and one has none. "
+            "Install the same version on every worker, or point PYSPARK_PYTHON at one that has it."
+        )
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if "Error" in line or "Exception" in line]
+    cause = (telling[-1] if telling else _first_line(error))[:300]
+    return SparkFailed(f"a Spark job failed: {cause}")
+
+
+class SparkFailed(OddslipError, RuntimeError):  # noqa: N818
+    """Spark gave up on a job."""

@@ -1,0 +1,281 @@
+"""Tables whose rows other machines read: they have no order, and none of them comes here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from oddslip.engines.base import Engine, run_tally
+from oddslip.engines.parcel import pack
+from oddslip.engines.rows import Layout
+from oddslip.engines.task import top_of_panel, versions
+from oddslip.errors import InvalidInput
+from oddslip.labels import Positives
+from oddslip.panels import Kind, Panel, check_k, check_names
+from oddslip.progress import progress_bar
+from oddslip.sources.base import Source
+from oddslip.tallies import Joined
+
+_ID_TYPES = {
+    "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "string": "string",
+}  # fmt: skip
+
+
+class LabelCounts(Joined):
+    """Positives of each label. Scores are not looked at."""
+
+    JOINED: ClassVar = {"counts": "add"}
+
+    def __init__(self, n_labels: int) -> None:
+        self.counts = np.zeros(n_labels, np.int64)
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"n_labels": self.counts.size}
+
+    def add(self, panel: Panel) -> None:
+        """Count one block."""
+        if panel.labels is not None:
+            self.counts += np.bincount(panel.positives().indices, minlength=self.counts.size)
+
+    def result(self) -> NDArray[np.int64]:
+        """Positives per label."""
+        return self.counts
+
+
+class TableSource(Source):
+    """A table that an engine reads: tallies run in its tasks, over rows in any order.
+
+    Every pass counts the rows and adds up their keys. A pass that sees other rows than the one
+    before is an error: a table that is computed anew each time may change.
+
+    Parameters
+    ----------
+    engine : Engine
+    layout : Layout
+    id_type : str
+        Of the row ids, where the engine does not know it.
+    more : dict
+        What else tasks are told.
+    """
+
+    ordered = False
+
+    def __init__(self, engine: Engine, layout: Layout, *, id_type: str = "", **more: Any) -> None:
+        self.engine, self.layout, self.id_type, self.more = engine, layout, id_type, more
+        self.n_labels, self.kind, self.dtype = layout.n_labels, layout.kind, layout.dtype
+        self.label_names, self.has_labels = layout.label_names, layout.labels is not None
+        self.n_passes = 0
+        self._seen: tuple[int, int] | None = None
+        self._counts: NDArray[np.int64] | None = None
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """Rows of the table: counted once, without their scores."""
+        if self._seen is None:
+            self._count()
+        assert self._seen is not None
+        return self._seen[0]
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids."""
+        return self.layout.row_id is not None
+
+    def label_counts(self) -> NDArray[np.int64]:
+        """Positives of each label: one pass over the labels alone."""
+        if self._counts is None:
+            self._count()
+        assert self._counts is not None
+        return self._counts.copy()
+
+    def _count(self) -> None:
+        narrow = self.layout._replace(scores=None, twin=None)
+        if not narrow.columns:
+            narrow = self.layout
+        self._counts = self._run(LabelCounts(self.n_labels), narrow, "labels").counts
+
+    def run(self, tally: Any, *, threads: int | None = None, what: str = "rows") -> Any:
+        """Feed all rows to the tally, in tasks, and return it."""
+        return self._run(tally, self.layout, what)
+
+    def _run(self, tally: Any, layout: Layout, what: str) -> Any:
+        self.n_passes += 1
+        with progress_bar(what, 1) as advance:
+            done, *seen = run_tally(self.engine, tally, layout, **self.more)
+            advance(1)
+        if not seen[0]:
+            raise InvalidInput("a table must hold at least one row, got none.")
+        if self._seen is not None and self._seen != tuple(seen):
+            raise InvalidInput(
+                f"a table must hold the same rows in every pass, got {seen[0]:,} rows where "
+                f"{self._seen[0]:,} were counted, or other ones. Write it to files, or cache it."
+            )
+        self._seen = seen[0], seen[1]
+        return done
+
+    def rank(self, k: int, maps: Any = None) -> Any:
+        """The top K of every row, by the scores or by maps of them, as a table."""
+        k = check_k(k, self.n_labels)
+        label = "int" if self.label_names is None else "string"
+        top = f"array<struct<label: {label}, score: double>>"
+        return self._attach(rank_rows, {"top": top}, k=k, maps=maps)
+
+    def transform(self, maps: Any, dtype: Any = None) -> Any:
+        """Calibrated scores of every row, as a table."""
+        cell = {4: "float", 8: "double"}[np.dtype(dtype or self.dtype).itemsize]
+        name = self.layout.scores or "scores"
+        options = {"maps": maps, "dtype": np.dtype(dtype or self.dtype), "name": name}
+        return self._attach(transform_rows, {name: f"array<{cell}>"}, **options)
+
+    def _attach(self, make: Callable[..., Any], fields: dict[str, str], **options: Any) -> Any:
+        row_id = self.layout.row_id
+        if row_id is None:
+            raise InvalidInput("rows of a table are told apart by an id, got none. Pass row_id=...")
+        layout = self.layout._replace(labels=None, twin=None)
+        told = {"layout": layout, "make": make, "options": options, "versions": versions()}
+        named = {row_id: self.id_type} | fields
+        return self.engine.attach(pack(told | self.more), layout.columns, named)
+
+    def blocks(self) -> NoReturn:
+        """Refused: rows stay where they are."""
+        raise InvalidInput(
+            "rows of a table stay on its machines, and this asks for them one after the other. "
+            "Collect a sample, and pass that."
+        )
+
+    def positives(self) -> Positives:
+        """Refused: there may be more than memory holds."""
+        return self.blocks()
+
+    def map(
+        self, function: Any, *, threads: int | None = None, what: str = "rows"
+    ) -> Iterator[Any]:
+        """Refused: what comes out would be as long as the table."""
+        return self.blocks()
+
+
+def rank_rows(panel: Panel, *, k: int, maps: Any) -> dict[str, pa.Array]:
+    """The top K of each row of a panel."""
+    from oddslip.kernels.topk import rank_keys
+
+    if maps is None:
+        panel = panel.checked()
+        columns, values = rank_keys(panel.keys(), k)[0], panel.scores
+    else:
+        columns, values = maps.rank_panel(panel, k), maps.transform_panel(panel, np.float64)
+    return {
+        "top": top_of_panel(
+            panel, columns=columns, values=np.take_along_axis(values, columns.astype(np.int64), 1)
+        )
+    }
+
+
+def transform_rows(panel: Panel, *, maps: Any, dtype: Any, name: str) -> dict[str, pa.Array]:
+    """Calibrated scores of each row of a panel."""
+    cells = maps.transform_panel(panel, dtype)
+    ends = np.arange(0, cells.size + 1, cells.shape[1], dtype=np.int32)
+    return {name: pa.ListArray.from_arrays(pa.array(ends), pa.array(cells.reshape(-1)))}
+
+
+def open_table(
+    table: Any,
+    *,
+    scores: str | None,
+    labels: Any,
+    row_id: str | None,
+    unweighted: str | None = None,
+    kind: Kind | None,
+    label_names: Sequence[str] | None,
+) -> TableSource:
+    """A DataFrame of Spark as a source."""
+    from oddslip.engines import spark
+
+    named = {"scores": "scores" if scores is None else scores, "labels": labels,
+             "row_id": row_id, "unweighted": unweighted}  # fmt: skip
+    for part, name in named.items():
+        if name is not None:
+            spark.check_column(table, part, name)
+    table, dtype = spark.score_type(table, named["scores"])
+    if unweighted is not None:
+        table, other = spark.score_type(table, unweighted)
+        if other != dtype:
+            raise InvalidInput(
+                f"{unweighted} must be of the type of {named['scores']}, {dtype}, got {other}."
+            )
+    if labels is not None and spark.label_type(table, labels) == "string" and label_names is None:
+        raise InvalidInput("labels listed by name need label_names, got none. Pass label_names=...")
+    n_labels = spark.first_width(table, named["scores"]) if label_names is None else None
+    names = None if label_names is None else tuple(label_names)
+    names = check_names(names, n_labels or len(names or ()))
+    layout = Layout(
+        n_labels=n_labels or len(names or ()), kind=kind or "probability", dtype=dtype,
+        label_names=names, scores=named["scores"], labels=labels, row_id=row_id, twin=unweighted,
+    )  # fmt: skip
+    return TableSource(spark.SparkTable(table), layout)
+
+
+def open_files(
+    path: Path,
+    session: Any,
+    *,
+    scores: str | None,
+    labels: Any,
+    row_id: str | None,
+    unweighted: str | None = None,
+    kind: Kind | None,
+    label_names: Sequence[str] | None,
+) -> TableSource:
+    """Parquet files that tasks read themselves, from a folder that every executor sees."""
+    import pyarrow.parquet as pq
+
+    from oddslip.engines import spark
+
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise InvalidInput(f"{path} must hold files that end in .parquet, got none.")
+    footers = [pq.read_metadata(file) for file in files]
+    units = [
+        (str(file.resolve()), group)
+        for file, footer in zip(files, footers, strict=True)
+        for group in range(footer.num_row_groups)
+    ]
+    schema = pq.read_schema(files[0])
+    scores = scores or "scores"
+    for part, name in (("scores", scores), ("labels", labels), ("row_id", row_id),
+                       ("unweighted", unweighted)):  # fmt: skip
+        if name is not None and name not in schema.names:
+            listed = ", ".join(schema.names)
+            raise InvalidInput(
+                f"{part} must name a column, one of {listed:.120}, got {name!r:.60}."
+            )
+    listed = schema.field(scores).type
+    if not hasattr(listed, "value_type") or str(listed.value_type) not in ("float", "double"):
+        raise InvalidInput(f"{scores} must be a list of float or double, got {listed}.")
+    if label_names is None:
+        first = next(pq.ParquetFile(files[0]).iter_batches(1, columns=[scores]))
+        n_labels = len(first.column(0)[0])
+    else:
+        n_labels = len(tuple(label_names))
+    layout = Layout(
+        n_labels=n_labels, kind=kind or "probability",
+        dtype=np.dtype(listed.value_type.to_pandas_dtype()),
+        label_names=check_names(label_names, n_labels), scores=scores, labels=labels,
+        row_id=row_id, twin=unweighted,
+    )  # fmt: skip
+    id_type = "" if row_id is None else _ID_TYPES.get(str(schema.field(row_id).type), "")
+    if row_id is not None and not id_type:
+        raise InvalidInput(
+            f"{row_id} must hold whole numbers or text, got {schema.field(row_id).type}."
+        )
+    engine = spark.SparkFiles(session, len(units))
+    return TableSource(engine, layout, id_type=id_type, units=units)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import oddslip
 from oddslip.cli.app import _run
+from oddslip.cli.phrasing import in_options
 
 GOOD = np.array([[0.9, 0.2, 0.6], [0.1, 0.7, 0.3]])
 TRUE = np.array([[1, 0, 0], [0, 0, 1]])
@@ -78,7 +79,7 @@ PYTHON_ONLY = {
     "propensities too few": (GOOD, TRUE, {"propensities": [0.5]}, "propensities must hold one number per label, n_labels=3, got shape (1,)."),
 }  # fmt: skip
 
-FLAGS = {"n_replicates": "--bootstrap", "label_names": "--label-names"}
+FLAGS = {"k": "-k", "n_replicates": "--bootstrap", "label_names": "--label-names"}
 
 
 @pytest.mark.parametrize("case", [*ARRAYS, *PYTHON_ONLY])
@@ -91,7 +92,7 @@ def test_python_refuses_with_one_clear_line(case):
 
 
 @pytest.mark.parametrize("case", ARRAYS)
-def test_the_command_line_refuses_with_the_same_line_and_exit_code_2(case, tmp_path, capsys):
+def test_the_command_line_refuses_with_the_same_line_of_options_and_exit_code_2(case, tmp_path, capsys):
     scores, labels, options, line = ARRAYS[case]
     np.save(tmp_path / "scores.npy", scores)
     np.save(tmp_path / "labels.npy", labels)
@@ -101,7 +102,8 @@ def test_the_command_line_refuses_with_the_same_line_and_exit_code_2(case, tmp_p
             (tmp_path / "names.txt").write_text("\n".join(value))
             value = tmp_path / "names.txt"
         arguments += [FLAGS.get(name, f"--{name}"), str(value)]
-    assert_refused(arguments, line, capsys)
+    known = {name: FLAGS.get(name, f"--{name}") for name in ("kind", "k", "level", *options)}
+    assert_refused(arguments, in_options(line, known), capsys)
 
 
 def assert_refused(arguments, line, capsys):

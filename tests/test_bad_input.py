@@ -92,7 +92,9 @@ def test_python_refuses_with_one_clear_line(case):
 
 
 @pytest.mark.parametrize("case", ARRAYS)
-def test_the_command_line_refuses_with_the_same_line_of_options_and_exit_code_2(case, tmp_path, capsys):
+def test_the_command_line_refuses_with_the_same_line_of_options_and_exit_code_2(
+    case, tmp_path, capsys
+):
     scores, labels, options, line = ARRAYS[case]
     np.save(tmp_path / "scores.npy", scores)
     np.save(tmp_path / "labels.npy", labels)

@@ -174,7 +174,7 @@ def apply(
         scores, kind=fitted.maps.kind, label_names=read_names(label_names), exclude=exclude,
         nan=nan,  # type: ignore[arg-type]
     )  # fmt: skip
-    refuse_other_kind(source)
+    refuse_other_kind(fitted, source)
     named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
     if top_k is not None:
         write_ranking(

@@ -19,6 +19,7 @@ from oddslip.tallies import check_all_rows
 
 Keys = NDArray[np.uint64]
 
+EDGE = np.float64(1e-6)  # of the direct shift, in probability, at 0 as at 1
 KEPT_CELLS = 2**25  # a quarter of a gigabyte
 BIN_BITS = 9  # each further pass narrows a range by this many bits of a key
 TOP = np.uint64(0xFFDFFFFFFFFFFFFF)  # key of the largest finite difference
@@ -32,7 +33,10 @@ def direct_shift(
     unweighted_kind: Kind | None = None,
     kept_cells: int = KEPT_CELLS,
 ) -> NDArray[np.float64]:
-    """Per label, the median of weighted margin - unweighted margin over unsaturated cells.
+    """Per label, the median of weighted margin - unweighted margin, by the paper's definition.
+
+    Over the cells whose probability lies strictly inside (1e-6, 1 - 1e-6) in both arms: further out
+    a stored probability says little about its log-odds, and a label that ran away says nothing.
 
     Parameters
     ----------
@@ -47,7 +51,7 @@ def direct_shift(
     Returns
     -------
     numpy.ndarray of shape (n_labels,)
-        In nat. NaN for a label in which every cell is saturated in one arm or the other.
+        In nat. NaN for a label that has no such cell.
 
     Examples
     --------
@@ -166,7 +170,7 @@ def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
 
 
 def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
-    """Differences block by block; NaN where either arm is saturated."""
+    """Differences block by block; NaN where either arm is at the edge."""
     for pair in pair_blocks(arm, twin):
         one, other = (panel.checked() for panel in pair)
         gap = logit_block(one)
@@ -175,8 +179,15 @@ def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
             there = panel.present()
             if there is not None:
                 gap[~there] = np.nan
-            gap[panel.keys() >= saturated_key(panel.scores.dtype, panel.kind)] = np.nan
+            gap[~_inside(panel)] = np.nan
         yield gap
+
+
+def _inside(panel: Panel) -> NDArray[np.bool_]:
+    """Cells away from 0 and 1. The edge is a float64 whatever the scores are."""
+    if panel.kind == "probability":
+        return np.asarray((panel.scores > EDGE) & (panel.scores < 1 - EDGE))
+    return np.asarray(np.abs(panel.scores) < np.log1p(-EDGE) - np.log(EDGE))
 
 
 def _median_of_rows(gaps: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ from oddslip.panels import Panel
 from oddslip.shifts import RealizedShift, Saturation, realized_shift, saturation
 from oddslip.sources import Source
 from oddslip.sources.shared import read_together
+from oddslip.sources.views import take_rows
 
 SAMPLED_CELLS = 2**23  # of model and twin each: thousands of rows tell a median well
 
@@ -65,10 +66,14 @@ def sampled_rows(case: Case) -> NDArray[np.int64]:
 def take_sample(
     source: Source, kept: NDArray[np.int64], threads: int | None = None
 ) -> NDArray[Any]:
-    """Scores of some rows, given in ascending order."""
+    """Scores of some rows, given in ascending order; NaN where a cell is absent."""
 
     def take(panel: Panel) -> NDArray[Any]:
         first, last = np.searchsorted(kept, [panel.first_row, panel.first_row + panel.n_rows])
-        return panel.checked().scores[kept[first:last] - panel.first_row]
+        part = take_rows(panel.checked(), kept[first:last] - panel.first_row)
+        there = part.present()
+        if there is None:
+            return part.scores
+        return np.where(there, part.scores, part.dtype.type(np.nan))
 
     return np.concatenate([block for _, block in source.map(take, threads=threads)])

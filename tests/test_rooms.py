@@ -12,7 +12,7 @@ ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
     "provenance", "wording", "sparse", "arguments", "inputs", "documents",
-    "archives", "identity", "rates",
+    "archives", "identity", "rates", "rows",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "spread", "counting", "hulls"}
 SPARK = "engines/spark.py"  # the one file that imports pyspark
@@ -31,9 +31,10 @@ MAY_IMPORT = {
     "archives": {"inputs"},
     "sparse": {"archives", "errors", "inputs"},
     "labels": {"arguments", "errors", "kernels", "sparse"},
-    "weights": {"arguments", "errors"},
+    "rows": {"errors"},
+    "weights": {"arguments", "errors", "rows"},
     "identity": {"errors", "kernels"},
-    "panels": {"arguments", "errors", "identity", "kernels", "labels"},
+    "panels": {"arguments", "errors", "identity", "kernels", "labels", "rows"},
     "tallies": {"arguments", "errors", "panels", "progress"},
     "provenance": {"errors", "files", "progress", "results"},
     "engines": GROUND,
@@ -57,13 +58,17 @@ MAY_IMPORT = {
     "__init__": None,
     "__main__": {"cli"},
 }
-# A result draws itself, and a repair exports itself: `plot` imports the figures, and `to_onnx` and
-# the like what writes them, when they are called, and nowhere else. Types are named before that.
-CALLED = {"plot", "to_onnx", "to_sql", "to_json"}
+# A result shows itself, and a repair exports itself: `plot` imports the figures, `__str__` the
+# texts, and `to_onnx` and the like what writes them, when they are called, and nowhere else. Types are named before that.
+CALLED = {"__str__", "plot", "to_onnx", "to_sql", "to_json"}
 WHEN_CALLED = {
     "diagnosis/result.py": {"reports"},
     "diagnosis/plan.py": {"reports"},
-    "calibrators/saved.py": {"serving"},
+    "diagnosis/ladder.py": {"reports"},
+    "selection/repair.py": {"reports"},
+    "metrics/evaluation.py": {"reports"},
+    "metrics/reliability.py": {"reports"},
+    "calibrators/saved.py": {"reports", "serving"},
 }
 FILES = sorted(ROOT.rglob("*.py"))
 

@@ -162,7 +162,8 @@ def test_every_class_that_makes_fresh_ones_is_listed_here():
         node.name
         for path in root.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef) and node.name != "Tally"
+        if isinstance(node, ast.ClassDef)
+        and node.name not in ("Tally", "Gather")  # functions stay where they are
         and any(getattr(item, "name", None) == "fresh" for item in node.body)
     }  # fmt: skip
     assert classes == {name.partition(",")[0] for name in TALLIES}

@@ -12,6 +12,7 @@ from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
     Bootstrap,
+    Exclude,
     Figure,
     Json,
     JsonFile,
@@ -19,6 +20,7 @@ from oddslip.cli.options import (
     KindOption,
     Labels,
     Names,
+    Nan,
     Prior,
     Scores,
     Threads,
@@ -59,7 +61,12 @@ def diagnose(
         Path | None, typer.Option(help="What was true for the calibration rows.")
     ] = None,
     prior: Prior = None,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
+    exclude: Exclude = None,
+    calibration_exclude: Annotated[
+        Path | None, typer.Option(help="As --exclude, for the calibration rows.")
+    ] = None,
+    nan: Nan = "refuse",
     rounds: Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Learning rate, for the budget.")
@@ -90,16 +97,16 @@ def diagnose(
 
       oddslip diagnose scores.npy labels.npz -k 7 --weights w.npy --unweighted scores0.npy
 
-      oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal.npz
+      oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal-y.npz
 
       oddslip diagnose scores.npy labels.npz --html report.html --json-file report.json
     """
     import oddslip
 
     check_outputs(html, json_file, figure=figure)
-    held_out: tuple[Any, Any] | None = None
+    held_out: tuple[Any, Any, Any] | None = None
     if calibration is not None:
-        held_out = (calibration, calibration_labels)
+        held_out = (calibration, calibration_labels, calibration_exclude)
     elif calibration_labels is not None:
         from oddslip.errors import InvalidInput
 
@@ -119,6 +126,8 @@ def diagnose(
         seed=seed,
         n_replicates=bootstrap,
         label_names=read_names(label_names),
+        exclude=exclude,
+        nan=nan,  # type: ignore[arg-type]
         threads=threads,
     )
     if html is not None:
@@ -132,6 +141,8 @@ def diagnose(
             "unweighted": unweighted,
             "calibration": calibration,
             "calibration labels": calibration_labels,
+            "excluded": exclude,
+            "excluded in calibration": calibration_exclude,
             "prior": prior,
             "label names": label_names,
         }
@@ -159,7 +170,7 @@ def plan(
     weights: Annotated[str, typer.Option(help=f"Weight of each label: {WEIGHTS}.")] = "balanced",
     unweighted: Unweighted = None,
     k: K = 7,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
     rows_in_leaf: Annotated[int, typer.Option(help="Fewest rows of a leaf.")] = 20,
     bootstrap: Annotated[
         int, typer.Option(help="Bootstrap replicates of the what-if loss; 0 for none.")
@@ -176,13 +187,13 @@ def plan(
 
     Examples:
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --max-delta-step 0.7
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --max-delta-step 0.7
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --unweighted scores0.npy -k 7
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --unweighted X0.npy -k 7
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
     """
     import oddslip
 

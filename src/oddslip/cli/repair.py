@@ -12,10 +12,12 @@ from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
+    Exclude,
     Json,
     KindOption,
     Labels,
     Names,
+    Nan,
     Prior,
     SampleWeight,
     Scores,
@@ -60,10 +62,12 @@ def fit(
         ),
     ] = None,
     sample_weight: SampleWeight = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
     interpolation: Annotated[
         str, typer.Option(help="Of isotonic maps: linear or step.")
     ] = "linear",
-    kind: KindOption = "probability",
+    kind: KindOption = None,
     seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
     threads: Threads = None,
@@ -76,14 +80,21 @@ def fit(
 
     Examples:
 
-      oddslip fit calibration.npy labels.npz -k 7 --prior prevalence.npy -o repair.oddslip
+      oddslip fit cal-scores.npy cal-labels.npz -k 7 --prior prevalence.npy -o repair.oddslip
 
-      oddslip fit calibration.npy labels.npz --calibrator isotonic --tau 5 -o repair.oddslip
+      oddslip fit cal-scores.npy cal-labels.npz --calibrator isotonic --tau 5 -o repair.oddslip
 
-      oddslip fit weighted.npy labels.npz --calibrator inversion --weights w.npy -o repair.oddslip
+      oddslip fit cal-scores.npy cal-labels.npz --calibrator inversion --weights w.npy -o r.oddslip
     """
     check_outputs(output)
+    import oddslip
+
     prevalence = read_numbers(prior)
+    names = read_names(label_names)
+    source = oddslip.open_source(
+        scores, labels, kind=kind, label_names=names, exclude=exclude, nan=nan,  # type: ignore[arg-type]
+    )  # fmt: skip
+    kind = source.kind
     chosen: Any
     if calibrator is not None:
         chosen = build_calibrator(
@@ -109,10 +120,8 @@ def fit(
             "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
             "with --calibrator isotonic."
         )
-    names = read_names(label_names)
     times = read_numbers(sample_weight, "row")
-    rows = {"sample_weight": times, "label_names": names}
-    fitted = chosen.fit(scores, labels, **rows, threads=threads).fitted_
+    fitted = chosen.fit(source, sample_weight=times, threads=threads).fitted_
     fitted.save(output)
     table = getattr(chosen, "table_", None)
     if json:
@@ -139,6 +148,8 @@ def apply(
     top_k: Annotated[
         int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
     ] = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
     label_names: Names = None,
     threads: Threads = None,
 ) -> None:
@@ -153,12 +164,17 @@ def apply(
       oddslip apply repair.oddslip scores.parquet -o repaired.npy
     """
     import oddslip
+    from oddslip.calibrators.saved import refuse_other_kind
     from oddslip.panels import check_k
     from oddslip.sources.sinks import write_ranking, write_scores
 
     check_outputs(output)
     fitted = oddslip.load_repair(repair)
-    source = oddslip.open_source(scores, kind=fitted.maps.kind, label_names=read_names(label_names))
+    source = oddslip.open_source(
+        scores, kind=fitted.maps.kind, label_names=read_names(label_names), exclude=exclude,
+        nan=nan,  # type: ignore[arg-type]
+    )  # fmt: skip
+    refuse_other_kind(source)
     named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
     if top_k is not None:
         write_ranking(
@@ -168,6 +184,7 @@ def apply(
             k=check_k(top_k, source.n_labels),
             **named,
         )
+        console().print(f"Top {top_k} of {source.n_rows:,} rows, repaired, in {output}.")
         return
     write_scores(
         output,
@@ -175,5 +192,8 @@ def apply(
         n_rows=source.n_rows,
         n_labels=source.n_labels,
         dtype=source.dtype,
+        kind="probability",
         **named,
     )
+    cells = f"{source.n_rows:,} rows x {source.n_labels:,} labels"
+    console().print(f"Repaired probabilities of {cells} in {output}.")

@@ -71,11 +71,11 @@ def train(
 
     Examples:
 
-      oddslip train X.npz labels.npz -o model.oddslip --weights balanced
+      oddslip train X.npz training-labels.npz -o model.oddslip --weights balanced
 
-      oddslip train X.npz labels.npz -o model.oddslip --preset paper-booster -p num_leaves=15
+      oddslip train X.npz training-labels.npz -o m.oddslip --preset paper-booster -p num_leaves=15
 
-      oddslip train X.npz labels.npz -o m.oddslip --early-stopping 20 --validation X1.npz y1.npz
+      oddslip train X.npz y.npz -o m.oddslip --early-stopping 20 --validation X1.npz y1.npz
     """
     from oddslip.learners import OneVsRest
     from oddslip.learners.backend import preset_learner

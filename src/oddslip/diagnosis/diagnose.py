@@ -23,6 +23,7 @@ from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
 from oddslip.panels import Kind
 from oddslip.shifts import overlap
+from oddslip.sources.opening import Nan
 
 
 def diagnose(
@@ -41,6 +42,8 @@ def diagnose(
     seed: int = DEFAULT_SEED,
     n_replicates: int = 2000,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     threads: int | None = None,
 ) -> Diagnosis:
     """Find out whether class weights have broken a top-K ranker, how, and what repairs it.
@@ -59,7 +62,7 @@ def diagnose(
         only where labels are as frequent.
     unweighted : optional
         Scores of the unweighted twin for the same rows: the loss and its parts.
-    calibration : (scores, labels) or Panel, optional
+    calibration : (scores, labels), (scores, labels, exclude) or Panel, optional
         Rows held out to calibrate on (deployment protocol). Without them the rows calibrate one
         another: maps fitted on all folds but one rank that one (cross-fitted protocol).
     prior : array-like, optional
@@ -74,6 +77,9 @@ def diagnose(
         Bootstrap replicates; 0 for none.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
+    exclude, nan
+        Cells that count for nothing, as in `oddslip.rank`: they take no slot, are neither true
+        nor false, and no map is fitted on them.
     threads : int, optional
         Threads to use; all cores available unless told.
 
@@ -91,7 +97,8 @@ def diagnose(
     case = open_case(
         scores, labels, k=k, weights=weights, unweighted=unweighted, calibration=calibration,
         prior=prior, kind=kind, rounds=rounds, learning_rate=learning_rate,
-        max_delta_step=max_delta_step, seed=seed, label_names=label_names, threads=threads,
+        max_delta_step=max_delta_step, seed=seed, label_names=label_names, exclude=exclude,
+        nan=nan, threads=threads,
     )  # fmt: skip
     return _conclude(_measure(case, climb(case), n_replicates))
 
@@ -114,7 +121,8 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
     shared = None
     if climbed.raw is not None and climbed.twin is not None:
         counts = overlap(climbed.raw, climbed.twin)
-        shared = Overlap(float(counts.mean()), float(np.mean(counts < case.k)))
+        shown = (climbed.raw >= 0).sum(axis=1)
+        shared = Overlap(float(counts.mean()), float(np.mean(counts < shown)))
     return Measurements(
         ladder=ladder,
         chosen=climbed.chosen,

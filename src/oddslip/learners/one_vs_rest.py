@@ -251,7 +251,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         threads = available_threads(self.threads)
         memory_bytes = check_whole("memory_bytes", self.memory_bytes, 1)
         workers = backend.workers(parameters, threads)
-        live = np.flatnonzero(~self.constant_)
+        live = self._modelled(backend)
         most = backend.group_size(
             live.size, columns.n_rows, self.n_features_in_, memory_bytes // workers
         )
@@ -300,9 +300,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         backend = get_backend(self.learner)
         # Filled whole: every label is constant or in exactly one group, see `check_groups`.
         margins = np.empty((X.shape[0], self.n_labels), np.float64)
-        margins[:, self.constant_] = self._constant_margins()
         for group, model in zip(self._groups, self._models, strict=True):
             margins[:, group] = backend.predict_margin(model, X)
+        margins[:, self.constant_] = self._constant_margins()
         wrong = ~np.isfinite(margins).all(axis=0)
         if wrong.any():
             raise InvalidInput(
@@ -314,6 +314,20 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of every label, shape (n_rows, n_labels)."""
         return self.as_probability(self.predict_margin(X))
+
+    def predict_stored(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities as each learner's own library computes and stores them.
+
+        `predict_proba` computes in float64 what XGBoost and the MLP would round to float32: there
+        a label that has run away ties at 1, here it does not.
+        """
+        rows = sliceable(check_features(X, self._fitted().n_features_in_))
+        backend = get_backend(self.learner)
+        stored = np.empty((rows.shape[0], self.n_labels), np.float64)
+        for group, model in zip(self._groups, self._models, strict=True):
+            stored[:, group] = backend.predict_stored(model, rows)
+        stored[:, self.constant_] = self.prevalence_[self.constant_]
+        return stored
 
     def as_probability(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probabilities of margins of all labels; a label without a model gets its prevalence."""
@@ -364,8 +378,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             model._count(positives, int(head["n_rows"]))
             model.n_features_in_ = int(head["n_features"])
             model.label_names_ = check_names(head["label_names"], positives.size)
-            model._groups = check_groups(head["groups"], np.flatnonzero(~model.constant_))
             model.parameters_ = model._parameters(backend)
+            model._groups = check_groups(head["groups"], model._modelled(backend))
             if len(dumps) != len(model._groups):
                 raise ValueError(f"{len(model._groups)} groups must be stored, got {len(dumps)}")
         except MissingDependency:
@@ -387,6 +401,12 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.n_rows_ = n_rows
         self.n_positives_, self.prevalence_ = positives, positives / n_rows
         self.constant_ = (positives == 0) | (positives == n_rows)
+
+    def _modelled(self, backend: Backend) -> NDArray[np.int64]:
+        """Labels that have a model."""
+        if backend.trains_constants(self.parameters_):
+            return np.arange(self.constant_.size)
+        return np.flatnonzero(~self.constant_)
 
     def _fitted(self) -> Self:
         if not hasattr(self, "_models"):

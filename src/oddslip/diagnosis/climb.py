@@ -79,7 +79,7 @@ def climb(case: Case) -> Climb:
 def _climb_held_out(case: Case) -> Climb:
     """Maps fitted on the calibration rows rank all evaluated rows."""
     cells, counts = _count(case)
-    maps, dead = _fit_rungs(case)
+    maps, dead = fit_rungs(case)
     chosen = None
     if case.calibration_counts.any() and case.calibration.n_rows >= N_FOLDS:
         repair = Repair(
@@ -88,7 +88,7 @@ def _climb_held_out(case: Case) -> Climb:
         ).fit(case.calibration, threads=case.threads)  # fmt: skip
         chosen = Chosen(repair.chosen_, repair.why_)
         maps["chosen"] = repair.fitted_.maps
-    maps["ceiling"] = _ceiling(case, counts)
+    maps["ceiling"] = make_ceiling(case, counts)
     rankings = _rank(case.arm, {name: [each] for name, each in maps.items()}, case)
     takeover = None
     if "isotonic" in rankings:
@@ -107,21 +107,20 @@ def _count(case: Case) -> tuple[PositiveCells, CellCounts]:
     return cells, counted.counts[False].without(None)
 
 
-def _fit_rungs(case: Case) -> tuple[dict[str, LabelMaps], NDArray[np.bool_]]:
+def fit_rungs(case: Case) -> tuple[dict[str, LabelMaps], NDArray[np.bool_]]:
     """Maps of all rungs that learn from the calibration rows or invert, and the dead labels."""
     kind, prior = case.arm.kind, case.prior if case.prior_given else None
     maps: dict[str, LabelMaps] = {}
     dead = case.calibration_counts == 0
     if case.weights is not None:
-        maps["inversion"] = _shift_maps(-np.log(case.weights), kind)
+        maps["inversion"] = shift_maps(-np.log(case.weights), kind)
     if not case.calibration_counts.any():
         return maps, dead
     for name in (entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted):
         calibrator = build_calibrator(name, prior=prior, weights=case.weights, kind=kind)
-        fitted = calibrator.fit(case.calibration, threads=case.threads).fitted_
-        maps[name] = fitted.maps
+        maps[name], record = calibrator._map_labels(case.calibration, case.threads)
         if name == "isotonic":
-            maps |= dict(_other_policies(fitted.maps, fitted.record.dead))
+            maps |= dict(other_policies(maps[name], record.dead))
     return maps, dead
 
 
@@ -155,7 +154,7 @@ def _climb_crossed(case: Case) -> Climb:
     out_of_fold["chosen"] = crossed.rankings[-1]
     name = wanted[crossed.choice.place].name
     counts = trials.fits.counts(None)
-    rankings = _rank(case.arm, _refit(trials) | {"ceiling": [_ceiling(case, counts)]}, case,
+    rankings = _rank(case.arm, _refit(trials) | {"ceiling": [make_ceiling(case, counts)]}, case,
                      trials.fits.folds)  # fmt: skip
     taken = _take_over(case, trials, rankings, out_of_fold["isotonic"])
     held = _held_positives(case, trials.fits.folds)
@@ -171,7 +170,7 @@ def _refit(trials: Trials) -> dict[str, MapsByFold]:
     by_fold = []
     for fold in range(trials.n_folds):
         maps, record = trials.fits.fit(Candidate("isotonic"), fold)
-        by_fold.append(dict(_other_policies(maps, record.dead)))
+        by_fold.append(dict(other_policies(maps, record.dead)))
         trials.fits.forget(fold)
     return {name: [maps[name] for maps in by_fold] for name in by_fold[0]}
 
@@ -203,14 +202,14 @@ def _take_over(
 # ----------------------------------------------------------------------------------- maps and ranks
 
 
-def _ceiling(case: Case, counts: CellCounts) -> LabelMaps:
+def make_ceiling(case: Case, counts: CellCounts) -> LabelMaps:
     """Isotonic maps of the evaluated rows themselves."""
     kind = case.arm.kind
     record = Ceiling(kind=kind)._record(Seen.alike(counts.n_positives, case.arm.n_rows))
     return build_maps(kind, "probability", record, knots=counts.isotonic_knots())
 
 
-def _other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[str, LabelMaps]]:
+def other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[str, LabelMaps]]:
     """The same isotonic maps under the other policies: they differ in the dead labels alone."""
     for policy, code in (("identity", IDENTITY), ("exclude", EXCLUDED)):
         other = maps
@@ -221,7 +220,7 @@ def _other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[
         yield f"isotonic, {policy}", other
 
 
-def _shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
+def shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
     """Maps that are known without a fit, and so without a pass over the rows."""
     n, none = shift_nat.size, np.empty(0)
     places = np.zeros(n, np.int64)
@@ -293,7 +292,7 @@ def _finish(
     if case.twin is not None:
         shifted = {}
         if case.weights is not None:
-            shifted["what-if"] = [_shift_maps(-np.log(1.0 / case.weights), case.twin.kind)]
+            shifted["what-if"] = [shift_maps(-np.log(1.0 / case.weights), case.twin.kind)]
         ranked = _rank(case.twin, shifted, case)
         twin = ranked.pop("raw")
         rankings |= ranked | {"unweighted": twin}

@@ -62,14 +62,15 @@ class Drift:
         )
 
 
-def find_drift(case: Case, unseen: NDArray[np.bool_]) -> Drift:
+def find_drift(case: Case, unseen: NDArray[np.bool_], shared: SharedRows | None = None) -> Drift:
     """Compare the rows and the prevalences of both panels; fold by fold there is no drift."""
     counts = case.calibration_counts, case.evaluation_counts
     drifted = find_drifted(*counts, case.calibration.n_rows, case.arm.n_rows)
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
-    shared = SharedRows(0, False)
-    if not case.crossed:  # folds share no row by design
-        shared = find_shared_rows(case.calibration, case.arm, case.threads)
+    if shared is None:
+        shared = SharedRows(0, False)
+        if not case.crossed:  # folds share no row by design
+            shared = find_shared_rows(case.calibration, case.arm, case.threads)
     return Drift(
         n_shared_rows=shared.n_rows,
         shared_by_id=shared.by_id,

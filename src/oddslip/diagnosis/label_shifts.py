@@ -149,10 +149,13 @@ class LabelShifts:
         )
 
 
-def find_shifts(case: Case) -> LabelShifts:
-    """All shifts that the case allows."""
-    realized = realized_shift(case.arm, case.prior, threads=case.threads)
-    direct, n_direct = _find_direct(case)
+def find_shifts(case: Case, sampled: Case | None = None, spread: Any = None) -> LabelShifts:
+    """All shifts that the case allows; the direct one from a sample of its rows where given.
+
+    ``spread`` is a first pass that was made beside other things.
+    """
+    realized = realized_shift(case.arm, case.prior, threads=case.threads, spread=spread)
+    direct, n_direct = _find_direct(case if sampled is None else sampled)
     weights, budget = case.weights, case.budget
     bounded = weights is not None and budget is not None
     return LabelShifts(

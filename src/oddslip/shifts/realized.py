@@ -79,7 +79,12 @@ class RealizedShift:
 
 
 def realized_shift(
-    scores: Any, prior: ArrayLike, *, kind: Kind | None = None, threads: int | None = None
+    scores: Any,
+    prior: ArrayLike,
+    *,
+    kind: Kind | None = None,
+    threads: int | None = None,
+    spread: SpreadTally | None = None,
 ) -> RealizedShift:
     """Realized shift of every label by prevalence matching, to 1e-9 nat.
 
@@ -97,6 +102,8 @@ def realized_shift(
         What the scores are; probabilities unless said otherwise.
     threads : int, optional
         Threads to use; all cores available unless told.
+    spread : SpreadTally, optional
+        Where the first pass was made before, beside other things.
 
     Examples
     --------
@@ -113,7 +120,7 @@ def realized_shift(
             f"prior must be between 0 and 1, got {share[wrong[0]]:g} at label {name!r}."
         )
     solvable = (share > 0) & (share < 1)
-    search, n_saturated, n_passes = _begin(source, np.where(solvable, share, 0.5), threads)
+    search, n_saturated, n_passes = _begin(source, np.where(solvable, share, 0.5), threads, spread)
     while not search.settled(TOLERANCE) and n_passes < _MOST_PASSES:
         sums = source.run(SigmoidTally(search.shift), threads=threads).result()
         search.advance(sums, source.n_rows)
@@ -221,19 +228,21 @@ class Search:
 
 
 def _begin(
-    source: Source, prior: Floats, threads: int | None
+    source: Source, prior: Floats, threads: int | None, spread: SpreadTally | None = None
 ) -> tuple[Search, NDArray[np.int64], int]:
     """The search after one look at the cells, their saturated cells, and the passes it took.
 
     The bins of a label take as much memory as hundreds of its cells. Where those of all labels
     would take more than `SPREAD_BYTES`, some labels are looked at after others.
     """
+    if spread is not None:
+        return _start(spread, prior), spread.n_saturated, 0
     searches, saturated = [], []
     for labels, part in spread_parts(source, SPREAD_BYTES, threads):
-        spread = part.run(SpreadTally(part.n_labels, part.kind), threads=threads)
-        searches.append(_start(spread, prior[labels]))
-        saturated.append(spread.n_saturated)
-        del spread  # before the next is made
+        counted = part.run(SpreadTally(part.n_labels, part.kind), threads=threads)
+        searches.append(_start(counted, prior[labels]))
+        saturated.append(counted.n_saturated)
+        del counted  # before the next is made
     return Search.joined(searches), np.concatenate(saturated), len(searches)
 
 

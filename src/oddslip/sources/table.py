@@ -123,6 +123,23 @@ class TableSource(Source):
         self._seen = seen[0], seen[1]
         return done
 
+    def with_twin(self, column: str) -> TableSource:
+        """The same table, whose panels bring the scores of another model too."""
+        return self._reopened(twin=column)
+
+    def of_twin(self) -> TableSource:
+        """The table with the other model's scores in place of these."""
+        return self._reopened(scores=self.layout.twin, twin=None)
+
+    def _reopened(self, **columns: Any) -> TableSource:
+        for column in columns.values():
+            if column is not None:
+                self.engine.check(column)
+        layout = self.layout._replace(**columns)
+        other = TableSource(self.engine, layout, id_type=self.id_type, **self.more)
+        other._seen, other._counts = self._seen, self._counts
+        return other
+
     def rank(self, k: int, maps: Any = None) -> Any:
         """The top K of every row, by the scores or by maps of them, as a table."""
         k = check_k(k, self.n_labels)

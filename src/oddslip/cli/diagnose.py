@@ -12,18 +12,22 @@ from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
     Bootstrap,
+    EngineOption,
     Figure,
     Json,
     JsonFile,
     K,
     KindOption,
     Labels,
+    Master,
     Names,
     Prior,
+    RowId,
     Scores,
     Threads,
     check_outputs,
     console,
+    opened,
     print_json,
     read_names,
     read_numbers,
@@ -70,6 +74,9 @@ def diagnose(
     bootstrap: Bootstrap = 2000,
     seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     verbose: Verbose = False,
     html: Annotated[
@@ -93,32 +100,36 @@ def diagnose(
       oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal.npz
 
       oddslip diagnose scores.npy labels.npz --html report.html --json-file report.json
+
+      oddslip diagnose table/ --engine spark --row-id customer --unweighted scores0
+
+    With --engine spark, --unweighted names a column, and --calibration another folder.
     """
     import oddslip
 
     check_outputs(html, json_file, figure=figure)
-    held_out: tuple[Any, Any] | None = None
+    names = read_names(label_names)
+    told: dict[str, Any] = {"kind": kind, "names": names, "row_id": row_id}
+    held_out: Any = None
     if calibration is not None:
-        held_out = (calibration, calibration_labels)
+        rows = opened(engine, master, calibration, calibration_labels, **told)
+        held_out = (calibration, calibration_labels) if engine == "local" else rows["scores"]
     elif calibration_labels is not None:
         from oddslip.errors import InvalidInput
 
         raise InvalidInput("--calibration-labels needs --calibration, the scores of those rows.")
     diagnosis = oddslip.diagnose(
-        scores,
-        labels,
+        **opened(engine, master, scores, labels, **told),
         k=k,
         weights=read_weights(weights),
-        unweighted=unweighted,
+        unweighted=str(unweighted) if engine == "spark" and unweighted else unweighted,
         calibration=held_out,
         prior=read_numbers(prior),
-        kind=kind,  # type: ignore[arg-type]
         rounds=rounds,
         learning_rate=learning_rate,
         max_delta_step=max_delta_step,
         seed=seed,
         n_replicates=bootstrap,
-        label_names=read_names(label_names),
         threads=threads,
     )
     if html is not None:
@@ -129,7 +140,7 @@ def diagnose(
             "scores": scores,
             "labels": labels,
             "weights": weights_file(weights),
-            "unweighted": unweighted,
+            "unweighted": None if engine == "spark" else unweighted,
             "calibration": calibration,
             "calibration labels": calibration_labels,
             "prior": prior,

@@ -11,20 +11,25 @@ import typer
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
     Bootstrap,
+    EngineOption,
     Json,
     K,
     KindOption,
     Labels,
+    Master,
     Names,
+    RowId,
     SampleWeight,
     Scores,
     Threads,
     check_outputs,
     console,
+    opened,
     print_json,
     printable_json,
     read_names,
     read_numbers,
+    write_table,
 )
 
 
@@ -52,6 +57,9 @@ def evaluate(
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -64,6 +72,8 @@ def evaluate(
       oddslip evaluate weighted.npy labels.npz -k 7 --against unweighted.npy
 
       oddslip evaluate scores.parquet labels.npz -k 7 --json > result.json
+
+      oddslip evaluate table/ -k 7 --engine spark --master spark://host:7077 --row-id customer
     """
     import oddslip
     from oddslip.reports import text
@@ -72,11 +82,10 @@ def evaluate(
     times = read_numbers(sample_weight, "row")
 
     def evaluated(path: Path) -> oddslip.Evaluation:
+        rows_of = opened(engine, master, path, labels, kind=kind, names=names, row_id=row_id)
         return oddslip.evaluate(
-            path,
-            labels,
+            **rows_of,
             k=k,
-            kind=kind,  # type: ignore[arg-type]
             ties=ties,  # type: ignore[arg-type]
             denominator=denominator,  # type: ignore[arg-type]
             rows=rows,  # type: ignore[arg-type]
@@ -85,7 +94,6 @@ def evaluate(
             n_replicates=bootstrap,
             level=level,
             seed=seed,
-            label_names=names,
             threads=threads,
         )
 
@@ -121,12 +129,16 @@ def rank(
     ] = None,
     kind: KindOption = "probability",
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
     """The K highest labels of every row. Ties go to the lower label index.
 
-    Without -o the first rows are shown; with --json every row, one JSON object a line.
+    Without -o the first rows are shown; with --json every row, one JSON object a line. On Spark
+    -o is a folder of Parquet files, with the row id and a list of (label, score) a row.
 
     Examples:
 
@@ -137,8 +149,16 @@ def rank(
     import oddslip
     from oddslip.reports.text import new_table, printable
 
-    check_outputs(output)
-    source = oddslip.open_source(scores, kind=kind, label_names=read_names(label_names))  # type: ignore[arg-type]
+    if engine == "local":
+        check_outputs(output)
+    told = opened(
+        engine, master, scores, None, kind=kind, names=read_names(label_names), row_id=row_id,
+        labelled=False,
+    )  # fmt: skip
+    source = told["scores"]
+    if engine == "spark":
+        return write_table(oddslip.rank(source, k=k), output)
+    source = oddslip.open_source(**told)
     if output is not None:
         from oddslip.sources.sinks import write_ranking
 
@@ -153,7 +173,7 @@ def rank(
             label_names=source.label_names,
             row_ids=source.row_ids(),
         )
-        return
+        return None
     ranking = oddslip.rank(source, k=k, threads=threads)
     row_ids = source.row_ids()
 
@@ -171,7 +191,7 @@ def rank(
             labels = named(row) if source.label_names else ranking[row].tolist()
             line = {"row": row_name(row), "labels": labels}
             print(printable_json(jsons.dumps(line, ensure_ascii=False)))
-        return
+        return None
     table = new_table("row", *(str(place + 1) for place in range(ranking.shape[1])))
     shown = min(10, len(ranking))
     for row in range(shown):
@@ -179,4 +199,4 @@ def rank(
     out = console()
     out.print(table)
     out.print(f"{shown} of {len(ranking):,} rows shown. Write all of them with -o ranked.parquet.")
-    return
+    return None

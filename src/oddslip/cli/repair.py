@@ -12,21 +12,26 @@ from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
+    EngineOption,
     Json,
     KindOption,
     Labels,
+    Master,
     Names,
     Prior,
+    RowId,
     SampleWeight,
     Scores,
     TableFile,
     Threads,
     check_outputs,
     console,
+    opened,
     print_json,
     read_names,
     read_numbers,
     read_weights,
+    write_table,
 )
 
 
@@ -66,6 +71,9 @@ def fit(
     kind: KindOption = "probability",
     seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -81,6 +89,8 @@ def fit(
       oddslip fit calibration.npy labels.npz --calibrator isotonic --tau 5 -o repair.oddslip
 
       oddslip fit weighted.npy labels.npz --calibrator inversion --weights w.npy -o repair.oddslip
+
+      oddslip fit table/ -k 7 --engine spark --row-id customer -o repair.oddslip
     """
     check_outputs(output)
     prevalence = read_numbers(prior)
@@ -111,8 +121,9 @@ def fit(
         )
     names = read_names(label_names)
     times = read_numbers(sample_weight, "row")
-    rows = {"sample_weight": times, "label_names": names}
-    fitted = chosen.fit(scores, labels, **rows, threads=threads).fitted_
+    rows = opened(engine, master, scores, labels, kind=kind, names=names, row_id=row_id)
+    rows.pop("kind", None)
+    fitted = chosen.fit(**rows, sample_weight=times, threads=threads).fitted_
     fitted.save(output)
     table = getattr(chosen, "table_", None)
     if json:
@@ -140,11 +151,15 @@ def apply(
         int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
     ] = None,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
 ) -> None:
     """Apply a saved repair: repaired scores, or straight to the top K.
 
-    Both ways the file is read and written in blocks, so it may be larger than memory.
+    Both ways the file is read and written in blocks, so it may be larger than memory. On Spark
+    -o is a folder of Parquet files, written by the tasks.
 
     Examples:
 
@@ -156,9 +171,18 @@ def apply(
     from oddslip.panels import check_k
     from oddslip.sources.sinks import write_ranking, write_scores
 
-    check_outputs(output)
+    if engine == "local":
+        check_outputs(output)
     fitted = oddslip.load_repair(repair)
-    source = oddslip.open_source(scores, kind=fitted.maps.kind, label_names=read_names(label_names))
+    told = opened(
+        engine, master, scores, None, kind=fitted.maps.kind, names=read_names(label_names),
+        row_id=row_id, labelled=False,
+    )  # fmt: skip
+    if engine == "spark":
+        table = told["scores"]
+        made = fitted.transform(table) if top_k is None else fitted.rank(table, k=top_k)
+        return write_table(made, output)
+    source = oddslip.open_source(**told)
     named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
     if top_k is not None:
         write_ranking(
@@ -168,7 +192,7 @@ def apply(
             k=check_k(top_k, source.n_labels),
             **named,
         )
-        return
+        return None
     write_scores(
         output,
         fitted.transform_blocks(source, threads=threads),
@@ -177,3 +201,4 @@ def apply(
         dtype=source.dtype,
         **named,
     )
+    return None

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +75,11 @@ class SparkTable:
         if len(parcel.data) <= CLOSURE_BYTES:
             return partial(task, parcel)
         name = f"oddslip-{hashlib.sha256(parcel.data).hexdigest()[:32]}"
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, name)
+        path = Path(_sent().name, name)
+        if not path.exists():
             path.write_bytes(parcel.data)
-            self.frame.sparkSession.addArtifacts(str(path), file=True)
+        # Another session may have been told the same; the same file again is no matter to Spark.
+        self.frame.sparkSession.addArtifacts(str(path), file=True)
         return partial(run_from_file, task, parcel.kinds, name)
 
 
@@ -101,6 +102,12 @@ class SparkFiles(SparkTable):
 
     def _over(self, task: Any, parcel: Parcel, columns: Sequence[str], schema: str) -> Any:
         return super()._over(task, parcel, (), schema)
+
+
+@cache
+def _sent() -> tempfile.TemporaryDirectory[str]:
+    """Where files that executors fetch lie as long as this process lives."""
+    return tempfile.TemporaryDirectory(prefix="oddslip-")
 
 
 def run_from_file(

@@ -82,9 +82,16 @@ def test_every_seed_is_42_unless_told():
 
 def test_k_is_asked_for_where_it_decides_and_7_where_it_may_be_left_out():
     defaults = {verb: default_of("k", verb) for verb in HAVING["k"]}
-    assert defaults.pop("Repair.rank") is None  # as many as the choice was made for
+    for verb in ("Repair.rank", "Repaired.predict_topk", "RepairedClassifier.predict_topk"):
+        assert defaults.pop(verb) is None  # as many as the choice was made for
     told = {verb: k for verb, k in defaults.items() if k is not REQUIRED}
-    assert told == {"diagnose": 7, "plan": 7}
+    assert told == {
+        "diagnose": 7,
+        "plan": 7,
+        "RepairedClassifier": 7,
+        "map_at_k_scorer": 7,
+        "OneVsRest": 7,
+    }
 
 
 def test_kind_is_left_to_the_scores_by_verbs_and_fixed_by_what_keeps_it():

@@ -17,7 +17,7 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference.md"
 
 HEAVY = {
     "numba", "lightgbm", "xgboost", "torch", "pyspark", "matplotlib", "pandas", "polars",
-    "pyarrow", "sklearn", "scipy", "rich", "typer", "jinja2",
+    "pyarrow", "sklearn", "scipy", "rich", "typer", "jinja2", "onnx", "mlflow",
 }  # fmt: skip
 
 
@@ -32,6 +32,7 @@ def loaded_by(code):
 def test_the_public_names_are_these():
     assert sorted(oddslip.__all__) == oddslip.__all__
     assert oddslip.__all__ == [
+        "CheckResult",
         "Comparison",
         "Diagnosis",
         "Estimate",
@@ -45,10 +46,14 @@ def test_the_public_names_are_these():
         "Panel",
         "Plan",
         "Repair",
+        "Repaired",
+        "RepairedClassifier",
         "UnreadableFile",
+        "check",
         "diagnose",
         "evaluate",
         "load_repair",
+        "map_at_k_scorer",
         "open_source",
         "panel_from",
         "plan",
@@ -63,7 +68,8 @@ def test_each_public_name_can_be_had_and_is_listed():
 
 
 @pytest.mark.parametrize(
-    "room", ["calibrators", "datasets", "learners", "metrics", "selection", "shifts"]
+    "room",
+    ["calibrators", "datasets", "learners", "metrics", "mlflow", "selection", "serving", "shifts"],
 )
 def test_a_room_is_there_after_importing_oddslip_and_loaded_when_asked_for(room):
     code = (
@@ -107,7 +113,7 @@ def test_ranking_and_evaluating_load_neither_scikit_learn_nor_calibrators(comman
 
 
 ROOMS = ("oddslip", *(f"oddslip.{room}" for room in (
-    "calibrators", "datasets", "metrics", "selection", "shifts",
+    "calibrators", "datasets", "metrics", "mlflow", "selection", "serving", "shifts",
 )))  # fmt: skip
 PUBLIC = [(room, name) for room in ROOMS for name in importlib.import_module(room).__all__]
 

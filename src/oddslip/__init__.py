@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from oddslip import datasets as datasets
     from oddslip import learners as learners
     from oddslip import metrics as metrics
+    from oddslip import mlflow as mlflow
     from oddslip import selection as selection
+    from oddslip import serving as serving
     from oddslip import shifts as shifts
     from oddslip.calibrators.saved import FittedRepair, load_repair
     from oddslip.diagnosis.diagnose import diagnose
@@ -30,10 +32,15 @@ if TYPE_CHECKING:
     from oddslip.metrics.ranking import rank
     from oddslip.panels import Panel
     from oddslip.selection.repair import Repair
+    from oddslip.serving.check import CheckResult, check
     from oddslip.sources import open_source
+    from oddslip.wrappers.classifier import RepairedClassifier
+    from oddslip.wrappers.repaired import Repaired
+    from oddslip.wrappers.scorer import map_at_k_scorer
 
 # Where each public name lives. Nothing is loaded before it is asked for.
 _HOMES = {
+    "CheckResult": "oddslip.serving.check",
     "Comparison": "oddslip.metrics.evaluation",
     "Diagnosis": "oddslip.diagnosis.result",
     "Estimate": "oddslip.metrics.evaluation",
@@ -47,19 +54,26 @@ _HOMES = {
     "Panel": "oddslip.panels",
     "Plan": "oddslip.diagnosis.plan",
     "Repair": "oddslip.selection.repair",
+    "Repaired": "oddslip.wrappers.repaired",
+    "RepairedClassifier": "oddslip.wrappers.classifier",
     "UnreadableFile": "oddslip.errors",
+    "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
     "load_repair": "oddslip.calibrators.saved",
+    "map_at_k_scorer": "oddslip.wrappers.scorer",
     "open_source": "oddslip.sources",
     "panel_from": "oddslip.learners.adapters",
     "plan": "oddslip.diagnosis.plan",
     "rank": "oddslip.metrics.ranking",
 }
 # Rooms whose own names are public too: oddslip.calibrators.Isotonic and the like.
-_ROOMS = ("calibrators", "datasets", "learners", "metrics", "selection", "shifts")
+_ROOMS = (
+    "calibrators", "datasets", "learners", "metrics", "mlflow", "selection", "serving", "shifts",
+)  # fmt: skip
 
 __all__ = [
+    "CheckResult",
     "Comparison",
     "Diagnosis",
     "Estimate",
@@ -73,10 +87,14 @@ __all__ = [
     "Panel",
     "Plan",
     "Repair",
+    "Repaired",
+    "RepairedClassifier",
     "UnreadableFile",
+    "check",
     "diagnose",
     "evaluate",
     "load_repair",
+    "map_at_k_scorer",
     "open_source",
     "panel_from",
     "plan",

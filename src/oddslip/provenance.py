@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import shlex
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -29,6 +30,22 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return numbers
+
+
+def commit() -> str | None:
+    """The commit of the checkout this package runs from, marked where it was altered since.
+
+    None where it is installed, or where there is no git to ask.
+    """
+    git = ["git", "-C", str(Path(__file__).parent)]
+    inside = [*git, "ls-files", "--error-unmatch", Path(__file__).name]
+    ask = [*git, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty"]
+    try:
+        subprocess.run(inside, capture_output=True, check=True, timeout=20)
+        asked = subprocess.run(ask, capture_output=True, check=True, timeout=20, text=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return asked.stdout.strip() or None
 
 
 def digest_of(configuration: dict[str, Any]) -> str:

@@ -293,6 +293,30 @@ def map_blocks(
         check_all_rows(seen, n_rows)
 
 
+class Gather:
+    """What a function makes of every block, in row order."""
+
+    def __init__(self, function: Callable[[Panel], Any]) -> None:
+        self.function = function
+        self._outcomes: list[tuple[int, Any]] = []
+
+    def fresh(self) -> Self:
+        """Nothing gathered, by the same function."""
+        return type(self)(self.function)
+
+    def add(self, panel: Panel) -> None:
+        """Apply the function to one block."""
+        self._outcomes.append((panel.first_row, self.function(panel)))
+
+    def merge(self, other: Self) -> None:
+        """Take over what another gathered."""
+        self._outcomes += other._outcomes
+
+    def result(self) -> list[tuple[int, Any]]:
+        """(first row, outcome) of every block."""
+        return sorted(self._outcomes, key=lambda outcome: outcome[0])
+
+
 def run_tally(
     blocks: Iterable[Panel],
     tally: T,
@@ -304,7 +328,10 @@ def run_tally(
     """Feed every block to the tally, on threads, and return it."""
     threads = available_threads(threads)
     if hasattr(tally, "blocks_apart"):
-        return _run_in_order(blocks, tally, n_rows=n_rows, threads=threads, what=what)
+        if isinstance(tally, Together):
+            return _run_mixed(blocks, tally, n_rows=n_rows, threads=threads, what=what)
+        loose = Together([])
+        return _run_in_order(blocks, tally, loose, n_rows=n_rows, threads=threads, what=what)
     parts = [tally, *(tally.fresh() for _ in range(threads - 1))]
     idle: SimpleQueue[T] = SimpleQueue()
     for part in parts:
@@ -324,21 +351,46 @@ def run_tally(
     return tally
 
 
-def _run_in_order(blocks: Iterable[Panel], tally: T, *, n_rows: int, threads: int, what: str) -> T:
+def _run_mixed(blocks: Iterable[Panel], tally: T, **options: Any) -> T:
+    """Tallies of counts take blocks as they come; those whose sums round are joined in order."""
+    assert isinstance(tally, Together)
+    rounds = [hasattr(each, "blocks_apart") for each in tally.tallies]
+    ordered, loose = (
+        Together([each for each, is_so in zip(tally.tallies, rounds, strict=True) if is_so == how])
+        for how in (True, False)
+    )
+    summed = iter(_run_in_order(blocks, ordered, loose, **options).tallies)
+    counted = iter(loose.tallies)
+    return type(tally)([next(summed) if is_so else next(counted) for is_so in rounds])
+
+
+def _run_in_order(
+    blocks: Iterable[Panel], tally: T, loose: Together, *, n_rows: int, threads: int, what: str
+) -> T:
     """Feed every block to a tally whose sums round: the same additions on any number of threads.
 
-    The tally that is given is empty, and stays so; the one returned holds the sums.
+    The tally that is given is empty, and stays so; the one returned holds the sums. ``loose`` are
+    tallies that take any block at any time, and hold what they found themselves.
     """
     blocks = iter(blocks)
     groups = iter(lambda: list(islice(blocks, tally.blocks_apart)), [])  # type: ignore[attr-defined]
+    others = [loose, *(loose.fresh() for _ in range(threads - 1))]
+    idle: SimpleQueue[Together] = SimpleQueue()
+    for other in others:
+        idle.put(other)
 
     def add(group: list[Panel]) -> tuple[T, int]:
-        part = tally.fresh()
-        for panel in group:
-            part.add(panel)
+        part, other = tally.fresh(), idle.get()
+        try:
+            for panel in group:
+                part.add(panel)
+                other.add(panel)
+        finally:
+            idle.put(other)
         return part, sum(panel.n_rows for panel in group)
 
     total: T | None = None  # the first part as it is: it need not lie in memory twice
+    seen = 0
     with progress_bar(what, n_rows) as advance:
         for part, n_done in map_threads(groups, add, threads=threads):
             if total is None:
@@ -346,5 +398,9 @@ def _run_in_order(blocks: Iterable[Panel], tally: T, *, n_rows: int, threads: in
             else:
                 total.merge(part)
             advance(n_done)
+            seen += n_done
             del part
+    check_all_rows(seen, n_rows)
+    for other in others[1:]:
+        loose.merge(other)
     return tally if total is None else total

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oddslip.__main__ import main
+from oddslip.cli.app import _run as main
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """`oddslip train` and `oddslip score` do what `OneVsRest` does."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -74,3 +76,15 @@ def test_bad_trainings_are_one_line(folder, capsys, arguments, line):
     assert line in told
     assert told.count("\n") == 1
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_training_stops_by_other_rows_and_says_so(folder, capsys):
+    for name, rows in {"train": slice(0, 200), "held": slice(200, 300)}.items():
+        np.save(f"{name}.npy", X[rows])
+        np.save(f"{name}-labels.npy", Y[rows])
+    told = ["--learner", "hist", "-p", "max_iter=6", "-k", "2", "--early-stopping", "2"]
+    told += ["--validation", "held.npy", "held-labels.npy"]
+    assert _run(["train", "train.npy", "train-labels.npy", "-o", "m.oddslip", *told]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    kept = int(re.search(r"Kept (\d+) rounds: MAP@2 0\.\d{4} on other rows", said)[1])
+    assert oddslip.OneVsRest.load("m.oddslip")._models[0].n_trees[0] == kept

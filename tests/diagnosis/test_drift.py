@@ -4,8 +4,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oddslip.diagnosis.drift import find_drifted, find_shared_rows
+from oddslip.diagnosis.drift import find_drifted, find_shared_rows, mark_lone_rows
 from oddslip.sources import open_source
+
+
+def find_shared(one, two):
+    return find_shared_rows(one, two, [mark_lone_rows(each) for each in (one, two)])
 
 
 def panel(rng, n_rows, n_labels=6, row_ids=None):
@@ -23,14 +27,14 @@ def test_shared_rows_are_counted_wherever_they_stand(n_shared, seed):
     mixed = rng.permutation(40 + n_shared)
     one = np.concatenate([others, scores[taken]])[mixed]
     two = np.concatenate([truth, labels[taken]])[mixed]
-    found = find_shared_rows(open_source(one, two), open_source(scores, labels))
+    found = find_shared(open_source(one, two), open_source(scores, labels))
     assert found == (n_shared, False)
 
 
 def test_rows_that_many_rows_equal_are_no_sign_of_overlap():
     scores, labels = np.full((30, 4), 0.5, np.float32), np.zeros((30, 4), bool)
     labels[:, 0] = True
-    found = find_shared_rows(open_source(scores, labels), open_source(scores, labels))
+    found = find_shared(open_source(scores, labels), open_source(scores, labels))
     assert found.n_rows == 0
 
 
@@ -38,7 +42,7 @@ def test_row_ids_decide_where_both_panels_have_them():
     scores, labels = panel(np.random.default_rng(0), 5)
     one = open_source(scores, labels, row_ids=["a", "b", "c", "d", "e"])
     two = open_source(scores[::-1].copy(), labels[::-1], row_ids=["e", "x", "y", "z", "v"])
-    assert find_shared_rows(one, two) == (1, True)
+    assert find_shared_rows(one, two, (None, None)) == (1, True)
 
 
 def test_two_draws_of_the_same_prevalence_do_not_drift():

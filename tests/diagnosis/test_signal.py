@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from oddslip.diagnosis import diagnose
-from oddslip.diagnosis.case import open_case
 from oddslip.diagnosis.signal import find_likeness
 from oddslip.metrics.auc import auc_per_label, mean_auc
 from oddslip.studies.scenes import draw_pair
@@ -73,9 +72,9 @@ def test_what_a_label_free_of_signal_gains_is_no_repair():
 
 def test_twin_and_scores_are_compared_on_as_many_rows_as_are_held(monkeypatch):
     pair = draw_pair(1, 400)
-    case = open_case(pair.weighted, pair.labels, k=3, unweighted=pair.unweighted,
-                     calibration=(pair.weighted, pair.labels))  # fmt: skip
-    whole = find_likeness(case)
+    samples = pair.weighted, pair.unweighted
+    whole = find_likeness(samples, seed=1)
     assert (whole.n_rows, whole.mean.value) == (400, pytest.approx(1.0, abs=1e-3))
     monkeypatch.setattr("oddslip.diagnosis.signal.COMPARED_CELLS", 40 * 100)
-    assert find_likeness(case).n_rows == 100
+    assert find_likeness(samples, seed=1).n_rows == 100
+    assert find_likeness(None, seed=1) is None

@@ -325,7 +325,7 @@ def test_what_tasks_are_told_travels_as_a_file_if_it_is_large(tables, monkeypatc
 
 @pytest.mark.needs("local")
 def test_commands_let_spark_read_files_and_write_a_folder(tables, tmp_path, capsys):
-    from oddslip.__main__ import main
+    from oddslip.cli.app import _run as main
 
     folder, names = tmp_path / "rows", tmp_path / "names.txt"
     folder.mkdir()

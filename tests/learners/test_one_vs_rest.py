@@ -285,9 +285,9 @@ def test_presets_hold_what_the_paper_says():
     assert (default["num_iterations"], booster["num_iterations"]) == (200, 60)
     for told in (default, booster):
         assert (told["learning_rate"], told["num_leaves"]) == (0.05, 31)
-    assert len(PRESETS) == 6
+    assert len(PRESETS) == 7
 
 
 def test_a_preset_that_is_changed_stays_what_it_was():
     preset_parameters("paper-mlp")["hidden"].append(7)
-    assert preset_parameters("paper-mlp")["hidden"] == [256, 256]
+    assert preset_parameters("paper-mlp")["hidden"] == [64, 64]

@@ -50,6 +50,7 @@ def loop(X, Y, weights, **changed):
     """What a user writes: a model per label, each on a matrix of its own."""
     told = parameters(**changed)
     rounds = told.pop("n_estimators")
+    del told["start"]
     columns = []
     for label in range(Y.shape[1]):
         told |= {

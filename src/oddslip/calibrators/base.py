@@ -102,10 +102,42 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         source = self._open(scores)
         return self.fitted_.rank(source, k=k, prior_shift=prior_shift, threads=threads)
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns that `transform` returns: those of the labels.
+
+        Hence ``set_output(transform="pandas")`` gives frames with the labels' names.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names to use where the labels had none in `fit`.
+        """
+        check_is_fitted(self)
+        names: Any = self.fitted_.label_names
+        if names is None:
+            n_labels = self.fitted_.maps.n_labels
+            names = [f"x{j}" for j in range(n_labels)] if input_features is None else input_features
+        return np.asarray(names, dtype=object)
+
     def save(self, path: Any) -> None:
         """Save what was fitted to one file. `oddslip.load_repair` reads it."""
         check_is_fitted(self)
         self.fitted_.save(path)
+
+    def to_onnx(self, path: Any, **options: Any) -> Any:
+        """Write what was fitted as an ONNX graph; takes the arguments of `FittedRepair.to_onnx`."""
+        check_is_fitted(self)
+        return self.fitted_.to_onnx(path, **options)
+
+    def to_sql(self, path: Any, **options: Any) -> Any:
+        """Write what was fitted as SQL; takes the arguments of `FittedRepair.to_sql`."""
+        check_is_fitted(self)
+        return self.fitted_.to_sql(path, **options)
+
+    def to_json(self, path: Any) -> Any:
+        """Write what was fitted as JSON, as `FittedRepair.to_json` does."""
+        check_is_fitted(self)
+        return self.fitted_.to_json(path)
 
     def _open(self, scores: Any) -> Source:
         if is_spark(scores):

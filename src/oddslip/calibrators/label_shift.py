@@ -109,10 +109,14 @@ def find_prior_shift(
 
 
 def cut_places(counts: NDArray[Any]) -> NDArray[np.int64]:
-    """Bins from which on the given shares of a label's cells lie above; shape (n_labels, cuts)."""
+    """Bins from which on the rest of a label's cells lie, after `SHARES`; shape (n_labels, cuts).
+
+    Many cells may stand in one bin: those at the low end fall below a cut, others above it.
+    """
     below = np.cumsum(counts, axis=1, dtype=np.float64)
     below /= below[:, -1:]
-    return np.stack([(below < share).sum(axis=1) + 1 for share in SHARES], axis=1)
+    places = [(below < share - 1e-12).sum(axis=1) + (share < 0.5) for share in SHARES]
+    return np.sort(np.stack(places, axis=1), axis=1)
 
 
 def count_above(counts: NDArray[Any], places: NDArray[np.int64]) -> Floats:

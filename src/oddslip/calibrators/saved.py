@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from oddslip.errors import InvalidInput
 from oddslip.panels import Panel, check_k
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
+
+if TYPE_CHECKING:
+    from oddslip.serving.export import Export
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,6 +210,70 @@ class FittedRepair:
         """Save to one file, whole or not at all. `oddslip.load_repair` reads it."""
         save_repair(self, path)
 
+    def to_onnx(
+        self,
+        path: Any,
+        *,
+        k: int | None = None,
+        scores: str = "float64",
+        precision: str = "float64",
+    ) -> Export:
+        """Write this repair as an ONNX graph of standard operators.
+
+        Its input is ``scores``, its outputs are ``probabilities`` and, with ``k``, ``top_labels``
+        and ``top_probabilities``. It looks at no score for whether it is valid.
+
+        Parameters
+        ----------
+        path : path
+        k : int, optional
+            Slots per row, ``1 <= k <= n_labels``; without it nothing is ranked.
+        scores : {"float64", "float32"}
+            Type of the scores that come in.
+        precision : {"float64", "float32"}
+            What the graph computes in. In float32 near scores can tie or change places; the
+            largest deviation of a probability is then told.
+        """
+        from oddslip.serving.onnx import export_onnx
+
+        return export_onnx(self, path, k=k, scores=scores, precision=precision)
+
+    def to_sql(
+        self,
+        path: Any,
+        *,
+        dialect: str,
+        k: int | None = None,
+        name: str = "oddslip",
+        table: str = "scores",
+        columns: tuple[str, str, str] = ("row", "label", "score"),
+    ) -> Export:
+        """Write this repair as SQL: a table of its maps, and a view that ranks long scores.
+
+        Parameters
+        ----------
+        path : path
+        dialect : {"duckdb", "postgres", "spark"}
+        k : int, optional
+            Slots per row; without it the view ranks all labels of a row.
+        name : str
+            Beginning of the names of the table and of the view.
+        table : str
+            The scores: one line per row and label. Parts of a qualified name stand apart by dots.
+        columns : three of str
+            Its columns that hold the row, the label (by name, or by index where labels have no
+            names) and the score.
+        """
+        from oddslip.serving.sql import export_sql
+
+        return export_sql(self, path, dialect=dialect, k=k, name=name, table=table, columns=columns)
+
+    def to_json(self, path: Any) -> Export:
+        """Write the maps as a documented JSON file, for any other language."""
+        from oddslip.serving.document import export_json
+
+        return export_json(self, path)
+
     def _open(self, scores: Any) -> tuple[Source, LabelMaps]:
         """The source, and the maps in the order of its labels."""
         source = open_as(self.maps.kind, scores)
@@ -216,6 +283,16 @@ class FittedRepair:
             )
         order = align_labels(self.label_names, self.maps.n_labels, source)
         return source, self.maps if order is None else self.maps.take(order)
+
+    def __repr__(self) -> str:
+        labels = f"{self.maps.n_labels:,} labels, {self.record.n_dead:,} of them dead"
+        return f"FittedRepair({self.calibrator}, {self.maps.kind}, {self.n_rows:,} rows x {labels})"
+
+    def __str__(self) -> str:
+        """What `oddslip fit` prints of it."""
+        from oddslip.reports.text import as_text, repair_table
+
+        return as_text([repair_table(self)])
 
     def to_dict(self) -> dict[str, Any]:
         """What was fitted and what was done to each label; built-in types only."""

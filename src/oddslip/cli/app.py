@@ -10,9 +10,11 @@ from typing import TypeGuard
 import typer
 
 from oddslip.cli import stopping
+from oddslip.cli.check import check, trend
 from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
+from oddslip.cli.export import export
 from oddslip.cli.repair import apply, fit
 from oddslip.cli.study import generate, reproduce
 from oddslip.cli.train import score, train
@@ -22,7 +24,8 @@ OUR_FAULT = 1
 INTERRUPTED = 130
 HELP = """Has a per-label class weight broken your top-K ranker? Find out, and repair it.
 
-Exit codes: 0 done, 1 a fault of ours, 2 bad input or usage (one line), 130 Ctrl-C, 143 killed.
+Exit codes: 0 done, 1 a fault of ours, 2 bad input or usage (one line), 3 a check did not pass,
+130 Ctrl-C, 143 killed.
 """
 
 app = typer.Typer(
@@ -32,7 +35,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, plan, evaluate, diagnose, fit, apply, rank, train, score, generate):
+for command in (
+    demo, plan, evaluate, diagnose, fit, apply, rank, export, check, trend, train, score, generate,
+):  # fmt: skip
     app.command()(command)
 
 app.add_typer(reproduce, name="reproduce")
@@ -60,7 +65,7 @@ def _run(arguments: list[str] | None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if _is_debugging(typed):
             traceback.print_exception(error)
-        return _explain(error)
+        return _explain(error, typed)
 
 
 def _call(typed: list[str]) -> int:
@@ -92,7 +97,7 @@ def _is_debugging(typed: list[str]) -> bool:
     return asked or len(_without_debug(typed)) < len(typed)
 
 
-def _explain(error: BaseException) -> int:
+def _explain(error: BaseException, typed: list[str]) -> int:
     """One line for whatever went wrong, and the exit code that says whose fault it is."""
     if (
         stopping.is_stopping()
@@ -101,7 +106,9 @@ def _explain(error: BaseException) -> int:
     ):
         return stopping.say()
     if isinstance(error, OddslipError):
-        return _refuse(str(error))
+        from oddslip.cli.phrasing import in_options, options_of
+
+        return _refuse(in_options(str(error), options_of(typer.main.get_command(app), typed)))
     if hasattr(error, "format_message"):  # a usage error of the parser
         return _refuse(error.format_message())
     if isinstance(error, OSError) and error.strerror:  # of the machine: a full disk, no permission

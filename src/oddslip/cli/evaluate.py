@@ -173,6 +173,7 @@ def rank(
             label_names=source.label_names,
             row_ids=source.row_ids(),
         )
+        console().print(f"Top {k} of {source.n_rows:,} rows in {output}.")
         return None
     ranking = oddslip.rank(source, k=k, threads=threads)
     row_ids = source.row_ids()

@@ -192,6 +192,7 @@ def apply(
             k=check_k(top_k, source.n_labels),
             **named,
         )
+        console().print(f"Top {top_k} of {source.n_rows:,} rows, repaired, in {output}.")
         return None
     write_scores(
         output,
@@ -201,4 +202,6 @@ def apply(
         dtype=source.dtype,
         **named,
     )
+    cells = f"{source.n_rows:,} rows x {source.n_labels:,} labels"
+    console().print(f"Repaired probabilities of {cells} in {output}.")
     return None

@@ -487,3 +487,37 @@ def scenes(
         with whole_file(page) as unfinished:
             text = tell_page(lines, n_draws=draws, first_seed=first_seed)
             unfinished.write_text(text, encoding="utf-8", newline="\n")
+
+
+@reproduce.command()
+def months(
+    month: Annotated[
+        list[str] | None, typer.Option(help="A month by its name; may be given again. All.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Worlds that are drawn.")] = 10,
+    first_seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the first draw; thresholds were set below 1000.")
+    ] = 1000,
+    page: Annotated[Path | None, typer.Option(help="Write the table as Markdown.")] = None,
+) -> None:
+    """Months of a served ranker, with one fault each or quiet: what `oddslip check` finds.
+
+    Examples:
+
+      oddslip reproduce months --page docs/months.md
+
+      oddslip reproduce months --month quiet --draws 2 --first-seed 0
+    """
+    from oddslip.studies.months import FAULTS, QUIET, check_months, tabulate, tell_page, try_months
+
+    check_outputs(page)
+    names = check_months(tuple(month or (*FAULTS, QUIET)))
+    lines = list(tabulate(try_months(names, n_draws=draws, first_seed=first_seed)))
+    for line in lines:
+        console().print(line, markup=False, highlight=False, soft_wrap=True)
+    if page is not None:
+        from oddslip.files import whole_file
+
+        with whole_file(page) as unfinished:
+            text = tell_page(lines, n_draws=draws, first_seed=first_seed)
+            unfinished.write_text(text, encoding="utf-8", newline="\n")

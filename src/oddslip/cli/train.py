@@ -34,7 +34,8 @@ def train(
     *,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the model goes.")],
     learner: Annotated[
-        str | None, typer.Option(help="lightgbm (default), xgboost, logistic or mlp.")
+        str | None,
+        typer.Option(help="lightgbm (default), xgboost, hist (scikit-learn's), logistic or mlp."),
     ] = None,
     preset: Annotated[
         str | None, typer.Option(help="A configuration of the paper, such as paper-default.")
@@ -50,6 +51,15 @@ def train(
         list[str] | None,
         typer.Option("-p", "--parameter", help="name=value for the learner; may be repeated."),
     ] = None,
+    early_stopping: Annotated[
+        int | None,
+        typer.Option(help="Keep the rounds up to the best MAP at K, after so many without a gain."),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", "--k", help="Labels shown per row, to stop by.")] = 7,
+    validation: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(help="Features and labels of the rows to stop by."),
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder that keeps finished labels, to continue from.")
     ] = None,
@@ -64,6 +74,8 @@ def train(
       oddslip train X.npz labels.npz -o model.oddslip --weights balanced
 
       oddslip train X.npz labels.npz -o model.oddslip --preset paper-booster -p num_leaves=15
+
+      oddslip train X.npz labels.npz -o m.oddslip --early-stopping 20 --validation X1.npz y1.npz
     """
     from oddslip.learners import OneVsRest
     from oddslip.learners.backend import preset_learner
@@ -81,13 +93,20 @@ def train(
         seed=seed,
         threads=threads,
         checkpoint=checkpoint,
+        early_stopping=early_stopping,
+        k=k,
         parameters=dict(map(_read_parameter, parameter or [])),
     )
     rows, truth = read_features(features), open_labels(labels)
+    held = None
+    if validation is not None:
+        held = (read_features(validation[0]), open_labels(validation[1]))
     with without_banners():
-        model.fit(rows, truth, label_names=read_names(label_names))
+        model.fit(rows, truth, validation=held, label_names=read_names(label_names))
     model.save(output)
     summary = f"{model.n_labels:,} labels trained on {model.n_rows_:,} rows; saved as {output}."
+    if (seen := model.validation_map_) is not None and seen.size:
+        summary += f" Kept {int(seen.argmax()) + 1} rounds: MAP@{k} {seen.max():.4f} on other rows."
     if model.constant_.any():
         summary += (
             f" {int(model.constant_.sum()):,} of them are constant and predict their prevalence."

@@ -78,6 +78,13 @@ class Case:
         return self.protocol == "cross-fitted"
 
     @property
+    def marked(self) -> bool:
+        """Whether rows of both panels have to be told by their scores, for want of ids."""
+        if self.crossed or self.calibration.dtype != self.arm.dtype:
+            return False
+        return self.calibration.row_ids() is None or self.arm.row_ids() is None
+
+    @property
     def prior_given(self) -> bool:
         """Whether the training prevalence was given."""
         return self.prior_source == "given"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,9 @@ from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import build_maps
 from oddslip.counting import CellCounts
+from oddslip.diagnosis.asides import Asides, read_arm, sampled_rows, take_sample
 from oddslip.diagnosis.case import Case
-from oddslip.diagnosis.drift import Takeover, find_takeover
+from oddslip.diagnosis.drift import Takeover, find_takeover, mark_lone_rows
 from oddslip.diagnosis.signal import Signal, find_signal
 from oddslip.kernels.maps import AFFINE, EXCLUDED, IDENTITY
 from oddslip.labels import Seen
@@ -26,10 +28,11 @@ from oddslip.selection.candidates import Candidate
 from oddslip.selection.cross import cross_choose
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import Dealt, FoldCounter, Folds, PositiveCells, PositiveCellTally
-from oddslip.selection.repair import Repair
+from oddslip.selection.keyed import try_keyed
 from oddslip.selection.rules import read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
+from oddslip.sources.shared import read_together
 from oddslip.sources.views import take_rows
 
 N_FOLDS = 5  # those of `Repair`
@@ -52,7 +55,9 @@ class Climb:
     rankings of all rows, where there is a twin. ``signal`` is the within-label AUC of raw.
     ``n_tied`` rows of raw are decided by ties; ``map_worst`` and ``map_best`` say how far the
     order of tied cells can move its MAP. ``unseen`` labels have evaluation positives and none
-    among the rows that their maps were fitted on.
+    among the rows that their maps were fitted on. ``asides`` is what was read of the evaluated
+    rows on the way, ``samples`` the same rows of model and twin, ``marks`` those of calibration
+    and evaluated rows.
     """
 
     rankings: dict[str, Ranking]
@@ -66,6 +71,9 @@ class Climb:
     n_tied: int
     map_worst: float
     map_best: float
+    asides: Asides
+    samples: tuple[NDArray[Any], NDArray[Any]] | None
+    marks: tuple[NDArray[np.uint64] | None, NDArray[np.uint64] | None]
 
 
 def climb(case: Case) -> Climb:
@@ -78,28 +86,26 @@ def climb(case: Case) -> Climb:
 
 def _climb_held_out(case: Case) -> Climb:
     """Maps fitted on the calibration rows rank all evaluated rows."""
-    cells, counts = _count(case)
-    maps, dead = fit_rungs(case)
-    chosen = None
-    if case.calibration_counts.any() and case.calibration.n_rows >= N_FOLDS:
-        repair = Repair(
-            k=case.k, prior=case.prior if case.prior_given else None, weights=case.weights,
-            kind=case.arm.kind, seed=case.seed,
-        ).fit(case.calibration, threads=case.threads)  # fmt: skip
-        chosen = Chosen(repair.chosen_, repair.why_)
-        maps["chosen"] = repair.fitted_.maps
-    maps["ceiling"] = make_ceiling(case, counts)
-    rankings = _rank(case.arm, {name: [each] for name, each in maps.items()}, case)
+    (cells, counts), asides = read_arm(case, partial(_count, case))
+    fitted = _fit_rungs(case)
+    maps = fitted.maps | {"ceiling": make_ceiling(case, counts)}
+    ranked = _rank(case.arm, {name: [each] for name, each in maps.items()}, case, tied=True)
     takeover = None
-    if "isotonic" in rankings:
-        takeover = find_takeover(rankings["isotonic, identity"], rankings["isotonic"], dead)
+    if "isotonic" in maps:
+        takeover = find_takeover(
+            ranked.rankings["isotonic, identity"], ranked.rankings["isotonic"],
+            case.calibration_counts == 0,
+        )  # fmt: skip
     unseen = (case.calibration_counts == 0) & (case.evaluation_counts > 0)
-    return _finish(case, rankings, None, chosen, find_signal(cells, counts), takeover, unseen)
+    return _finish(
+        case, ranked, asides, None, chosen=fitted.chosen, signal=find_signal(cells, counts),
+        takeover=takeover, unseen=unseen, marks=fitted.marks,
+    )  # fmt: skip
 
 
-def _count(case: Case) -> tuple[PositiveCells, CellCounts]:
+def _count(case: Case, arm: Source) -> tuple[PositiveCells, CellCounts]:
     """Where the cells of the evaluated rows lie among their positives."""
-    arm, threads = case.arm, case.threads
+    threads = case.threads
     cells = arm.run(PositiveCellTally(arm.dtype), threads=threads, what="positives").result()
     # All rows in one fold.
     together = Dealt.numbered(np.zeros(arm.n_rows, np.int32), 1, cells.positives)
@@ -107,21 +113,69 @@ def _count(case: Case) -> tuple[PositiveCells, CellCounts]:
     return cells, counted.counts[False].without(None)
 
 
-def fit_rungs(case: Case) -> tuple[dict[str, LabelMaps], NDArray[np.bool_]]:
-    """Maps of all rungs that learn from the calibration rows or invert, and the dead labels."""
-    kind, prior = case.arm.kind, case.prior if case.prior_given else None
+class FittedRungs(NamedTuple):
+    """Maps of the rungs that are fitted or invert, what is chosen, and marks of the rows."""
+
+    maps: dict[str, LabelMaps]
+    chosen: Chosen | None
+    marks: NDArray[np.uint64] | None
+
+
+def _fit_rungs(case: Case) -> FittedRungs:
+    """All rungs that learn from the calibration rows or invert, and what `Repair` would deploy.
+
+    The rule's trials count and summarise the calibration rows, and rungs are made of that.
+    """
     maps: dict[str, LabelMaps] = {}
-    dead = case.calibration_counts == 0
     if case.weights is not None:
-        maps["inversion"] = shift_maps(-np.log(case.weights), kind)
-    if not case.calibration_counts.any():
-        return maps, dead
-    for name in (entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted):
-        calibrator = build_calibrator(name, prior=prior, weights=case.weights, kind=kind)
-        maps[name], record = calibrator._map_labels(case.calibration, case.threads)
+        maps["inversion"] = shift_maps(-np.log(case.weights), case.arm.kind)
+    asked: list[Callable[[Source], Any]] = []
+    if case.calibration_counts.any():
+        asked.append(partial(fit_maps, case))
+    if case.marked:
+        asked.append(partial(mark_lone_rows, threads=case.threads))
+    found = read_together(
+        case.calibration, asked, threads=case.threads, what="reading the calibration rows"
+    )
+    marks = found.pop() if case.marked else None
+    chosen = None
+    if found:
+        fitted, chosen = found[0]
+        maps |= fitted
+    return FittedRungs(maps, chosen, marks)
+
+
+def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | None]:
+    """Maps of every rung that is fitted, on all calibration rows, and what is chosen."""
+    rungs = [entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted]
+    candidates = {name: Candidate(name) for name in rungs}
+    prior = case.prior if case.prior_given else None
+    maps: dict[str, LabelMaps] = {}
+    chosen, fitted = None, {}
+    if rows.n_rows >= N_FOLDS:
+        rule = read_rule("auto")
+        tried = affordable(rule.candidates_for(case.weights), rows)
+        also = affordable(list(candidates.values()), rows)
+        try_all: Any = try_keyed if case.keyed else try_candidates
+        trials = try_all(
+            rows, tried, also=also, k=case.k, n_folds=N_FOLDS,
+            n_repeats=rule.repeats_for(rows.n_rows), seed=case.seed, prior=prior,
+            weights=case.weights, threads=case.threads,
+        )  # fmt: skip
+        choice = rule.choose(trials)
+        taken = tried[choice.place]
+        names = [name for name in rungs if candidates[name] in also]
+        made = trials.fits.fit_together([*(candidates[name] for name in names), taken])
+        fitted = dict(zip(names, made, strict=False))
+        maps["chosen"], chosen = made[-1][0], Chosen(taken.name, choice.why)
+    for name in rungs:
+        if name not in fitted:  # too few rows for folds, or too many labels for summaries
+            calibrator = build_calibrator(name, prior=prior, weights=case.weights, kind=rows.kind)
+            fitted[name] = calibrator._map_labels(rows, case.threads)
+        maps[name], record = fitted[name]
         if name == "isotonic":
             maps |= dict(other_policies(maps[name], record.dead))
-    return maps, dead
+    return maps, chosen
 
 
 # ------------------------------------------------------------------------------------- cross-fitted
@@ -140,11 +194,12 @@ def _climb_crossed(case: Case) -> Climb:
         if entry.rung and name in CANDIDATES and (case.weights is not None or not entry.needs)
     ]
     rungs = {each.form: each for each in affordable(named, case.arm)}
-    trials = try_candidates(
-        case.arm, tuple(dict.fromkeys((*wanted, *rungs.values()))), k=case.k,
+    tried = tuple(dict.fromkeys((*wanted, *rungs.values())))
+    trials, asides = read_arm(case, lambda arm: try_candidates(
+        arm, tried, k=case.k,
         n_folds=n_folds, n_repeats=rule.repeats_for(n_rows), seed=case.seed,
         prior=prior, weights=case.weights, keep_rankings=True, threads=case.threads,
-    )  # fmt: skip
+    ))  # fmt: skip
     crossed = cross_choose(rule, trials.of(wanted))
     assert trials.rankings is not None
     assert crossed.rankings is not None
@@ -154,15 +209,16 @@ def _climb_crossed(case: Case) -> Climb:
     out_of_fold["chosen"] = crossed.rankings[-1]
     name = wanted[crossed.choice.place].name
     counts = trials.fits.counts(None)
-    rankings = _rank(case.arm, _refit(trials) | {"ceiling": [make_ceiling(case, counts)]}, case,
-                     trials.fits.folds)  # fmt: skip
-    taken = _take_over(case, trials, rankings, out_of_fold["isotonic"])
+    maps = _refit(trials) | {"ceiling": [make_ceiling(case, counts)]}
+    ranked = _rank(case.arm, maps, case, trials.fits.folds, tied=True)
+    taken = _take_over(case, trials, ranked.rankings, out_of_fold["isotonic"])
     held = _held_positives(case, trials.fits.folds)
     unseen = (held.max(axis=0) == held.sum(axis=0)) & (case.evaluation_counts > 0)
-    signal = find_signal(trials.fits.cells, counts)
-    chosen = Chosen(name, crossed.choice.why)
     out_of_fold.pop("raw", None)
-    return _finish(case, rankings, out_of_fold, chosen, signal, taken, unseen)
+    return _finish(
+        case, ranked, asides, out_of_fold, chosen=Chosen(name, crossed.choice.why),
+        signal=find_signal(trials.fits.cells, counts), takeover=taken, unseen=unseen, marks=None,
+    )  # fmt: skip
 
 
 def _refit(trials: Trials) -> dict[str, MapsByFold]:
@@ -230,9 +286,23 @@ def shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
     )  # fmt: skip
 
 
+class Ranked(NamedTuple):
+    """Top K of all rows by rung; where asked for, raw with its ties, and scores of some rows."""
+
+    rankings: dict[str, Ranking]
+    tied: Rankings | None
+    sample: NDArray[Any] | None
+
+
 def _rank(
-    source: Source, maps: dict[str, MapsByFold], case: Case, folds: Folds | None = None
-) -> dict[str, Ranking]:
+    source: Source,
+    maps: dict[str, MapsByFold],
+    case: Case,
+    folds: Folds | None = None,
+    *,
+    tied: bool = False,
+    sampled: bool = False,
+) -> Ranked:
     """Top K of all rows by every map, each map once, and by raw if it is compared with a twin.
 
     A rung has one map, or one for each fold, which ranks the rows of that fold.
@@ -259,9 +329,17 @@ def _rank(
             for name, block in out.items():
                 ranked_by[name][place][rows] = block
 
-    for _ in source.map(rank_block, threads=case.threads, what="climbing the ladder"):
-        pass
-    return ranked_by
+    def climb_all(rows: Source) -> None:
+        for _ in rows.map(rank_block, threads=case.threads, what="climbing the ladder"):
+            pass
+
+    asked: list[Callable[[Source], Any]] = [climb_all]
+    if tied:
+        asked.append(lambda rows: rank_source(rows, k, case.threads))
+    if sampled:
+        asked.append(lambda rows: take_sample(rows, sampled_rows(case), case.threads))
+    found = read_together(source, asked, threads=case.threads, what="climbing the ladder")
+    return Ranked(ranked_by, found[1] if tied else None, found[-1] if sampled else None)
 
 
 def _rank_part(panel: Panel, maps: dict[str, LabelMaps], k: int, out: dict[str, Ranking]) -> None:
@@ -275,27 +353,34 @@ def _rank_part(panel: Panel, maps: dict[str, LabelMaps], k: int, out: dict[str, 
 
 def _finish(
     case: Case,
-    rankings: dict[str, Ranking],
+    ranked: Ranked,
+    asides: Asides,
     out_of_fold: dict[str, Ranking] | None,
+    *,
     chosen: Chosen | None,
     signal: Signal,
     takeover: Takeover | None,
     unseen: NDArray[np.bool_],
+    marks: NDArray[np.uint64] | None,
 ) -> Climb:
     """Score what was ranked: all rows, or out of fold those with a true label."""
     truth = case.arm.positives()
     counted = np.flatnonzero(truth.counts)
     true = truth.take(counted)
     chances = label_propensities(case.evaluation_counts, case.arm.n_rows)
-    tied = rank_source(case.arm, case.k, case.threads)
-    raw, twin = rankings.get("raw"), None
+    rankings, tied = ranked.rankings, ranked.tied
+    assert tied is not None
+    raw, twin, samples = rankings.get("raw"), None, None
     if case.twin is not None:
         shifted = {}
         if case.weights is not None:
             shifted["what-if"] = [shift_maps(-np.log(1.0 / case.weights), case.twin.kind)]
-        ranked = _rank(case.twin, shifted, case)
-        twin = ranked.pop("raw")
-        rankings |= ranked | {"unweighted": twin}
+        beside = _rank(case.twin, shifted, case, sampled=True)
+        twin = beside.rankings.pop("raw")
+        rankings |= beside.rankings | {"unweighted": twin}
+        assert asides.sample is not None
+        assert beside.sample is not None
+        samples = asides.sample, beside.sample
     of_rows = {name: ranking[counted] for name, ranking in rankings.items()} | (out_of_fold or {})
     popular = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
     of_rows["raw"] = tied.columns
@@ -313,5 +398,6 @@ def _finish(
     return Climb(
         rankings=of_rows, values=values, raw=raw, twin=twin, chosen=chosen, signal=signal,
         takeover=takeover, unseen=unseen, n_tied=int(tied.decided_by_ties.sum()),
-        map_worst=bound("worst"), map_best=bound("best"),
+        map_worst=bound("worst"), map_best=bound("best"), asides=asides, samples=samples,
+        marks=(marks, asides.marks),
     )  # fmt: skip

@@ -22,7 +22,7 @@ from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, 
 from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
 from oddslip.panels import Kind
-from oddslip.shifts import overlap, saturation
+from oddslip.shifts import overlap
 
 
 def diagnose(
@@ -101,8 +101,7 @@ def diagnose(
     if case.keyed:
         from oddslip.diagnosis.keyed import measure_keyed
 
-        found = measure_keyed(case, n_replicates)
-        return _conclude(_gather(case, **found))
+        return _conclude(_gather(case, **measure_keyed(case, n_replicates)))
     return _conclude(_measure(case, climb(case), n_replicates))
 
 
@@ -130,13 +129,13 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
         ladder=ladder,
         chosen=climbed.chosen,
         signal=climbed.signal,
-        likeness=find_likeness(case),
-        shifts=find_shifts(case),
+        likeness=find_likeness(climbed.samples, case.seed),
+        shifts=find_shifts(case, climbed.asides.realized, climbed.samples),
+        saturation=climbed.asides.saturation,
         ties=Ties(climbed.n_tied, climbed.map_worst, climbed.map_best),
         takeover=climbed.takeover,
         overlap=shared,
-        drift=find_drift(case, climbed.unseen),
-        saturation=saturation(case.arm, k=case.k, distinct=False, threads=case.threads),
+        drift=find_drift(case, climbed.unseen, climbed.marks),
     )
 
 

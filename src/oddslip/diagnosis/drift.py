@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -62,15 +63,24 @@ class Drift:
         )
 
 
-def find_drift(case: Case, unseen: NDArray[np.bool_], shared: SharedRows | None = None) -> Drift:
-    """Compare the rows and the prevalences of both panels; fold by fold there is no drift."""
+def find_drift(
+    case: Case,
+    unseen: NDArray[np.bool_],
+    marks: Sequence[NDArray[np.uint64] | None] = (),
+    shared: SharedRows | None = None,
+) -> Drift:
+    """Compare the rows and the prevalences of both panels; fold by fold there is no drift.
+
+    ``marks`` are those of the calibration rows and of the evaluated ones, where ids do not tell;
+    ``shared`` says what they would.
+    """
     counts = case.calibration_counts, case.evaluation_counts
     drifted = find_drifted(*counts, case.calibration.n_rows, case.arm.n_rows)
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
     if shared is None:
         shared = SharedRows(0, False)
         if not case.crossed:  # folds share no row by design
-            shared = find_shared_rows(case.calibration, case.arm, case.threads)
+            shared = find_shared_rows(case.calibration, case.arm, marks)
     return Drift(
         n_shared_rows=shared.n_rows,
         shared_by_id=shared.by_id,
@@ -107,27 +117,25 @@ class SharedRows(NamedTuple):
 
 
 def find_shared_rows(
-    calibration: Source, evaluation: Source, threads: int | None = None
+    calibration: Source, evaluation: Source, marks: Sequence[NDArray[np.uint64] | None]
 ) -> SharedRows:
     """Rows of the calibration panel that stand in the other one too, or seem to."""
     ids = calibration.row_ids(), evaluation.row_ids()
     if ids[0] is not None and ids[1] is not None:
         return SharedRows(int(np.isin(ids[0].astype(str), ids[1].astype(str)).sum()), True)
-    if calibration.dtype != evaluation.dtype:
+    first, second = marks
+    if first is None or second is None:
         return SharedRows(0, False)
-    rng = np.random.default_rng(FINGERPRINT_SEED)
-    factors = rng.integers(1, 2**63, size=(2, calibration.n_labels), dtype=np.uint64) * 2 + 1
-    first, second = (_find_lone(rows, factors, threads) for rows in (calibration, evaluation))
     return SharedRows(int(np.isin(first, second).sum()), False)
 
 
-def _find_lone(
-    source: Source, factors: NDArray[np.uint64], threads: int | None
-) -> NDArray[np.uint64]:
-    """Fingerprints of the rows that are the only ones of their kind.
+def mark_lone_rows(source: Source, threads: int | None = None) -> NDArray[np.uint64]:
+    """Marks of scores and labels of the rows that are the only ones of their kind.
 
     Coarse models give many rows the same scores; such rows are no sign of overlap.
     """
+    rng = np.random.default_rng(FINGERPRINT_SEED)
+    factors = rng.integers(1, 2**63, size=(2, source.n_labels), dtype=np.uint64) * 2 + 1
 
     def take(panel: Panel) -> NDArray[np.uint64]:
         marks = panel.keys().astype(np.uint64) @ factors[0]

@@ -6,7 +6,7 @@ correlations are those of a sample of rows, which their keys choose.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.climb import (
     N_FOLDS,
     Chosen,
-    fit_rungs,
+    fit_maps,
     make_ceiling,
     other_policies,
     shift_maps,
@@ -32,7 +32,6 @@ from oddslip.diagnosis.signal import find_likeness, parts_of_positives, signal_o
 from oddslip.errors import InvalidInput
 from oddslip.identity import keyed_sample
 from oddslip.kernels.keys import keys_of
-from oddslip.labels import SparseLabels
 from oddslip.metrics.at_k import Column, label_propensities, metric_values
 from oddslip.metrics.bootstrap import KeyedSums
 from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
@@ -41,13 +40,11 @@ from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import KeyedFolds
 from oddslip.selection.keyed import KeyedTrials, try_keyed
-from oddslip.selection.repair import Repair
 from oddslip.selection.rules import read_rule
-from oddslip.shifts import overlap
-from oddslip.shifts.saturation import SaturationTally, saturation_of
-from oddslip.sources import open_source
+from oddslip.shifts import overlap, realized_shift, saturation
+from oddslip.sources import Source
+from oddslip.sources.shared import read_together
 from oddslip.sources.views import take_rows
-from oddslip.spread import SpreadTally
 from oddslip.tallies import Joined, State, Together, nest_states, unnest_states
 
 Floats = NDArray[np.float64]
@@ -71,25 +68,48 @@ class Rungs(NamedTuple):
         return ["raw", "popularity", *self.maps]
 
 
+class Climbed(NamedTuple):
+    """The rungs, where cells lie among the positives, and what is chosen."""
+
+    rungs: Rungs
+    counts: CellCounts
+    chosen: Chosen | None
+    unseen: NDArray[np.bool_]
+
+
 def measure_keyed(case: Case, n_replicates: int) -> dict[str, Any]:
-    """All that is measured by passes over the rows."""
-    rungs, counts, chosen, unseen = _climb_crossed(case) if case.crossed else _climb_held_out(case)
-    arm = case.arm
+    """All that is measured by passes over the rows; what can share a pass does."""
+    arm, threads = case.arm, case.threads
+    ids = KeySample(SAMPLED_IDS / max(case.calibration.n_rows, arm.n_rows), case.seed)
+    fitted, known = (None, None) if case.crossed else _read_calibration(case, ids)
+    climbed, realized, saturated = read_together(
+        arm,
+        [
+            partial(_climb_crossed, case) if fitted is None
+            else partial(_climb_held_out, case, fitted),
+            lambda rows: realized_shift(rows, case.prior, threads=threads),
+            lambda rows: saturation(rows, k=case.k, distinct=False, threads=threads),
+        ],
+        threads=threads,
+        what="reading the evaluated rows",
+    )  # fmt: skip
+    rungs, counts, chosen, unseen = climbed
     ladder = LadderTally(
         rungs, case.k, label_propensities(case.evaluation_counts, arm.n_rows),
         case.twin is not None, n_replicates, case.seed,
     )  # fmt: skip
-    beside: list[Any] = [
-        ladder,
-        RowParts(counts.indptr, counts.keys, parts_of_positives(counts)),
-        SaturationTally(arm.n_labels, case.k),
-        SpreadTally(arm.n_labels, arm.kind),
-    ]
-    if case.twin is not None:
-        beside.append(RowSample(min(1.0, SAMPLED_CELLS / arm.n_labels / arm.n_rows), case.seed))
-    done = arm.run(Together(beside), threads=case.threads, what="climbing the ladder").tallies
+    sample = RowSample(SAMPLED_CELLS / arm.n_labels / arm.n_rows, case.seed)
+    parts = RowParts(counts.indptr, counts.keys, parts_of_positives(counts))
+    beside: list[Any] = (
+        [ladder, parts] + [sample] * (case.twin is not None) + [ids] * (not case.crossed)
+    )
+    done = arm.run(Together(beside), threads=threads, what="climbing the ladder").tallies
     ladder, squares = done[0], done[1].result()
-    sampled = done[4].as_case(case) if case.twin is not None else None
+    samples = done[2].result() if case.twin is not None else None
+    shared = SharedRows(0, False)
+    if known is not None:
+        found = float(np.isin(known, done[-1].result()).sum())
+        shared = SharedRows(round(found / min(1.0, ids.share)), True)
     sums, draws = ladder.kept.sums, ladder.kept.draws
     width = len(Column)
     places = {name: slice(at * width, (at + 1) * width) for at, name in enumerate(ladder.names)}
@@ -106,21 +126,21 @@ def measure_keyed(case: Case, n_replicates: int) -> dict[str, Any]:
         ),
         "chosen": chosen,
         "signal": signal_of(counts, squares),
-        "likeness": None if sampled is None else find_likeness(sampled),
-        "shifts": find_shifts(case, sampled, done[3]),
-        "saturation": saturation_of(done[2], arm),
+        "likeness": find_likeness(samples, case.seed),
+        "shifts": find_shifts(case, realized, samples),
+        "saturation": saturated,
         "ties": Ties(ladder.n_tied, float(worst), float(best)),
         "takeover": takeover,
         "overlap": None if case.twin is None else Overlap(
             ladder.n_shared / arm.n_rows, ladder.n_changed / arm.n_rows
         ),
-        "drift": find_drift(case, unseen, _find_shared(case)),
+        "drift": find_drift(case, unseen, shared=shared),
     }  # fmt: skip
 
 
-def _climb_crossed(case: Case) -> tuple[Rungs, CellCounts, Chosen, NDArray[np.bool_]]:
+def _climb_crossed(case: Case, arm: Source) -> Climbed:
     """Maps fitted on all folds but one rank that one; so is what a rule chooses without it."""
-    rule, arm = read_rule("auto"), case.arm
+    rule = read_rule("auto")
     wanted = affordable(rule.candidates_for(case.weights), arm)
     named = [
         Candidate(name)
@@ -159,7 +179,7 @@ def _climb_crossed(case: Case) -> tuple[Rungs, CellCounts, Chosen, NDArray[np.bo
     maps["ceiling"] = [make_ceiling(case, counts)]
     unseen = (held.max(axis=0) == held.sum(axis=0)) & (case.evaluation_counts > 0)
     chosen = Chosen(wanted[choice.place].name, choice.why)
-    return _rungs(case, maps, trials.fits.folds, dead), counts, chosen, unseen
+    return Climbed(_rungs(case, maps, trials.fits.folds, dead), counts, chosen, unseen)
 
 
 def _choose_without(trials: KeyedTrials, rule: Any, repeat: int, fold: int) -> int:
@@ -169,25 +189,42 @@ def _choose_without(trials: KeyedTrials, rule: Any, repeat: int, fold: int) -> i
     return place
 
 
-def _climb_held_out(case: Case) -> tuple[Rungs, CellCounts, Chosen | None, NDArray[np.bool_]]:
+def _read_calibration(
+    case: Case, ids: KeySample
+) -> tuple[tuple[dict[str, LabelMaps], Chosen | None], NDArray[np.uint64] | None]:
+    """Maps of all rungs that are fitted, what is chosen, and keys of the calibration rows."""
+    asked: list[Any] = [partial(_fit_rungs, case)]
+    if case.calibration.has_ids:
+        asked.append(lambda rows: rows.run(ids.fresh()).result())
+    found = read_together(
+        case.calibration, asked, threads=case.threads, what="reading the calibration rows"
+    )
+    return found[0], found[1] if len(found) > 1 else None
+
+
+def _fit_rungs(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | None]:
+    maps: dict[str, LabelMaps] = {}
+    if case.weights is not None:
+        maps["inversion"] = shift_maps(-np.log(case.weights), case.arm.kind)
+    if not case.calibration_counts.any():
+        return maps, None
+    fitted, chosen = fit_maps(case, rows)
+    return maps | fitted, chosen
+
+
+def _climb_held_out(
+    case: Case, fitted: tuple[dict[str, LabelMaps], Chosen | None], arm: Source
+) -> Climbed:
     """Maps fitted on the calibration rows rank all evaluated rows."""
-    arm, threads = case.arm, case.threads
+    threads = case.threads
     distinct = arm.run(PositiveKeys(arm.n_labels, arm.dtype), threads=threads, what="positives")
     cells = IntervalCounts(distinct.result(), arm.kind)
     counts = arm.run(cells, threads=threads, what="cells").result()
-    maps, dead = fit_rungs(case)
-    chosen = None
-    if case.calibration_counts.any() and case.calibration.n_rows >= N_FOLDS:
-        repair = Repair(
-            k=case.k, prior=case.prior if case.prior_given else None, weights=case.weights,
-            kind=case.arm.kind, seed=case.seed, keyed=True,
-        ).fit(case.calibration, threads=threads)  # fmt: skip
-        chosen = Chosen(repair.chosen_, repair.why_)
-        maps["chosen"] = repair.fitted_.maps
-    maps["ceiling"] = make_ceiling(case, counts)
+    maps = fitted[0] | {"ceiling": make_ceiling(case, counts)}
     unseen = (case.calibration_counts == 0) & (case.evaluation_counts > 0)
     whole = {name: [each] for name, each in maps.items()}
-    return _rungs(case, whole, None, dead[None]), counts, chosen, unseen
+    dead = (case.calibration_counts == 0)[None]
+    return Climbed(_rungs(case, whole, None, dead), counts, fitted[1], unseen)
 
 
 def _rungs(
@@ -201,20 +238,6 @@ def _rungs(
         what_if = shift_maps(-np.log(1.0 / case.weights), case.arm.kind)
     popular = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
     return Rungs(maps, folds, popular, what_if, dead)
-
-
-def _find_shared(case: Case) -> SharedRows:
-    """Calibration rows that are evaluated too, by their ids; of many rows, from a sample."""
-    if case.crossed:
-        return SharedRows(0, False)
-    if not case.calibration.has_ids:
-        return SharedRows(0, False)
-    share = min(1.0, SAMPLED_IDS / max(case.calibration.n_rows, case.arm.n_rows))
-    keys = [
-        rows.run(KeySample(share, case.seed), threads=case.threads, what="comparing rows").result()
-        for rows in (case.calibration, case.arm)
-    ]
-    return SharedRows(round(float(np.isin(keys[0], keys[1]).sum()) / share), True)
 
 
 # ------------------------------------------------------------------------------------- the tallies
@@ -432,15 +455,13 @@ class RowSample(Joined):
     seed : int
     """
 
-    JOINED: ClassVar = dict.fromkeys(("_keys", "_scores", "_twins", "_counts", "_labels"), "append")
+    JOINED: ClassVar = dict.fromkeys(("_keys", "_scores", "_twins"), "append")
 
     def __init__(self, share: float, seed: int) -> None:
         self.share, self.seed = share, seed
         self._keys: list[NDArray[np.uint64]] = []
         self._scores: list[NDArray[Any]] = []
         self._twins: list[NDArray[Any]] = []
-        self._counts: list[NDArray[np.int64]] = []
-        self._labels: list[NDArray[np.int32]] = []
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
@@ -454,34 +475,18 @@ class RowSample(Joined):
         """Take the chosen rows of one block."""
         keys = panel.row_keys()
         rows = np.flatnonzero(keyed_sample(keys, self.share, seed=self.seed))
-        positives = panel.positives().take(rows)
         self._keys.append(keys[rows])
         self._scores.append(panel.scores[rows])
         twin = panel.scores if panel.twin is None else panel.twin
         self._twins.append(twin[rows])
-        self._counts.append(positives.counts)
-        self._labels.append(positives.indices)
 
-    def as_case(self, case: Case) -> Case:
-        """The case of these rows alone, in the order of their keys."""
-        keys, scores, twins, counts, labels = map(
-            np.concatenate, (self._keys, self._scores, self._twins, self._counts, self._labels)
-        )
+    def result(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Scores of both, in the order of the rows' keys."""
+        keys, scores, twins = map(np.concatenate, (self._keys, self._scores, self._twins))
         if not keys.size:
             raise InvalidInput("a sample of the rows must hold one, got none. Pass another seed.")
         order = np.argsort(keys, kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(counts)])
-        truth = SparseLabels(indptr, labels, scores.shape)
-        told: Any = {"kind": case.arm.kind, "label_names": case.names}
-        panel = Panel(scores, truth, **told)
-        whole = panel.positives().take(order)
-        true = SparseLabels(*whole, scores.shape)
-        arm, twin = (open_source(Panel(each[order], true, **told)) for each in (scores, twins))
-        return replace(case, arm=arm, twin=twin)
-
-    def result(self) -> Self:
-        """The rows."""
-        return self
+        return scores[order], twins[order]
 
 
 class KeySample(Joined):

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.thresholds import LEAST_LABELS, OVERSHOOTING, OVERSHOT, RELATED, UNTRACED
 from oddslip.results import plain
-from oddslip.shifts import direct_shift, over_correction, realized_shift, unrealizable
-from oddslip.shifts.twin import KEPT_CELLS
-from oddslip.sources.views import FoldSource
+from oddslip.shifts import RealizedShift, direct_shift, over_correction, unrealizable
 
 Floats = NDArray[np.float64]
 
@@ -149,13 +147,18 @@ class LabelShifts:
         )
 
 
-def find_shifts(case: Case, sampled: Case | None = None, spread: Any = None) -> LabelShifts:
-    """All shifts that the case allows; the direct one from a sample of its rows where given.
+def find_shifts(
+    case: Case, realized: RealizedShift, samples: tuple[NDArray[Any], NDArray[Any]] | None
+) -> LabelShifts:
+    """All shifts that the case allows.
 
-    ``spread`` is a first pass that was made beside other things.
+    The direct shift is that of ``samples``, the same rows of model and twin: finding every median
+    of very many rows to the last bit takes many passes, and thousands of rows tell it well.
     """
-    realized = realized_shift(case.arm, case.prior, threads=case.threads, spread=spread)
-    direct, n_direct = _find_direct(case if sampled is None else sampled)
+    direct, n_direct = None, 0
+    if samples is not None and case.twin is not None:
+        direct = direct_shift(*samples, kind=case.arm.kind, unweighted_kind=case.twin.kind)
+        n_direct = len(samples[0])
     weights, budget = case.weights, case.budget
     bounded = weights is not None and budget is not None
     return LabelShifts(
@@ -168,18 +171,3 @@ def find_shifts(case: Case, sampled: Case | None = None, spread: Any = None) -> 
         unrealizable=unrealizable(weights, budget) if bounded else None,  # type: ignore[arg-type]
         over_correction=over_correction(weights, budget) if bounded else None,  # type: ignore[arg-type]
     )
-
-
-def _find_direct(case: Case) -> tuple[Floats | None, int]:
-    """Median differences to the twin, from as many seeded rows as are held at once."""
-    arm, twin = case.arm, case.twin
-    if twin is None:
-        return None, 0
-    n_rows = max(1, KEPT_CELLS // arm.n_labels)
-    if arm.n_rows > n_rows:
-        # Finding every median to the last bit takes many passes. Thousands of rows tell it well.
-        kept = np.zeros(arm.n_rows, np.bool_)
-        kept[np.random.default_rng(case.seed).permutation(arm.n_rows)[:n_rows]] = True
-        truth = arm.positives()
-        arm, twin = FoldSource(arm, kept, truth), FoldSource(twin, kept, truth)
-    return direct_shift(arm, twin), arm.n_rows

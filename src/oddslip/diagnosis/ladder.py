@@ -81,6 +81,16 @@ class Ladder:
     level: float = LEVEL
     map_draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        names = ", ".join(f"{name} {rung['map'].value:.4f}" for name, rung in self.rungs.items())
+        return f"Ladder(MAP@{self.k} of {self.n_evaluated:,} rows: {names})"
+
+    def __str__(self) -> str:
+        """The rungs as `oddslip diagnose` prints them."""
+        from oddslip.reports.text import as_text, rung_table
+
+        return as_text([rung_table(self)])
+
     def __getitem__(self, name: str) -> Rung:
         return self.rungs[name]
 

@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.counting import CellCounts
-from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.thresholds import FAINT
 from oddslip.metrics.evaluation import Estimate
 from oddslip.results import plain
 from oddslip.selection.folds import PositiveCells, find_distinct
-from oddslip.sources.views import FoldSource
 
 Floats = NDArray[np.float64]
 Standing = Literal["there", "none", "reversed", "unsure", "unknown"]
@@ -151,18 +149,17 @@ class Likeness:
         return {"rank_correlation": mean, "n_labels": self.n_labels, "n_rows": self.n_rows}
 
 
-def find_likeness(case: Case) -> Likeness | None:
-    """How far the twin orders the rows of a label as the model does; None without a twin."""
-    arm, twin = case.arm, case.twin
-    if twin is None:
+def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) -> Likeness | None:
+    """How far the twin orders the rows of a label as the model does; None without a twin.
+
+    ``samples`` are the same rows of both, of which as many are drawn as need be.
+    """
+    if samples is None:
         return None
-    n_rows = min(arm.n_rows, max(LEAST_ROWS, COMPARED_CELLS // arm.n_labels))
-    if n_rows < arm.n_rows:
-        kept = np.zeros(arm.n_rows, np.bool_)
-        kept[np.random.default_rng(case.seed).permutation(arm.n_rows)[:n_rows]] = True
-        truth = arm.positives()
-        arm, twin = FoldSource(arm, kept, truth), FoldSource(twin, kept, truth)
-    ranks = [_rank_within_labels(source) for source in (arm, twin)]
+    n_sampled, n_labels = samples[0].shape
+    n_rows = min(n_sampled, max(LEAST_ROWS, COMPARED_CELLS // n_labels))
+    drawn = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
+    ranks = [_rank_within_labels(scores[drawn]) for scores in samples]
     spreads = [np.sqrt((rank**2).sum(axis=0)) for rank in ranks]
     vary = (spreads[0] > 0) & (spreads[1] > 0)
     if n_rows < LEAST_ROWS or not vary.any():
@@ -173,9 +170,8 @@ def find_likeness(case: Case) -> Likeness | None:
     return Likeness(Estimate(mean, mean - reach, mean + reach), int(vary.sum()), n_rows)
 
 
-def _rank_within_labels(source: Any) -> Floats:
+def _rank_within_labels(scores: NDArray[Any]) -> Floats:
     """Ranks of the rows in every label, equal scores sharing theirs, less their mean."""
     from scipy.stats import rankdata
 
-    scores = np.concatenate([panel.checked().scores for panel in source.blocks()])
     return np.asarray(rankdata(scores, axis=0) - (len(scores) + 1) / 2)

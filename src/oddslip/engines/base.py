@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from oddslip.engines.parcel import Parcel, pack
 from oddslip.engines.rows import Layout
@@ -45,38 +45,21 @@ class Engine(Protocol):
         ...
 
 
-class Pass(NamedTuple):
-    """What one pass saw: the state of a tally, the number of rows, and the sum of their keys."""
-
-    state: State
-    n_rows: int
-    keys: int
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the state."""
-        return sum(array.nbytes for array, _ in self.state.values())
-
-
-def plan_pass(tally: Any, layout: Layout, **more: Any) -> tuple[Parcel, int]:
-    """What tasks are told to run a tally, and into how many shards they cut its state."""
-    empty: State = tally.fresh().state()
+def run_tally(engine: Engine, tally: Any, layout: Layout, **more: Any) -> tuple[Any, int, int]:
+    """One pass: the tally with all that was seen, the number of rows and the sum of their keys."""
+    fresh = tally.fresh()
+    empty: State = fresh.state()
     size = sum(array.nbytes for array, how in empty.values() if how != "append")
     n_shards = -(-max(size, 1) // SHARD_BYTES)
     told = {"tally": tally, "layout": layout, "shards": n_shards, "versions": versions(), **more}
-    return pack(told), n_shards
-
-
-def run_pass(
-    engine: Engine, tally: Any, parcel: Parcel, columns: Sequence[str], n_shards: int
-) -> Pass:
-    """Run a tally over all rows."""
     shards: dict[int, list[State]] = {}
-    for shard, data in engine.collect(parcel, columns, n_shards):
+    for shard, data in engine.collect(pack(told), layout.columns, n_shards):
         if shard == FAILED:
             raise read_error(data)
         shards.setdefault(shard, []).append(read_state(data))
     merged = {shard: merge_states(states) for shard, states in shards.items()}
-    state = join_shards(merged, tally.fresh().state())
+    state = join_shards(merged, empty)
     n_rows, keys = (int(state.pop(name)[0][0]) if name in state else 0 for name in (ROWS, KEYS))
-    return Pass(state, n_rows, keys)
+    if n_rows:
+        fresh.restore(state)
+    return fresh, n_rows, keys

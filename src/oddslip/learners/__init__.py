@@ -1,6 +1,6 @@
-"""One-vs-rest training with a weight per label: LightGBM, XGBoost, logistic regression, MLP.
+"""One-vs-rest training with a weight per label: boosting, logistic regression, MLP.
 
-Learners make panels of margins; matched pairs make two. May import panels and sources.
+Learners make panels of margins; matched pairs make two. May import panels, sources and metrics.
 """
 
 from importlib import import_module
@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oddslip.learners.adapters import panel_from
+    from oddslip.learners.callback import MapAtK
     from oddslip.learners.one_vs_rest import OneVsRest
     from oddslip.learners.pairs import MatchedPair
     from oddslip.learners.scoring import score_to_file
 
 # scikit-learn is loaded when one of these is first asked for, not before.
 _HOMES = {
+    "MapAtK": "oddslip.learners.callback",
     "MatchedPair": "oddslip.learners.pairs",
     "OneVsRest": "oddslip.learners.one_vs_rest",
     "panel_from": "oddslip.learners.adapters",
     "score_to_file": "oddslip.learners.scoring",
 }
 
-__all__ = ["MatchedPair", "OneVsRest", "panel_from", "score_to_file"]
+__all__ = ["MapAtK", "MatchedPair", "OneVsRest", "panel_from", "score_to_file"]
 
 
 def __getattr__(name: str) -> Any:

@@ -88,8 +88,8 @@ class Forests:
         return {} if forest is None else dict(zip(group, forest.sum_rows(rows).T, strict=True))
 
 
-class _Trees(NamedTuple):
-    """A model as LightGBM writes it: round after round, the tree of each label."""
+class Trees(NamedTuple):
+    """A model in LightGBM's numbering: round after round, the tree of each label."""
 
     n_labels: int
     n_features: int
@@ -97,6 +97,7 @@ class _Trees(NamedTuple):
 
     @property
     def n_trees(self) -> int:
+        """Trees of all labels."""
         return int(self.fields["num_leaves"].size)
 
 
@@ -104,8 +105,11 @@ def lay_forest(texts: list[str]) -> Forest | None:
     """The trees of models as LightGBM writes them, or None where this layout can not hold them."""
     models = [_read_trees(text) for text in texts]
     read = [trees for trees in models if trees is not None]
-    if len(read) < len(texts):
-        return None
+    return lay(read) if len(read) == len(texts) else None
+
+
+def lay(read: list[Trees]) -> Forest:
+    """The layout of trees that the kernel may trust: see `can_be_laid`."""
     fields = {key: np.concatenate([trees.fields[key] for trees in read]) for key in _FIELDS}
     n_nodes = fields["num_leaves"] - 1
     masks = np.empty(n_nodes.sum(), np.uint64)
@@ -152,7 +156,7 @@ def _edges(sizes: Any) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def _read_trees(text: str) -> _Trees | None:
+def _read_trees(text: str) -> Trees | None:
     head, _, rest = text.partition("\nTree=0\n")
     n_labels = re.search(r"^num_tree_per_iteration=(\d+)$", head, re.MULTILINE)
     last_feature = re.search(r"^max_feature_idx=(\d+)$", head, re.MULTILINE)
@@ -167,11 +171,11 @@ def _read_trees(text: str) -> _Trees | None:
     strange = fields["decision_type"].astype(np.int64) & ~_MISSING_GOES_LEFT
     if strange.any() or fields["num_cat"].any() or fields["is_linear"].any():
         return None
-    trees = _Trees(int(n_labels[1]), int(last_feature[1]) + 1, fields)
-    return trees if _can_be_laid(trees) else None
+    trees = Trees(int(n_labels[1]), int(last_feature[1]) + 1, fields)
+    return trees if can_be_laid(trees) else None
 
 
-def _can_be_laid(trees: _Trees) -> bool:
+def can_be_laid(trees: Trees) -> bool:
     """Whether the kernel may trust these trees: a Booster is no proof, it reads any file."""
     fields, n_leaves = trees.fields, trees.fields["num_leaves"]
     sizes = {"threshold": n_leaves.sum() - n_leaves.size, "leaf_value": n_leaves.sum()}

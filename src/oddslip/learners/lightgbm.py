@@ -199,6 +199,26 @@ class LightGBM(Backend):
         with refusals("LightGBM", lgb.basic.LightGBMError):
             return model.sum_rows(rows) + model.starts
 
+    def n_rounds(self, model: GroupModel) -> int:
+        """Rounds of boosting."""
+        return max((booster.current_iteration() for booster in model.boosters), default=0)
+
+    def stage(self, model: GroupModel, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+        """What some rounds add to the log-odds."""
+        rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+        told: dict[str, Any] = {"start_iteration": start, "num_iteration": stop - start}
+        sums = [
+            np.asarray(booster.predict(rows, raw_score=True, num_threads=1, **told))
+            for booster in model.boosters
+        ]
+        begun = model.starts if start == 0 else np.zeros(model.starts.size)
+        return np.column_stack(sums) + begun if sums else np.tile(begun, (rows.shape[0], 1))
+
+    def cut(self, model: GroupModel, n_rounds: int) -> GroupModel:
+        """The same model with its first rounds alone."""
+        texts = [booster.model_to_string(num_iteration=n_rounds) for booster in model.boosters]
+        return GroupModel(tuple(_from_text(text) for text in texts), model.starts)
+
     def dump(self, model: GroupModel) -> bytes:
         """A line of JSON, then the Boosters as LightGBM writes them."""
         texts = [booster.model_to_string().encode() for booster in model.boosters]

@@ -5,7 +5,7 @@ coefficients over 2C; the intercept is free. All labels of a group share each pr
 every label is solved until its gradient is zero to rounding: outright where features are few, by
 conjugate gradients otherwise. An early stop would leave two arms
 apart by more than their weights: scikit-learn's default tolerance leaves margins of weighted
-labels off by whole units.
+labels off by whole units. Who wants just those asks for ``solver="lbfgs"``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from oddslip.learners.strangers.arrays import check_shapes, read_arrays
 
 Array = NDArray[np.float64]
 _BYTES_PER_CELL = 96  # a dozen float64 arrays of shape (rows, labels) at the worst moment
+_SOLVERS = ("newton", "lbfgs")
 _ROUNDING = 1e-14
 _CG_STEPS = 500
 _ROWS = 2048  # of X scaled at a time
@@ -64,7 +65,9 @@ class LogisticBackend(Backend):
 
     Parameters are ``C`` (1.0, the inverse of the penalty), ``standardise`` (False; True gives
     every feature mean 0 and deviation 1 over the training rows first, sparse X stays sparse),
-    ``tol`` (1e-8, the largest gradient left) and ``max_iter`` (200 Newton steps).
+    ``tol`` (1e-8, the largest gradient left), ``max_iter`` (200 Newton steps) and ``solver``
+    ("newton"; "lbfgs" is scikit-learn's ``LogisticRegression``, label by label: ``tol`` is then
+    the largest gradient of the mean loss, ``max_iter`` counts its steps, a standardised X dense).
     """
 
     name = "logistic"
@@ -72,11 +75,19 @@ class LogisticBackend(Backend):
 
     def defaults(self) -> dict[str, Any]:
         """Parameters and their default values."""
-        return {"C": 1.0, "standardise": False, "tol": 1e-8, "max_iter": 200}
+        return {
+            "C": 1.0,
+            "standardise": False,
+            "tol": 1e-8,
+            "max_iter": 200,
+            "solver": "newton",
+        }
 
     def versions(self) -> dict[str, str]:
         """Versions of the packages on which the trained bits depend."""
-        return {"numpy": np.__version__}
+        import sklearn
+
+        return {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Design:
         """X in float64, with the means and scales of its columns."""
@@ -84,6 +95,10 @@ class LogisticBackend(Backend):
             if not (is_number(parameters[name]) and 0 < parameters[name] < np.inf):
                 raise InvalidInput(f"{name} must be above 0, got {name}={parameters[name]!r:.60}.")
         check_whole("max_iter", parameters["max_iter"], 1)
+        if parameters["solver"] not in _SOLVERS:
+            raise InvalidInput(
+                f"solver must be one of {', '.join(_SOLVERS)}, got {parameters['solver']!r:.60}."
+            )
         rows = _as_float64(X)
         cells = rows.data if sparse.issparse(rows) else rows
         if not np.isfinite(cells).all():
@@ -97,6 +112,9 @@ class LogisticBackend(Backend):
         if parameters["standardise"]:
             means, scales[:, 0] = column_moments(rows)
             squares = np.full(n_features, float(n_rows))
+            if parameters["solver"] == "lbfgs":  # sums over cells that are carried out, as there
+                dense = rows.toarray() if sparse.issparse(rows) else rows
+                rows = (dense - means) / scales[:, 0]
         return Design(rows, means, scales, squares)
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
@@ -117,7 +135,10 @@ class LogisticBackend(Backend):
         penalties[-1] = 0
         truth = np.ascontiguousarray(Y, np.float64)
         shares = 1 + truth * (np.asarray(weights, np.float64) - 1)
-        W = _solve(prepared, truth, shares, penalties, parameters)
+        if parameters["solver"] == "lbfgs":
+            W = _follow(prepared.X, truth, shares, parameters)
+        else:
+            W = _solve(prepared, truth, shares, penalties, parameters)
         slopes = W[:-1] / prepared.scales
         return Coefficients(slopes, W[-1] - prepared.means @ slopes)
 
@@ -176,6 +197,22 @@ def _solve(
         ConvergenceWarning,
         stacklevel=2,
     )
+    return W
+
+
+def _follow(X: Any, truth: Array, shares: Array, parameters: dict[str, Any]) -> Array:
+    """Coefficients of each label where scikit-learn's default solver stops."""
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(
+        C=float(parameters["C"]),
+        tol=float(parameters["tol"]),
+        max_iter=int(parameters["max_iter"]),
+    )
+    W = np.empty((X.shape[1] + 1, truth.shape[1]))
+    for label in range(truth.shape[1]):
+        model.fit(X, truth[:, label], sample_weight=shares[:, label])
+        W[:-1, label], W[-1, label] = model.coef_[0], model.intercept_[0]
     return W
 
 

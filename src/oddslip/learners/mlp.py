@@ -55,7 +55,9 @@ class MLPBackend(Backend):
     """All labels in one network: hidden layers with ReLU, one output per label.
 
     Parameters are ``hidden`` ([256, 256]), ``epochs`` (20, no early stopping), ``batch_rows``
-    (256), and ``learning_rate`` (0.001, of Adam). Layers start as ``torch.nn.Linear`` does.
+    (256), ``learning_rate`` (0.001, of Adam), ``weight_decay`` (0, of Adam), and ``constants``
+    (False; True gives labels of a single class an output too, whose scores are not used, as one
+    network over whatever labels there are has it). Layers start as ``torch.nn.Linear`` does.
     Features are standardised with the training rows' means and deviations. The loss is the mean
     over cells of binary cross-entropy, positives of label j weighted by its ``pos_weight``.
     """
@@ -66,7 +68,18 @@ class MLPBackend(Backend):
 
     def defaults(self) -> dict[str, Any]:
         """Parameters and their default values."""
-        return {"hidden": [256, 256], "epochs": 20, "batch_rows": 256, "learning_rate": 1e-3}
+        return {
+            "hidden": [256, 256],
+            "epochs": 20,
+            "batch_rows": 256,
+            "learning_rate": 1e-3,
+            "weight_decay": 0.0,
+            "constants": False,
+        }
+
+    def trains_constants(self, parameters: dict[str, Any]) -> bool:
+        """Whether labels of a single class have an output."""
+        return bool(parameters["constants"])
 
     def versions(self) -> dict[str, str]:
         """Versions of the packages on which the trained bits depend."""
@@ -102,7 +115,11 @@ class MLPBackend(Backend):
         widths = [prepared.X.shape[1], *parameters["hidden"], Y.shape[1]]
         slopes, biases = _first_layers(widths, dice)
         pos_weight = torch.from_numpy(np.array(weights, np.float32))
-        optimiser = torch.optim.Adam([*slopes, *biases], lr=float(parameters["learning_rate"]))
+        optimiser = torch.optim.Adam(
+            [*slopes, *biases],
+            lr=float(parameters["learning_rate"]),
+            weight_decay=float(parameters["weight_decay"]),
+        )
         n_rows, step = Y.shape[0], int(parameters["batch_rows"])
         with torch.enable_grad():
             for _ in range(int(parameters["epochs"])):
@@ -146,6 +163,16 @@ class MLPBackend(Backend):
             margins[start : start + step] = cells @ layers[-1][0] + layers[-1][1]
         return margins
 
+    def predict_stored(self, model: Network, X: Any) -> NDArray[np.float32]:
+        """Probabilities of all rows from one pass of the network in float32, as torch has them."""
+        rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+        cells = Standardised(rows, model.means, model.scales).take(slice(None))
+        slopes = [torch.from_numpy(np.ascontiguousarray(slope.T)) for slope in model.slopes]
+        biases = [torch.from_numpy(bias) for bias in model.biases]
+        with torch.no_grad():
+            margins = _forward(torch.from_numpy(cells.astype(np.float32)), slopes, biases)
+            return np.asarray(torch.sigmoid(margins).numpy())
+
     def dump(self, model: Network) -> bytes:
         """Layers and standardisation as .npz, without pickle."""
         arrays: dict[str, Any] = {"means": model.means, "scales": model.scales}
@@ -171,6 +198,7 @@ class MLPBackend(Backend):
 
 def _check_parameters(parameters: dict[str, Any]) -> None:
     hidden, rate = parameters["hidden"], parameters["learning_rate"]
+    decay = parameters["weight_decay"]
     if not isinstance(hidden, list | tuple):
         raise InvalidInput(f"hidden must list the widths of the layers, got {hidden!r:.60}.")
     for width in hidden:
@@ -179,6 +207,10 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
     check_whole("batch_rows", parameters["batch_rows"], 1)
     if not (is_number(rate) and 0 < rate < math.inf):
         raise InvalidInput(f"learning_rate must be above 0, got learning_rate={rate!r:.60}.")
+    if not (is_number(decay) and 0 <= decay < math.inf):
+        raise InvalidInput(f"weight_decay must be at least 0, got weight_decay={decay!r:.60}.")
+    if not isinstance(parameters["constants"], bool | np.bool_):
+        raise InvalidInput(f"constants must be a bool, got {parameters['constants']!r:.60}.")
 
 
 def _first_layers(

@@ -18,13 +18,14 @@ from oddslip.files import hash_bytes
 from oddslip.learners.backend import Backend, get_backend, preset_learner, preset_parameters
 from oddslip.learners.checkpoint import Checkpoint, claimed, read_archive, write_archive
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
+from oddslip.learners.stopping import follow_rounds
 from oddslip.learners.strangers.head import (
     DAMAGED,
     check_groups,
     check_head,
     load_group,
 )
-from oddslip.panels import Panel, check_names
+from oddslip.panels import Panel, check_k, check_names
 from oddslip.results import plain
 from oddslip.sources.features import as_features, check_features, hash_features, sliceable
 from oddslip.tallies import available_threads, map_threads
@@ -54,8 +55,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    learner : {"lightgbm", "xgboost", "logistic", "mlp"}
-        Who learns.
+    learner : {"lightgbm", "xgboost", "hist", "logistic", "mlp"}
+        Who learns. "hist" is scikit-learn's histogram boosting, which every install has.
     weights : str, number or array-like of shape (n_labels,)
         ``"none"``, ``"balanced"`` (negatives over positives), ``"sqrt"``, a multiple of balanced
         such as ``"10x"``, ``"common"`` (one weight for all: negatives over positives of all
@@ -74,6 +75,11 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         A folder that keeps finished groups; a killed training continues from there.
     memory_bytes : int
         Memory for the scores and gradients of the labels in training; sets the size of groups.
+    early_stopping : int, optional
+        Keep the rounds up to the best MAP at K on the validation rows that `fit` is given, if so
+        many more rounds brought nothing better. For boosters.
+    k : int
+        Slots per row, for early stopping.
     parameters : dict, optional
         Parameters of the learner, on top of the preset.
 
@@ -87,6 +93,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         about -27.6 or 27.6, since a panel holds finite margins only.
     parameters_ : dict
         What the learner was told.
+    validation_map_ : ndarray or None
+        MAP at K on the validation rows after each round that was looked at; the model keeps the
+        rounds up to the highest.
 
     Examples
     --------
@@ -100,6 +109,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     Panel(200 rows x 3 labels, margin, float64, labels: yes)
     """
 
+    _models: list[Any]
+    validation_map_: NDArray[np.float64] | None
+
     def __init__(
         self,
         learner: str = "lightgbm",
@@ -112,6 +124,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         threads: int | None = None,
         checkpoint: str | os.PathLike[str] | None = None,
         memory_bytes: int = MEMORY_BYTES,
+        early_stopping: int | None = None,
+        k: int = 7,
         parameters: dict[str, Any] | None = None,
     ) -> None:
         self.learner = learner
@@ -123,6 +137,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.threads = threads
         self.checkpoint = checkpoint
         self.memory_bytes = memory_bytes
+        self.early_stopping = early_stopping
+        self.k = k
         self.parameters = parameters
 
     def prepare(self, X: Any) -> Prepared:
@@ -141,18 +157,28 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             parameters = parameters | {"threads": available_threads(self.threads)}
         return backend.prepare(rows, parameters)
 
-    def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        validation: tuple[Any, Any] | None = None,
+        label_names: Sequence[str] | None = None,
+    ) -> Self:
         """Train a model for every label.
 
         Parameters
         ----------
         X : array-like, scipy.sparse matrix, data frame, or `Prepared`, (n_rows, n_features)
         Y : 0/1 cells of shape (n_rows, n_labels), sparse or dense, or lists of label indices
+        validation : pair (X, Y), optional
+            Rows to stop by, where ``early_stopping`` is set.
         label_names : sequence of str, optional
             Names of the labels; a frame or a file brings its own.
         """
         backend = get_backend(self.learner)
         parameters = self._parameters(backend)
+        self._check_stopping(validation, parameters)
         columns = LabelColumns(Y, label_names)
         prepared = X if isinstance(X, Prepared) else None
         rows = as_features(X) if prepared is None else prepared.X
@@ -170,7 +196,53 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.parameters_ = parameters
         with claimed(self.checkpoint):
             self._train(rows, prepared, columns, backend)
+        self.validation_map_ = None
+        if validation is not None:
+            self._stop_at_best(backend, *validation)
         return self
+
+    def _check_stopping(self, validation: Any, parameters: dict[str, Any]) -> None:
+        if (validation is None) != (self.early_stopping is None):
+            raise InvalidInput(
+                "early_stopping and validation must be given together: "
+                "OneVsRest(early_stopping=20).fit(X, Y, validation=(X_validation, Y_validation))."
+            )
+        if validation is None:
+            return
+        check_whole("early_stopping", self.early_stopping, 1)
+        if not (isinstance(validation, tuple | list) and len(validation) == 2):
+            raise InvalidInput(
+                f"validation must be a pair (X, Y), got {type(validation).__name__}."
+            )
+        boosting = parameters.get("booster", parameters.get("boosting", "gbdt"))
+        if boosting in ("dart", "rf"):
+            raise InvalidInput(
+                f"early_stopping must be left out for {boosting!r} boosting, whose first rounds "
+                "are no model of their own."
+            )
+
+    def _stop_at_best(self, backend: Backend, X: Any, Y: Any) -> None:
+        """Cut every model to the rounds that rank the validation rows best."""
+        for model in self._models:
+            backend.n_rounds(model)  # refuses a learner that has none
+        rows = sliceable(check_features(X, self.n_features_in_))
+        margins = np.empty((rows.shape[0], self.n_labels), np.float64)
+        margins[:, self.constant_] = self._constant_margins()
+        margins[:, ~self.constant_] = 0.0
+        panel = Panel(margins, Y, kind="margin", label_names=self.label_names_)
+        values = follow_rounds(
+            backend, self._groups, self._models, panel, rows,
+            k=check_k(self.k, self.n_labels), patience=int(self.early_stopping or 1),
+        )  # fmt: skip
+        if values.size:
+            best = int(np.argmax(values)) + 1
+            self._models = [backend.cut(model, best) for model in self._models]
+        self.validation_map_ = values
+
+    def _constant_margins(self) -> NDArray[np.float64]:
+        """Log-odds of the labels without a model."""
+        prior = np.clip(self.prevalence_, CLIP, 1 - CLIP)
+        return np.asarray((np.log(prior) - np.log1p(-prior))[self.constant_])
 
     def _train(
         self, rows: Any, prepared: Prepared | None, columns: LabelColumns, backend: Backend
@@ -179,7 +251,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         threads = available_threads(self.threads)
         memory_bytes = check_whole("memory_bytes", self.memory_bytes, 1)
         workers = backend.workers(parameters, threads)
-        live = np.flatnonzero(~self.constant_)
+        live = self._modelled(backend)
         most = backend.group_size(
             live.size, columns.n_rows, self.n_features_in_, memory_bytes // workers
         )
@@ -228,10 +300,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         backend = get_backend(self.learner)
         # Filled whole: every label is constant or in exactly one group, see `check_groups`.
         margins = np.empty((X.shape[0], self.n_labels), np.float64)
-        prior = np.clip(self.prevalence_, CLIP, 1 - CLIP)
-        margins[:, self.constant_] = (np.log(prior) - np.log1p(-prior))[self.constant_]
         for group, model in zip(self._groups, self._models, strict=True):
             margins[:, group] = backend.predict_margin(model, X)
+        margins[:, self.constant_] = self._constant_margins()
         wrong = ~np.isfinite(margins).all(axis=0)
         if wrong.any():
             raise InvalidInput(
@@ -243,6 +314,20 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of every label, shape (n_rows, n_labels)."""
         return self.as_probability(self.predict_margin(X))
+
+    def predict_stored(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities as each learner's own library computes and stores them.
+
+        `predict_proba` computes in float64 what XGBoost and the MLP would round to float32: there
+        a label that has run away ties at 1, here it does not.
+        """
+        rows = sliceable(check_features(X, self._fitted().n_features_in_))
+        backend = get_backend(self.learner)
+        stored = np.empty((rows.shape[0], self.n_labels), np.float64)
+        for group, model in zip(self._groups, self._models, strict=True):
+            stored[:, group] = backend.predict_stored(model, rows)
+        stored[:, self.constant_] = self.prevalence_[self.constant_]
+        return stored
 
     def as_probability(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probabilities of margins of all labels; a label without a model gets its prevalence."""
@@ -293,8 +378,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             model._count(positives, int(head["n_rows"]))
             model.n_features_in_ = int(head["n_features"])
             model.label_names_ = check_names(head["label_names"], positives.size)
-            model._groups = check_groups(head["groups"], np.flatnonzero(~model.constant_))
             model.parameters_ = model._parameters(backend)
+            model._groups = check_groups(head["groups"], model._modelled(backend))
             if len(dumps) != len(model._groups):
                 raise ValueError(f"{len(model._groups)} groups must be stored, got {len(dumps)}")
         except MissingDependency:
@@ -316,6 +401,12 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.n_rows_ = n_rows
         self.n_positives_, self.prevalence_ = positives, positives / n_rows
         self.constant_ = (positives == 0) | (positives == n_rows)
+
+    def _modelled(self, backend: Backend) -> NDArray[np.int64]:
+        """Labels that have a model."""
+        if backend.trains_constants(self.parameters_):
+            return np.arange(self.constant_.size)
+        return np.flatnonzero(~self.constant_)
 
     def _fitted(self) -> Self:
         if not hasattr(self, "_models"):
@@ -341,8 +432,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         cap = float(cap)
         if cap and "max_delta_step" not in defaults:
             raise InvalidInput(
-                f"max_delta_step must be 0 for learner={self.learner!r}, which has no leaves, "
-                f"got {cap:g}."
+                f"max_delta_step must be 0 for learner={self.learner!r}, which has no cap of "
+                f"leaves, got {cap:g}."
             )
         seed = check_whole("seed", self.seed, 0, MOST_SEED)
         said = {"max_delta_step": cap, "mode": self.mode, "seed": seed, "threads": 1}

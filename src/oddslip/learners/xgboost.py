@@ -7,8 +7,9 @@ therefore bit-identical to a loop of ``binary:logistic`` models with the same ``
 the same float32 weight, however the labels are grouped. (XGBoost reads ``scale_pos_weight`` from
 text and misses the last bit of one float64 in fifty.)
 
-Left alone, XGBoost 3 estimates ``base_score`` from the weighted gradients, so that a weighted arm
-would start higher than its twin. Here both arms start from the unweighted label mean.
+Left alone, XGBoost 3 starts from the weighted label mean, so that a weighted arm starts higher than
+its twin. Here both arms start from the unweighted mean, unless ``start="weighted"`` asks for what
+``XGBClassifier`` does: then each label is a ``binary:logistic`` Booster of its own.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _OURS = {
     "objective", "scale_pos_weight", "base_score", "num_target", "num_class", "multi_strategy",
     "tree_method", "device", "nthread", "n_jobs", "seed", "random_state",
 }  # fmt: skip
+_STARTS = ("mean", "weighted")
 _MANY = b"oddslip-boosters\n"
 _ZEROS = "oddslip_zeros"
 
@@ -76,6 +78,7 @@ class XGBoostBackend(Backend):
             "reg_lambda": 1.0,
             "max_bin": 256,
             "max_delta_step": 0.0,
+            "start": "mean",
         }
 
     def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -100,7 +103,8 @@ class XGBoostBackend(Backend):
 
     def workers(self, parameters: dict[str, Any], threads: int) -> int:
         """Groups side by side, one thread each: the result does not depend on the threads."""
-        return threads
+        # Boosters of one label each take turns to put their label into the shared matrix.
+        return threads if parameters["start"] == "mean" else 1
 
     def train(
         self,
@@ -123,6 +127,12 @@ class XGBoostBackend(Backend):
         seed: int,
     ) -> BoosterGroup:
         n_labels = Y.shape[1]
+        if parameters["start"] == "weighted":
+            boosters = [
+                _boost_alone(prepared, Y[:, j], float(weights[j]), parameters, seed)
+                for j in range(n_labels)
+            ]
+            return BoosterGroup(boosters, prepared.zeros_missing)
         apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
         apart |= parameters.get("booster") == "dart"
         parts = [slice(j, j + 1) for j in range(n_labels)] if apart else [slice(0, n_labels)]
@@ -134,17 +144,31 @@ class XGBoostBackend(Backend):
 
     def predict_margin(self, model: BoosterGroup, X: Any) -> NDArray[np.float64]:
         """Raw log-odds of a block of rows, shape (rows, g)."""
-        rows = _rows(X)
-        if model.zeros_missing and not sparse.issparse(rows):
-            rows = sparse.csr_matrix(rows)
-        elif not model.zeros_missing and sparse.issparse(rows):
-            rows = rows.toarray()
-        blocks = [
-            np.asarray(booster.inplace_predict(rows, predict_type="margin"))
-            for booster in model.boosters
-        ]
-        n_rows = rows.shape[0]
-        return np.hstack([block.reshape(n_rows, -1) for block in blocks]).astype(np.float64)
+        return _sum_rounds(model, X, (0, 0))
+
+    def n_rounds(self, model: BoosterGroup) -> int:
+        """Rounds of boosting."""
+        return max(booster.num_boosted_rounds() for booster in model.boosters)
+
+    def stage(self, model: BoosterGroup, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+        """What some rounds add to the log-odds, in XGBoost's float32."""
+        sums = _sum_rounds(model, X, (start, stop))
+        # A range of rounds brings the start along, which belongs to the first of them.
+        return sums - (_starts(model) if start else 0)
+
+    def cut(self, model: BoosterGroup, n_rounds: int) -> BoosterGroup:
+        """The same model with its first rounds alone."""
+        boosters = []
+        for booster in model.boosters:
+            short = booster[:n_rounds]
+            short.set_attr(**{_ZEROS: "missing" if model.zeros_missing else "zero"})
+            short.set_param({"nthread": 1})
+            boosters.append(short)
+        return BoosterGroup(boosters, model.zeros_missing)
+
+    def predict_stored(self, model: BoosterGroup, X: Any) -> NDArray[np.float32]:
+        """Probabilities in float32, by XGBoost's own sigmoid."""
+        return _predict(model, X, (0, 0), "value")
 
     def dump(self, model: BoosterGroup) -> bytes:
         """XGBoost's own UBJSON of the Booster; several follow a line with their lengths."""
@@ -182,13 +206,8 @@ def _boost(
     seed: int,
 ) -> xgb.Booster:
     """One Booster of all these labels; each starts from its unweighted mean."""
-    settings = _settle(parameters)
-    rounds = int(settings.pop("n_estimators"))
+    settings, rounds = _boosting(parameters, seed)
     settings |= {
-        "seed": seed,
-        "nthread": 1,
-        "tree_method": "hist",
-        "objective": "binary:logistic",
         "multi_strategy": "one_output_per_tree",
         # The number of labels is told, not read from the matrix, which has no labels.
         "num_target": labels.shape[1],
@@ -203,9 +222,68 @@ def _boost(
         fill_gradients(cells, labels, single, gradients, hessians)
         return gradients, hessians
 
-    booster = xgb.train(settings, prepared.matrix, rounds, obj=objective)
+    return _mark(xgb.train(settings, prepared.matrix, rounds, obj=objective), prepared)
+
+
+def _boost_alone(
+    prepared: Prepared,
+    labels: NDArray[np.uint8],
+    weight: float,
+    parameters: dict[str, Any],
+    seed: int,
+) -> xgb.Booster:
+    """A Booster of one label, as ``XGBClassifier`` trains it: it starts from the weighted mean."""
+    settings, rounds = _boosting(parameters, seed)
+    settings["scale_pos_weight"] = weight
+    prepared.matrix.set_label(np.ascontiguousarray(labels, np.float32))
+    return _mark(xgb.train(settings, prepared.matrix, rounds), prepared)
+
+
+def _boosting(parameters: dict[str, Any], seed: int) -> tuple[dict[str, Any], int]:
+    """What XGBoost is told of any label, and the rounds."""
+    settings = _settle(parameters)
+    rounds = int(settings.pop("n_estimators"))
+    del settings["start"]
+    said = {"seed": seed, "nthread": 1, "tree_method": "hist", "objective": "binary:logistic"}
+    return settings | said, rounds
+
+
+def _mark(booster: xgb.Booster, prepared: Prepared) -> xgb.Booster:
     booster.set_attr(**{_ZEROS: "missing" if prepared.zeros_missing else "zero"})
     return booster
+
+
+def _sum_rounds(model: BoosterGroup, X: Any, rounds: tuple[int, int]) -> NDArray[np.float64]:
+    """Margins by a range of rounds, (0, 0) for all."""
+    return _predict(model, X, rounds, "margin").astype(np.float64)
+
+
+def _predict(
+    model: BoosterGroup, X: Any, rounds: tuple[int, int], what: str
+) -> NDArray[np.float32]:
+    """What XGBoost predicts, of rows in the form that was trained on."""
+    rows = _rows(X)
+    if model.zeros_missing and not sparse.issparse(rows):
+        rows = sparse.csr_matrix(rows)
+    elif not model.zeros_missing and sparse.issparse(rows):
+        rows = rows.toarray()
+    blocks = [
+        np.asarray(
+            booster.inplace_predict(rows, predict_type=what, iteration_range=rounds), np.float32
+        ).reshape(rows.shape[0], -1)
+        for booster in model.boosters
+    ]
+    return np.hstack(blocks)
+
+
+def _starts(model: BoosterGroup) -> NDArray[np.float64]:
+    """Where each label starts, as log-odds."""
+    means = []
+    for booster in model.boosters:
+        told = json.loads(booster.save_config())["learner"]["learner_model_param"]["base_score"]
+        means += [float(mean) for mean in told.strip("[]").split(",")]
+    chances = np.array(means)
+    return np.asarray(np.log(chances) - np.log1p(-chances))
 
 
 def _settle(parameters: dict[str, Any]) -> dict[str, Any]:
@@ -221,6 +299,10 @@ def _settle(parameters: dict[str, Any]) -> dict[str, Any]:
     rounds = settled["n_estimators"]
     if not isinstance(rounds, int | np.integer) or rounds < 0:
         raise InvalidInput(f"n_estimators must be at least 0, got n_estimators={rounds!r:.60}.")
+    if settled["start"] not in _STARTS:
+        raise InvalidInput(
+            f"start must be one of {', '.join(_STARTS)}, got start={settled['start']!r:.60}."
+        )
     return settled
 
 

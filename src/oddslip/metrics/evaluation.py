@@ -88,6 +88,12 @@ class Comparison:
     def __getitem__(self, metric: str) -> Estimate:
         return self.differences[metric]
 
+    def __str__(self) -> str:
+        """The differences as a table."""
+        from oddslip.reports.text import as_text, show_comparison
+
+        return as_text(show_comparison(self))
+
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only."""
         return {name: estimate.to_dict() for name, estimate in self.differences.items()}
@@ -154,6 +160,17 @@ class Evaluation:
 
     def __getitem__(self, metric: str) -> Estimate:
         return self.metrics[metric]
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{NAMES[name]} {e.value:.4f}" for name, e in self.metrics.items())
+        rows = f"{self.n_evaluated:,} of {self.n_rows:,} rows"
+        return f"Evaluation(k={self.k}, {rows} x {self.n_labels:,} labels: {values})"
+
+    def __str__(self) -> str:
+        """What `oddslip evaluate` prints."""
+        from oddslip.reports.text import as_text, show_evaluation
+
+        return as_text(show_evaluation(self))
 
     def per_row(self, metric: str = "map") -> NDArray[np.float64]:
         """One number for each evaluated row, in row order; `row_numbers` says which rows."""

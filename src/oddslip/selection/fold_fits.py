@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -44,6 +45,8 @@ from oddslip.selection.folds import (
     summaries_bytes,
 )
 from oddslip.sources import Source
+from oddslip.sources.shared import read_together
+from oddslip.sources.views import SummarisedSource
 
 Fitted = tuple[LabelMaps, LabelRecord]
 T = TypeVar("T")
@@ -161,6 +164,23 @@ class FoldFits:
         ingredients = self._once(("mixture", left_out), self._gather)
         return shrink_maps(self.source.kind, ingredients, record, candidate.strength), record
 
+    @property
+    def summarised(self) -> bool:
+        """Whether smooth candidates can be fitted."""
+        return bool(self._statistics.summaries)
+
+    def fit_together(self, candidates: Sequence[Candidate]) -> list[Fitted]:
+        """Maps of candidates, of all rows; those that read the rows again read them together."""
+        forms = {MIXED.get(each.form, each.form) for each in candidates}
+        forms = {"hierarchical" if form == "halfway" else form for form in forms}
+        smooth = sorted(forms - {*AS_THEY_ARE, *COUNTED})
+        self._summary(None)  # which all of them start from
+        functions = [partial(self._fit_all_rows, form) for form in smooth]
+        made = read_together(self.source, functions, threads=self.threads, what="fitting maps")
+        for form, fitted in zip(smooth, made, strict=True):
+            self._once((form, None), lambda *_, own=fitted: own)
+        return [self.fit(each, None) for each in candidates]
+
     def counts(self, left_out: int | None) -> CellCounts:
         """Cells of every label between its positives, of all rows but those of one fold."""
         return self._statistics.counts[False].without(left_out)
@@ -240,16 +260,26 @@ class FoldFits:
         return mix_maps(self.source.kind, knots, parents, record, STRENGTH), record
 
     def _fit_smooth(self, form: str, left_out: int | None) -> Fitted:
-        """On a summary of the other folds, from where the last fold ended; all rows are read."""
-        calibrator: Any = build_calibrator(
-            form, dead=self.dead, prior=self.prior, weights=self.weights, kind=self.source.kind
-        )
+        """On a summary of the other folds, from where the last fold ended.
+
+        Of all rows the summary is known too; what has an exact optimum reads them once from there.
+        """
         if left_out is None:
-            fitted: Fitted = calibrator._map_labels(self.source, self.threads)
-            return fitted
+            return self._fit_all_rows(form, self.source)
+        calibrator = self._calibrator(form)
         maps, record, fit = calibrator._map_summary(self._summary(left_out), self._near.get(form))
         self._near[form] = fit
         return maps, record
+
+    def _fit_all_rows(self, form: str, source: Source) -> Fitted:
+        known = SummarisedSource(source, self._summary(None))
+        fitted: Fitted = self._calibrator(form)._map_labels(known, self.threads)
+        return fitted
+
+    def _calibrator(self, form: str) -> Any:
+        return build_calibrator(
+            form, dead=self.dead, prior=self.prior, weights=self.weights, kind=self.source.kind
+        )
 
     def _gather(self, _: str, left_out: int | None) -> Ingredients:
         offsets, _record = self._once(("offset", left_out), self._fit_smooth)

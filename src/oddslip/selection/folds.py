@@ -37,6 +37,7 @@ from oddslip.tallies import State, Together, nest_states, unnest_states
 Folds = NDArray[np.int32]
 
 BINS_SHARE = 0.5  # of the bins of a fit on all rows: folds are held all at once, and need less
+AT_ONCE = 256 * 1024 * 1024  # bytes of summaries of folds up to which repeats share a pass
 
 
 class KeyedFolds(NamedTuple):
@@ -216,6 +217,7 @@ class FoldTallies:
     def __init__(self, positives: Positives | None, empty: Empty) -> None:
         self.positives, self.sample_weight = positives, empty.sample_weight
         self._waiting: list[Positives] = []  # of the rows that wait, where rows have no numbers
+        self.share = empty.share
         self.counts = [tally.fresh() for tally in empty.counts]
         self.ranges = None if empty.moments is None else Ranges(empty.moments.low.size)
         self.moments = None if empty.moments is None else empty.moments.fresh()
@@ -227,7 +229,7 @@ class FoldTallies:
     def add(self, panel: Panel, rows: NDArray[np.int64]) -> None:
         """Take these rows of a block."""
         if self._rows is None:
-            room = block_rows(panel.n_labels, panel.scores.itemsize)
+            room = max(1, block_rows(panel.n_labels, panel.scores.itemsize) // self.share)
             self._rows = np.empty((room, panel.n_labels), panel.scores.dtype)
             self._numbers = np.empty(room, np.int64)
         for start in range(0, rows.size, len(self._rows)):
@@ -278,12 +280,14 @@ class FoldTallies:
 class Empty(NamedTuple):
     """Tallies that every fold starts with; look-up tables are shared, bins are alike.
 
-    ``sample_weight`` is that of all rows.
+    ``sample_weight`` is that of all rows. ``share`` tallies wait for rows side by side: each waits
+    for fewer.
     """
 
     counts: Sequence[IntervalCounts]
     moments: Moments | None
     sample_weight: SampleWeight | None
+    share: int = 1
 
 
 class FoldTally:
@@ -435,19 +439,30 @@ class FoldCounter:
     def count_all(
         self, deals: Sequence[Dealt], n_folds: int, *, threads: int | None = None
     ) -> list[FoldStatistics]:
-        """The same for rows that were dealt several times, still in one pass."""
+        """The same for rows that were dealt several times, still in one pass.
+
+        Only where their summaries are too large to be held together there are more.
+        """
         if not self._empty.counts and self._empty.moments is None:
             return [FoldStatistics({}, []) for _ in deals]
-        tallies = []
-        for dealt in deals:
-            positives = None if isinstance(dealt.folds, KeyedFolds) else self.cells.positives
-            tallies.append(FoldTally(dealt.folds, n_folds, positives, self._empty))
-        every = Together(tallies) if len(tallies) > 1 else tallies[0]
-        done: Any = self.source.run(every, threads=threads, what="cells of folds")
-        counted = done.result() if len(tallies) > 1 else [done.result()]
-        return [
-            self._gather(folds, dealt, n_folds) for folds, dealt in zip(counted, deals, strict=True)
-        ]
+        at_once = len(deals)
+        if self._empty.moments is not None:
+            at_once = max(1, AT_ONCE // (n_folds * self._empty.moments.moments.nbytes))
+        found: list[FoldStatistics] = []
+        for start in range(0, len(deals), at_once):
+            some = deals[start : start + at_once]
+            empty = self._empty._replace(share=len(some))
+            tallies = []
+            for dealt in some:
+                positives = None if isinstance(dealt.folds, KeyedFolds) else self.cells.positives
+                tallies.append(FoldTally(dealt.folds, n_folds, positives, empty))
+            every = Together(tallies)
+            counted = self.source.run(every, threads=threads, what="cells of folds").result()
+            found += [
+                self._gather(folds, dealt, n_folds)
+                for folds, dealt in zip(counted, some, strict=True)
+            ]
+        return found
 
     def _gather(self, tallies: list[FoldTallies], dealt: Dealt, n_folds: int) -> FoldStatistics:
         fold_of, weight = dealt.fold_of, self._empty.sample_weight

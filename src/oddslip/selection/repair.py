@@ -104,6 +104,16 @@ class SelectionTable:
         )
         return [percentile_interval(each / self.n_evaluated, self.level) for each in sums.T]
 
+    def __repr__(self) -> str:
+        metric = f"{NAMES[self.metric]}@{self.k}"
+        return f"SelectionTable({self.chosen} of {len(self.candidates)} candidates, by {metric})"
+
+    def __str__(self) -> str:
+        """What `oddslip fit` prints of it."""
+        from oddslip.reports.text import as_text, show_selection
+
+        return as_text(show_selection(self))
+
     def __getitem__(self, candidate: str) -> Line:
         return next(line for line in self.lines if line.candidate == candidate)
 

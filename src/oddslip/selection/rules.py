@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -67,11 +68,14 @@ class Rule:
         the better mean and is sure, by its guard, not to lose what matters.
     fixed : Candidate, optional
         Take this one whatever the values are.
+    listed : bool
+        Equal means go to the candidate that is listed first, not to the simpler one.
 
     Notes
     -----
     Equal means go to the simpler candidate, in the order of
-    `oddslip.calibrators.catalogue.CANDIDATES`; of two isotonic ones, that with the larger tau.
+    `oddslip.calibrators.catalogue.CANDIDATES`; of two isotonic ones, that with the larger tau. In
+    the paper's rule they go to the smaller tau, and to a per-label map before the shared one.
 
     Examples
     --------
@@ -88,6 +92,7 @@ class Rule:
     near: float = 0.0
     leaning: tuple[Candidate, ...] = ()
     fixed: Candidate | None = None
+    listed: bool = False
 
     def __post_init__(self) -> None:
         if RAW not in self.candidates or len(set(self.candidates)) < len(self.candidates):
@@ -130,7 +135,8 @@ class Rule:
             )
         gains, errors = trials.gains()
         raw = trials.candidates.index(RAW)
-        best = _best(trials, np.ones(gains.size, np.bool_))
+        every = np.ones(gains.size, np.bool_)
+        best = _best(trials, every, self.candidates.index if self.listed else None)
         level = trials.means
         if self.guard is None:
             why = f"{names[best]} has the best out-of-fold {criterion}, {level[best]:.4f}"
@@ -186,7 +192,7 @@ class Rule:
 
 
 RULES = {
-    "paper": Rule("paper", PAPER),
+    "paper": Rule("paper", PAPER, listed=True),
     "auto": Rule(
         "auto",
         WIDE,
@@ -218,11 +224,16 @@ def read_rule(rule: str | Rule) -> Rule:
     return Rule(rule, (RAW,) if fixed == RAW else (RAW, fixed), fixed=fixed)
 
 
-def _best(trials: Trials | KeyedTrials, allowed: NDArray[np.bool_]) -> int:
-    """The best mean among the allowed; of equals the simplest."""
+def _best(
+    trials: Trials | KeyedTrials,
+    allowed: NDArray[np.bool_],
+    before: Callable[[Candidate], Any] | None = None,
+) -> int:
+    """The best mean among the allowed; of equals the simplest, or the first by ``before``."""
     means = np.where(allowed, trials.means, -np.inf)
     tied = np.flatnonzero(means >= means.max() - TIED).tolist()
-    return min(tied, key=lambda place: trials.candidates[place].complexity)
+    order = before or (lambda candidate: candidate.complexity)
+    return min(tied, key=lambda place: order(trials.candidates[place]))
 
 
 def _in_errors(gain: float, error: float, guard: float) -> str:

@@ -1,8 +1,8 @@
 """Trials: every candidate ranks the rows it was not fitted on, and each row is scored.
 
-The scores of a panel are read once for the positives and the range of each label, once per repeat
-to count and to summarise the cells of all folds, and once per repeat to rank all rows by all
-candidates, however many there are. What is chosen takes at most three passes more, if logistic.
+The scores of a panel are read once for the positives and the range of each label, once to count
+and to summarise the cells of all folds of all repeats, and once to rank all rows by all candidates,
+however many there are. What is chosen takes one pass more as a rule, if its optimum is exact.
 """
 
 from __future__ import annotations
@@ -149,6 +149,7 @@ def try_candidates(
     dead: str = "prior",
     prior: Any = None,
     weights: Any = None,
+    also: Sequence[Candidate] = (),
     keep_rankings: bool = False,
     threads: int | None = None,
 ) -> Trials:
@@ -168,6 +169,8 @@ def try_candidates(
         As in `oddslip.calibrators.Isotonic`.
     weights : number, array-like or str, optional
         As in `oddslip.calibrators.Inversion`; needed where a candidate needs them.
+    also : sequence of Candidate
+        Others that can be fitted on all rows afterwards, and are not tried.
     keep_rankings : bool
         Keep what was ranked: repeats x candidates x rows x K numbers.
     threads : int, optional
@@ -187,7 +190,8 @@ def try_candidates(
     k = check_k(k, source.n_labels)
     check_choice("metric", metric, NAMES)
     folds = draw_folds(source.n_rows, n_folds, seed=seed, n_repeats=n_repeats)
-    ranges = Ranges(source.n_labels) if summary_needed(candidates) else None
+    fittable = (*candidates, *also)
+    ranges = Ranges(source.n_labels) if summary_needed(fittable) else None
     tally = source.run(PositiveCellTally(source.dtype, ranges), threads=threads, what="positives")
     cells = tally.result()
     rows = np.flatnonzero(cells.positives.counts)
@@ -195,24 +199,26 @@ def try_candidates(
         raise InvalidInput(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
-    counter = FoldCounter(source, cells, counts_needed(candidates), tally.ranges)
+    counter = FoldCounter(source, cells, counts_needed(fittable), tally.ranges)
     scorer = _Scorer(source, cells.positives, k, metric, _find_unheard(source, cells, prior))
     repeated = np.zeros((n_repeats, rows.size, len(candidates)))
     rankings = None
     if keep_rankings:
         rankings = np.zeros((n_repeats, len(candidates), rows.size, k), np.int32)
     n_fits: Counter[str] = Counter()
-    for at, repeat in enumerate(folds):
+    fitted = []
+    deals = [Dealt.numbered(repeat, n_folds, cells.positives) for repeat in folds]
+    counted = counter.count_all(deals, n_folds, threads=threads)
+    for dealt, statistics in zip(deals, counted, strict=True):
         fits = FoldFits(
-            source, cells, counter, Dealt.numbered(repeat, n_folds, cells.positives), n_folds,
-            dead=dead, prior=prior, weights=weights, threads=threads,
+            source, cells, counter, dealt, n_folds, dead=dead, prior=prior, weights=weights,
+            statistics=statistics, threads=threads,
         )  # fmt: skip
-        fitted = [[fits.fit(each, fold)[0] for each in candidates] for fold in range(n_folds)]
+        fitted.append([[fits.fit(each, fold)[0] for each in candidates] for fold in range(n_folds)])
         for fold in range(n_folds):
             fits.forget(fold)
-        kept = None if rankings is None else rankings[at]
-        scorer.score(repeat, fitted, repeated[at], kept, threads)
         n_fits += fits.n_fits
+    scorer.score(folds, fitted, repeated, rankings, threads)
     if source.sample_weight is not None:
         times = source.sample_weight.times[rows]
         repeated *= (times / times.mean())[:, None]
@@ -255,17 +261,19 @@ class _Scorer:
     def score(
         self,
         folds: Folds,
-        fitted: list[list[LabelMaps]],
+        fitted: list[list[list[LabelMaps]]],
         values: Floats,
         rankings: NDArray[np.int32] | None,
         threads: int | None = None,
     ) -> None:
-        """Fill in values (rows, candidates) and, if kept, rankings of the rows that count."""
-        bests = np.zeros(len(values))
+        """Fill in values (repeats, rows, candidates) and, if kept, rankings of rows that count."""
+        bests = np.zeros(values.shape[1])
         judged = self._silence(fitted)
 
         def score_block(panel: Panel) -> None:
-            self._score_block(panel, folds, fitted, judged, values, rankings, bests)
+            for at, maps in enumerate(fitted):
+                kept = None if rankings is None else rankings[at]
+                self._score_block(panel, folds[at], maps, judged, values[at], kept, bests)
 
         for _ in self.source.map(score_block, threads=threads, what="rows out of fold"):
             pass
@@ -273,9 +281,9 @@ class _Scorer:
             # A ratio of sums. Over the mean best, which all candidates share, it is a mean.
             values *= np.count_nonzero(bests) / bests.sum()
 
-    def _silence(self, fitted: list[list[LabelMaps]]) -> dict[int, LabelMaps]:
+    def _silence(self, fitted: list[list[list[LabelMaps]]]) -> dict[int, LabelMaps]:
         """The same maps, each by its id, with labels that are unheard out of play."""
-        maps = {id(each): each for of_fold in fitted for each in of_fold}
+        maps = {id(each): each for repeat in fitted for fold in repeat for each in fold}
         if not self.unheard.any() or self.unheard.all():
             return maps
         return {name: each.without(self.unheard) for name, each in maps.items()}

@@ -240,6 +240,7 @@ def check(
 
     Examples
     --------
+    >>> import oddslip
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.random((600, 5))
     >>> repair = oddslip.Repair(k=2, rule="isotonic-0").fit(scores, rng.random((600, 5)) < scores)

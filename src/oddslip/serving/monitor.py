@@ -4,19 +4,19 @@ Every comparison is one of counts of rows, with the chance that two draws of the
 far apart. How small the smallest of all these chances is on a quiet day is found by resampling:
 days are drawn from the counts of both sides, as if nothing had changed, with as many rows as there
 are. A comparison is worth a word if its chance is below what `FAMILY` of the quiet days reach in
-any of them, and if the odds moved by at least `MATERIAL_NAT`.
+any of them, and if the odds moved by at least `MATERIAL_NAT`, a shift by `MATERIAL_SHIFT`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.fingerprint import Fingerprint, probabilities_of
+from oddslip.calibrators.fingerprint import NOT_SHOWN, Fingerprint, probabilities_of
 from oddslip.calibrators.label_shift import (
     MATERIAL_NAT,
     PriorShift,
@@ -35,6 +35,8 @@ Bools = NDArray[np.bool_]
 
 FAMILY = 0.02  # of quiet days on which any comparison is worth a word
 DRAWS = 200  # quiet days that are drawn
+# Nat. A prevalence that doubles moves the mean of a label's scores by far less than its own odds.
+MATERIAL_SHIFT = 0.1
 COARSER = 0.5  # of the scores that a label seemed to have: fewer are worth a word
 
 
@@ -144,10 +146,13 @@ def watch(
     seed : int
         Same seed, same level.
     """
+    if calibrated.k is None:  # then nothing that is shown can be compared
+        now = replace(now, **NOT_SHOWN)
     mapped = probabilities_of(maps)
     places = cut_places(calibrated.counts / calibrated.n_rows + now.counts / now.n_rows)
     crowd = (calibrated.counts / calibrated.n_rows + now.counts / now.n_rows).argmax(axis=1)
-    first, second = (_side(each, places, crowd) for each in (calibrated, now))
+    spread = _shown_spread(calibrated, now)
+    first, second = (_side(each, places, crowd, spread) for each in (calibrated, now))
     weights = _bin_weights(calibrated, now, mapped, places)
     level = quiet_level(first, second, weights, seed)
     chances = rate_chances(*_above(first), *_above(second))
@@ -174,7 +179,7 @@ def watch(
         for each in (first, second)
     )
     moved = np.asarray(sure.any(axis=1))
-    shifted = shift_sure & (np.abs(after - before) >= MATERIAL_NAT)
+    shifted = shift_sure & (np.abs(after - before) >= MATERIAL_SHIFT)
     drifted = (moved | shifted).any()
     return Watch(
         calibrated=calibrated,
@@ -225,12 +230,21 @@ def _draw_smallest(first: Day, second: Day, weights: Floats, rng: np.random.Gene
     return min(_mean_chance(one, two), *(smallest_chance(*pair) for pair in pairs))
 
 
-def _side(counted: Fingerprint, places: NDArray[np.int64], crowd: NDArray[np.int64]) -> Day:
+def _shown_spread(*sides: Fingerprint) -> float:
+    """Variance, over the rows of both sides, of the mean probability of what a row shows."""
+    return sum(each.n_rows**2 * each.shown[1] ** 2 for each in sides) / sum(
+        each.n_rows for each in sides
+    )
+
+
+def _side(
+    counted: Fingerprint, places: NDArray[np.int64], crowd: NDArray[np.int64], spread: float
+) -> Day:
     above = count_above(counted.counts, places)
     ends = np.full((len(above), 1), float(counted.n_rows))
     bins = -np.diff(np.hstack([ends, above, np.zeros_like(ends)]), axis=1)
     ranked = counted.k is not None
-    shown, error = counted.shown if ranked else (0.0, 0.0)
+    shown, error = counted.shown[0], float(np.sqrt(spread / counted.n_rows))
     return Day(
         n_rows=counted.n_rows,
         bins=bins,

@@ -25,6 +25,7 @@ Floats = NDArray[np.float64]
 TOLERANCE = 1e-11  # nat
 TRUSTED_STEP = 0.5  # beyond this a cubic says little
 CUBIC_STEPS = 4  # Newton steps on the cubic; each doubles the digits
+CONVERGED = 1e-6  # of the last of these: what is left is about its square
 _STARTS_AT = 1e-6  # as close as the histogram is worth solving
 _MOST_PASSES = 100
 SPREAD_BYTES = 128 * 1024 * 1024  # for the bins of the labels looked at together, on all threads
@@ -79,12 +80,7 @@ class RealizedShift:
 
 
 def realized_shift(
-    scores: Any,
-    prior: ArrayLike,
-    *,
-    kind: Kind | None = None,
-    threads: int | None = None,
-    spread: SpreadTally | None = None,
+    scores: Any, prior: ArrayLike, *, kind: Kind | None = None, threads: int | None = None
 ) -> RealizedShift:
     """Realized shift of every label by prevalence matching, to 1e-9 nat.
 
@@ -102,8 +98,6 @@ def realized_shift(
         What the scores are; probabilities unless said otherwise.
     threads : int, optional
         Threads to use; all cores available unless told.
-    spread : SpreadTally, optional
-        Where the first pass was made before, beside other things.
 
     Examples
     --------
@@ -120,7 +114,7 @@ def realized_shift(
             f"prior must be between 0 and 1, got {share[wrong[0]]:g} at label {name!r}."
         )
     solvable = (share > 0) & (share < 1)
-    search, n_saturated, n_passes = _begin(source, np.where(solvable, share, 0.5), threads, spread)
+    search, n_saturated, n_passes = _begin(source, np.where(solvable, share, 0.5), threads)
     while not search.settled(TOLERANCE) and n_passes < _MOST_PASSES:
         sums = source.run(SigmoidTally(search.shift), threads=threads).result()
         search.advance(sums, source.n_rows)
@@ -212,14 +206,17 @@ class Search:
             for _ in range(CUBIC_STEPS):
                 value = excess - step * (slope - step * (bend / 2 - step * twist / 6))
                 fall = slope - step * (bend - step * twist / 2)
-                step = step + value / fall
+                step = step + (last := value / fall)
             trial = self.shift + step
             sure = (np.abs(step) <= TRUSTED_STEP) & (trial >= self.low) & (trial <= self.high)
+            # Where the cubic has no root nearby, its steps jump about and can land anywhere.
+            sure &= np.abs(last) <= CONVERGED
         step = np.where(sure, step, (self.low + self.high) / 2 - self.shift)
         step = np.where(excess == 0, 0.0, step)
         self.shift = self.shift + step
         size = np.minimum(np.abs(step), TRUSTED_STEP)
-        bound = np.where(sure, np.exp(2 * size) * size**4 / 24, (self.high - self.low) / 2)
+        near = np.exp(2 * size) * size**4 / 24 + last**2
+        bound = np.where(sure, near, (self.high - self.low) / 2)
         self.error = np.where(excess == 0, 0.0, bound)
 
     def settled(self, tolerance: float) -> bool:
@@ -228,21 +225,19 @@ class Search:
 
 
 def _begin(
-    source: Source, prior: Floats, threads: int | None, spread: SpreadTally | None = None
+    source: Source, prior: Floats, threads: int | None
 ) -> tuple[Search, NDArray[np.int64], int]:
     """The search after one look at the cells, their saturated cells, and the passes it took.
 
     The bins of a label take as much memory as hundreds of its cells. Where those of all labels
     would take more than `SPREAD_BYTES`, some labels are looked at after others.
     """
-    if spread is not None:
-        return _start(spread, prior), spread.n_saturated, 0
     searches, saturated = [], []
     for labels, part in spread_parts(source, SPREAD_BYTES, threads):
-        counted = part.run(SpreadTally(part.n_labels, part.kind), threads=threads)
-        searches.append(_start(counted, prior[labels]))
-        saturated.append(counted.n_saturated)
-        del counted  # before the next is made
+        spread = part.run(SpreadTally(part.n_labels, part.kind), threads=threads)
+        searches.append(_start(spread, prior[labels]))
+        saturated.append(spread.n_saturated)
+        del spread  # before the next is made
     return Search.joined(searches), np.concatenate(saturated), len(searches)
 
 

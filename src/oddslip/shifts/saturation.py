@@ -139,17 +139,10 @@ def saturation(
     if decimals is not None:
         check_whole("decimals", decimals, 0)
     n_distinct = count_distinct(source, decimals, threads=threads) if distinct else None
-    return saturation_of(tally, source, n_distinct)
-
-
-def saturation_of(
-    tally: SaturationTally, source: Source, n_distinct: NDArray[np.int64] | None = None
-) -> Saturation:
-    """What a tally of all rows of a source found."""
     return Saturation(
         source.n_rows,
         source.n_labels,
-        tally.k,
+        k,
         tally.per_label,
         tally.per_label_float32 if source.kind == "margin" else None,
         tally.full_rows,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
@@ -11,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oddslip.engines.base import Engine, Pass, plan_pass, run_pass
-from oddslip.engines.parcel import Parcel, pack
+from oddslip.engines.base import Engine, run_tally
+from oddslip.engines.parcel import pack
 from oddslip.engines.rows import Layout
 from oddslip.engines.task import top_of_panel, versions
 from oddslip.errors import InvalidInput
@@ -21,8 +20,6 @@ from oddslip.panels import Kind, Panel, check_k, check_names
 from oddslip.progress import progress_bar
 from oddslip.sources.base import Source
 from oddslip.tallies import Joined
-
-KEPT_BYTES = 128 * 1024 * 1024  # of states that earlier passes of a table left
 
 _ID_TYPES = {
     "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "string": "string",
@@ -80,7 +77,6 @@ class TableSource(Source):
         self.n_passes = 0
         self._seen: tuple[int, int] | None = None
         self._counts: NDArray[np.int64] | None = None
-        self._passes: dict[str, Pass] = {}
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -113,37 +109,19 @@ class TableSource(Source):
         return self._run(tally, self.layout, what)
 
     def _run(self, tally: Any, layout: Layout, what: str) -> Any:
-        parcel, n_shards = plan_pass(tally, layout, **self.more)
-        name = hashlib.sha256(repr(parcel.kinds).encode() + parcel.data).hexdigest()
-        if name not in self._passes:
-            self._keep(name, self._pass(tally, parcel, layout.columns, n_shards, what))
-        state = self._passes[name].state
-        done = tally.fresh()
-        done.restore({each: (array.copy(), how) for each, (array, how) in state.items()})
-        return done
-
-    def _pass(
-        self, tally: Any, parcel: Parcel, columns: Sequence[str], n_shards: int, what: str
-    ) -> Pass:
         self.n_passes += 1
         with progress_bar(what, 1) as advance:
-            done = run_pass(self.engine, tally, parcel, columns, n_shards)
+            done, n_rows, keys = run_tally(self.engine, tally, layout, **self.more)
             advance(1)
-        if not done.n_rows:
+        if not n_rows:
             raise InvalidInput("a table must hold at least one row, got none.")
-        if self._seen is not None and self._seen != (done.n_rows, done.keys):
+        if self._seen is not None and self._seen != (n_rows, keys):
             raise InvalidInput(
-                f"a table must hold the same rows in every pass, got {done.n_rows:,} rows where "
+                f"a table must hold the same rows in every pass, got {n_rows:,} rows where "
                 f"{self._seen[0]:,} were counted, or other ones. Write it to files, or cache it."
             )
-        self._seen = done.n_rows, done.keys
+        self._seen = n_rows, keys
         return done
-
-    def _keep(self, name: str, done: Pass) -> None:
-        """Keep what passes saw, the last ones: fits begin alike, and need not read rows again."""
-        self._passes[name] = done
-        while len(self._passes) > 1 and sum(p.nbytes for p in self._passes.values()) > KEPT_BYTES:
-            del self._passes[next(iter(self._passes))]
 
     def with_twin(self, column: str) -> TableSource:
         """The same table, whose panels bring the scores of another model too."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import Panel, SampleWeight
 from oddslip.sources.base import Source
-from oddslip.tallies import State
+from oddslip.tallies import State, Tally
+
+T = TypeVar("T", bound=Tally)
 
 
 class _View(Source):
@@ -66,6 +68,40 @@ class WeighedSource(Source):
             rows = slice(panel.first_row, panel.first_row + panel.n_rows)
             part.sample_weight = self.sample_weight.take(rows)
             yield part
+
+
+class SummarisedSource(Source):
+    """A source of which a summary for logistic fits is at hand, so that they need not make one.
+
+    Parameters
+    ----------
+    whole : Source
+    summary : Summary
+        `oddslip.calibrators.logistic.moments.Summary` of all its rows.
+    """
+
+    def __init__(self, whole: Source, summary: Any) -> None:
+        self.whole, self.summary = whole, summary
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
+        self.ordered = whole.ordered
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.whole.positives()
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole."""
+        return self.whole.blocks()
+
+    def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
+        """Feed all rows to the tally, as the whole does."""
+        return self.whole.run(tally, threads=threads, what=what)
 
 
 class LabelledSource(_View):

@@ -19,7 +19,7 @@ from oddslip.files import locked, whole_file
 from oddslip.labels import Positives
 from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.ranking import Rankings
-from oddslip.provenance import versions
+from oddslip.provenance import commit, versions
 from oddslip.results import plain
 
 CELL_FORMAT = 2  # from 2 on a cell is sealed; earlier ones say no format
@@ -100,8 +100,13 @@ class CellStore:
         compute: Callable[[], dict[str, Any]] | None,
         *,
         command: str,
+        took: dict[str, float] | None = None,
     ) -> dict[str, Any] | None:
-        """A cell as it was kept, else computed and kept, else None."""
+        """A cell as it was kept, else computed and kept, else None.
+
+        ``took`` is what ``compute`` may fill with what parts of it took, kept beside the seconds
+        of the whole: times are no values, since no two runs agree on them.
+        """
         kept = self.read(key, configuration)
         if kept is None and compute is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -109,7 +114,7 @@ class CellStore:
                 started = time.perf_counter()
                 kept = compute()
                 seconds = time.perf_counter() - started
-                self.write(key, configuration, kept, seconds=seconds, command=command)
+                self.write(key, configuration, kept, seconds=seconds, command=command, took=took)
         return kept
 
     def write(
@@ -120,6 +125,7 @@ class CellStore:
         *,
         seconds: float,
         command: str,
+        took: dict[str, float] | None = None,
     ) -> None:
         """Keep a finished cell; ``command`` is the one that computes it."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -129,7 +135,9 @@ class CellStore:
             "configuration": configuration,
             "values": values,
             "seconds": round(seconds, 2),
+            **(took or {}),
             "versions": versions(),
+            "commit": commit(),
             "command": command,
         }
         text = json.dumps(sealed(plain(cell)), indent=1, ensure_ascii=False, allow_nan=False)

@@ -18,7 +18,7 @@ from oddslip.documents import check_seal, sealed
 from oddslip.errors import InvalidInput
 from oddslip.studies.mulan.arms import Identity, arm_configuration
 from oddslip.studies.mulan.page import publish
-from oddslip.studies.mulan.study import MEASURES, reproduce_mulan
+from oddslip.studies.mulan.study import DESCRIPTIONS, MEASURES, reproduce_mulan
 from oddslip.studies.mulan.table import COLUMNS, TABLE_2, compare_table_2, format_table_2
 from oddslip.studies.store import CellStore
 
@@ -188,7 +188,7 @@ def test_a_data_set_is_shown_under_its_whole_name(name, tmp_path, no_data):
     store = CellStore(tmp_path / "paper", "mulan")
     about = Identity(name, "paper", {"a.arff": "0" * 64})
     told = {"seconds": 1.0, "command": "oddslip reproduce mulan"}
-    store.write(name, {"inputs": about.sha256, "measures": MEASURES}, {"n_labels": 9}, **told)
+    store.write(name, {"inputs": about.sha256, "measures": DESCRIPTIONS}, {"n_labels": 9}, **told)
     rungs = dict.fromkeys(("raw", "isotonic", "pooled", "ceiling"), 0.25)
     for learner in ("lightgbm", "lightgbm-regularised"):
         configuration = arm_configuration(about, learner, "10r") | {"measures": MEASURES}

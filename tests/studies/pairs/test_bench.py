@@ -16,7 +16,7 @@ def data(products):
 
 
 def trained_alone(data, arm, rows=slice(None)):
-    presets = {"lightgbm": "paper-booster", "mlp": "paper-mlp"}
+    presets = {"lightgbm": "paper-booster", "mlp": "paper-mlp-pairs"}
     weights = {"1": "none", "r": "balanced"}[arm.weight]
     model = OneVsRest(
         arm.learner, weights=weights, max_delta_step=arm.cap, preset=presets[arm.learner], seed=42

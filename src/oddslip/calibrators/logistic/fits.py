@@ -171,7 +171,7 @@ def _fit(
     n_labels = cells.source.n_labels
     slopes, offset = np.ones((1 if form == "affine" else 2, n_labels)), np.zeros(n_labels)
     live = np.flatnonzero(np.isin(status, (Status.FITTED, Status.SEPARABLE)))
-    if cells.exact and not cells.shared and 0 < 2 * live.size <= n_labels:
+    if cells.known is None and not cells.shared and 0 < 2 * live.size <= n_labels:
         # Most labels have no positive, or no negative: a summary of the others alone is enough.
         part = cells.narrowed(live)
         own = None if near is None else (near[0][:, live], near[1][live], near[2][live])

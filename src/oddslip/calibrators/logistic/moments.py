@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -64,7 +64,8 @@ class Cells:
         self.source, self.shared, self.threads = source, shared, threads
         self.n_passes = 0
         self.exact = not isinstance(source, Summary)
-        ranges = source.ranges if isinstance(source, Summary) else self.run(Ranges(source.n_labels))
+        self.known = source if isinstance(source, Summary) else getattr(source, "summary", None)
+        ranges = self.run(Ranges(source.n_labels)) if self.known is None else self.known.ranges
         self.label_positives = ranges.n_positives
         self.total_weight = source.total_weight
         self.positive_weights = ranges.positive_weights
@@ -112,10 +113,11 @@ class Cells:
 
     def summarise(self) -> None:
         """Read the source into points and weights, (fits, points)."""
-        if isinstance(self.source, Summary):  # which other fits read too
-            self.moments = self.source.moments
-            points, weights = self.moments.result()
+        if self.known is not None:  # which other fits read too
+            self.moments = self.known.moments
+            points, weights = self.known.points()
         else:
+            assert isinstance(self.source, Source)
             limits = self.label_low, self.label_high
             fineness = weight_scale(self.total_weight / self.source.n_rows)
             self.moments = self.run(
@@ -421,6 +423,13 @@ class Summary:
     moments: Moments
     n_rows: int
     total_weight: float
+    _made: list[tuple[Floats, Floats]] = field(default_factory=list, repr=False)
+
+    def points(self) -> tuple[Floats, Floats]:
+        """Points and weights of the moments, made once for all fits that ask for them."""
+        if not self._made:
+            self._made.append(self.moments.result())
+        return self._made[0]
 
     @property
     def n_labels(self) -> int:

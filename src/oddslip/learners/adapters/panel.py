@@ -53,9 +53,9 @@ def panel_from(
         What was true, as for `Panel`. A frame brings its column names. A ``DataLoader`` and a
         ``PredictionOutput`` bring the labels they hold.
     kind : {"probability", "margin"}, optional
-        Of the panel. Models that know what they return are converted. A model that can not tell (a
-        callable, a session, a module that does not end in a sigmoid) is taken at this word; if it
-        is not said, scores beyond 0 and 1 are margins, and others are refused.
+        What the scores are: of the panel, and so of a model that can not tell (a callable, a
+        session, a module that does not end in a sigmoid). Other models are converted. If it is not
+        said, scores of such a model beyond 0 and 1 are margins, and others are refused.
     label_names : sequence of str or dict of number to name, optional
         Names of the labels; a model that knows them brings its own.
     batch_rows : int, optional
@@ -212,13 +212,16 @@ def _scorer(model: Any) -> Scorer:
 
 
 def _from_oddslip(model: Any) -> Scorer:
-    if not hasattr(model, "predict_margin"):
+    if hasattr(model, "predict_margin"):
+        return Scorer(
+            model.predict_margin,
+            n_features=getattr(model, "n_features_in_", None),
+            names=getattr(model, "label_names_", None),
+        )
+    if not hasattr(model, "predict_topk"):
         raise refusal(model)
-    return Scorer(
-        model.predict_margin,
-        n_features=getattr(model, "n_features_in_", None),
-        names=getattr(model, "label_names_", None),
-    )
+    names = getattr(model, "label_names_", getattr(model, "label_names", None))
+    return Scorer(model.predict_proba, "probability", names=names, free=True)
 
 
 def _from_callable(model: Any) -> Scorer:

@@ -55,7 +55,8 @@ def read_rows(X: Any, *, free: bool) -> Rows:
     if not wide or shape[0] == 0:
         came = shape if shape else type(X).__name__
         raise InvalidInput(
-            f"X must be of shape (rows, features) with at least one row, got {came}."
+            f"X must be of shape (rows, features) with at least one row, got {came}. "
+            "Reshape your data if it is a single row."
         )
     return Rows(table, int(shape[0]), int(shape[1]) if len(shape) == 2 else None)
 

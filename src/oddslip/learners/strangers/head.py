@@ -31,6 +31,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "mode": (str,),
     "seed": (int,),
     "memory_bytes": (int,),
+    "early_stopping": (int, type(None)),
+    "k": (int,),
     "parameters": (dict, type(None)),
 }
 

@@ -103,18 +103,11 @@ def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = 
     >>> render_page(diagnosis).startswith("<!DOCTYPE html>")
     True
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=PackageLoader("oddslip.reports.html", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style, script = _read_template("page.css"), _read_template("page.js")
-    return environment.get_template("page.html").render(
+    style, script = read_template("page.css"), read_template("page.js")
+    page = environment().get_template("page.html")
+    return page.render(  # type: ignore[no-any-return]
         diagnosis=diagnosis,
         policy=content_policy(style, script),
         style=Markup(style),
@@ -154,7 +147,21 @@ def content_policy(style: str, script: str) -> str:
     )
 
 
-def _read_template(name: str) -> str:
+def environment() -> Any:
+    """Where templates are found, and what is escaped: everything."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("oddslip.reports.html", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def read_template(name: str) -> str:
+    """A template as it is."""
     return resources.files("oddslip.reports.html").joinpath("templates", name).read_text("utf-8")
 
 

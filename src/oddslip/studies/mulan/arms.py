@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from oddslip.archives import DAMAGED, read_arrays
 from oddslip.datasets.mulan.reader import MulanData
 from oddslip.errors import UnreadableFile, first_line
-from oddslip.files import whole_file
+from oddslip.files import hash_bytes, whole_file
 from oddslip.learners import OneVsRest
 from oddslip.learners.backend import preset_learner, preset_parameters
 from oddslip.provenance import digest_of
@@ -31,13 +32,25 @@ LEARNERS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arm:
-    """Probabilities and margins of the calibration rows and of the test rows, in float64."""
+    """Probabilities and margins of the calibration rows and of the test rows.
+
+    Probabilities are those that the learner's own library stores: XGBoost's and the MLP's are
+    float32 numbers. ``seconds`` are wall and CPU seconds of the training.
+    """
 
     weights: NDArray[np.float64]
     calibration: NDArray[np.float64]
     test: NDArray[np.float64]
     calibration_margin: NDArray[np.float64]
     test_margin: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of the probabilities."""
+        return {
+            rows: hash_bytes(np.ascontiguousarray(getattr(self, rows)).tobytes())
+            for rows in ("calibration", "test")
+        }
 
 
 class Identity(NamedTuple):
@@ -67,7 +80,7 @@ def train_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Arm:
     """Scores of one arm: from disk if they were made with this configuration, else trained."""
     configuration = plain(arm_configuration(data, learner, weight))
     path = folder / f"{data.name}-{learner}-{weight}-{digest_of(configuration)}.npz"
-    names = ("weights", "calibration", "test", "calibration_margin", "test_margin")
+    names = tuple(field.name for field in fields(Arm))
     if path.exists():
         try:
             kept = read_arrays(path)
@@ -76,6 +89,7 @@ def train_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Arm:
             raise UnreadableFile(
                 f"{path} is damaged ({first_line(error)}). Remove it to train that arm again."
             ) from error
+    started = time.perf_counter(), time.process_time()
     model = OneVsRest(
         preset_learner(configuration["preset"]),
         weights=configuration["weight"],
@@ -84,10 +98,11 @@ def train_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Arm:
         seed=SEED,
         threads=1,  # as in the paper; and small trees gain nothing from more
     ).fit(data.X_train[data.fitted], data.Y_train[data.fitted])
+    seconds = time.perf_counter() - started[0], time.process_time() - started[1]
     rows = data.X_train[data.calibration], data.X_test
     margins = [model.predict_margin(X).astype(np.float64) for X in rows]
-    probabilities = [model.predict_proba(X).astype(np.float64) for X in rows]
-    arm = Arm(model.weights_, *probabilities, *margins)
+    probabilities = [model.predict_stored(X) for X in rows]
+    arm = Arm(model.weights_, *probabilities, *margins, np.array(seconds))
     folder.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as unfinished:
         np.savez(unfinished, **{name: getattr(arm, name) for name in names})

@@ -12,12 +12,15 @@ from oddslip.calibrators import Ceiling, Inversion, Isotonic, build_calibrator
 from oddslip.datasets.mulan.reader import MulanData
 from oddslip.labels import DenseLabels
 from oddslip.metrics import Evaluation, average_precision_at_k, evaluate, mean_auc
+from oddslip.metrics.at_k import Column, metric_values
+from oddslip.metrics.ranking import Rankings
 from oddslip.selection import Repair
 from oddslip.shifts import realized_shift, saturation
 from oddslip.studies.mulan.arms import Arm
-from oddslip.studies.store import score_ranking
 
 DECIMALS = 12  # to which scores are rounded before distinct ones are counted
+SATURATED = 1 - 1e-9  # from which on the paper's section 4 calls a score saturated
+METRICS = {"map": Column.MAP, "recall": Column.RECALL, "ndcg": Column.NDCG}
 RULES = ("paper", "auto")
 
 
@@ -39,28 +42,39 @@ def describe_data(data: MulanData) -> dict[str, Any]:
 
 def measure_cell(data: MulanData, arm: Arm, twin: Arm, weighted: bool) -> dict[str, Any]:
     """Rungs of the ladder of one arm, and what its scores look like. ``twin`` is unweighted."""
-    rungs = {"raw": score(arm.test, data)}
     prior = data.prevalence
     calibrators = {
+        "raw": build_calibrator("raw"),
         "isotonic": build_calibrator("isotonic", prior=prior),
         "isotonic, identity": build_calibrator("isotonic", dead="identity"),
         "isotonic, exclude": build_calibrator("isotonic", dead="exclude"),
     }
-    for name in ("pooled", "offset", "platt", "beta", *(["inversion"] if weighted else [])):
+    names = ("pooled", "offset", "label_free", "platt", "beta")
+    for name in (*names, *(["inversion"] if weighted else [])):
         calibrators[name] = build_calibrator(name, prior=prior, weights=arm.weights)
     truth = data.Y_train[data.calibration]
+    rankings = {}
     for name, calibrator in calibrators.items():
         with warnings.catch_warnings():
             # Dead labels that rise under the identity policy are what that rung is there to show.
             warnings.simplefilter("ignore", UserWarning)
             calibrator.fit(arm.calibration, truth)
-        rungs[name] = _score(calibrator.rank(arm.test, k=data.k), data)
+        rankings[name] = calibrator.rank(arm.test, k=data.k)
     if weighted:
         shifted = Inversion(1.0 / arm.weights).fit(twin.calibration, truth)
-        rungs["what-if"] = _score(shifted.rank(twin.test, k=data.k), data)
+        rankings["what-if"] = shifted.rank(twin.test, k=data.k)
     ceiling = Ceiling().fit(arm.test, data.Y_test)
-    rungs["ceiling"] = _score(ceiling.rank(arm.test, k=data.k), data)
-    return {"map": rungs, **_describe_scores(data, arm, weighted)}
+    rankings["ceiling"] = ceiling.rank(arm.test, k=data.k)
+    positives = DenseLabels(data.Y_test).positives(0, len(data.Y_test))
+    values = {
+        rung: metric_values(Rankings.made(ranking, positives, data.n_labels)).mean(axis=0)
+        for rung, ranking in rankings.items()
+    }
+    metrics = {
+        metric: {rung: float(row[column]) for rung, row in values.items()}
+        for metric, column in METRICS.items()
+    }
+    return metrics | _describe_scores(data, arm, weighted) | {"sha256": arm.hashes()}
 
 
 def _describe_scores(data: MulanData, arm: Arm, weighted: bool) -> dict[str, Any]:
@@ -68,7 +82,8 @@ def _describe_scores(data: MulanData, arm: Arm, weighted: bool) -> dict[str, Any
     description: dict[str, Any] = {
         "auc": mean_auc(arm.test, data.Y_test),
         "distinct": float(np.mean([_distinct(column) for column in arm.test.T])),
-        "saturated_share": float(stored.share),
+        "saturated_share": float((arm.test >= SATURATED).mean()),
+        "stored_share": float(stored.share),
         "tied_rows": stored.tied_rows,
     }
     if weighted:
@@ -90,12 +105,6 @@ def score(scores: Any, data: MulanData) -> float:
     return float(average_precision_at_k(scores, data.Y_test, k=data.k))
 
 
-def _score(ranking: NDArray[np.int32], data: MulanData) -> float:
-    """MAP@K of a ranking already made, on the test rows."""
-    truth = DenseLabels(data.Y_test).positives(0, len(data.Y_test))
-    return score_ranking(ranking, truth, data.n_labels)
-
-
 def compare_rules(data: MulanData, arm: Arm) -> dict[str, Any]:
     """For each rule: what it chose, MAP@K on the test rows, and the paired difference to raw."""
     raw = _evaluate(arm.test, data)
@@ -105,6 +114,7 @@ def compare_rules(data: MulanData, arm: Arm) -> dict[str, Any]:
         repair = Repair(k=data.k, rule=rule, prior=data.prevalence).fit(arm.calibration, truth)
         choices[rule] = {
             "chosen": repair.chosen_,
+            "out_of_fold": dict(zip(repair.table_.candidates, repair.table_.means, strict=True)),
             **_against(repair.fitted_.transform(arm.test), raw, data),
         }
     fixed = Isotonic(prior=data.prevalence).fit(arm.calibration, truth)

@@ -216,7 +216,8 @@ def _regularised(cells: Cells) -> Iterator[Finding]:
     if cell is not None:
         yield Finding(
             "(iv) medical, regularised: % of cells saturated at w = 10r",
-            100 * cell["saturated_share"], ".2f", paper.MEDICAL_SATURATED, "1 cell",
+            100 * cell.get("saturated_share", cell.get("stored_share")),
+            ".2f", paper.MEDICAL_SATURATED, "1 cell",
         )  # fmt: skip
 
 

@@ -18,8 +18,10 @@ DATASETS = (
     "emotions", "scene", "flags", "yeast", "birds", "genbase", "medical", "enron", "bibtex",
     "corel5k", "delicious",
 )  # fmt: skip
-MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
-CHOICES = 2  # the same for the selection rules
+MEASURES = 2  # raised when what a cell measures changes, so that cells are measured again
+DESCRIPTIONS = 1  # the same for what a data set is before any model
+EARLIER = 1  # without the label-free shift, recall and nDCG, the paper's saturation, hashes
+CHOICES = 3  # the same for the selection rules
 
 Cells = dict[str, dict[str, Any]]
 
@@ -69,7 +71,7 @@ def reproduce_mulan(
             if about is None:
                 advance(1 + len(learners) * len(weights))
                 continue
-            configuration = {"inputs": about.sha256, "measures": MEASURES}
+            configuration = {"inputs": about.sha256, "measures": DESCRIPTIONS}
             describe = None if loaded is None else partial(describe_data, loaded)
             _add_cell(cells, store, about.name, configuration, describe, _command(about))
             advance(1)
@@ -99,10 +101,13 @@ def _add_arm(
 ) -> None:
     key = f"{data.name}-{learner}-{weight}"
     configuration = arm_configuration(data, learner, weight)
+    took: dict[str, float] = {}
 
     def measure(folder: Path) -> dict[str, Any]:
         assert isinstance(data, MulanData)
         arm = train_arm(data, learner, weight, folder)
+        seconds, cpu_seconds = arm.seconds.round(2).tolist()
+        took.update(training_seconds=seconds, training_cpu_seconds=cpu_seconds)
         twin = train_arm(data, learner, "1", folder)
         return measure_cell(data, arm, twin, weight != "1")
 
@@ -115,7 +120,11 @@ def _add_arm(
 
     command = f"{_command(data)} --learner {learner} --weight {weight}"
     settings = configuration | {"measures": MEASURES}
-    _add_cell(cells, store, key, settings, bound(measure), command)
+    _add_cell(cells, store, key, settings, bound(measure), command, took)
+    if folder is None and key not in cells:  # told as far as it was measured
+        _add_cell(cells, store, key, settings | {"measures": EARLIER}, None, command)
+        if key in cells:  # its saturated cells were those stored as 1
+            cells[key]["stored_share"] = cells[key].pop("saturated_share")
     if choices and weight in ("1", "r"):
         settings = configuration | {"choices": CHOICES}
         _add_cell(cells, store, f"{key}-choices", settings, bound(choose), command)
@@ -132,8 +141,9 @@ def _add_cell(
     configuration: dict[str, Any],
     compute: Any,
     command: str,
+    took: dict[str, float] | None = None,
 ) -> None:
     """Add a cell: as it was kept, else computed, unless there is nothing to compute it with."""
-    kept = store.find(key, configuration, compute, command=command)
+    kept = store.find(key, configuration, compute, command=command, took=took)
     if kept is not None:
         cells[key] = dict(kept)

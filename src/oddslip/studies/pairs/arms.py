@@ -11,7 +11,7 @@ from oddslip.learners.pairs import CAPS
 from oddslip.studies.store import WEIGHTS, check_names
 
 SEED = 42
-LEARNERS = {"lightgbm": "paper-booster", "mlp": "paper-mlp"}
+LEARNERS = {"lightgbm": "paper-booster", "mlp": "paper-mlp-pairs"}
 DRAWS = (0, 1, 2, 3)  # 0: all training rows; else the seed of a draw
 DRAWN_SHARE = 0.9  # of the training rows (section 3, Robustness)
 # What a study is made of, the pairs and the caps first.

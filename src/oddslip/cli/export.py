@@ -1,0 +1,80 @@
+"""`oddslip export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oddslip.cli.options import Json, check_outputs, console, print_json
+
+
+def export(
+    repair: Annotated[Path, typer.Argument(help="A repair saved by `oddslip fit`.")],
+    *,
+    to: Annotated[str, typer.Option("--to", help="What to write: onnx, sql or json.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where it is written.")],
+    k: Annotated[
+        int | None, typer.Option("-k", "--k", help="Labels shown per row (onnx, sql).")
+    ] = None,
+    scores: Annotated[
+        str, typer.Option(help="Type of the scores that come in: float64 or float32 (onnx).")
+    ] = "float64",
+    precision: Annotated[
+        str, typer.Option(help="What the graph computes in: float64 or float32 (onnx).")
+    ] = "float64",
+    dialect: Annotated[
+        str | None, typer.Option(help="Whose SQL it is: duckdb, postgres or spark.")
+    ] = None,
+    name: Annotated[
+        str, typer.Option(help="Beginning of the names of the table and of the view (sql).")
+    ] = "oddslip",
+    table: Annotated[str, typer.Option(help="Table that holds the scores (sql).")] = "scores",
+    row_column: Annotated[str, typer.Option(help="Its column of rows (sql).")] = "row",
+    label_column: Annotated[str, typer.Option(help="Its column of labels (sql).")] = "label",
+    score_column: Annotated[str, typer.Option(help="Its column of scores (sql).")] = "score",
+    json: Json = False,
+) -> None:
+    """Write a saved repair for machines that have no Python: ONNX, SQL or JSON.
+
+    Sums and comparisons are ours in each of them, so isotonic maps give the same bits.
+
+    Examples:
+
+      oddslip export repair.oddslip --to onnx -k 7 --scores float32 -o repair.onnx
+
+      oddslip export repair.oddslip --to sql --dialect postgres -k 7 -o repair.sql
+
+      oddslip export repair.oddslip --to json -o repair.json
+    """
+    import oddslip
+    from oddslip.errors import InvalidInput
+
+    check_outputs(output)
+    if to not in ("onnx", "sql", "json"):
+        raise InvalidInput(f"--to must be onnx, sql or json, got {to!r:.60}.")
+    if to == "sql" and dialect is None:
+        raise InvalidInput("--to sql needs --dialect: duckdb, postgres or spark.")
+    fitted = oddslip.load_repair(repair)
+    written: Any
+    if to == "onnx":
+        written = fitted.to_onnx(output, k=k, scores=scores, precision=precision)
+    elif to == "sql":
+        columns = (row_column, label_column, score_column)
+        written = fitted.to_sql(
+            output, dialect=str(dialect), k=k, name=name, table=table, columns=columns
+        )
+    else:
+        written = fitted.to_json(output)
+    if json:
+        return print_json(written.to_dict())
+    out = console()
+    out.print(f"Wrote {written.form} to {written.path}, {written.n_bytes:,} bytes.")
+    if written.largest_deviation:
+        out.print(
+            f"Computed in float32, a probability differs from ours by up to "
+            f"{written.largest_deviation:.2g}. Labels whose values are nearer than that can tie "
+            "or change places."
+        )
+    return None

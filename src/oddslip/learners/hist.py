@@ -1,0 +1,273 @@
+"""scikit-learn's HistGradientBoostingClassifier, one-vs-rest: boosting with the base install.
+
+Each label is one fit of scikit-learn's own. Its trees are then kept as plain arrays, in LightGBM's
+numbering, and scored by `oddslip.kernels.trees`, or by NumPy where a row has missing values. Either
+way the sums have the bits of scikit-learn's `decision_function`.
+
+scikit-learn starts a weighted fit from the log-odds of the weighted mean: the start alone lifts a
+label by ln w, and leaves have little to add. LightGBM's weighted arm starts where its twin does.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sklearn
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
+
+from oddslip.errors import InvalidInput
+from oddslip.learners.backend import Backend, refusals
+from oddslip.learners.forest import Forest, Trees, can_be_laid, lay
+from oddslip.learners.strangers.hist import read_hist
+
+_DEFAULTS: dict[str, Any] = {
+    "max_iter": 200,
+    "learning_rate": 0.05,
+    "max_leaf_nodes": 31,
+    "max_depth": None,
+    "min_samples_leaf": 20,
+    "l2_regularization": 0.0,
+    "max_bins": 255,
+}
+_LABELS_PER_GROUP = 8  # finished groups are kept, and threads have one each
+_MOST_CELLS = 2**29  # 4 GB of float64: scikit-learn takes no sparse rows
+_TINY = 1e-35  # the kernel takes smaller features for zero
+
+
+@dataclass
+class HistModel:
+    """Trees of a group, label after label and round after round, and where each label starts."""
+
+    starts: NDArray[np.float64]  # (labels,)
+    n_trees: NDArray[np.int64]  # (labels,): rounds
+    n_leaves: NDArray[np.int64]  # (trees,)
+    feature: NDArray[np.int64]  # (nodes,), as are the next four
+    threshold: NDArray[np.float64]
+    left: NDArray[np.int64]  # a later node of the tree, or ~leaf
+    right: NDArray[np.int64]
+    missing_left: NDArray[np.uint8]
+    value: NDArray[np.float64]  # (leaves,)
+    n_features: int
+    forest: Forest | None = None  # the same trees laid out, once rows were scored
+    refused: bool = False  # these trees can not be laid out
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What is stored."""
+        return {name: getattr(self, name) for name in ARRAYS} | {
+            "n_features": np.array([self.n_features], np.int64)
+        }
+
+
+ARRAYS = ("starts", "n_trees", "n_leaves", "feature", "threshold", "left", "right",
+          "missing_left", "value")  # fmt: skip
+
+
+class Hist(Backend):
+    """The backend. See `oddslip.learners.backend.Backend`."""
+
+    name = "hist"
+    extension = ".npz"
+
+    def defaults(self) -> dict[str, Any]:
+        """Parameters and their default values: as many trees and leaves as for LightGBM."""
+        return dict(_DEFAULTS)
+
+    def versions(self) -> dict[str, str]:
+        """Versions of the packages on which the trained bits depend."""
+        return {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
+
+    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+        """Groups side by side, one thread each."""
+        return threads
+
+    def prepare(self, X: Any, parameters: dict[str, Any]) -> NDArray[np.float64]:
+        """Dense rows. Each fit bins them for itself."""
+        if X.shape[0] * X.shape[1] > _MOST_CELLS:
+            raise InvalidInput(
+                f"X must have at most {_MOST_CELLS:,} cells for learner='hist', which takes dense "
+                f"rows alone, got {X.shape[0]:,} x {X.shape[1]:,}. Use learner='lightgbm'."
+            )
+        return _dense(X)
+
+    def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
+        """Labels of a group. They are fitted one by one, so memory does not matter."""
+        return max(1, min(_LABELS_PER_GROUP, -(-n_labels // 4)))
+
+    def train(
+        self,
+        prepared: NDArray[np.float64],
+        Y: NDArray[np.uint8],
+        weights: NDArray[np.float64],
+        parameters: dict[str, Any],
+        seed: int,
+    ) -> HistModel:
+        """Grow the trees of a group."""
+        with refusals("scikit-learn"), threadpool_limits(1, "openmp"):
+            fits = [
+                _fit(prepared, Y[:, j], float(weights[j]), parameters, seed)
+                for j in range(Y.shape[1])
+            ]
+        return _join([_read(fit) for fit in fits], prepared.shape[1])
+
+    def predict_margin(self, model: HistModel, X: Any) -> NDArray[np.float64]:
+        """Log-odds of every label of the group, on one thread."""
+        rows = _dense(X)
+        _lay(model)
+        if model.forest is not None and not _is_strange(rows):
+            return model.forest.sum_rows(rows)
+        return _walk(model, rows, 0, self.n_rounds(model))
+
+    def n_rounds(self, model: HistModel) -> int:
+        """Rounds of boosting."""
+        return int(model.n_trees.max(initial=0))
+
+    def stage(self, model: HistModel, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+        """What some rounds add to the log-odds."""
+        return _walk(model, _dense(X), start, stop)
+
+    def cut(self, model: HistModel, n_rounds: int) -> HistModel:
+        """The same model with its first rounds alone."""
+        label = np.repeat(np.arange(model.n_trees.size), model.n_trees)
+        number = np.arange(label.size) - (np.cumsum(model.n_trees) - model.n_trees)[label]
+        trees = number < n_rounds
+        nodes = np.repeat(trees, model.n_leaves - 1)
+        kept = {name: getattr(model, name)[nodes] for name in
+                ("feature", "threshold", "left", "right", "missing_left")}  # fmt: skip
+        return HistModel(
+            starts=model.starts,
+            n_trees=np.minimum(model.n_trees, n_rounds),
+            n_leaves=model.n_leaves[trees],
+            value=model.value[np.repeat(trees, model.n_leaves)],
+            n_features=model.n_features,
+            **kept,
+        )
+
+    def dump(self, model: HistModel) -> bytes:
+        """The trees as .npz, without pickle."""
+        file = io.BytesIO()
+        np.savez(file, **model.arrays())  # type: ignore[arg-type]
+        return file.getvalue()
+
+    def load(
+        self, data: bytes, n_labels: int | None = None, n_features: int | None = None
+    ) -> HistModel:
+        """The model that was dumped."""
+        arrays: dict[str, Any] = read_hist(data, n_labels, n_features)
+        return HistModel(**arrays | {"n_features": int(arrays["n_features"][0])})
+
+
+BACKEND = Hist()
+
+
+def _dense(X: Any) -> NDArray[np.float64]:
+    cells = X.toarray() if hasattr(X, "toarray") else X
+    return np.ascontiguousarray(cells, np.float64)
+
+
+def _fit(
+    rows: NDArray[np.float64],
+    truth: NDArray[np.uint8],
+    weight: float,
+    parameters: dict[str, Any],
+    seed: int,
+) -> HistGradientBoostingClassifier:
+    model = HistGradientBoostingClassifier(
+        **parameters, early_stopping=False, categorical_features=None, random_state=seed
+    )
+    return model.fit(rows, truth, None if weight == 1 else np.where(truth, weight, 1.0))
+
+
+def _read(fit: HistGradientBoostingClassifier) -> dict[str, Any]:
+    """Trees of a fit in LightGBM's numbering: nodes and leaves are counted apart."""
+    told: dict[str, list[Any]] = {name: [] for name in ARRAYS[2:]}
+    for (predictor,) in fit._predictors:
+        nodes = predictor.nodes
+        leaf = nodes["is_leaf"].astype(bool)
+        place = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
+        inner = nodes[~leaf]
+        if inner["is_categorical"].any():
+            raise InvalidInput("learner='hist' must have numbers as features, got categories.")
+        told["n_leaves"].append([leaf.sum()])
+        told["feature"].append(inner["feature_idx"])
+        told["threshold"].append(inner["num_threshold"])
+        told["left"].append(place[inner["left"]])
+        told["right"].append(place[inner["right"]])
+        told["missing_left"].append(inner["missing_go_to_left"])
+        told["value"].append(nodes["value"][leaf])
+    start = float(np.ravel(fit._baseline_prediction)[0])
+    return told | {"starts": [[start]], "n_trees": [[len(fit._predictors)]]}
+
+
+def _join(labels: list[dict[str, Any]], n_features: int) -> HistModel:
+    kinds = {"starts": np.float64, "threshold": np.float64, "value": np.float64,
+             "missing_left": np.uint8}  # fmt: skip
+    joined: dict[str, Any] = {
+        name: np.concatenate([np.empty(0), *(part for told in labels for part in told[name])])
+        .astype(kinds.get(name, np.int64))
+        for name in ARRAYS
+    }  # fmt: skip
+    return HistModel(n_features=n_features, **joined)
+
+
+def _lay(model: HistModel) -> None:
+    """Lay the trees out, if they can be; each label starts with a tree of a single leaf."""
+    if model.forest is not None or model.refused:
+        return
+    trees = [_one_label(model, label) for label in range(model.starts.size)]
+    if trees and all(can_be_laid(each) for each in trees):
+        model.forest = lay(trees)
+    else:
+        model.refused = True
+
+
+def _one_label(model: HistModel, label: int) -> Trees:
+    first = int(model.n_trees[:label].sum())
+    trees = slice(first, first + int(model.n_trees[label]))
+    n_leaves = model.n_leaves[trees]
+    before = int(model.n_leaves[:first].sum())
+    nodes = slice(before - first, before - first + int(n_leaves.sum()) - n_leaves.size)
+    fields = {
+        "num_leaves": np.concatenate([[1], n_leaves]),
+        "split_feature": model.feature[nodes],
+        "threshold": model.threshold[nodes],
+        "left_child": model.left[nodes],
+        "right_child": model.right[nodes],
+        "leaf_value": np.concatenate(
+            [model.starts[[label]], model.value[before : before + int(n_leaves.sum())]]
+        ),
+    }
+    return Trees(1, model.n_features, fields)
+
+
+def _is_strange(rows: NDArray[np.float64]) -> bool:
+    """Whether the kernel would misread a cell: it knows no missing value and nothing tiny."""
+    sizes = np.abs(rows)
+    return bool((np.isnan(rows) | ((sizes > 0) & (sizes <= _TINY))).any())
+
+
+def _walk(model: HistModel, rows: NDArray[np.float64], start: int, stop: int) -> NDArray[Any]:
+    """Sums of some rounds, tree by tree, all rows at once."""
+    everyone = np.arange(len(rows))
+    sums = np.zeros((len(rows), model.starts.size))
+    if start == 0:
+        sums += model.starts
+    first_node = np.cumsum(model.n_leaves - 1) - (model.n_leaves - 1)
+    first_leaf = np.cumsum(model.n_leaves) - model.n_leaves
+    first_tree = np.cumsum(model.n_trees) - model.n_trees
+    for label, n_trees in enumerate(model.n_trees):
+        for tree in range(first_tree[label] + start, first_tree[label] + min(stop, n_trees)):
+            place = np.full(len(rows), 0 if model.n_leaves[tree] > 1 else ~0)
+            while (inner := place >= 0).any():
+                node = first_node[tree] + place[inner]
+                cells = rows[everyone[inner], model.feature[node]]
+                left = np.where(
+                    np.isnan(cells), model.missing_left[node], cells <= model.threshold[node]
+                )
+                place[inner] = np.where(left, model.left[node], model.right[node])
+            sums[:, label] += model.value[first_leaf[tree] + ~place]
+    return sums

@@ -1,0 +1,72 @@
+"""A check for continuous integration: JUnit's XML, and annotations as GitHub's runners read them.
+
+Sentences hold names of labels and files, which are hostile text: each is escaped for where it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from oddslip.diagnosis.findings import CODES
+from oddslip.reports.text import printable
+
+if TYPE_CHECKING:
+    from oddslip.serving.check import CheckResult
+
+LEVELS = {"critical": "warning", "warning": "warning", "info": "notice"}  # of what did not fail
+
+
+def junit_xml(result: CheckResult, name: str = "oddslip check") -> str:
+    """One test case for each code that was looked for; those that failed say why.
+
+    Examples
+    --------
+    >>> junit_xml(result)  # doctest: +SKIP
+    """
+    made = {finding.code: finding for finding in result.findings}
+    codes = sorted({*result.looked_for, *made})
+    suites = Element("testsuites", name=printable(name))
+    suite = SubElement(
+        suites, "testsuite", name=printable(name), tests=str(len(codes)),
+        failures=str(len(result.failed)), errors="0", skipped="0",
+    )  # fmt: skip
+    for code in codes:
+        case = SubElement(
+            suite, "testcase", classname="oddslip.check", name=f"{code} {CODES[code]}"
+        )
+        if code in result.failed:
+            finding = made[code]
+            failure = SubElement(
+                case, "failure", type=finding.severity, message=printable(finding.sentence)
+            )
+            failure.text = printable(f"{finding.sentence} {finding.advice}")
+        elif code in made:
+            SubElement(case, "system-out").text = printable(made[code].sentence)
+    indent(suites)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, "unicode") + "\n"
+
+
+def annotation_lines(result: CheckResult, path: str = "") -> Iterator[str]:
+    """A workflow command for each finding: an error where it failed, else by its severity.
+
+    Examples
+    --------
+    >>> list(annotation_lines(result))  # doctest: +SKIP
+    ['::error title=OS501 scores moved::The scores of 1 label moved. ...']
+    """
+    file = f"file={_property(path)}," if path else ""
+    for finding in result.findings:
+        level = "error" if finding.code in result.failed else LEVELS[finding.severity]
+        title = _property(f"{finding.code} {finding.name}")
+        yield f"::{level} {file}title={title}::{_message(f'{finding.sentence} {finding.advice}')}"
+
+
+def _message(text: str) -> str:
+    """What would end the command, or begin another, is escaped as the runners ask for."""
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")

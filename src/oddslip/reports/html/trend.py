@@ -1,0 +1,242 @@
+"""The checks of a log as one HTML file that needs no network: what moved, and since when."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from oddslip.files import whole_file
+from oddslip.metrics.evaluation import NAMES
+from oddslip.reports.html.page import content_policy, environment, read_template
+from oddslip.reports.html.svg import Axis, axis_over, picture, short, tag, text
+from oddslip.reports.text import printable
+from oddslip.wording import count_of, score, small_percent, value_text
+
+MOST_RUNS = 400  # drawn; older ones are left out
+MOST_LINES = 100  # of the table
+HEIGHT, TOP = 132, 10  # pixels of a plot, and above it
+OTHERS = tuple(name for name in NAMES if name != "map")  # metrics that are folded away
+NOTHING = "Nothing was found."
+Record = dict[str, Any]
+
+
+class Point(NamedTuple):
+    """One run in a plot."""
+
+    at: int
+    value: float
+    low: float | None
+    high: float | None
+
+
+class Series(NamedTuple):
+    """A number over all runs, what it was on the calibration rows, and how it is written."""
+
+    key: str
+    title: str
+    points: list[Point]
+    before: float | None
+    write: Callable[[float], str]
+
+
+def write_trend(records: Sequence[Record], path: str | os.PathLike[str]) -> None:
+    """Write the page of a log, whole or not at all.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        What `oddslip.serving.journal.read_checks` gives.
+    path : str or path
+        Where the HTML file goes.
+
+    Examples
+    --------
+    >>> write_trend(read_checks("log.jsonl"), "trend.html")  # doctest: +SKIP
+    """
+    page = render_trend(records)
+    with whole_file(path) as unfinished:
+        unfinished.write_text(page, encoding="utf-8", newline="\n")
+
+
+def render_trend(records: Sequence[Record]) -> str:
+    """The page as text. The same log gives the same text."""
+    from markupsafe import Markup
+
+    shown = list(records[-MOST_RUNS:])
+    last = shown[-1]
+    style = read_template("page.css")
+    series = find_series(shown)
+    n_failed = sum(not each["passed"] for each in shown)
+    page = environment().get_template("trend.html")
+    return str(
+        page.render(
+            policy=content_policy(style, ""),
+            style=Markup(style),
+            svg=Markup,
+            good=last["passed"],
+            word="Passed" if last["passed"] else "Not passed",
+            sentence=tell_last(last),
+            facts=[
+                ("runs", f"{len(shown):,}"),
+                ("not passed", f"{n_failed:,}"),
+                ("first", printable(shown[0]["when"])),
+                ("last", printable(last["when"])),
+                ("rows, last", f"{last['n_rows']:,}"),
+                ("labels", f"{last['n_labels']:,}"),
+                ("K", str(last["k"])),
+            ],
+            strip=draw_strip(shown),
+            plots=[_plot(each, shown) for each in series if each.key not in OTHERS],
+            others=[_plot(each, shown) for each in series if each.key in OTHERS],
+            left_out=len(records) - len(shown),
+            rows=[_row(each) for each in reversed(shown[-MOST_LINES:])],
+            older=max(0, len(shown) - MOST_LINES),
+        )
+    )
+
+
+def _plot(series: Series, records: Sequence[Record]) -> dict[str, str]:
+    return {
+        "title": series.title, "told": tell_series(series), "svg": draw_series(series, records),
+    }  # fmt: skip
+
+
+def tell_last(record: Record) -> str:
+    """What the last run found, in one sentence."""
+    findings = record["findings"]
+    worst = [each for each in findings if each["code"] in record["failed"]]
+    if worst:
+        return printable(f"{worst[0]['code']}: {worst[0]['sentence']}")
+    return f"{count_of(len(findings), 'finding')}, none of which fails." if findings else NOTHING
+
+
+def find_series(records: Sequence[Record]) -> list[Series]:
+    """Every number that at least one run has, metrics first."""
+    k = records[-1]["k"]
+    found = [
+        Series(name, f"{title}@{k}", _points(records, "metrics", name, "value"), None, score)
+        for name, title in NAMES.items()
+    ]
+    for name, title, write in (
+        ("expected_precision", f"Expected precision@{k}", score),
+        ("drifted_labels", "Labels whose scores moved", value_text),
+        ("tied_share", "Rows decided by ties", small_percent),
+        ("saturated_share", "Cells at exactly 1.0", small_percent),
+        ("distinct_scores", "Different scores of a label, median", value_text),
+    ):
+        points = _points(records, "measures", name, "now")
+        before = [each["measures"].get(name, {}).get("before") for each in records]
+        known = [float(each) for each in before if each is not None]
+        found.append(Series(name, title, points, known[-1] if known else None, write))
+    return [series for series in found if series.points]
+
+
+def _points(records: Sequence[Record], part: str, name: str, key: str) -> list[Point]:
+    points = []
+    for at, record in enumerate(records):
+        each = record[part].get(name)
+        if each is not None and each[key] is not None:
+            points.append(Point(at, float(each[key]), each.get("low"), each.get("high")))
+    return points
+
+
+def tell_series(series: Series) -> str:
+    """The last number in words."""
+    told = f"{series.write(series.points[-1].value)} in the last run"
+    if series.before is not None:
+        told += f", {series.write(series.before)} on the calibration rows"
+    return f"{told}."
+
+
+# ------------------------------------------------------------------------------------- the pictures
+
+
+def place(at: int, n: int) -> str:
+    """Where a run stands, in percent of the width."""
+    return f"{short(100 * (at + 0.5) / n)}%"
+
+
+def draw_strip(records: Sequence[Record]) -> str:
+    """A mark for each run: blue where it passed, orange and taller where not."""
+    n = len(records)
+    width = f"{short(100 / n * 0.7)}%"
+    pieces = [
+        tag(
+            "rect",
+            tag("title", f"{printable(each['when'])}: {'passed' if each['passed'] else 'failed'}"),
+            x=f"{short(100 * (at + 0.15) / n)}%", width=width,
+            y=12 if each["passed"] else 0, height=12 if each["passed"] else 24,
+            class_=f"bar {'good' if each['passed'] else 'bad'}", rx=1,
+        )
+        for at, each in enumerate(records)
+    ]  # fmt: skip
+    failed = [printable(each["when"]) for each in records if not each["passed"]]
+    return picture(
+        pieces, height=26, id_="strip", title="Runs that passed and runs that did not",
+        description=f"{len(failed)} of {n} runs did not pass"
+        + (f": {', '.join(failed[:20])}." if failed else "."),
+    )  # fmt: skip
+
+
+def draw_series(series: Series, records: Sequence[Record]) -> str:
+    """A number over the runs, with its intervals and what it was on the calibration rows."""
+    n = len(records)
+    reach = [value for point in series.points for value in point[1:] if value is not None]
+    reach += [] if series.before is None else [series.before]
+    axis = axis_over(reach, TOP + HEIGHT, TOP, margin=0.08)
+    if min(reach) >= 0 > axis.low:  # nothing here is ever below none
+        axis = Axis(0.0, axis.high, axis.start, axis.stop)
+    pieces = [*_draw_grid(axis, series)]
+    for first, second in zip(series.points, series.points[1:], strict=False):
+        pieces.append(
+            tag("line", x1=place(first.at, n), x2=place(second.at, n),
+                y1=short(axis(first.value)), y2=short(axis(second.value)), class_="reference")
+        )  # fmt: skip
+    for point in series.points:
+        record, x = records[point.at], place(point.at, n)
+        if point.low is not None and point.high is not None:
+            pieces.append(
+                tag("line", x1=x, x2=x, y1=short(axis(point.low)), y2=short(axis(point.high)),
+                    class_="interval")
+            )  # fmt: skip
+        told = f"{record['when']}: {series.write(point.value)}"
+        pieces.append(
+            tag("circle", tag("title", printable(told)), cx=x, cy=short(axis(point.value)), r=4,
+                class_=f"dot {'good' if record['passed'] else 'bad'}")
+        )  # fmt: skip
+    bottom = short(TOP + HEIGHT + 20)
+    pieces.append(text(records[0]["when"][:10], x="0", y=bottom, class_="tick-text"))
+    if n > 1:
+        pieces.append(text(records[-1]["when"][:10], x="100%", y=bottom, class_="tick-text end"))
+    return picture(
+        pieces, height=TOP + HEIGHT + 28, id_=f"series-{series.key}", title=series.title,
+        description=f"{series.title}: {tell_series(series)}",
+    )  # fmt: skip
+
+
+def _draw_grid(axis: Axis, series: Series) -> list[str]:
+    pieces = []
+    for tick in axis.ticks(4):
+        y = short(axis(tick))
+        pieces.append(tag("line", x1="0", x2="100%", y1=y, y2=y, class_="grid"))
+        pieces.append(text(f"{tick:.4g}", x=-8, y=short(axis(tick) + 4), class_="tick-text end"))
+    if series.before is not None:
+        y = short(axis(series.before))
+        pieces.append(tag("line", x1="0", x2="100%", y1=y, y2=y, class_="diagonal"))
+    return pieces
+
+
+def _row(record: Record) -> dict[str, Any]:
+    failed, value = record["failed"], record["metrics"].get("map", {}).get("value")
+    return {
+        "when": printable(record["when"]),
+        "passed": record["passed"],
+        "rows": f"{record['n_rows']:,}",
+        "map": "-" if value is None else score(value),
+        "findings": [
+            {"code": printable(each["code"]), "sentence": printable(each["sentence"]),
+             "failed": each["code"] in failed}
+            for each in record["findings"]
+        ],
+    }  # fmt: skip

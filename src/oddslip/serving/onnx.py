@@ -1,0 +1,355 @@
+"""A repair as an ONNX graph of standard operators, opset 18.
+
+A map with knots is a binary search, unrolled: each step looks some knots ahead, as far as the last
+knot of the label, and goes there if that knot is not above the score. Other maps are formulas. What
+is compared is then ranked by TopK, which breaks ties by the lower index, as we do.
+
+Sums, products and comparisons round as ours do, so maps with knots agree to the bit. Exponentials
+and logarithms are those of whoever runs the graph, and may differ in the last bit.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.arguments import check_k, check_path
+from oddslip.calibrators.forms import (
+    AFFINE,
+    BETA,
+    CLIP,
+    CONSTANT,
+    EXCLUDED,
+    IDENTITY,
+    KNOTS,
+    LOWEST,
+    Maps,
+    compared_constants,
+    lay_knots,
+)
+from oddslip.calibrators.saved import FittedRepair
+from oddslip.errors import InvalidInput, MissingDependency
+from oddslip.files import whole_file
+from oddslip.serving.export import Export, describe_repair, names_of
+
+OPSET = 18
+IR_VERSION = (
+    8  # the one of opset 18: what is older than the graph's operators can not read it anyway
+)
+PRECISIONS = ("float64", "float32")
+TRIED = 2001  # scores of each label at which a less precise graph is compared with ours
+
+
+def export_onnx(
+    repair: FittedRepair,
+    path: Any,
+    *,
+    k: int | None = None,
+    scores: str = "float64",
+    precision: str = "float64",
+) -> Export:
+    """Write a repair as an ONNX graph, whole or not at all.
+
+    See `oddslip.FittedRepair.to_onnx`.
+    """
+    path = check_path("path", path)
+    for name, value in (("scores", scores), ("precision", precision)):
+        if value not in PRECISIONS:
+            raise InvalidInput(f'{name} must be "float64" or "float32", got {value!r:.60}.')
+    model = repair_graph(repair, k=k, scores=scores, precision=precision)
+    raw = model.SerializeToString()
+    deviation = 0.0 if precision == "float64" else _largest_deviation(repair, model)
+    with whole_file(path) as unfinished:
+        unfinished.write_bytes(raw)
+    return Export(Path(path), "ONNX", len(raw), deviation)
+
+
+def repair_graph(
+    repair: Any,
+    *,
+    k: int | None = None,
+    scores: str = "float64",
+    precision: str = "float64",
+) -> Any:
+    """The ONNX graph of a repair, to be joined to the graph of a model.
+
+    Parameters
+    ----------
+    repair : FittedRepair, Repair or calibrator
+        Fitted.
+    k : int, optional
+        Slots per row; without it nothing is ranked.
+    scores, precision : {"float64", "float32"}
+        Type of the scores that come in, and what the graph computes in.
+
+    Returns
+    -------
+    onnx.ModelProto
+        From ``scores`` to ``probabilities`` and, with ``k``, ``top_labels`` and
+        ``top_probabilities``.
+
+    Examples
+    --------
+    >>> repair_graph(repair, k=7, scores="float32")  # doctest: +SKIP
+    """
+    repair = getattr(repair, "fitted_", repair)
+    onnx = load_onnx()
+    from onnx import TensorProto, checker, helper
+
+    maps = repair.maps
+    kind = {"float64": TensorProto.DOUBLE, "float32": TensorProto.FLOAT}
+    graph = _Graph(maps, np.dtype(precision))
+    start = "scores"
+    if scores != precision:
+        start = graph.add("Cast", start, to=kind[precision])
+    values, probabilities = graph.map_cells(start)
+    graph.name(probabilities, "probabilities")
+    outputs: list[Any] = [("probabilities", kind[precision], ["rows", maps.n_labels])]
+    if k is not None:
+        k = check_k(k, maps.n_labels)
+        slots = graph.constant(np.array([k], np.int64))
+        graph.nodes.append(
+            helper.make_node("TopK", [values, slots], ["top_values", "top_labels"], axis=1)
+        )
+        graph.nodes.append(
+            helper.make_node(
+                "GatherElements", ["probabilities", "top_labels"], ["top_probabilities"], axis=1
+            )
+        )
+        outputs += [
+            ("top_labels", TensorProto.INT64, ["rows", k]),
+            ("top_probabilities", kind[precision], ["rows", k]),
+        ]
+    used = {name for node in graph.nodes for name in node.input}
+    model = helper.make_model(
+        helper.make_graph(
+            graph.nodes,
+            "oddslip",
+            [helper.make_tensor_value_info("scores", kind[scores], ["rows", maps.n_labels])],
+            [helper.make_tensor_value_info(*output) for output in outputs],
+            [
+                onnx.numpy_helper.from_array(array, name)
+                for name, array in graph.constants.items()
+                if name in used
+            ],
+        ),
+        opset_imports=[helper.make_opsetid("", OPSET)],
+        ir_version=IR_VERSION,
+        producer_name="oddslip",
+        doc_string="Calibrated probabilities and the top K of scores, by oddslip.",
+    )
+    told = describe_repair(repair) | {"label_names": names_of(repair), "k": k}
+    helper.set_model_props(
+        model,
+        {
+            f"oddslip:{name}": value if isinstance(value, str) else json.dumps(value)
+            for name, value in told.items()
+        },
+    )
+    checker.check_model(model, full_check=True)
+    return model
+
+
+def load_onnx() -> Any:
+    """The package, or how to get it."""
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingDependency(
+            'an ONNX graph needs onnx. Run: pip install "oddslip[onnx]"'
+        ) from error
+    return onnx
+
+
+class _Graph:
+    """Nodes and constants of the graph, added one after another."""
+
+    def __init__(self, maps: Maps, dtype: np.dtype[Any]) -> None:
+        self.maps, self.dtype = maps, dtype
+        self.margin, self.odds = maps.kind == "margin", maps.scale == "log_odds"
+        self.nodes: list[Any] = []
+        self.constants: dict[str, NDArray[Any]] = {}
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        """Add a node; the name of what it gives."""
+        from onnx import helper
+
+        output = f"{operator.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
+        return output
+
+    def name(self, given: str, wanted: str) -> None:
+        """Give what a node gives a name of its own."""
+        from onnx import helper
+
+        self.nodes.append(helper.make_node("Identity", [given], [wanted]))
+
+    def constant(self, array: NDArray[Any]) -> str:
+        """Keep an array; its name."""
+        name = f"constant_{len(self.constants)}"
+        self.constants[name] = np.ascontiguousarray(array)
+        return name
+
+    def number(self, values: Any) -> str:
+        """Keep numbers in the precision of the graph, none of them endless; their name."""
+        limits = np.finfo(self.dtype)
+        finite = np.isfinite(values)
+        inside = np.clip(values, limits.min, limits.max)
+        return self.constant(np.where(finite, inside, values).astype(self.dtype))
+
+    def map_cells(self, cells: str) -> tuple[str, str]:
+        """What labels are compared by, and their probabilities."""
+        maps = self.maps
+        groups: list[tuple[NDArray[np.int64], str, str]] = []
+        flat = np.flatnonzero((maps.code == CONSTANT) | (maps.code == EXCLUDED))
+        if flat.size:
+            groups.append((flat, *self._flat(cells, flat)))
+        for form, build in ((KNOTS, self._knots), (AFFINE, self._affine), (BETA, self._beta),
+                            (IDENTITY, self._identity)):  # fmt: skip
+            labels = np.flatnonzero(maps.code == form)
+            if labels.size:
+                groups.append((labels, *build(self._columns(cells, labels), labels)))
+        order = np.argsort(np.concatenate([labels for labels, _, _ in groups]))
+        values = self._join([values for _, values, _ in groups], order)
+        if all(value == probability for _, value, probability in groups):
+            return values, values
+        return values, self._join([probability for _, _, probability in groups], order)
+
+    def _columns(self, cells: str, labels: NDArray[np.int64]) -> str:
+        if labels.size == self.maps.code.size:
+            return cells
+        return self.add("Gather", cells, self.constant(labels), axis=1)
+
+    def _join(self, parts: list[str], order: NDArray[np.int64]) -> str:
+        if len(parts) == 1:
+            return parts[0]
+        return self.add("Gather", self.add("Concat", *parts, axis=1), self.constant(order), axis=1)
+
+    def _flat(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+        """Labels whose value does not depend on the score."""
+        excluded = self.maps.code[labels] == EXCLUDED
+        n_rows = self.add("Shape", cells, start=0, end=1)
+        width = self.constant(np.array([labels.size], np.int64))
+        shape = self.add("Concat", n_rows, width, axis=0)
+        compared = np.where(excluded, -np.inf, compared_constants(self.maps)[labels])
+        values = self.add("Expand", self.number(compared[None]), shape)
+        if not (self.odds or excluded.any()):
+            return values, values
+        shown = np.where(excluded, 0.0, self.maps.a[labels])
+        return values, self.add("Expand", self.number(shown[None]), shape)
+
+    def _knots(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+        maps = self.maps
+        start, last = maps.start[labels], maps.stop[labels] - 1
+        table = lay_knots(maps)
+        x = self.number(table[:, 0])
+        lasts = self.constant(last)
+        at, ahead = self.constant(start), ""
+        most = int((last - start).max())  # knots after the first
+        for bit in reversed(range(most.bit_length())):
+            far = 1 << bit
+            if not ahead:  # all rows begin at the first knot, so this step needs no search
+                reached = np.minimum(start + far, last)
+                ahead, score = self.constant(reached), self.number(table[reached, 0])
+            else:
+                beyond = self.add("Add", at, self.constant(np.array(far)))
+                ahead = self.add("Min", beyond, lasts)
+                score = self.add("Gather", x, ahead)
+            at = self.add("Where", self.add("LessOrEqual", score, cells), ahead, at)
+        columns = [x, *map(self.number, table.T[1:])]
+        score, value, slope, roof = (self.add("Gather", column, at) for column in columns)
+        beyond = self.add("Sub", self.add("Max", cells, score), score)
+        mapped = self.add("Add", self.add("Mul", slope, beyond), value)
+        # Not-a-number, which an endless slope can give, is not above anything: so the knot's value.
+        above = self.add("LessOrEqual", value, mapped)
+        values = self.add("Where", above, self.add("Min", mapped, roof), value)
+        return values, values
+
+    def _affine(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+        a, b = (self.number(each[labels]) for each in (self.maps.a, self.maps.b))
+        line = self.add("Add", self.add("Mul", a, self._log_odds(cells)), b)
+        return self._with_probability(line)
+
+    def _beta(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+        a, b, c = (self.number(each[labels]) for each in (self.maps.a, self.maps.b, self.maps.c))
+        zero = self.number(0.0)
+        if self.margin:
+            size = self.add("Abs", cells)
+            tail = self._log1p(self.add("Exp", self.add("Neg", size)))
+            up = self.add("Add", self.add("Max", cells, zero), tail)
+            down = self.add("Add", self.add("Max", self.add("Neg", cells), zero), tail)
+            difference = self.add("Sub", self.add("Mul", b, up), self.add("Mul", a, down))
+        else:
+            inside = self._inside(cells)
+            rest = self._log1p(self.add("Neg", inside))
+            logs = self.add("Mul", a, self.add("Log", inside))
+            difference = self.add("Sub", logs, self.add("Mul", b, rest))
+        return self._with_probability(self.add("Add", difference, c))
+
+    def _identity(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+        if self.odds:
+            values, probabilities = self._with_probability(self._log_odds(cells))
+            return values, probabilities if self.margin else cells
+        values = self._sigmoid(cells) if self.margin else cells
+        return values, values
+
+    def _with_probability(self, odds: str) -> tuple[str, str]:
+        values = self.add("Max", odds, self.number(LOWEST))
+        return values, self._sigmoid(values)
+
+    def _inside(self, cells: str) -> str:
+        roof = min(1.0 - CLIP, float(np.nextafter(self.dtype.type(1), self.dtype.type(0))))
+        raised = self.add("Max", cells, self.number(CLIP))
+        return self.add("Min", raised, self.number(roof))
+
+    def _log_odds(self, cells: str) -> str:
+        if self.margin:
+            return cells
+        inside = self._inside(cells)
+        rest = self.add("Sub", self.number(1.0), inside)
+        return self.add("Log", self.add("Div", inside, rest))
+
+    def _sigmoid(self, odds: str) -> str:
+        one = self.number(1.0)
+        small = self.add("Exp", self.add("Neg", self.add("Abs", odds)))
+        above = self.add("LessOrEqual", self.number(0.0), odds)
+        return self.add("Div", self.add("Where", above, one, small), self.add("Add", one, small))
+
+    def _log1p(self, cells: str) -> str:
+        """ln(1 + x), which ONNX lacks: ln(u) x / (u - 1) with u = 1 + x as it was rounded."""
+        one = self.number(1.0)
+        u = self.add("Add", one, cells)
+        gone = self.add("Equal", u, one)
+        rest = self.add("Where", gone, one, self.add("Sub", u, one))
+        ratio = self.add("Div", self.add("Mul", self.add("Log", u), cells), rest)
+        return self.add("Where", gone, cells, ratio)
+
+
+def _largest_deviation(repair: FittedRepair, model: Any) -> float:
+    """By how much a graph's probabilities differ from ours, on scores all over the scale."""
+    from onnx.reference import ReferenceEvaluator
+
+    maps = repair.maps
+    low, high = (0.0, 1.0) if maps.kind == "probability" else (-40.0, 40.0)
+    n_labels = maps.n_labels
+    wanted = model.graph.input[0].type.tensor_type.elem_type
+    dtype = np.float32 if wanted == 1 else np.float64
+    grid = np.linspace(low, high, TRIED)
+    if maps.x.size:  # where maps bend
+        grid = np.concatenate(
+            [grid, np.clip(np.quantile(maps.x, np.linspace(0, 1, 500)), low, high)]
+        )
+    largest = 0.0
+    size = max(1, 1_000_000 // n_labels)
+    evaluator = ReferenceEvaluator(model)
+    for first in range(0, grid.size, size):
+        rows = np.repeat(grid[first : first + size, None], n_labels, axis=1).astype(dtype)
+        with np.errstate(all="ignore"):
+            (theirs,) = evaluator.run(["probabilities"], {"scores": rows})
+        ours = repair.transform(rows, dtype=np.float64)
+        largest = max(largest, float(np.abs(theirs - ours).max()))
+    return largest

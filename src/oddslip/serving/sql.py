@@ -1,0 +1,299 @@
+"""A repair as SQL: a table of the pieces of its maps, and a view that ranks scores in long form.
+
+Scores stand in a table with one line per row and label; a line that is missing, or whose score is
+NULL, is no candidate. Names of labels, tables and columns are somebody else's text: they are quoted
+here and nowhere pasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from oddslip.arguments import check_k, check_path
+from oddslip.calibrators.forms import CLIP, LOWEST
+from oddslip.calibrators.saved import FittedRepair
+from oddslip.errors import InvalidInput
+from oddslip.files import whole_file
+from oddslip.serving.export import Export, describe_repair, names_of
+from oddslip.serving.pieces import FORMS, Piece, cut_pieces
+
+BATCH = 500  # lines of an INSERT
+DEEP = 700  # exp of anything lower is about nothing, and an error to PostgreSQL
+RANKED = ("place", "slot", "value", "probability")  # columns of the view, beside row and label
+NUMBERS = ("low", "high", "x", "y", "slope", "roof", "a", "b", "c")
+
+
+def _double_quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _back_quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _escaped_text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+class Dialect(NamedTuple):
+    """How a data base wants its SQL."""
+
+    name: Callable[[str], str]
+    text: Callable[[str], str]
+    number: str  # the type of a double
+    string: str  # the type of a text
+    suffix: str  # of a double that is written down
+    joined: str  # the piece that a score falls into
+
+
+DIALECTS = {
+    "duckdb": Dialect(
+        _double_quoted, _text, "DOUBLE", "VARCHAR", "",
+        "ASOF JOIN {pieces} AS piece\n"
+        "        ON piece.label = given.label AND given.score >= piece.low",
+    ),
+    "postgres": Dialect(
+        _double_quoted, _text, "double precision", "text", "",
+        "JOIN LATERAL (\n"
+        "        SELECT * FROM {pieces} AS each\n"
+        "        WHERE each.label = given.label AND each.low <= given.score\n"
+        "        ORDER BY each.low DESC LIMIT 1\n"
+        "    ) AS piece ON TRUE",
+    ),
+    "spark": Dialect(
+        _back_quoted, _escaped_text, "DOUBLE", "STRING", "D",
+        "JOIN {pieces} AS piece\n"
+        "        ON piece.label = given.label\n"
+        "        AND given.score >= piece.low AND given.score < piece.high",
+    ),
+}  # fmt: skip
+
+
+def export_sql(
+    repair: FittedRepair,
+    path: Any,
+    *,
+    dialect: str,
+    k: int | None = None,
+    name: str = "oddslip",
+    table: str = "scores",
+    columns: tuple[str, str, str] = ("row", "label", "score"),
+) -> Export:
+    """Write a repair as SQL, whole or not at all. See `oddslip.FittedRepair.to_sql`."""
+    path = check_path("path", path)
+    text = "".join(write_sql(repair, dialect=dialect, k=k, name=name, table=table, columns=columns))
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
+    return Export(Path(path), "SQL", len(text.encode()))
+
+
+def write_sql(
+    repair: FittedRepair,
+    *,
+    dialect: str,
+    k: int | None = None,
+    name: str = "oddslip",
+    table: str = "scores",
+    columns: tuple[str, str, str] = ("row", "label", "score"),
+) -> Iterator[str]:
+    """The statements, piece by piece: takes the arguments of `export_sql`."""
+    if dialect not in DIALECTS:
+        raise InvalidInput(f"dialect must be one of {', '.join(DIALECTS)}, got {dialect!r:.60}.")
+    if k is not None:
+        k = check_k(k, repair.maps.n_labels)
+    if len(columns) != 3:
+        raise InvalidInput(f"columns must name row, label and score, got {len(columns)} names.")
+    shown = [str(each).lower() for each in (*columns[:2], *RANKED)]
+    if len(set(shown)) < len(shown):
+        raise InvalidInput(
+            f"columns must differ from one another and from {', '.join(RANKED)}, which are added, "
+            f"got {columns[0]!r:.60} and {columns[1]!r:.60}."
+        )
+    for told in (name, table, *columns, *names_of(repair)):
+        if not isinstance(told, str) or not told or "\0" in told:
+            raise InvalidInput(f"SQL can not name {told!r:.60}: names must be text without NUL.")
+    sql = DIALECTS[dialect]
+    pieces = cut_pieces(repair.maps)
+    # The name of a table may be qualified: each part is quoted by itself.
+    source = ".".join(map(sql.name, table.split(".")))
+    yield _head(repair, dialect)
+    yield from _table(repair, dialect, sql, f"{name}_pieces", pieces)
+    yield _view(repair, dialect, sql, name, source, columns, {piece.form for piece in pieces}, k)
+
+
+def _head(repair: FittedRepair, dialect: str) -> str:
+    told = describe_repair(repair)
+    lines = [
+        f"{told['written_by']}, {told['calibrator']} of {told['n_labels']} labels, "
+        f"fitted on {told['n_calibration_rows']} rows, for {told['kind']} scores; {dialect}.",
+        "Run once: it makes the pieces of the maps and a view that ranks the scores.",
+    ]
+    begin = "SET standard_conforming_strings = on;\nBEGIN;\n" if dialect == "postgres" else ""
+    return "".join(f"-- {_comment(line)}\n" for line in lines) + begin
+
+
+def _table(
+    repair: FittedRepair, dialect: str, sql: Dialect, name: str, pieces: list[Piece]
+) -> Iterator[str]:
+    """The table of pieces."""
+    numbers = ", ".join(f"{column} {sql.number}" for column in NUMBERS)
+    label = "integer" if repair.label_names is None else sql.string
+    names = names_of(repair)
+
+    def line(piece: Piece) -> str:
+        known = names[piece.place] if repair.label_names is None else sql.text(names[piece.place])
+        cells = (_number(sql, getattr(piece, column)) for column in NUMBERS)
+        return f"({known}, {piece.place}, '{piece.form}', {', '.join(cells)})"
+
+    if dialect == "spark":  # a table would need a warehouse
+        listed = ",\n".join(map(line, pieces))
+        heads = ", ".join(("label", "place", "form", *NUMBERS))
+        yield (
+            f"CREATE OR REPLACE TEMPORARY VIEW {sql.name(name)} AS SELECT * FROM VALUES\n"
+            f"{listed}\nAS pieces({heads});\n"
+        )
+        return
+    yield (
+        f"CREATE TABLE {sql.name(name)} (label {label}, place integer, form {sql.string}, "
+        f"{numbers}, PRIMARY KEY (label, low));\n"
+    )
+    for first in range(0, len(pieces), BATCH):
+        listed = ",\n".join(map(line, pieces[first : first + BATCH]))
+        yield f"INSERT INTO {sql.name(name)} VALUES\n{listed};\n"
+
+
+def _view(
+    repair: FittedRepair,
+    dialect: str,
+    sql: Dialect,
+    name: str,
+    source: str,
+    columns: tuple[str, str, str],
+    forms: set[str],
+    k: int | None,
+) -> str:
+    """The view that maps and ranks."""
+    row, label, score = map(sql.name, columns)
+    value, probability = _expressions(repair, sql, forms)
+    pieces = sql.name(f"{name}_pieces")
+    create = "CREATE OR REPLACE TEMPORARY VIEW" if dialect == "spark" else "CREATE VIEW"
+    shown = "" if k is None else f"\nWHERE slot <= {k}"
+    end = "COMMIT;\n" if dialect == "postgres" else ""
+    return f"""{create} {sql.name(f"{name}_ranking")} AS
+WITH given AS (
+    SELECT {row} AS row_id, {label} AS label, CAST({score} AS {sql.number}) AS score
+    FROM {source} WHERE {score} IS NOT NULL
+), placed AS (
+    SELECT given.row_id, given.label, given.score, piece.place, piece.form, piece.x, piece.y,
+        piece.slope, piece.roof, piece.a, piece.b, piece.c
+    FROM given
+    {sql.joined.format(pieces=pieces)}
+), valued AS (
+    SELECT placed.*,
+        {value} AS value
+    FROM placed
+), ranked AS (
+    SELECT row_id, label, place, score, value,
+        {probability} AS probability,
+        ROW_NUMBER() OVER (PARTITION BY row_id ORDER BY value DESC, place) AS slot
+    FROM valued
+)
+SELECT row_id AS {row}, label AS {label}, place, slot, value, probability FROM ranked{shown};
+{end}-- Labels that the scores have and this repair does not know take no part. This must be empty:
+-- SELECT DISTINCT {_comment(label)} FROM {_comment(source)}
+-- EXCEPT SELECT label FROM {_comment(pieces)};
+"""
+
+
+def _comment(text: str) -> str:
+    """Text that stays in its comment."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _expressions(repair: FittedRepair, sql: Dialect, forms: set[str]) -> tuple[str, str]:
+    """What labels are compared by, and their probability."""
+    margin, odds = repair.maps.kind == "margin", repair.maps.scale == "log_odds"
+
+    def number(value: float) -> str:
+        return _number(sql, value)
+
+    inside = f"LEAST(GREATEST(score, {number(CLIP)}), {number(1.0 - CLIP)})"
+    log_odds = "score" if margin else f"LN({inside} / ({number(1.0)} - {inside}))"
+    line = "slope * (GREATEST(score, x) - x) + y"
+    if margin:
+        tail = _log1p(number, _exp(number, "score"))
+        zero = number(0.0)
+        beta = (
+            f"b * (GREATEST(score, {zero}) + {tail}) - a * (GREATEST(-score, {zero}) + {tail}) + c"
+        )
+    else:
+        beta = f"a * LN({inside}) - b * {_log1p(number, f'(-{inside})')} + c"
+    identity = log_odds if odds else (_sigmoid(number, "score") if margin else "score")
+
+    def bounded(expression: str) -> str:
+        return f"GREATEST({expression}, {number(LOWEST)})"
+
+    values = {
+        "knots": f"CASE WHEN {line} >= y THEN LEAST({line}, roof) ELSE y END",
+        "affine": bounded(f"a * {log_odds} + b"),
+        "beta": bounded(beta),
+        "constant": "b",
+        "identity": bounded(identity) if odds else identity,
+        "excluded": number(-np.inf),
+    }
+    mapped = _sigmoid(number, "value") if odds else "value"
+    probabilities = {
+        "knots": "value",
+        "affine": mapped,
+        "beta": mapped,
+        "constant": "a",
+        "identity": mapped if margin else "score",
+        "excluded": number(0.0),
+    }
+    return _by_form(values, forms), _by_form(probabilities, forms)
+
+
+def _by_form(expressions: dict[str, str], forms: set[str]) -> str:
+    present = [form for form in FORMS.values() if form in forms]
+    cases = "\n            ".join(f"WHEN '{form}' THEN {expressions[form]}" for form in present)
+    return f"CASE form\n            {cases}\n        END"
+
+
+def _exp(number: Callable[[float], str], expression: str) -> str:
+    """exp(-|x|)."""
+    return (
+        f"(CASE WHEN ABS({expression}) > {number(float(DEEP))} THEN {number(0.0)} "
+        f"ELSE EXP(-ABS({expression})) END)"
+    )
+
+
+def _sigmoid(number: Callable[[float], str], expression: str) -> str:
+    small, one = _exp(number, expression), number(1.0)
+    return (
+        f"(CASE WHEN {expression} >= {number(0.0)} THEN {one} ELSE {small} END / ({one} + {small}))"
+    )
+
+
+def _log1p(number: Callable[[float], str], expression: str) -> str:
+    """ln(1 + x) as ln(u) x / (u - 1), with u = 1 + x as it was rounded."""
+    one = number(1.0)
+    return (
+        f"(CASE WHEN {one} + {expression} = {one} THEN {expression} "
+        f"ELSE LN({one} + {expression}) * {expression} / ({one} + {expression} - {one}) END)"
+    )
+
+
+def _number(sql: Dialect, value: float) -> str:
+    """A double as it is, to the bit."""
+    if not np.isfinite(value):
+        return f"CAST('{'-' if value < 0 else ''}Infinity' AS {sql.number})"
+    digits = repr(float(value) + 0.0)
+    return f"CAST({digits if 'e' in digits else f'{digits}e0'}{sql.suffix} AS {sql.number})"

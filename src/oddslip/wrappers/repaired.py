@@ -1,0 +1,135 @@
+"""`Repaired`: a fitted model behind its repair."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.calibrators.saved import FittedRepair, load_repair
+from oddslip.errors import InvalidInput
+from oddslip.learners.adapters import ModelReader
+from oddslip.panels import Panel
+
+CLIP = 1e-12  # log-odds of a probability of 0 or 1 are those of this one
+
+
+class Repaired:
+    """A fitted model and its repair, as one object.
+
+    Parameters
+    ----------
+    model
+        Any model that `oddslip.panel_from` reads.
+    repair : Repair, calibrator, FittedRepair or path
+        Fitted on this model's scores of other rows, with labels in the same order.
+
+    Attributes
+    ----------
+    model
+        As it was given.
+    repair : FittedRepair
+        What is applied to its scores.
+    label_names : tuple of str or None
+        Names of the columns.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.multiclass import OneVsRestClassifier
+    >>> from oddslip import Repair, panel_from
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 4))
+    >>> Y = X[:, :3] + rng.normal(size=(600, 3)) > [0.0, 1.0, 2.0]
+    >>> model = OneVsRestClassifier(LogisticRegression(class_weight="balanced"))
+    >>> model = model.fit(X[:300], Y[:300])
+    >>> repair = Repair(k=2, kind="margin").fit(panel_from(model, X[300:], Y[300:]))
+    >>> served = Repaired(model, repair)
+    >>> served.predict_topk(X[:2], k=2).shape
+    (2, 2)
+    >>> served.predict_proba(X[:2]).shape
+    (2, 3)
+    """
+
+    def __init__(self, model: Any, repair: Any) -> None:
+        self.model = model
+        self.repair = _read_repair(repair)
+        self._reader: ModelReader | None = None
+        self._read()
+
+    @property
+    def label_names(self) -> tuple[str, ...] | None:
+        """Names of the columns, as the repair has them."""
+        return self.repair.label_names
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Repaired probabilities, shape (n_rows, n_labels).
+
+        Parameters
+        ----------
+        X
+            In any form `oddslip.panel_from` takes.
+        """
+        return self.repair.transform(self._panel(X), dtype=np.float64)
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Log-odds of the repaired probabilities, which are clipped at 1e-12.
+
+        Parameters
+        ----------
+        X
+            In any form `oddslip.panel_from` takes.
+        """
+        chances = np.clip(self.predict_proba(X), CLIP, 1 - CLIP)
+        return np.asarray(np.log(chances) - np.log1p(-chances))
+
+    def predict_topk(self, X: Any, *, k: int | None = None, names: bool = False) -> NDArray[Any]:
+        """The k labels to show in each row, best first.
+
+        Parameters
+        ----------
+        X
+            In any form `oddslip.panel_from` takes.
+        k : int, optional
+            Slots per row; those that the repair was chosen for unless told.
+        names : bool
+            Names of the labels instead of their numbers.
+        """
+        k = self.repair.parameters.get("k") if k is None else k
+        if k is None:
+            raise InvalidInput("k must be given where the repair was not chosen for one.")
+        shown = self.repair.rank(self._panel(X), k=k)
+        if not names:
+            return shown
+        if self.label_names is None:
+            raise InvalidInput("names are not known to this repair. Fit it with label_names.")
+        return np.array(self.label_names)[shown]
+
+    def _panel(self, X: Any) -> Panel:
+        return self._read().panel(X, kind=self.repair.maps.kind, label_names=self.label_names)
+
+    def _read(self) -> ModelReader:
+        if self._reader is None:
+            self._reader = ModelReader(self.model)
+        return self._reader
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_reader": None}  # it is made anew where this is copied to
+
+    def __repr__(self) -> str:
+        labels = f"{self.repair.maps.n_labels:,} labels"
+        return f"Repaired({type(self.model).__name__}, {self.repair.calibrator}, {labels})"
+
+
+def _read_repair(repair: Any) -> FittedRepair:
+    if isinstance(repair, str | os.PathLike):
+        repair = load_repair(repair)
+    fitted = getattr(repair, "fitted_", repair)
+    if not isinstance(fitted, FittedRepair):
+        raise InvalidInput(
+            "repair must be a fitted Repair or calibrator, a FittedRepair, or the path of a saved "
+            f"one, got {type(repair).__name__}. Call its fit first."
+        )
+    return fitted

@@ -1,0 +1,59 @@
+"""How often the scores are read: few passes, whatever is asked for."""
+
+from collections import Counter
+
+import pytest
+
+from oddslip.datasets import synthetic_pair
+from oddslip.diagnosis import diagnose
+from oddslip.selection import Repair
+from oddslip.selection.candidates import WIDE
+from oddslip.sources import open_source
+
+PAIR = synthetic_pair(1500, 20, noise=0.3, cap=2.0, seed=1)
+CAL, REST = PAIR.calibration, ~PAIR.calibration
+
+
+def counted(passes, name, *panel):
+    source = open_source(*panel)
+    blocks = source.blocks
+
+    def count():
+        passes[name] += 1
+        return blocks()
+
+    source.blocks = count
+    return source
+
+
+@pytest.mark.parametrize("rule", ["auto", *(each.name for each in WIDE)])
+def test_repair_reads_its_rows_at_most_five_times(rule):
+    """Positives; folds; ranks; an exact step, if the chosen has one; a fingerprint of it all."""
+    passes = Counter()
+    source = counted(passes, "rows", PAIR.weighted[CAL], PAIR.labels[CAL])
+    Repair(k=5, rule=rule, prior=PAIR.prior, weights=PAIR.weights).fit(source)
+    assert passes["rows"] <= 5
+
+
+def test_diagnose_reads_each_of_its_panels_at_most_six_times():
+    """Labels are read alone once; model and twin are held together on rows that are kept."""
+    passes = Counter()
+    diagnose(
+        counted(passes, "rows", PAIR.weighted[REST], PAIR.labels[REST]),
+        k=5, weights=PAIR.weights, prior=PAIR.prior, n_replicates=0,
+        unweighted=counted(passes, "twin", PAIR.unweighted[REST]),
+        calibration=counted(passes, "calibration", PAIR.weighted[CAL], PAIR.labels[CAL]),
+    )  # fmt: skip
+    assert passes["calibration"] <= 6
+    assert passes["rows"] <= 5
+    assert passes["twin"] == 1
+
+
+def test_diagnose_without_calibration_rows_reads_its_rows_at_most_six_times():
+    passes = Counter()
+    diagnose(
+        counted(passes, "rows", PAIR.weighted, PAIR.labels), k=5, weights=PAIR.weights,
+        unweighted=counted(passes, "twin", PAIR.unweighted), n_replicates=0,
+    )  # fmt: skip
+    assert passes["rows"] <= 6
+    assert passes["twin"] == 1

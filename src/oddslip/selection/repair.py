@@ -235,7 +235,7 @@ class Repair(ScoreTransformer):
     >>> scores = np.where(truth, 0.6, 0.4) + 0.3 * rng.random((400, 3)) + [-0.3, 0.0, 0.1]
     >>> repair = Repair(k=1, rule="paper").fit(scores.clip(0, 1), truth)
     >>> repair.chosen_
-    'isotonic-5'
+    'isotonic-0'
     >>> repair.rank([[0.6, 0.8, 0.9]])
     array([[0]], dtype=int32)
     """

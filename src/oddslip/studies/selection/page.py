@@ -19,7 +19,7 @@ TOLD = {
     "isotonic": "isotonic, dead labels at their prior",
     "Platt": "Platt",
     "hierarchical": "hierarchical",
-    "paper": "the paper's rule",
+    "paper": "the paper's rule, of equals the simpler",
     "auto-0.2": "the earlier `auto` (`auto-0.2`)",
     "auto": "`auto`",
     "auto, taus to 100": "`auto` with tau 20, 50, 100 besides",

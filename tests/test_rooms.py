@@ -15,7 +15,6 @@ GROUND = {
     "archives", "identity", "rates", "rows",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "spread", "counting", "hulls"}
-SPARK = "engines/spark.py"  # the one file that imports pyspark
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis", "serving"}
 MAY_IMPORT = {
     "errors": set(),
@@ -138,6 +137,17 @@ def test_nothing_is_imported_by_a_string_but_a_room_its_own_names(path):
         room = importlib.import_module(package)
         assert all(home.startswith(f"{package}.") for home in room._HOMES.values())
         assert set(getattr(room, "_ROOMS", ())) <= set(MAY_IMPORT)
+
+
+def test_one_file_alone_imports_pyspark():
+    importers = {
+        path.relative_to(ROOT).as_posix()
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and "pyspark" in ast.unparse(node).split()[1].split(".")
+    }
+    assert importers == {"engines/spark.py"}
 
 
 def classes_by_base():

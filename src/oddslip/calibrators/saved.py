@@ -312,7 +312,7 @@ class FittedRepair:
                 f"Pass scores of kind {self.maps.kind}, or fit a repair on these."
             )
         if not isinstance(scores, Source | Panel):
-            refuse_other_kind(source)
+            refuse_other_kind(self, source)
         order = align_labels(self.label_names, self.maps.n_labels, source)
         return source, self.maps if order is None else self.maps.take(order)
 
@@ -408,10 +408,11 @@ def open_as(
     )
 
 
-def refuse_other_kind(source: Source) -> None:
+def refuse_other_kind(repair: FittedRepair, source: Source) -> None:
     """Refuse scores that nobody called by their kind and that are surely not of the repair's.
 
-    Margins leave [0, 1]. Probabilities never do, and margins of many cells hardly ever stay there.
+    Margins leave [0, 1]. Probabilities never do, and margins of many cells hardly ever stay there,
+    unless most of the calibration rows did.
     """
     if not isinstance(source, ArraySource):
         return
@@ -424,11 +425,23 @@ def refuse_other_kind(source: Source) -> None:
             f"this repair was fitted on probabilities, got scores from {low:g} to {high:g}, as of "
             "margins. Pass probabilities, or fit a repair on margins."
         )
-    if source.kind == "margin" and inside and cells.size >= MANY and cells.shape[1] > 1:
+    many = cells.size >= MANY and cells.shape[1] > 1
+    if source.kind == "margin" and inside and many and not _mostly_inside(repair):
         raise InvalidInput(
             "this repair was fitted on margins, got scores that all lie between 0 and 1, as "
             'probabilities do. Pass margins; if these are, say so: Panel(scores, kind="margin").'
         )
+
+
+def _mostly_inside(repair: FittedRepair) -> bool:
+    """Whether the margins calibrated on lie between 0 and 1 themselves, as far as is known."""
+    from oddslip.spread import edges_of
+
+    if repair.fingerprint is None:
+        return False
+    low = edges_of("margin")[:-1].round(9)
+    counts = repair.fingerprint.counts.sum(axis=0, dtype=np.int64)
+    return bool(2 * counts[(low >= 0) & (low <= 1)].sum() >= counts.sum())
 
 
 def align_labels(

@@ -12,6 +12,7 @@ from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
     Bootstrap,
+    EngineOption,
     Exclude,
     Figure,
     Json,
@@ -19,13 +20,16 @@ from oddslip.cli.options import (
     K,
     KindOption,
     Labels,
+    Master,
     Names,
     Nan,
     Prior,
+    RowId,
     Scores,
     Threads,
     check_outputs,
     console,
+    opened,
     print_json,
     read_names,
     read_numbers,
@@ -77,6 +81,9 @@ def diagnose(
     bootstrap: Bootstrap = 2000,
     seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     verbose: Verbose = False,
     html: Annotated[
@@ -100,34 +107,40 @@ def diagnose(
       oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal-y.npz
 
       oddslip diagnose scores.npy labels.npz --html report.html --json-file report.json
+
+      oddslip diagnose table/ --engine spark --row-id customer --unweighted scores0
+
+    With --engine spark, --unweighted names a column, and --calibration another folder.
     """
     import oddslip
 
     check_outputs(html, json_file, figure=figure)
-    held_out: tuple[Any, Any, Any] | None = None
+    names = read_names(label_names)
+    told: dict[str, Any] = {"kind": kind, "names": names, "row_id": row_id, "nan": nan}
+    held_out: Any = None
     if calibration is not None:
-        held_out = (calibration, calibration_labels, calibration_exclude)
+        rows = opened(
+            engine, master, calibration, calibration_labels, exclude=calibration_exclude, **told
+        )
+        held_out = rows["scores"]
+        if engine == "local":
+            held_out = (calibration, calibration_labels, calibration_exclude)
     elif calibration_labels is not None:
         from oddslip.errors import InvalidInput
 
         raise InvalidInput("--calibration-labels needs --calibration, the scores of those rows.")
     diagnosis = oddslip.diagnose(
-        scores,
-        labels,
+        **opened(engine, master, scores, labels, exclude=exclude, **told),
         k=k,
         weights=read_weights(weights),
-        unweighted=unweighted,
+        unweighted=str(unweighted) if engine == "spark" and unweighted else unweighted,
         calibration=held_out,
         prior=read_numbers(prior),
-        kind=kind,  # type: ignore[arg-type]
         rounds=rounds,
         learning_rate=learning_rate,
         max_delta_step=max_delta_step,
         seed=seed,
         n_replicates=bootstrap,
-        label_names=read_names(label_names),
-        exclude=exclude,
-        nan=nan,  # type: ignore[arg-type]
         threads=threads,
     )
     if html is not None:
@@ -138,7 +151,7 @@ def diagnose(
             "scores": scores,
             "labels": labels,
             "weights": weights_file(weights),
-            "unweighted": unweighted,
+            "unweighted": None if engine == "spark" else unweighted,
             "calibration": calibration,
             "calibration labels": calibration_labels,
             "excluded": exclude,

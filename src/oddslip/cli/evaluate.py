@@ -12,24 +12,29 @@ from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
     WEIGHTS,
     Bootstrap,
+    EngineOption,
     Exclude,
     Json,
     K,
     KindOption,
     Labels,
+    Master,
     Names,
     Nan,
+    RowId,
     SampleWeight,
     Scores,
     Threads,
     check_outputs,
     console,
+    opened,
     print_json,
     printable_json,
     read_names,
     read_numbers,
     read_weights,
     write_figure,
+    write_table,
 )
 
 
@@ -80,6 +85,9 @@ def evaluate(
         typer.Option("--figure", help="Draw --reliability (.png, .svg or .pdf)."),
     ] = None,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -96,6 +104,8 @@ def evaluate(
       oddslip evaluate repaired.npy labels.npz -k 7 --reliability --figure shown.png
 
       oddslip evaluate scores.parquet labels.npz -k 7 --json > result.json
+
+      oddslip evaluate table/ -k 7 --engine spark --master spark://host:7077 --row-id customer
     """
     import oddslip
     from oddslip.reports import text
@@ -105,24 +115,23 @@ def evaluate(
     trained, chances = read_weights(weights), read_numbers(propensities)
 
     def evaluated(path: Path) -> oddslip.Evaluation:
+        rows_of = opened(
+            engine, master, path, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
+            nan=nan,
+        )  # fmt: skip
         return oddslip.evaluate(
-            path,
-            labels,
+            **rows_of,
             k=k,
-            kind=kind,  # type: ignore[arg-type]
             ties=ties,  # type: ignore[arg-type]
             denominator=denominator,  # type: ignore[arg-type]
             rows=rows,  # type: ignore[arg-type]
             sample_weight=times,
-            exclude=exclude,
-            nan=nan,  # type: ignore[arg-type]
             weights=trained,
             propensities=chances,
             auc=auc,
             n_replicates=bootstrap,
             level=level,
             seed=seed,
-            label_names=names,
             threads=threads,
         )
 
@@ -161,8 +170,9 @@ def evaluate(
         out.print(text.ties_sentence(first, text.printable(scores.name)))
         out.print(text.ties_sentence(second, text.printable(against.name)))
         return None
-    for piece in text.show_evaluation(first):
-        out.print(piece)
+    out.print(text.evaluation_table(first))
+    out.print(text.rows_sentence(first))
+    out.print(text.ties_sentence(first))
     return None
 
 
@@ -180,12 +190,16 @@ def rank(
         bool, typer.Option("--with-scores", help="Also the scores of what is shown.")
     ] = False,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
     """The K highest labels of every row. Ties go to the lower label index.
 
-    Without -o the first rows are shown; with --json every row, one JSON object a line.
+    Without -o the first rows are shown; with --json every row, one JSON object a line. On Spark
+    -o is a folder of Parquet files, with the row id and a list of (label, score) a row.
 
     Examples:
 
@@ -198,11 +212,15 @@ def rank(
     import oddslip
     from oddslip.reports.text import new_table, printable
 
-    check_outputs(output)
-    names = read_names(label_names)
-    source = oddslip.open_source(
-        scores, kind=kind, label_names=names, exclude=exclude, nan=nan,  # type: ignore[arg-type]
+    if engine == "local":
+        check_outputs(output)
+    told = opened(
+        engine, master, scores, None, kind=kind, names=read_names(label_names), row_id=row_id,
+        exclude=exclude, nan=nan, labelled=False,
     )  # fmt: skip
+    if engine == "spark":
+        return write_table(oddslip.rank(told["scores"], k=k), output)
+    source = oddslip.open_source(**told)
     if output is not None:
         from oddslip.sources.sinks import write_ranking
 
@@ -220,7 +238,7 @@ def rank(
             row_ids=source.row_ids(),
         )
         console().print(f"Top {k} of {source.n_rows:,} rows in {output}.")
-        return
+        return None
     ranking, shown_scores = oddslip.rank(source, k=k, with_scores=True, threads=threads)
     row_ids = source.row_ids()
 
@@ -239,7 +257,7 @@ def rank(
             if with_scores:
                 line["scores"] = shown_scores[row, : len(line["labels"])].tolist()
             print(printable_json(jsons.dumps(line, ensure_ascii=False)))
-        return
+        return None
     table = new_table("row", *(str(place + 1) for place in range(ranking.shape[1])))
     shown = min(10, len(ranking))
     for row in range(shown):
@@ -251,4 +269,4 @@ def rank(
     out = console()
     out.print(table)
     out.print(f"{shown} of {len(ranking):,} rows shown. Write all of them with -o ranked.parquet.")
-    return
+    return None

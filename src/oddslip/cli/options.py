@@ -78,6 +78,76 @@ Threads = Annotated[
     typer.Option("--threads", help="Threads to use; all cores available unless told.", min=1),
 ]
 
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="local, or spark: tasks read Parquet files with the columns scores (a list a row) "
+        "and labels (the true ones).",
+    ),
+]
+Master = Annotated[
+    str,
+    typer.Option(help="Of Spark: local[*], spark://host:7077, or a Connect URL such as sc://host."),
+]
+RowId = Annotated[
+    str | None, typer.Option("--row-id", help="With --engine spark: the column that names rows.")
+]
+
+
+def opened(
+    engine: str,
+    master: str,
+    path: Path,
+    labels: Path | None,
+    *,
+    kind: str | None,
+    names: list[str] | None,
+    row_id: str | None,
+    exclude: Path | None = None,
+    nan: str = "refuse",
+    labelled: bool = True,
+) -> dict[str, Any]:
+    """Scores and labels as a verb takes them: files to read here, or a table that tasks read."""
+    from oddslip.errors import InvalidInput
+
+    if engine == "local":
+        if row_id is not None:
+            raise InvalidInput("--row-id names a column for --engine spark, got --engine local.")
+        return {
+            "scores": path, "labels": labels, "kind": kind, "label_names": names,
+            "exclude": exclude, "nan": nan,
+        }  # fmt: skip
+    if engine != "spark":
+        raise InvalidInput(f"--engine must be local or spark, got {engine!r:.60}.")
+    if labels is not None:
+        raise InvalidInput(
+            f"with --engine spark labels are a column of {path}, got the file {labels}."
+        )
+    if exclude is not None or nan != "refuse":
+        raise InvalidInput("--exclude and --nan are for --engine local, got --engine spark.")
+    from oddslip.engines.spark import start_session
+    from oddslip.sources.opening import is_parquet, open_source
+
+    if not is_parquet(path):
+        raise InvalidInput(f"with --engine spark scores must be Parquet files, got {path}.")
+    table = open_source(
+        path, "labels" if labelled else None, scores="scores", kind=kind, label_names=names,  # type: ignore[arg-type]
+        row_id=row_id, engine=start_session(master),
+    )  # fmt: skip
+    return {"scores": table}
+
+
+def write_table(table: Any, output: Path | None) -> None:
+    """A table of Spark as a folder of Parquet files, written by its tasks."""
+    from oddslip.errors import InvalidInput
+
+    if output is None:
+        raise InvalidInput("rows of Spark are written where they are. Pass -o and a folder.")
+    if output.exists():
+        raise InvalidInput(f"{output} must be a new folder, got one that exists.")
+    table.write.parquet(str(output.resolve()))
+
 
 def read_names(path: Path | None) -> list[str] | None:
     """Label names from a text file, one per line."""

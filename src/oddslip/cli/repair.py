@@ -12,23 +12,28 @@ from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
+    EngineOption,
     Exclude,
     Json,
     KindOption,
     Labels,
+    Master,
     Names,
     Nan,
     Prior,
+    RowId,
     SampleWeight,
     Scores,
     TableFile,
     Threads,
     check_outputs,
     console,
+    opened,
     print_json,
     read_names,
     read_numbers,
     read_weights,
+    write_table,
 )
 
 
@@ -70,6 +75,9 @@ def fit(
     kind: KindOption = None,
     seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -85,15 +93,19 @@ def fit(
       oddslip fit cal-scores.npy cal-labels.npz --calibrator isotonic --tau 5 -o repair.oddslip
 
       oddslip fit cal-scores.npy cal-labels.npz --calibrator inversion --weights w.npy -o r.oddslip
+
+      oddslip fit table/ -k 7 --engine spark --row-id customer -o repair.oddslip
     """
     check_outputs(output)
     import oddslip
 
     prevalence = read_numbers(prior)
     names = read_names(label_names)
-    source = oddslip.open_source(
-        scores, labels, kind=kind, label_names=names, exclude=exclude, nan=nan,  # type: ignore[arg-type]
+    told = opened(
+        engine, master, scores, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
+        nan=nan,
     )  # fmt: skip
+    source = oddslip.open_source(**told)
     kind = source.kind
     chosen: Any
     if calibrator is not None:
@@ -151,11 +163,15 @@ def apply(
     exclude: Exclude = None,
     nan: Nan = "refuse",
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
 ) -> None:
     """Apply a saved repair: repaired scores, or straight to the top K.
 
-    Both ways the file is read and written in blocks, so it may be larger than memory.
+    Both ways the file is read and written in blocks, so it may be larger than memory. On Spark
+    -o is a folder of Parquet files, written by the tasks.
 
     Examples:
 
@@ -168,13 +184,19 @@ def apply(
     from oddslip.panels import check_k
     from oddslip.sources.sinks import write_ranking, write_scores
 
-    check_outputs(output)
+    if engine == "local":
+        check_outputs(output)
     fitted = oddslip.load_repair(repair)
-    source = oddslip.open_source(
-        scores, kind=fitted.maps.kind, label_names=read_names(label_names), exclude=exclude,
-        nan=nan,  # type: ignore[arg-type]
+    told = opened(
+        engine, master, scores, None, kind=fitted.maps.kind, names=read_names(label_names),
+        row_id=row_id, exclude=exclude, nan=nan, labelled=False,
     )  # fmt: skip
-    refuse_other_kind(source)
+    if engine == "spark":
+        table = told["scores"]
+        made = fitted.transform(table) if top_k is None else fitted.rank(table, k=top_k)
+        return write_table(made, output)
+    source = oddslip.open_source(**told)
+    refuse_other_kind(fitted, source)
     named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
     if top_k is not None:
         write_ranking(
@@ -185,7 +207,7 @@ def apply(
             **named,
         )
         console().print(f"Top {top_k} of {source.n_rows:,} rows, repaired, in {output}.")
-        return
+        return None
     write_scores(
         output,
         fitted.transform_blocks(source, threads=threads),
@@ -197,3 +219,4 @@ def apply(
     )
     cells = f"{source.n_rows:,} rows x {source.n_labels:,} labels"
     console().print(f"Repaired probabilities of {cells} in {output}.")
+    return None

@@ -84,6 +84,13 @@ def train(
 
     check_outputs(output)
     check_folders(checkpoint)
+    if (early_stopping is None) != (validation is None):
+        from oddslip.errors import InvalidInput
+
+        raise InvalidInput(
+            "--early-stopping and --validation must be given together, such as "
+            "--early-stopping 20 --validation X.npz labels.npz."
+        )
     model = OneVsRest(
         ("lightgbm" if preset is None else preset_learner(preset)) if learner is None else learner,
         weights=read_weights(weights),

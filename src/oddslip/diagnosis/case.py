@@ -13,13 +13,13 @@ from oddslip import DEFAULT_SEED
 from oddslip.arguments import check_seed
 from oddslip.calibrators.policy import find_prior
 from oddslip.errors import InvalidInput
-from oddslip.labels import Positives
+from oddslip.identity import need_ids
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts import step_budget
 from oddslip.shifts.twin import check_pair, open_twin
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan
-from oddslip.sources.views import LabelledSource
+from oddslip.sources.views import LabelledSource, TwinnedSource
 from oddslip.tallies import available_threads
 from oddslip.weights import by_label, resolve_weights
 
@@ -42,7 +42,7 @@ def draw_calibration_rows(n_rows: int, seed: int = DEFAULT_SEED) -> NDArray[np.b
 
 def count_labels(source: Source) -> NDArray[np.int64]:
     """Positives of each label."""
-    return np.bincount(source.positives().indices, minlength=source.n_labels)
+    return source.label_counts()
 
 
 Protocol = Literal["deployment", "cross-fitted"]
@@ -71,6 +71,7 @@ class Case:
     budget: float | None
     seed: int
     threads: int | None = None
+    keyed: bool = False
 
     @property
     def crossed(self) -> bool:
@@ -109,6 +110,7 @@ def open_case(
     learning_rate: float | None = None,
     max_delta_step: float | None = None,
     seed: int = DEFAULT_SEED,
+    keyed: bool = False,
     label_names: Sequence[str] | None = None,
     exclude: Any = None,
     nan: Nan = "refuse",
@@ -123,9 +125,11 @@ def open_case(
         raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
     k = check_k(k, whole.n_labels)
     seed = check_seed(seed)
-    truth = whole.positives()
+    keyed = keyed or not whole.ordered
+    if keyed:
+        need_ids(whole.has_ids, "diagnosing rows")
     other = None
-    if unweighted is not None:
+    if unweighted is not None and whole.ordered:
         other = open_twin(unweighted, None, whole, exclude=exclude, nan=nan)
         check_pair(whole, other, "weighted and unweighted scores")
     if calibration is None and whole.n_rows < 2:
@@ -133,8 +137,7 @@ def open_case(
             "at least 2 rows are needed to calibrate on some and evaluate others, got 1. "
             "Pass calibration=(scores, labels)."
         )
-    arm = LabelledSource(whole, truth)
-    twin = None if other is None else LabelledSource(other, truth)
+    arm, twin = _pair(whole, other, unweighted, keyed)
     held_out = arm if calibration is None else _open_calibration(calibration, whole, nan)
     evaluation_counts = count_labels(arm)
     if not evaluation_counts.any():
@@ -150,7 +153,7 @@ def open_case(
         calibration=held_out,
         protocol="cross-fitted" if calibration is None else "deployment",
         k=k,
-        weights=_as_weights(weights, whole, truth, None if prior is None else prevalence),
+        weights=_as_weights(weights, arm, evaluation_counts, None if prior is None else prevalence),
         prior=prevalence,
         prior_source=prior_source,
         calibration_counts=calibration_counts,
@@ -158,7 +161,36 @@ def open_case(
         budget=_as_budget(rounds, learning_rate, max_delta_step),
         seed=seed,
         threads=threads,
+        keyed=keyed,
     )
+
+
+def _pair(
+    whole: Source, other: Source | None, unweighted: Any, keyed: bool
+) -> tuple[Source, Source | None]:
+    """The arm and its twin; where rows are known by keys, the arm's panels bring the twin's."""
+    if not whole.ordered:
+        if unweighted is None:
+            return whole, None
+        if not isinstance(unweighted, str):
+            raise InvalidInput(
+                f"unweighted must name a column of the table, got {unweighted!r:.60}."
+            )
+        both: Any = whole.with_twin(unweighted)  # type: ignore[attr-defined]
+        return both, both.of_twin()
+    truth = whole.positives()
+    arm: Source = LabelledSource(whole, truth)
+    if other is None:
+        return arm, None
+    twin = LabelledSource(other, truth)
+    if not keyed:
+        return arm, twin
+    if (other.kind, other.dtype) != (whole.kind, whole.dtype):
+        raise InvalidInput(
+            "by keys, unweighted scores must be of the kind and type of the scores, "
+            f"{whole.kind} and {whole.dtype}, got {other.kind} and {other.dtype}."
+        )
+    return TwinnedSource(arm, other), twin
 
 
 def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
@@ -187,18 +219,20 @@ def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
             "calibration scores must have the labels of the scores in the same order. "
             "Reorder the columns of one."
         )
-    return LabelledSource(source, source.positives())
+    return LabelledSource(source, source.positives()) if source.ordered else source
 
 
 def _as_weights(
-    weights: Any, whole: Source, truth: Positives, prior: NDArray[np.float64] | None
+    weights: Any,
+    whole: Source,
+    counts: NDArray[np.int64],
+    prior: NDArray[np.float64] | None,
 ) -> NDArray[np.float64] | None:
     """Weights by name are ratios of the training rows where their prevalence was given."""
     if weights is None:
         return None
     if prior is not None:
         return resolve_weights(weights, prior, 1, label_names=whole.label_names)
-    counts = np.bincount(truth.indices, minlength=whole.n_labels)
     return resolve_weights(weights, counts, whole.totals(), label_names=whole.label_names)
 
 

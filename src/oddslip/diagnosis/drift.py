@@ -64,19 +64,24 @@ class Drift:
 
 
 def find_drift(
-    case: Case, unseen: NDArray[np.bool_], marks: Sequence[NDArray[np.uint64] | None] = ()
+    case: Case,
+    unseen: NDArray[np.bool_],
+    marks: Sequence[NDArray[np.uint64] | None] = (),
+    shared: SharedRows | None = None,
 ) -> Drift:
     """Compare the rows and the prevalences of both panels; fold by fold there is no drift.
 
-    ``marks`` are those of the calibration rows and of the evaluated ones, where ids do not tell.
+    ``marks`` are those of the calibration rows and of the evaluated ones, where ids do not tell;
+    ``shared`` says what they would.
     """
     counts = case.calibration_counts, case.evaluation_counts
     totals = (np.maximum(each.totals(case.threads), 1) for each in (case.calibration, case.arm))
     drifted = find_drifted(*counts, *totals)
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
-    shared = SharedRows(0, False)
-    if not case.crossed:  # folds share no row by design
-        shared = find_shared_rows(case.calibration, case.arm, marks)
+    if shared is None:
+        shared = SharedRows(0, False)
+        if not case.crossed:  # folds share no row by design
+            shared = find_shared_rows(case.calibration, case.arm, marks)
     return Drift(
         n_shared_rows=shared.n_rows,
         shared_by_id=shared.by_id,

@@ -77,23 +77,35 @@ def find_signal(cells: PositiveCells, counts: CellCounts) -> Signal:
     counts : CellCounts
         Of the same rows.
     """
+    labels = cells.positives.indices
+    _, places = find_distinct(labels, cells.keys, counts.n_labels)
+    rows = np.repeat(np.arange(counts.n_rows), cells.positives.counts)
+    parts = parts_of_positives(counts)[places]
+    of_rows = np.bincount(rows, weights=parts, minlength=counts.n_rows)
+    return signal_of(counts, float((of_rows**2).sum()))
+
+
+def parts_of_positives(counts: CellCounts) -> Floats:
+    """For each distinct key, the part of a positive there in the error of the mean AUC."""
     areas = counts.auc()
     known = np.isfinite(areas)
-    n_known = int(known.sum())
-    if not n_known:
+    if not known.any():
+        return np.zeros(counts.keys.size)
+    share = np.where(known, 1.0 / np.maximum(1, counts.n_positives), 0.0) / known.sum()
+    label_of = np.repeat(np.arange(counts.n_labels), np.diff(counts.indptr))
+    return np.asarray((place_positives(counts) - areas[known].mean()) * share[label_of])
+
+
+def signal_of(counts: CellCounts, squares: float) -> Signal:
+    """AUC of every label and of their mean; ``squares`` of the parts of rows, summed."""
+    areas = counts.auc()
+    known = np.isfinite(areas)
+    if not known.any():
         nan = float("nan")
         return Signal(areas, Estimate(nan, nan, nan))
     mean = float(areas[known].mean())
-    labels = cells.positives.indices
-    n_positives, n_negatives = counts.n_positives, counts.n_negatives
-    share = np.where(known, 1.0 / np.maximum(1, n_positives), 0.0)[labels]
-    _, places = find_distinct(labels, cells.keys, counts.n_labels)
-    parts = (place_positives(counts)[places] - mean) * share
-    parts[~known[labels]] = 0.0
-    rows = np.repeat(np.arange(counts.n_rows), cells.positives.counts)
-    of_rows = np.bincount(rows, weights=parts, minlength=counts.n_rows) / n_known
-    spread = areas[known] * (1.0 - areas[known]) / (3.0 * n_negatives[known])
-    reach = NORMAL * float(np.sqrt((of_rows**2).sum() + np.sqrt(spread).mean() ** 2))
+    spread = areas[known] * (1.0 - areas[known]) / (3.0 * counts.n_negatives[known])
+    reach = NORMAL * float(np.sqrt(squares + np.sqrt(spread).mean() ** 2))
     return Signal(areas, Estimate(mean, max(0.0, mean - reach), min(1.0, mean + reach)))
 
 

@@ -181,6 +181,15 @@ class SharedSource(Source):
         """Names of all rows, or None where rows are only numbered."""
         return self.whole.row_ids()
 
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids."""
+        return self.whole.has_ids
+
+    def label_counts(self) -> NDArray[np.int64]:
+        """Positives of each label."""
+        return self.whole.label_counts()
+
     def positives(self) -> Positives:
         """True labels of all rows."""
         return self.whole.positives()

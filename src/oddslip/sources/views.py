@@ -294,6 +294,53 @@ class LabelledSource(_View):
             yield part
 
 
+class TwinnedSource(Source):
+    """A source whose panels bring the scores of another model for the same cells.
+
+    Parameters
+    ----------
+    whole, other : Source
+        Of the same rows, in the same order, and of one kind.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> pair = TwinnedSource(open_source([[0.1], [0.2]]), open_source([[0.3], [0.4]]))
+    >>> [panel.twin.tolist() for panel in pair.blocks()]
+    [[[0.3], [0.4]]]
+    """
+
+    def __init__(self, whole: Source, other: Source) -> None:
+        self.whole, self.other = whole, other
+        self.n_rows, self.n_labels, self.kind = whole.n_rows, whole.n_labels, whole.kind
+        self.dtype, self.label_names = whole.dtype, whole.label_names
+        self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.whole.positives()
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole, each with the other's scores of its rows."""
+        rest = iter(self.other.blocks())
+        held = next(rest).checked().scores
+        for panel in self.whole.blocks():
+            pieces, missing = [], panel.n_rows
+            while missing:
+                if not len(held):
+                    held = next(rest).checked().scores
+                pieces.append(held[:missing])
+                missing -= len(pieces[-1])
+                held = held[len(pieces[-1]) :]
+            part = panel.rows(0, panel.n_rows)
+            part.twin = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+            yield part
+
+
 class FoldSource(_View):
     """Some rows of another source, read block by block from it.
 

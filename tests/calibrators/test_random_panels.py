@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
+from oddslip import Panel
 from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.catalogue import CATALOGUE
 from oddslip.selection import Repair
@@ -59,7 +60,8 @@ def check(seed):
     for name, calibrator in fits.items():
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
-            values = calibrator.fit(scores, labels, sample_weight=weight).transform(scores)
+            fitted = calibrator.fit(scores, labels, sample_weight=weight)
+            values = fitted.transform(Panel(scores, kind=options["kind"]))
         told = f"seed {seed}, {name}"
         assert np.isfinite(values).all(), told
         assert ((values >= 0) & (values <= 1)).all(), told

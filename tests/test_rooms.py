@@ -12,7 +12,7 @@ ROOT = Path(oddslip.__file__).parent
 GROUND = {
     "errors", "kernels", "progress", "results", "files", "labels", "weights", "panels", "tallies",
     "provenance", "wording", "sparse", "arguments", "inputs", "documents",
-    "archives", "identity", "rates",
+    "archives", "identity", "rates", "rows",
 }  # fmt: skip
 ROWS = GROUND | {"sources", "spread", "counting", "hulls"}
 VERBS = {"metrics", "shifts", "calibrators", "selection", "diagnosis", "serving"}
@@ -30,9 +30,10 @@ MAY_IMPORT = {
     "archives": {"inputs"},
     "sparse": {"archives", "errors", "inputs"},
     "labels": {"arguments", "errors", "kernels", "sparse"},
-    "weights": {"arguments", "errors"},
+    "rows": {"errors"},
+    "weights": {"arguments", "errors", "rows"},
     "identity": {"errors", "kernels"},
-    "panels": {"arguments", "errors", "identity", "kernels", "labels"},
+    "panels": {"arguments", "errors", "identity", "kernels", "labels", "rows"},
     "tallies": {"arguments", "errors", "panels", "progress"},
     "provenance": {"errors", "files", "progress", "results"},
     "engines": GROUND,
@@ -65,6 +66,7 @@ WHEN_CALLED = {
     "diagnosis/ladder.py": {"reports"},
     "selection/repair.py": {"reports"},
     "metrics/evaluation.py": {"reports"},
+    "metrics/reliability.py": {"reports"},
     "calibrators/saved.py": {"reports", "serving"},
 }
 FILES = sorted(ROOT.rglob("*.py"))

@@ -22,6 +22,7 @@ from oddslip.hulls import BucketCounts, MarkedCells, choose_buckets, mark_bucket
 from oddslip.kernels.logistic import N_AFFINE, add_affine_sums
 from oddslip.metrics.keyed import MetricTally
 from oddslip.metrics.ranking import RankingTally
+from oddslip.metrics.reliability import ReliabilityTally
 from oddslip.panels import Panel, read_sample_weight
 from oddslip.selection.folds import (
     FoldCounter,
@@ -142,6 +143,7 @@ TALLIES = {
     "TrialTally": make_trial,
     "SpreadTally": lambda: SpreadTally(N_LABELS, "probability"),
     "SigmoidTally": lambda: SigmoidTally(np.linspace(-1, 1, N_LABELS)),
+    "ReliabilityTally": lambda: ReliabilityTally(3, 5),
     "SaturationTally": lambda: SaturationTally(N_LABELS, 3),
     "DistinctTally": lambda: DistinctTally(0, N_LABELS, None),
     "WhatIfTally": lambda: WhatIfTally(np.linspace(1, 3, N_LABELS), 3, True),

@@ -17,7 +17,8 @@ few = settings(max_examples=25, deadline=None)
 
 def medians(weighted, unweighted):
     gap = weighted - unweighted
-    known = (weighted < 25 * np.log(2)) & (unweighted < 25 * np.log(2))
+    edge = np.log((1 - 1e-6) / 1e-6)
+    known = (np.abs(weighted) < edge) & (np.abs(unweighted) < edge)
     return [np.median(g[m]) if m.any() else np.nan for g, m in zip(gap.T, known.T, strict=True)]
 
 
@@ -36,6 +37,23 @@ def test_the_streamed_median_is_the_median(seed, n_rows, coarse, kept):
         unweighted, weighted = np.round(unweighted), np.round(weighted)
     found = direct_shift(weighted, unweighted, kind="margin", kept_cells=kept)
     assert_allclose(found, medians(weighted, unweighted), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kept", [0, 10**6])
+def test_only_cells_strictly_inside_a_millionth_of_0_and_1_in_both_arms_count(kept):
+    rows = [  # weighted, unweighted, whether the cell counts
+        (0.75, 0.5, True),
+        (1e-6, 0.5, False),
+        (np.nextafter(1e-6, 1), 1e-6, False),
+        (0.75, 1 - 1e-6, False),
+        (1.0, 0.5, False),
+        (2e-6, 1 - 2e-6, True),
+        (0.9, 0.75, True),
+    ]
+    weighted, unweighted, counts = (np.array(column) for column in zip(*rows, strict=True))
+    logits = [np.log(p) - np.log1p(-p) for p in (weighted[counts], unweighted[counts])]
+    found = direct_shift(weighted[:, None], unweighted[:, None], kept_cells=kept)
+    assert_allclose(found, [np.median(logits[0] - logits[1])], rtol=1e-12)
 
 
 @pytest.mark.parametrize("kept", [0, 100, 10**6])

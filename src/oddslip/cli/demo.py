@@ -24,11 +24,11 @@ N_LABELS, N_FEATURES, PREVALENCE = 40, 6, (0.004, 0.3)
 PARTS = {"training": 15_000, "calibration": 5_000, "evaluated": 5_000, "fresh": 5_000}
 FINDINGS = 2  # of the diagnosis, on the screen; the report has all
 FILES = {
-    "scores": "weighted.npy",
-    "labels": "labels.npz",
+    "scores": "evaluated-weighted.npy",
+    "labels": "evaluated-labels.npz",
     "weights": "weights.npy",
-    "unweighted": "unweighted.npy",
-    "calibration": "calibration.npy",
+    "unweighted": "evaluated-unweighted.npy",
+    "calibration": "calibration-weighted.npy",
     "calibration labels": "calibration-labels.npz",
     "prior": "prior.npy",
     "label names": "names.txt",

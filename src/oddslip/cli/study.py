@@ -521,3 +521,47 @@ def months(
         with whole_file(page) as unfinished:
             text = tell_page(lines, n_draws=draws, first_seed=first_seed)
             unfinished.write_text(text, encoding="utf-8", newline="\n")
+
+
+@reproduce.command()
+def survey(
+    results: Annotated[Path, typer.Option(help="Where finished cells are kept.")] = Path(
+        "results/survey"
+    ),
+    work: Annotated[Path, typer.Option(help="Where the environments are made.")] = Path(
+        ".work/survey"
+    ),
+    finished: Finished = False,
+    page: Annotated[Path | None, typer.Option(help="Write the table as Markdown.")] = None,
+    json: Json = False,
+) -> None:
+    """Table S7: what other implementations do with a label that is never true.
+
+    Each is installed into an environment of its own, from the package index.
+
+    Examples:
+
+      oddslip reproduce survey
+
+      oddslip reproduce survey --finished --page docs/survey.md
+    """
+    from oddslip.studies.survey.study import reproduce_survey
+
+    check_outputs(page)
+    check_folders(results, work)
+    cells = reproduce_survey(results=results, work=work, finished=finished)
+    if page is not None:
+        from oddslip.files import whole_file
+        from oddslip.studies.survey.page import write_page
+
+        with whole_file(page) as unfinished:
+            unfinished.write_text(write_page(cells), encoding="utf-8")
+    if json:
+        return print_json(cells)
+    from oddslip.reports.text import new_table
+
+    table = new_table("implementation", "version", "does")
+    for name, cell in cells.items():
+        table.add_row(name, cell["version"] or "-", cell["behaviour"])
+    console().print(table)
+    return None

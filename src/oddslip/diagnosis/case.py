@@ -18,9 +18,10 @@ from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts import step_budget
 from oddslip.shifts.twin import check_pair, open_twin
 from oddslip.sources import Source, open_source
+from oddslip.sources.opening import Nan
 from oddslip.sources.views import LabelledSource, TwinnedSource
 from oddslip.tallies import available_threads
-from oddslip.weights import resolve_weights
+from oddslip.weights import by_label, resolve_weights
 
 CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
 
@@ -111,11 +112,15 @@ def open_case(
     seed: int = DEFAULT_SEED,
     keyed: bool = False,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     threads: int | None = None,
 ) -> Case:
     """Open all inputs of `diagnose`. Nothing but labels is read yet."""
     available_threads(threads)  # refused before anything is read
-    whole = open_source(scores, labels, kind=kind, label_names=label_names)
+    whole = open_source(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    )
     if not whole.has_labels:
         raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
     k = check_k(k, whole.n_labels)
@@ -125,7 +130,7 @@ def open_case(
         need_ids(whole.has_ids, "diagnosing rows")
     other = None
     if unweighted is not None and whole.ordered:
-        other = open_twin(unweighted, None, whole)
+        other = open_twin(unweighted, None, whole, exclude=exclude, nan=nan)
         check_pair(whole, other, "weighted and unweighted scores")
     if calibration is None and whole.n_rows < 2:
         raise InvalidInput(
@@ -133,14 +138,15 @@ def open_case(
             "Pass calibration=(scores, labels)."
         )
     arm, twin = _pair(whole, other, unweighted, keyed)
-    held_out = arm if calibration is None else _open_calibration(calibration, whole)
+    held_out = arm if calibration is None else _open_calibration(calibration, whole, nan)
     evaluation_counts = count_labels(arm)
     if not evaluation_counts.any():
         raise InvalidInput(
             f"at least one evaluated row must have a true label, got none in {arm.n_rows:,} rows."
         )
     calibration_counts = count_labels(held_out)
-    prevalence, prior_source = find_prior(prior, calibration_counts, held_out.n_rows)
+    prior = by_label("prior", prior, whole.label_names)
+    prevalence, prior_source = find_prior(prior, calibration_counts, held_out.totals(threads))
     return Case(
         arm=arm,
         twin=twin,
@@ -187,13 +193,14 @@ def _pair(
     return TwinnedSource(arm, other), twin
 
 
-def _open_calibration(calibration: Any, whole: Source) -> Source:
+def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
     if isinstance(calibration, Panel | Source):
         source = open_source(calibration)
-    elif isinstance(calibration, tuple | list) and len(calibration) == 2:
+    elif isinstance(calibration, tuple | list) and len(calibration) in (2, 3):
         if isinstance(calibration[0], Panel | Source):
             raise InvalidInput("calibration must be (scores, labels) or a panel, got a mixture.")
-        source = open_source(*calibration, kind=whole.kind)
+        exclude = calibration[2] if len(calibration) == 3 else None
+        source = open_source(*calibration[:2], kind=whole.kind, exclude=exclude, nan=nan)
     else:
         raise InvalidInput(
             f"calibration must be (scores, labels) or a panel, got {type(calibration).__name__}."
@@ -226,7 +233,7 @@ def _as_weights(
         return None
     if prior is not None:
         return resolve_weights(weights, prior, 1, label_names=whole.label_names)
-    return resolve_weights(weights, counts, whole.n_rows, label_names=whole.label_names)
+    return resolve_weights(weights, counts, whole.totals(), label_names=whole.label_names)
 
 
 def _as_budget(

@@ -19,7 +19,7 @@ from oddslip.diagnosis.asides import Asides, read_arm, sampled_rows, take_sample
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.drift import Takeover, find_takeover, mark_lone_rows
 from oddslip.diagnosis.signal import Signal, find_signal
-from oddslip.kernels.maps import AFFINE, EXCLUDED, IDENTITY
+from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.labels import Seen
 from oddslip.metrics.at_k import Column, Ties, label_propensities, metric_values, rank_source
 from oddslip.metrics.ranking import Rankings, rank_panel
@@ -261,7 +261,7 @@ def _take_over(
 def make_ceiling(case: Case, counts: CellCounts) -> LabelMaps:
     """Isotonic maps of the evaluated rows themselves."""
     kind = case.arm.kind
-    record = Ceiling(kind=kind)._record(Seen.alike(counts.n_positives, case.arm.n_rows))
+    record = Ceiling(kind=kind)._record(Seen.alike(counts.n_positives, case.arm.totals()))
     return build_maps(kind, "probability", record, knots=counts.isotonic_knots())
 
 
@@ -283,6 +283,16 @@ def shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
     return LabelMaps(
         kind, "log_odds", code=np.full(n, AFFINE, np.int8), a=np.ones(n), b=shift_nat,
         c=np.zeros(n), start=places, stop=places, x=none, y=none,
+    )  # fmt: skip
+
+
+def _constant_maps(case: Case) -> LabelMaps:
+    """Maps that give every row the prior."""
+    n, none = case.prior.size, np.empty(0)
+    zeros = np.zeros(n, np.int64)
+    return LabelMaps(
+        case.arm.kind, "probability", code=np.full(n, CONSTANT, np.int8), a=case.prior,
+        b=np.zeros(n), c=np.zeros(n), start=zeros, stop=zeros, x=none, y=none,
     )  # fmt: skip
 
 
@@ -385,6 +395,9 @@ def _finish(
     popular = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
     of_rows["raw"] = tied.columns
     of_rows["popularity"] = np.tile(popular, (counted.size, 1))
+    if case.arm.partial:  # each row has the most popular of its own
+        by_prior = _rank(case.arm, {"popularity": [_constant_maps(case)]}, case).rankings
+        of_rows["popularity"] = by_prior["popularity"][counted]
     values = {
         name: metric_values(
             Rankings.made(ranking, true, case.arm.n_labels), propensities_given=chances

@@ -23,6 +23,7 @@ from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
 from oddslip.panels import Kind
 from oddslip.shifts import overlap
+from oddslip.sources.opening import Nan
 
 
 def diagnose(
@@ -42,6 +43,8 @@ def diagnose(
     n_replicates: int = 2000,
     keyed: bool = False,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     threads: int | None = None,
 ) -> Diagnosis:
     """Find out whether class weights have broken a top-K ranker, how, and what repairs it.
@@ -60,7 +63,7 @@ def diagnose(
         only where labels are as frequent.
     unweighted : optional
         Scores of the unweighted twin for the same rows: the loss and its parts.
-    calibration : (scores, labels) or Panel, optional
+    calibration : (scores, labels), (scores, labels, exclude) or Panel, optional
         Rows held out to calibrate on (deployment protocol). Without them the rows calibrate one
         another: maps fitted on all folds but one rank that one (cross-fitted protocol).
     prior : array-like, optional
@@ -78,6 +81,9 @@ def diagnose(
         same diagnosis however rows are ordered. Needs row ids.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
+    exclude, nan
+        Cells that count for nothing, as in `oddslip.rank`: they take no slot, are neither true
+        nor false, and no map is fitted on them.
     threads : int, optional
         Threads to use; all cores available unless told.
 
@@ -96,7 +102,7 @@ def diagnose(
         scores, labels, k=k, weights=weights, unweighted=unweighted, calibration=calibration,
         prior=prior, kind=kind, rounds=rounds, learning_rate=learning_rate,
         max_delta_step=max_delta_step, seed=seed, keyed=keyed, label_names=label_names,
-        threads=threads,
+        exclude=exclude, nan=nan, threads=threads,
     )  # fmt: skip
     if case.keyed:
         from oddslip.diagnosis.keyed import measure_keyed
@@ -123,7 +129,8 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
     shared = None
     if climbed.raw is not None and climbed.twin is not None:
         counts = overlap(climbed.raw, climbed.twin)
-        shared = Overlap(float(counts.mean()), float(np.mean(counts < case.k)))
+        shown = (climbed.raw >= 0).sum(axis=1)
+        shared = Overlap(float(counts.mean()), float(np.mean(counts < shown)))
     return _gather(
         case,
         ladder=ladder,

@@ -75,7 +75,8 @@ def find_drift(
     ``shared`` says what they would.
     """
     counts = case.calibration_counts, case.evaluation_counts
-    drifted = find_drifted(*counts, case.calibration.n_rows, case.arm.n_rows)
+    totals = (np.maximum(each.totals(case.threads), 1) for each in (case.calibration, case.arm))
+    drifted = find_drifted(*counts, *totals)
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
     if shared is None:
         shared = SharedRows(0, False)
@@ -92,7 +93,7 @@ def find_drift(
 
 
 def find_drifted(
-    first: NDArray[np.int64], second: NDArray[np.int64], n_first: int, n_second: int
+    first: NDArray[np.int64], second: NDArray[np.int64], n_first: Any, n_second: Any
 ) -> NDArray[np.bool_]:
     """Labels whose two prevalences differ: a two-sample z test, and a factor that matters.
 
@@ -183,10 +184,11 @@ def find_takeover(
     >>> takeover.n_rows, takeover.slots
     (1, array([0, 1]))
     """
+    dead = np.append(dead, False)  # an empty slot, -1, shows nobody
     shown = dead[identity]
     risen = shown.sum(axis=1) > dead[prior].sum(axis=1)
     return Takeover(
         n_dead=int(dead.sum()),
         n_rows=int(risen.sum()),
-        slots=np.bincount(identity[shown], minlength=dead.size),
+        slots=np.bincount(identity[shown], minlength=dead.size - 1),
     )

@@ -15,6 +15,7 @@ from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.results import as_frame, plain
+from oddslip.wording import score
 
 LEVEL = 0.95
 GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together
@@ -82,7 +83,7 @@ class Ladder:
     map_draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        names = ", ".join(f"{name} {rung['map'].value:.4f}" for name, rung in self.rungs.items())
+        names = ", ".join(f"{name} {score(rung['map'].value)}" for name, rung in self.rungs.items())
         return f"Ladder(MAP@{self.k} of {self.n_evaluated:,} rows: {names})"
 
     def __str__(self) -> str:

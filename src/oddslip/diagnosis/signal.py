@@ -159,7 +159,10 @@ def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) 
     n_sampled, n_labels = samples[0].shape
     n_rows = min(n_sampled, max(LEAST_ROWS, COMPARED_CELLS // n_labels))
     drawn = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
-    ranks = [_rank_within_labels(scores[drawn]) for scores in samples]
+    samples = samples[0][drawn], samples[1][drawn]
+    if any(np.isnan(scores).any() for scores in samples):
+        return _partial_likeness(*samples)
+    ranks = [_rank_within_labels(scores) for scores in samples]
     spreads = [np.sqrt((rank**2).sum(axis=0)) for rank in ranks]
     vary = (spreads[0] > 0) & (spreads[1] > 0)
     if n_rows < LEAST_ROWS or not vary.any():
@@ -168,6 +171,26 @@ def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) 
     # Labels may move together, so the rows alone say how far chance reaches.
     mean, reach = float(found.mean()), NORMAL / float(np.sqrt(n_rows - 1))
     return Likeness(Estimate(mean, mean - reach, mean + reach), int(vary.sum()), n_rows)
+
+
+def _partial_likeness(arm: NDArray[Any], twin: NDArray[Any]) -> Likeness:
+    """The same over the rows that have a label in both arms, label by label; NaN is absent."""
+    from scipy.stats import rankdata
+
+    found, most = [], 0
+    for one, other in zip(arm.T, twin.T, strict=True):
+        both = ~np.isnan(one) & ~np.isnan(other)
+        if both.sum() < LEAST_ROWS:
+            continue
+        first, second = (rankdata(each[both]) - (both.sum() + 1) / 2 for each in (one, other))
+        spread = np.sqrt((first**2).sum() * (second**2).sum())
+        if spread > 0:
+            found.append(float((first * second).sum() / spread))
+            most = max(most, int(both.sum()))
+    if not found:
+        return Likeness(None, 0, len(arm))
+    mean, reach = float(np.mean(found)), NORMAL / float(np.sqrt(most - 1))
+    return Likeness(Estimate(mean, mean - reach, mean + reach), len(found), len(arm))
 
 
 def _rank_within_labels(scores: NDArray[Any]) -> Floats:

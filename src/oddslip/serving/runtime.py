@@ -87,9 +87,13 @@ class Runtime:
         """
         rows, maps, _ = self._open(scores, candidates, ranked=False)
         missing = self._check(rows, nan)
-        out = np.empty(rows.shape, rows.dtype if dtype is None else dtype)
-        if out.dtype not in (np.float32, np.float64):
-            raise InvalidInput(f"dtype must be float32 or float64, got {out.dtype}.")
+        try:
+            wanted = np.dtype(rows.dtype if dtype is None else dtype)
+        except TypeError as error:
+            raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
+        if wanted not in (np.float32, np.float64):
+            raise InvalidInput(f"dtype must be float32 or float64, got {wanted}.")
+        out = np.empty(rows.shape, wanted)
         for part, cells in _parts(rows, missing):
             out[part] = maps.probabilities(cells)
         if missing is not None:

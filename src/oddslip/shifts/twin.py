@@ -12,11 +12,14 @@ from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import logit_block
 from oddslip.sources import Source, open_source
+from oddslip.sources.opening import Nan
+from oddslip.sources.views import align_rows
 from oddslip.spread import saturated_key
 from oddslip.tallies import check_all_rows
 
 Keys = NDArray[np.uint64]
 
+EDGE = np.float64(1e-6)  # of the direct shift, in probability, at 0 as at 1
 KEPT_CELLS = 2**25  # a quarter of a gigabyte
 BIN_BITS = 9  # each further pass narrows a range by this many bits of a key
 TOP = np.uint64(0xFFDFFFFFFFFFFFFF)  # key of the largest finite difference
@@ -30,7 +33,10 @@ def direct_shift(
     unweighted_kind: Kind | None = None,
     kept_cells: int = KEPT_CELLS,
 ) -> NDArray[np.float64]:
-    """Per label, the median of weighted margin - unweighted margin over unsaturated cells.
+    """Per label, the median of weighted margin - unweighted margin, by the paper's definition.
+
+    Over the cells whose probability lies strictly inside (1e-6, 1 - 1e-6) in both arms: further out
+    a stored probability says little about its log-odds, and a label that ran away says nothing.
 
     Parameters
     ----------
@@ -45,7 +51,7 @@ def direct_shift(
     Returns
     -------
     numpy.ndarray of shape (n_labels,)
-        In nat. NaN for a label in which every cell is saturated in one arm or the other.
+        In nat. NaN for a label that has no such cell.
 
     Examples
     --------
@@ -121,11 +127,23 @@ def reorder_saturated(
     return ranking
 
 
-def open_twin(scores: Any, kind: Kind | None, arm: Source) -> Source:
-    """Open scores of the same kind as another arm, unless they say or bring their own."""
+def open_twin(
+    scores: Any,
+    kind: Kind | None,
+    arm: Source,
+    *,
+    exclude: Any = None,
+    nan: Nan = "refuse",
+) -> Source:
+    """Open scores of the rows of another arm, and of its kind unless they say or bring their own.
+
+    Where both arms name their rows, the twin's come in the order of the arm's.
+    """
     if kind is None and not isinstance(scores, Panel | Source):
         kind = arm.kind
-    return open_source(scores, kind=kind)
+    plain = open_source(scores, kind=kind, nan=nan)
+    aligned = align_rows(arm, plain, ("scores", "other scores"))
+    return aligned if exclude is None else open_source(aligned, exclude=exclude)
 
 
 def check_pair(one: Source, other: Source, what: str) -> None:
@@ -152,14 +170,24 @@ def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
 
 
 def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
-    """Differences block by block; NaN where either arm is saturated."""
+    """Differences block by block; NaN where either arm is at the edge."""
     for pair in pair_blocks(arm, twin):
         one, other = (panel.checked() for panel in pair)
         gap = logit_block(one)
         gap -= logit_block(other)
         for panel in (one, other):
-            gap[panel.keys() >= saturated_key(panel.scores.dtype, panel.kind)] = np.nan
+            there = panel.present()
+            if there is not None:
+                gap[~there] = np.nan
+            gap[~_inside(panel)] = np.nan
         yield gap
+
+
+def _inside(panel: Panel) -> NDArray[np.bool_]:
+    """Cells away from 0 and 1. The edge is a float64 whatever the scores are."""
+    if panel.kind == "probability":
+        return np.asarray((panel.scores > EDGE) & (panel.scores < 1 - EDGE))
+    return np.asarray(np.abs(panel.scores) < np.log1p(-EDGE) - np.log(EDGE))
 
 
 def _median_of_rows(gaps: NDArray[np.float64]) -> NDArray[np.float64]:

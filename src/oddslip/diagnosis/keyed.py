@@ -33,7 +33,7 @@ from oddslip.errors import InvalidInput
 from oddslip.identity import keyed_sample
 from oddslip.kernels.keys import keys_of
 from oddslip.metrics.at_k import Column, label_propensities, metric_values
-from oddslip.metrics.bootstrap import KeyedSums
+from oddslip.metrics.bootstrap import KeyedSums, Resampled
 from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
 from oddslip.panels import Panel
 from oddslip.selection.candidates import Candidate
@@ -45,7 +45,7 @@ from oddslip.shifts import overlap, realized_shift, saturation
 from oddslip.sources import Source
 from oddslip.sources.shared import read_together
 from oddslip.sources.views import take_rows
-from oddslip.tallies import Joined, State, Together, nest_states, unnest_states
+from oddslip.tallies import Joined, Together
 
 Floats = NDArray[np.float64]
 
@@ -243,7 +243,7 @@ def _rungs(
 # ------------------------------------------------------------------------------------- the tallies
 
 
-class LadderTally(Joined):
+class LadderTally(Resampled):
     """Ranks every row by every rung, and adds up what each is worth.
 
     Parameters
@@ -363,21 +363,6 @@ class LadderTally(Joined):
             found = find_takeover(identity, prior, dead)
             self.n_risen += found.n_rows
             self.slots += found.slots
-
-    def merge(self, other: Self) -> None:
-        """Add another's sums."""
-        super().merge(other)
-        self.kept.merge(other.kept)
-
-    def state(self) -> State:
-        """Counts and sums."""
-        return nest_states([super().state(), self.kept.state()])
-
-    def restore(self, state: State) -> None:
-        """Take over counts and sums."""
-        own, kept = unnest_states(state, 2)
-        super().restore(own)
-        self.kept.restore(kept)
 
     def result(self) -> Self:
         """The sums."""

@@ -25,7 +25,6 @@ from oddslip.errors import InvalidInput, MissingDependency, OddslipError
 OF_TASKS = "shard int, data binary"
 CLOSURE_BYTES = 8 * 1024 * 1024  # what tasks are told beyond this goes to them as a file
 FLOATS: dict[Any, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
-PARTITIONS_PER_SLOT = 4
 
 
 class SparkTable:
@@ -95,7 +94,8 @@ class SparkFiles(SparkTable):
     """
 
     def __init__(self, session: Any, n_units: int, n_partitions: int | None = None) -> None:
-        super().__init__(session.range(0, n_units, 1, n_partitions or n_units))
+        # A task costs about two tenths of a second before it reads: one for each core, unless told.
+        super().__init__(session.range(0, n_units, 1, n_partitions))
 
     def check(self, column: str) -> None:
         """Files are looked into by the tasks."""

@@ -12,13 +12,13 @@ alone, and not on threads, neither ours nor those of the linear algebra that add
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.tallies import Joined, map_threads
+from oddslip.tallies import Joined, State, map_threads, nest_states, unnest_states
 
 BLOCK_ROWS = 1 << 15
 BATCH = 50
@@ -155,3 +155,24 @@ class KeyedSums(Joined):
                 for at in range(0, values.shape[1], AT_ONCE):
                     columns = slice(at, at + AT_ONCE)
                     self.draws[batch, columns] += drawn @ part[:, columns]
+
+
+class Resampled(Joined):
+    """A tally that keeps sums of its rows, and of each replicate's, in ``kept``."""
+
+    kept: KeyedSums
+
+    def merge(self, other: Self) -> None:
+        """Add another's counts and sums."""
+        super().merge(other)
+        self.kept.merge(other.kept)
+
+    def state(self) -> State:
+        """Counts and sums."""
+        return nest_states([super().state(), self.kept.state()])
+
+    def restore(self, state: State) -> None:
+        """Take over counts and sums."""
+        own, kept = unnest_states(state, 2)
+        super().restore(own)
+        self.kept.restore(kept)

@@ -8,15 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.metrics.at_k import Column, Denominator, Rows, Ties, metric_values
-from oddslip.metrics.bootstrap import KeyedSums
+from oddslip.metrics.bootstrap import KeyedSums, Resampled
 from oddslip.metrics.ranking import RankingTally
 from oddslip.panels import Panel
-from oddslip.tallies import Joined, State, nest_states, unnest_states
 
 Floats = NDArray[np.float64]
 
 
-class MetricTally(Joined):
+class MetricTally(Resampled):
     """Ranks rows and adds up their metrics: no number of a row is kept.
 
     The columns summed are those of `Column`, and one more: rows, or their weight, or all rows
@@ -93,21 +92,6 @@ class MetricTally(Joined):
             values[:, -1] = 1.0
             chosen = np.arange(panel.n_rows)
         self.kept.take(values, panel.row_keys()[chosen] if self.n_replicates else None)
-
-    def merge(self, other: Self) -> None:
-        """Add another's sums."""
-        super().merge(other)
-        self.kept.merge(other.kept)
-
-    def state(self) -> State:
-        """Counts and sums."""
-        return nest_states([super().state(), self.kept.state()])
-
-    def restore(self, state: State) -> None:
-        """Take over counts and sums."""
-        own, kept = unnest_states(state, 2)
-        super().restore(own)
-        self.kept.restore(kept)
 
     def result(self) -> Self:
         """The sums."""

@@ -102,7 +102,14 @@ def train_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Arm:
     rows = data.X_train[data.calibration], data.X_test
     margins = [model.predict_margin(X).astype(np.float64) for X in rows]
     probabilities = [model.predict_stored(X) for X in rows]
-    arm = Arm(model.weights_, *probabilities, *margins, np.array(seconds))
+    arm = Arm(
+        weights=model.weights_,
+        calibration=probabilities[0],
+        test=probabilities[1],
+        calibration_margin=margins[0],
+        test_margin=margins[1],
+        seconds=np.array(seconds),
+    )
     folder.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as unfinished:
         np.savez(unfinished, **{name: getattr(arm, name) for name in names})

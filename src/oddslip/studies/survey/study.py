@@ -9,7 +9,7 @@ import sysconfig
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from oddslip.errors import InvalidInput
 from oddslip.files import hash_file
@@ -36,7 +36,7 @@ INSTALLS = {
         "pytorch-lightning", "torchmetrics",
     ),
 }  # fmt: skip
-OURS = ("prior", "identity", "exclude")  # policies of a dead label
+OURS: tuple[Literal["prior", "identity", "exclude"], ...] = ("prior", "identity", "exclude")
 
 
 def reproduce_survey(

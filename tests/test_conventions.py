@@ -82,7 +82,10 @@ def test_every_seed_is_42_unless_told():
 
 def test_k_is_asked_for_where_it_decides_and_7_where_it_may_be_left_out():
     defaults = {verb: default_of("k", verb) for verb in HAVING["k"]}
-    for verb in ("Repair.rank", "Repaired.predict_topk", "RepairedClassifier.predict_topk"):
+    for verb in (
+        "Repair.rank", "Repaired.predict_topk", "RepairedClassifier.predict_topk", "check",
+        "FittedRepair.to_onnx", "FittedRepair.to_sql",
+    ):  # fmt: skip
         assert defaults.pop(verb) is None  # as many as the choice was made for
     told = {verb: k for verb, k in defaults.items() if k is not REQUIRED}
     assert told == {
@@ -107,6 +110,7 @@ def test_weights_mean_none_known_or_the_usual_ones():
     optional = {verb: value for verb, value in told.items() if value is not REQUIRED}
     assert optional == {
         "diagnose": None,  # what they were is not known
+        "evaluate": None,  # propensities are those of the labels
         "Hierarchical": None,
         "HierarchicalIsotonic": None,
         "plan": "balanced",
@@ -169,6 +173,8 @@ COMMANDS = {
         datasets.generate_baskets,
     ],
 }
+# What these read may bring its kind along, so none is told.
+BRING_KINDS = {"evaluate", "rank", "diagnose", "plan", "fit"}
 SAME = {"bootstrap": "n_replicates"}  # two names of one thing
 # What a command line may leave out though Python may not, or the other way round.
 OTHERWISE = {
@@ -197,8 +203,8 @@ def test_a_command_has_the_defaults_of_the_verb(name):
                 continue
             shared += 1
             wanted = OTHERWISE.get((name, option), parameter.default)
-            if option == "kind":  # files bring none, and then it is this one
-                wanted = wanted or "probability"
+            if option == "kind" and name in BRING_KINDS:
+                wanted = None
             assert default == wanted, option
     assert shared
 
@@ -294,8 +300,11 @@ WHOLE_RUNS = {
             PAIR.weighted, PAIR.labels, k=3, threads=threads
         )
         for name in metrics.__all__
-        if name.endswith("_at_k")
+        if name.endswith("_at_k") and name != "reliability_at_k"
     },
+    "reliability_at_k": lambda threads: metrics.reliability_at_k(
+        PAIR.weighted, PAIR.labels, k=3, threads=threads
+    ).to_dict(),
     **{name: calibrate_all(name) for name in CALIBRATORS},
 }
 ABOUT_DEAD = "ignore:.*dead labels keep their raw score"

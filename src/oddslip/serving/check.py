@@ -217,7 +217,7 @@ def check(
     scores, labels
         Of the rows to check, in any form `oddslip.evaluate` takes; labels may be left out.
     k : int, optional
-        Slots per row: that of the repair unless told; needed without one.
+        Slots per row; as many as the repair was made for unless told, needed without one.
     baseline : optional
         What metrics are compared with: a diagnosis, an evaluation or an earlier check, or the path
         of its JSON (two-sample intervals); another repair, or scores of the same rows (paired
@@ -228,7 +228,7 @@ def check(
     max_drop : float
         A drop that is sure fails if it is larger than this.
     kind : {"probability", "margin"}, optional
-        What raw scores are; a repair knows.
+        What the scores are; a repair knows.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     n_replicates : int

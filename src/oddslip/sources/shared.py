@@ -41,7 +41,7 @@ def read_together(
         Each takes a source. `Source.run` and `Source.map` are shared; blocks that a function
         iterates over itself are a pass of its own.
     threads : int, optional
-        Of the passes; all cores available unless told.
+        Of the passes; all cores available unless told. With 1 nothing is shared.
     what : str
         What a progress bar calls a pass.
 
@@ -52,7 +52,7 @@ def read_together(
     >>> read_together(open_source([[0.1, 0.2], [0.3, 0.4]]), [count, count])
     [2, 2]
     """
-    if len(functions) < 2:
+    if len(functions) < 2 or threads == 1:  # one thread is the caller's own: one after another
         return [function(source) for function in functions]
     meeting = _Meeting(len(functions))
     outcomes: list[Any] = [None] * len(functions)

@@ -18,6 +18,7 @@ from oddslip.reports.figures.style import (
     put_legend,
     style_axis,
 )
+from oddslip.wording import score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,7 +59,7 @@ def draw_reliability(found: Reliability) -> Figure:
     upper.set_ylim(-0.02, 1.02)
     upper.set_aspect("auto")
     upper.text(
-        0.03, 0.95, f"ECE@{found.k} {found.ece:.4f}", transform=upper.transAxes, va="top",
+        0.03, 0.95, f"ECE@{found.k} {score(found.ece)}", transform=upper.transAxes, va="top",
         fontsize=SMALL, color=INK,
     )  # fmt: skip
     style_axis(upper, grid="both")

@@ -80,7 +80,8 @@ def read_panel(table: pa.Table, layout: Layout) -> Panel:
     panel = object.__new__(Panel)
     panel.kind, panel.label_names = layout.kind, layout.label_names
     panel.first_row, panel.numbered, panel.sample_weight = 0, False, None
-    panel.row_ids = panel.labels = panel.twin = None
+    panel.row_ids = panel.labels = panel.twin = panel.excluded = panel._absent = None
+    panel.nan_absent = False
     if layout.row_id is not None:
         ids = whole_column(table, layout.row_id)
         if ids.null_count:

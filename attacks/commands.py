@@ -71,6 +71,14 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
         ("apply to .npy", ["apply", at["repair"], scores], ["repaired.npy"], False),
         ("apply to Parquet", ["apply", at["repair"], scores], ["repaired.parquet"], False),
         ("apply, top K", ["apply", at["repair"], scores, "-k", str(K)], ["top.parquet"], False),
+        ("export JSON", ["export", at["repair"], "--to", "json"], ["maps.json"], False),
+        ("export ONNX", ["export", at["repair"], "--to", "onnx"], ["repair.onnx"], False),
+        (
+            "export SQL",
+            ["export", at["repair"], "--to", "sql", "--dialect", "duckdb"],
+            ["repair.sql"],
+            False,
+        ),
         ("train", ["train", rows, labels, *learn, "--checkpoint", "kept"], ["m.oddslip"], False),
         (
             "train exactly",

@@ -19,7 +19,8 @@ _PAGE = """# Attacks
 `make attack` tries to break oddslip: bad inputs over all commands and verbs, changed files with
 and without a right checksum, kills, signals, full disks, two writers, hostile names, forks. Each
 campaign is a file in `attacks/`; a short slice of each runs with the tests. What is promised about
-a stranger's file is in `SECURITY.md`. This page is written by the runs themselves.
+a stranger's file is in `SECURITY.md`. This page is written by the runs themselves; a run of some
+campaigns (`python -m attacks kills forks --table docs/attacks.md`) replaces their lines.
 
 A try is a failure if the process dies of a signal, hangs, raises anything but the errors that are
 raised on purpose, prints more than one line, changes an input, or lets a file through that then
@@ -27,7 +28,12 @@ gives an answer that is no answer. `python -m attacks.child attacks.repairs 0 12
 try, number 1234 of seed 0.
 
 """
-_HEAD = "| campaign | | tried | failures | seconds | what was seen |\n|---|---|--:|--:|--:|---|"
+_HEAD = (
+    "| campaign | | tried | failures | seconds | what was seen | commit |\n"
+    "|---|---|--:|--:|--:|---|---|"
+)
+
+_LINE = re.compile(r"^(\| (?!campaign )([a-z-]+) \| .*)$", re.MULTILINE)
 
 
 def print_table(results: list[Result]) -> None:
@@ -43,28 +49,31 @@ def print_table(results: list[Result]) -> None:
 
 
 def write_table(path: Path, results: list[Result], command: str, seed: int) -> None:
-    """Write a section for this run; that of the other kind, campaigns or fuzzers, stays."""
+    """Write the lines of this run; those of campaigns that were not run stay as they are."""
     fuzzed = all(result.run.name in ONLY_IF_NAMED for result in results)
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    lines = [
-        f"| {each.run.name} | {each.run.title} | {each.outcome.tried:,} | "
-        f"{len(each.outcome.failures)} | {each.seconds:.0f} | {each.outcome.notes} |"
-        for each in results
-    ]
     title = "The long fuzzers" if fuzzed else "The campaigns"
-    section = "\n".join(
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    sections = {
+        kept.partition("\n")[0].removeprefix("## "): kept.rstrip("\n") + "\n"
+        for kept in re.findall(r"^## .*?(?=^## |\Z)", old, re.MULTILINE | re.DOTALL)
+    }
+    lines = {name: line for line, name in _LINE.findall(sections.get(title, ""))}
+    for each in results:
+        told = f"{each.seconds:.0f} | {each.outcome.notes} | {_commit()}"
+        lines[each.run.name] = (
+            f"| {each.run.name} | {each.run.title} | {each.outcome.tried:,} | "
+            f"{len(each.outcome.failures)} | {told} |"
+        )
+    sections[title] = "\n".join(
         [
             f"## {title}\n",
             f"    {command}\n",
-            f"Seed {seed}, commit {_commit()}, {_versions()}, {os.cpu_count()} cores.\n",
+            f"Seed {seed}, {_versions()}, {os.cpu_count()} cores.\n",
             _HEAD,
-            *lines,
+            *(lines[name] for name in sorted(lines)),
             "",
         ]
     )
-    sections = {title: section}
-    for kept in re.findall(r"^## .*?(?=^## |\Z)", old, re.MULTILINE | re.DOTALL):
-        sections.setdefault(kept.partition("\n")[0].removeprefix("## "), kept.rstrip("\n") + "\n")
     path.write_text(_PAGE + "\n".join(sections[key] for key in sorted(sections)), encoding="utf-8")
 
 

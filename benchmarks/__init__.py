@@ -12,4 +12,11 @@ NAMES = sorted(
     for path in Path(__file__).parent.glob("*.py")
     if not path.stem.startswith("_") and path.stem not in SHARED
 )
-ONLY_IF_NAMED = ("diagnosing", "kernels", "memory", "reading", "scaling")  # minutes, or many lines
+ONLY_IF_NAMED = (
+    "diagnosing",
+    "kernels",
+    "memory",
+    "reading",
+    "scaling",
+    "spark",
+)  # minutes, or many lines

@@ -66,7 +66,7 @@ PYTHON_ONLY = {
     "ragged scores": ([[0.1, 0.2], [0.3]], [[1, 0], [0, 1]], {}, "scores must be a table of shape (rows, labels), got rows of different lengths."),
     "label index too high": (GOOD, [[0], [3]], {}, "label indices must be between 0 and n_labels - 1 = 2, got 3 at row 1."),
     "label index below zero": (GOOD, [[-1], [0]], {}, "label indices must be between 0 and n_labels - 1 = 2, got -1 at row 0."),
-    "label names in lists": (GOOD, [["a"], ["b"]], {}, "labels given as lists must hold label indices, got ['a'] at row 0."),
+    "label names in lists": (GOOD, [["a"], ["b"]], {}, "labels are listed by name, got 'a' at row 0, but the labels have no names. Pass label_names, or lists of label indices."),
     "sparse label of two": (GOOD, sp.csr_array(changed(TRUE, 1, 1, 2, int)), {}, "labels must be 0 or 1, got 2 at row 1, label '1'."),
     "fractional k": (GOOD, TRUE, {"k": 1.5}, "k must be a whole number, got k=1.5."),
     "k as text": (GOOD, TRUE, {"k": "7"}, "k must be a whole number, got k='7'."),

@@ -15,10 +15,12 @@ ODDSLIP_BUILD=checked "$python" -m pip wheel --quiet --disable-pip-version-check
 rm -rf build src/*.egg-info
 
 # The sanitizer must be loaded before Python, and the library of C++ with it: else an exception that
-# pyarrow or pytrec_eval throws ends the process. Python's own leaks at its end are not looked for, and
-# whoever asks for more memory than there can be is told so, as everywhere, and not ended.
+# pyarrow or pytrec_eval throws ends the process. Not looked for: Python's own leaks at its end, and
+# memory of `new` that is freed by `free`, which pytrec_eval does and our kernels, in C, can not.
+# Whoever asks for more memory than there can be is told so, as everywhere, and not ended.
 LD_PRELOAD="$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)"
-export LD_PRELOAD ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc PYTHONPATH=$copy/src
+ASAN_OPTIONS=detect_leaks=0:alloc_dealloc_mismatch=0:allocator_may_return_null=1
+export LD_PRELOAD ASAN_OPTIONS PYTHONMALLOC=malloc PYTHONPATH=$copy/src
 
 # What can not run here. Chromium brings an allocator of its own, and memory is what the sanitizer
 # adds to: peaks would be its own.

@@ -26,7 +26,8 @@ from oddslip.kernels.isotonic import (
     weigh_cells,
 )
 from oddslip.kernels.keys import LIMITS, UNSIGNED, keys_of, largest_key, scores_of
-from oddslip.panels import Kind, Panel
+from oddslip.labels import DenseLabels, Positives
+from oddslip.panels import Kind, ListedPanel, Panel
 from oddslip.sources.base import Source
 from oddslip.tallies import Joined, State, owned
 
@@ -86,8 +87,8 @@ class CellCounts:
     lowest : ndarray of shape (n_labels,)
         Lowest key of all cells of the label.
     n_rows : int
-    n_cells : int
-        Cells per label: the rows, or rows x labels if pooled.
+    n_cells : int or ndarray
+        Cells per label: the rows, or rows x labels if pooled; of each label where some are absent.
     kind : {"probability", "margin"}
 
     Where rows have weights, cells are counted in units of them: see `SampleWeight`.
@@ -109,7 +110,7 @@ class CellCounts:
     largest_between: NDArray[Any]
     lowest: NDArray[Any]
     n_rows: int
-    n_cells: int
+    n_cells: Any
     kind: Kind
 
     @property
@@ -130,7 +131,7 @@ class CellCounts:
     @property
     def n_negatives(self) -> Ints:
         """Negatives per label."""
-        return self.n_cells - self.n_positives
+        return np.asarray(self.n_cells - self.n_positives)
 
     def merge(self, other: CellCounts) -> CellCounts:
         """Counts of both, for disjoint rows counted against the same keys."""
@@ -159,7 +160,8 @@ class CellCounts:
         count_pairs(
             self.indptr, self.positives, self.negatives_at, self.negatives_between, high, low
         )
-        pairs = [2 * p * (self.n_cells - p) for p in self.n_positives.tolist()]
+        counted = zip(self.n_positives.tolist(), self.n_negatives.tolist(), strict=True)
+        pairs = [2 * p * n for p, n in counted]
         won = [(h << 24) + rest for h, rest in zip(high.tolist(), low.tolist(), strict=True)]
         return np.array(
             [w / p if p else np.nan for w, p in zip(won, pairs, strict=True)], np.float64
@@ -304,9 +306,9 @@ class PositiveKeys(Joined):
         if self.only is not None:
             kept = self.only[labels]
             rows, labels = rows[kept], labels[kept]
-        keys = keys_of(np.ascontiguousarray(panel.scores[rows, labels][None]), panel.kind)
+        keys = keys_of(np.ascontiguousarray(positive_scores(panel, rows, labels)[None]), panel.kind)
         if largest_key(keys) > panel.limit:
-            scores = panel.mended().scores[rows, labels]
+            scores = positive_scores(panel.mended(), rows, labels)
             keys = keys_of(np.ascontiguousarray(scores[None]), panel.kind)
         self._labels.append(np.zeros_like(labels) if self.pooled else labels)
         self._keys.append(np.array(keys[0]))
@@ -387,7 +389,8 @@ class IntervalCounts:
         self._unkept = 0
         limit = LIMITS[distinct.keys.dtype, kind]
         self._lowest = np.full(n_labels, limit, distinct.keys.dtype)
-        self._n_rows = self._n_cells = 0
+        self._n_rows = 0
+        self._n_cells: Any = 0
 
     def fresh(self) -> Self:
         """An empty tally of the same kind; the tables are shared."""
@@ -416,6 +419,10 @@ class IntervalCounts:
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
+        if isinstance(panel, ListedPanel):
+            return self._add_listed(panel)
+        if panel.absent is not None:
+            return self._add_present(panel)
         keys = panel.keys()
         if largest_key(keys) > panel.limit:
             keys = panel.mended().keys()
@@ -436,7 +443,73 @@ class IntervalCounts:
                 keys, owners, units, indptr, own_keys, self._kept, self._slots, self._lowest
             )
         self._n_rows += panel.n_rows
-        self._n_cells += n_cells
+        self._n_cells = self._n_cells + n_cells
+        return None
+
+    def _add_listed(self, panel: ListedPanel) -> None:
+        """Take the cells that a block lists."""
+        labels = np.zeros_like(panel.listed.indices) if self.pooled else panel.listed.indices
+        self._weigh(panel, Positives(panel.listed.indptr, labels), panel.cell_keys())
+
+    def _weigh(self, panel: Panel, listed: Positives, keys: NDArray[Any]) -> None:
+        """Take listed cells of rows, each as often as its row counts."""
+        indptr, own_keys, _ = self.distinct
+        if self._kept is None:
+            self._kept = np.zeros(len(self._slots), np.int64)
+        owners = listed.indices.astype(np.int64)
+        weight = panel.sample_weight
+        parts = [(0, keys.size, 1)]
+        if weight is not None:
+            ends = listed.indptr.tolist()
+            parts = list(zip(ends[:-1], ends[1:], weight.units.tolist(), strict=True))
+        for start, stop, units in parts:
+            weigh_cells(
+                np.ascontiguousarray(keys[None, start:stop]), owners[start:stop],
+                np.full(1, units, np.int64), indptr, own_keys, self._kept, self._slots,
+                self._lowest,
+            )  # fmt: skip
+        each = np.ones(panel.n_rows, np.int64) if weight is None else weight.units
+        counted = np.zeros(indptr.size - 1, np.int64)
+        np.add.at(counted, owners, np.repeat(each, listed.counts))
+        self._n_rows += panel.n_rows
+        self._n_cells = self._n_cells + (int(counted[0]) if self.pooled else counted)
+
+    def _add_present(self, panel: Panel) -> None:
+        """Take a block with absent cells: all of it filled up, less what was filled in.
+
+        What is filled in stands in the same column already, so no extreme changes; save in
+        columns without a cell, whose extremes are put back.
+        """
+        absent = panel.absent
+        assert absent is not None
+        mostly = 2 * absent.indices.size > panel.n_rows * panel.n_labels
+        if panel.sample_weight is not None or self.pooled or mostly:
+            there = panel.present()
+            assert there is not None
+            checked = panel.checked()
+            listed = DenseLabels(there).positives(0, panel.n_rows)
+            keys = checked.keys().reshape(-1)[listed.places(panel.n_labels)]
+            labels = np.zeros_like(listed.indices) if self.pooled else listed.indices
+            return self._weigh(panel, Positives(listed.indptr, labels), keys)
+        scores, some, times = panel.filled()
+        empty = times == panel.n_rows
+        lowest, largest = self._lowest.copy(), self._slots[:, LARGEST].copy()
+        indptr, own_keys, _ = self.distinct
+        owners = np.arange(panel.n_labels)
+        self._make_room(panel.n_rows)
+        arguments = (owners, indptr, own_keys, *self._buckets)
+        place_cells(keys_of(scores, panel.kind), *arguments, self._slots, self._lowest)
+        once = np.zeros_like(self._slots)
+        place_cells(keys_of(some, panel.kind), *arguments, once, self._lowest.copy())
+        sizes = 2 * np.diff(indptr) + 1
+        self._slots[:, COUNT] -= once[:, COUNT] * np.repeat(times, sizes).astype(once.dtype)
+        if empty.any():
+            self._lowest[empty] = lowest[empty]
+            of_empty = np.repeat(empty, sizes)
+            self._slots[of_empty, LARGEST] = largest[of_empty]
+        self._n_rows += panel.n_rows
+        self._n_cells = self._n_cells + (panel.n_rows - times).astype(np.int64)
+        return None
 
     def _make_room(self, n_cells: int) -> None:
         """Move the counts to wider numbers before so many more cells might overflow them."""
@@ -460,7 +533,7 @@ class IntervalCounts:
         np.maximum(largest, other._slots[:, LARGEST], out=largest)
         np.minimum(self._lowest, other._lowest, out=self._lowest)
         self._n_rows += other._n_rows
-        self._n_cells += other._n_cells
+        self._n_cells = self._n_cells + other._n_cells
 
     def result(self) -> CellCounts:
         """Counts of the negatives: those of all cells less the positives' own."""
@@ -481,6 +554,14 @@ class IntervalCounts:
             n_cells=self._n_cells,
             kind=self.kind,
         )
+
+
+def positive_scores(panel: Panel, rows: Ints, labels: NDArray[np.int32]) -> NDArray[Any]:
+    """Scores of cells that are there, given in row order."""
+    if not isinstance(panel, ListedPanel):
+        return np.asarray(panel.scores[rows, labels])
+    places = panel.listed.places(panel.n_labels)
+    return np.asarray(panel.cells[np.searchsorted(places, rows * panel.n_labels + labels)])
 
 
 def starts_of_runs(ordered: NDArray[Any], ends: Ints) -> NDArray[np.bool_]:

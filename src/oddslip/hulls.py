@@ -229,7 +229,7 @@ def fit_knots(
     >>> n_positives, knots.x, knots.y
     (array([1]), array([0.1, 0.4, 0.8]), array([0. , 0.5, 0.5]))
     """
-    if source.sample_weight is not None:
+    if source.sample_weight is not None or source.partial:
         n_positives = np.bincount(source.positives().indices, minlength=source.n_labels)
         counts = count_cells(source, threads=threads)
         return n_positives, counts.isotonic_knots(minimum_positives, n_positives)

@@ -38,21 +38,45 @@ class Positives(NamedTuple):
         shifts = np.repeat(self.indptr[rows] - indptr[:-1], counts)
         return Positives(indptr, self.indices[shifts + np.arange(indptr[-1])])
 
+    def rows(self, start: int, stop: int) -> Positives:
+        """The positives of rows ``start`` to ``stop``."""
+        indptr = self.indptr[start : stop + 1]
+        return Positives(indptr - indptr[0], self.indices[indptr[0] : indptr[-1]])
+
+    def places(self, n_labels: int) -> NDArray[np.int64]:
+        """Each cell's row * n_labels + label, ascending."""
+        rows = np.repeat(np.arange(self.indptr.size - 1), self.counts)
+        return rows * n_labels + self.indices
+
+    def kept(self, wanted: NDArray[np.bool_]) -> Positives:
+        """Those of the cells that are wanted."""
+        ends = np.concatenate([[0], np.cumsum(wanted)])[self.indptr]
+        return Positives(ends.astype(np.int64), self.indices[wanted])
+
+    def among(self, others: Positives, n_labels: int) -> NDArray[np.int64]:
+        """Where each cell stands among others; -1 where it does not."""
+        mine, theirs = self.places(n_labels), others.places(n_labels)
+        found = np.searchsorted(theirs, mine)
+        there = found < theirs.size
+        there[there] = theirs[found[there]] == mine[there]
+        return np.where(there, found, -1)
+
 
 class Seen(NamedTuple):
     """How often each label was true: in so many rows, and with which weight of all rows'.
 
-    Where rows count alike, weights are numbers of rows.
+    Where rows count alike, weights are numbers of rows. Where cells are absent, each label has a
+    total of its own.
     """
 
     n_positives: NDArray[np.int64]
     positives: NDArray[np.float64]
-    total: float
+    total: Any
 
     @classmethod
-    def alike(cls, n_positives: NDArray[np.int64], n_rows: int) -> Seen:
+    def alike(cls, n_positives: NDArray[np.int64], total: Any) -> Seen:
         """Of rows that count alike."""
-        return cls(n_positives, n_positives.astype(np.float64), float(n_rows))
+        return cls(n_positives, n_positives.astype(np.float64), total * 1.0)
 
 
 class Labels(Protocol):
@@ -66,6 +90,10 @@ class Labels(Protocol):
 
     def truths(self, start: int, stop: int, name_of: NameOf = str) -> NDArray[np.uint8]:
         """The same as 0/1 cells, of shape (rows, labels)."""
+        ...
+
+    def take(self, rows: NDArray[np.int64]) -> Labels:
+        """The labels of some rows, in the order given."""
         ...
 
 
@@ -107,6 +135,10 @@ class DenseLabels:
             cells = np.ascontiguousarray(block.astype(np.uint8))
         return cells
 
+    def take(self, rows: NDArray[np.int64]) -> DenseLabels:
+        """The labels of some rows, in the order given."""
+        return DenseLabels(self.array[rows])
+
 
 def _wrong_cell(
     block: NDArray[Any], wrong: NDArray[np.bool_], start: int, name_of: NameOf
@@ -119,17 +151,20 @@ def _wrong_cell(
 
 
 class SparseLabels:
-    """Compressed rows of label indices, ascending and without repeats."""
+    """Compressed rows of label indices, ascending and without repeats; perhaps their rows' ids."""
 
     def __init__(
-        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], shape: tuple[int, int]
+        self,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+        shape: tuple[int, int],
+        row_ids: NDArray[Any] | None = None,
     ) -> None:
-        self.indptr, self.indices, self.shape = indptr, indices, shape
+        self.indptr, self.indices, self.shape, self.row_ids = indptr, indices, shape, row_ids
 
     def positives(self, start: int, stop: int, name_of: NameOf = str) -> Positives:
         """The positives of rows ``start`` to ``stop``."""
-        indptr = self.indptr[start : stop + 1]
-        return Positives(indptr - indptr[0], self.indices[indptr[0] : indptr[-1]])
+        return Positives(self.indptr, self.indices).rows(start, stop)
 
     def truths(self, start: int, stop: int, name_of: NameOf = str) -> NDArray[np.uint8]:
         """Rows ``start`` to ``stop`` as 0/1 cells."""
@@ -138,6 +173,12 @@ class SparseLabels:
         cells[np.repeat(np.arange(stop - start), np.diff(indptr)), indices] = 1
         return cells
 
+    def take(self, rows: NDArray[np.int64]) -> SparseLabels:
+        """The labels of some rows, in the order given."""
+        taken = Positives(self.indptr, self.indices).take(rows)
+        ids = None if self.row_ids is None else self.row_ids[rows]
+        return SparseLabels(*taken, (int(rows.size), self.shape[1]), ids)
+
 
 def labels_from_sparse(matrix: Any, name_of: NameOf = str) -> SparseLabels:
     """A scipy.sparse matrix or array of 0/1 cells, each stored once: see `oddslip.sparse`."""
@@ -145,11 +186,22 @@ def labels_from_sparse(matrix: Any, name_of: NameOf = str) -> SparseLabels:
     return SparseLabels(indptr, indices, (int(matrix.shape[0]), int(matrix.shape[1])))
 
 
-def labels_from_lists(lists: Sequence[Any], n_labels: int) -> SparseLabels:
-    """A list of label indices for each row; a label named twice is named."""
+def labels_from_lists(
+    lists: Sequence[Any], n_labels: int, label_names: Sequence[str] | None = None
+) -> SparseLabels:
+    """A list of label indices or names for each row; a label named twice is named.
+
+    Examples
+    --------
+    >>> labels_from_lists([["b"], [], ["a", "b"]], 2, ["a", "b"]).indices
+    array([1, 0, 1], dtype=int32)
+    """
+    place = {name: at for at, name in enumerate(label_names or ())}
     indptr = np.zeros(len(lists) + 1, np.int64)
     rows = []
     for row, listed in enumerate(lists):
+        if any(isinstance(label, str) for label in listed):
+            listed = _find_names(listed, place, row)
         indices = np.unique(np.asarray(listed if len(listed) else [], dtype=None))
         if indices.size and (indices.dtype.kind not in "iu"):
             raise InvalidInput(
@@ -167,22 +219,42 @@ def labels_from_lists(lists: Sequence[Any], n_labels: int) -> SparseLabels:
     return SparseLabels(indptr, indices, (len(lists), n_labels))
 
 
-def as_labels(labels: Any, n_labels: int, name_of: NameOf = str) -> Labels:
+def _find_names(listed: Any, place: dict[str, int], row: int) -> list[int]:
+    """Where the labels that a row names stand."""
+    stranger = next((label for label in listed if label not in place), None)
+    if stranger is None:
+        return [place[label] for label in listed]
+    if not place:
+        raise InvalidInput(
+            f"labels are listed by name, got {stranger!r:.60} at row {row}, but the labels have no "
+            "names. Pass label_names, or lists of label indices."
+        )
+    raise InvalidInput(
+        f"labels given as lists must be among label_names, got {stranger!r:.60} at row {row}."
+    )
+
+
+def as_labels(
+    labels: Any,
+    n_labels: int,
+    name_of: NameOf = str,
+    label_names: Sequence[str] | None = None,
+) -> Labels:
     """Labels in whatever form they came."""
     if isinstance(labels, DenseLabels | SparseLabels):
         return labels
     if hasattr(labels, "tocsr"):
         return labels_from_sparse(labels, name_of)
     labels = unmasked("labels", labels, name_of)
-    if _is_nested(labels):
-        if {len(row) for row in labels} != {n_labels}:
-            return labels_from_lists(labels, n_labels)
+    if is_nested(labels):
+        if {len(row) for row in labels} != {n_labels} or _names_any(labels):
+            return labels_from_lists(labels, n_labels, label_names)
         cells = np.asarray(labels)
         # Rows of n_labels indices and rows of n_labels 0/1 cells look alike; 0/1 wins.
         return DenseLabels(cells) if cells.max() <= 1 else labels_from_lists(labels, n_labels)
     array = np.asarray(labels)
-    if array.dtype == object and array.ndim == 1 and _is_nested(list(array)):
-        return labels_from_lists(list(array), n_labels)
+    if array.dtype == object and array.ndim == 1 and is_nested(list(array)):
+        return labels_from_lists(list(array), n_labels, label_names)
     if array.ndim != 2:
         raise InvalidInput(
             f"labels must be of shape (rows, labels), got shape {array.shape}. "
@@ -191,7 +263,12 @@ def as_labels(labels: Any, n_labels: int, name_of: NameOf = str) -> Labels:
     return DenseLabels(array)
 
 
-def _is_nested(labels: Any) -> bool:
+def _names_any(lists: Any) -> bool:
+    """Whether the first label that is listed is a name."""
+    return isinstance(next((label for row in lists for label in row), None), str)
+
+
+def is_nested(labels: Any) -> bool:
     """Whether this is a sequence of sequences."""
     if not isinstance(labels, Sequence) or isinstance(labels, str | bytes):
         return False

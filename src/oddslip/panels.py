@@ -16,7 +16,8 @@ from oddslip.arguments import check_k, check_names, unmasked
 from oddslip.errors import InvalidInput
 from oddslip.identity import hash_ids, need_ids
 from oddslip.kernels import Kind
-from oddslip.labels import Labels, Positives, as_labels
+from oddslip.labels import DenseLabels, Labels, Positives, SparseLabels, as_labels
+from oddslip.rows import counts_up, is_frame, match_rows, row_names
 
 
 class SampleWeight(NamedTuple):
@@ -44,8 +45,10 @@ class SampleWeight(NamedTuple):
         return SampleWeight(self.units[rows], self.unit)
 
 
-def read_sample_weight(given: Any, n_rows: int) -> SampleWeight | None:
+def read_sample_weight(given: Any, n_rows: int, row_ids: Any = None) -> SampleWeight | None:
     """Weights of all rows, checked; None where rows count alike.
+
+    A series whose index names the rows is matched with ``row_ids``, where these are known.
 
     A unit is a power of two, so whole numbers and halves are exact, and everything else is to
     2**-50 of the sum.
@@ -57,6 +60,10 @@ def read_sample_weight(given: Any, n_rows: int) -> SampleWeight | None:
     """
     if given is None:
         return None
+    ids = row_names(given)
+    if ids is not None and row_ids is not None:
+        order = match_rows(row_ids, ids, ("scores", "sample_weight"))
+        given = given.to_numpy() if order is None else given.to_numpy()[order]
     try:
         weights = np.asarray(unmasked("sample_weight", given), np.float64)
     except (TypeError, ValueError):
@@ -110,10 +117,13 @@ class Panel:
     """
 
     __slots__ = (
+        "_absent",
+        "excluded",
         "first_row",
         "kind",
         "label_names",
         "labels",
+        "nan_absent",
         "numbered",
         "row_ids",
         "sample_weight",
@@ -127,6 +137,9 @@ class Panel:
     label_names: tuple[str, ...] | None
     row_ids: NDArray[Any] | None
     sample_weight: SampleWeight | None
+    excluded: Positives | None
+    nan_absent: bool
+    _absent: Positives | None
     first_row: int
     numbered: bool  # whether rows have an order; else an id is all that they are known by
     twin: NDArray[Any] | None  # scores of another model for the same cells
@@ -143,29 +156,35 @@ class Panel:
         if kind not in get_args(Kind):
             raise InvalidInput(f'kind must be "probability" or "margin", got {kind!r}.')
         framed = _frame_names(scores)
-        if framed is not None and row_ids is None:
-            row_ids = _frame_index(scores)
+        if is_frame(scores) and row_ids is None:
+            row_ids = row_names(scores)
+        if framed is None:
+            framed = _frame_names(labels)
         names = framed if label_names is None else label_names
         self.scores = _as_scores(scores, names)
         self.kind = kind
         self.label_names = check_names(names, self.scores.shape[1])
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
         self.sample_weight = None
+        self.excluded, self.nan_absent, self._absent = None, False, None
         self.first_row = 0
         self.numbered = True
         self.twin = None
-        self.labels = None if labels is None else self._gate_labels(labels)
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
             raise InvalidInput(
                 f"row_ids must hold one id per row, n_rows={self.n_rows}, "
                 f"got shape {self.row_ids.shape}."
             )
+        self.labels = None if labels is None else self._gate_labels(labels)
 
     def _gate_labels(self, labels: Any) -> Labels:
-        names = _frame_names(labels)
-        if names is not None:
+        names, ids = _frame_names(labels), label_row_ids(labels)
+        if is_frame(labels):
             labels = _aligned_columns(labels, names, self.label_names)
-        gated = as_labels(labels, self.n_labels, self.name_of)
+        gated = as_labels(labels, self.n_labels, self.name_of, self.label_names)
+        if ids is not None and self.row_ids is not None:
+            order = match_rows(self.row_ids, ids, ("scores", "labels"))
+            gated = gated if order is None else gated.take(order)
         if gated.shape != self.scores.shape:
             raise InvalidInput(
                 f"labels must have the shape of scores, {self.scores.shape}, got {gated.shape}."
@@ -189,9 +208,13 @@ class Panel:
         rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
         truth = "no" if self.labels is None else "yes"
         return (
-            f"Panel({rows} x {self.n_labels:,} labels, {self.kind}, "
-            f"{self.scores.dtype}, labels: {truth})"
+            f"Panel({rows} x {self.n_labels:,} labels, {self.kind}, {self.dtype}, labels: {truth})"
         )
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the scores."""
+        return self.scores.dtype
 
     def name_of(self, label: int) -> str:
         """Name of a label; its index where labels have no names."""
@@ -201,6 +224,13 @@ class Panel:
         """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
         block = object.__new__(Panel)
         block.scores = self.scores[start:stop]
+        return self._cut(block, start, stop)
+
+    def _cut(self, block: Panel, start: int, stop: int) -> Panel:
+        """A block with all but its scores."""
+        excluded = self.excluded
+        block.excluded = None if excluded is None else excluded.rows(start, stop)
+        block.nan_absent, block._absent = self.nan_absent, None
         block.labels = self.labels if self.labels is None else _Rows(self.labels, start, stop)
         block.kind = self.kind
         block.label_names = self.label_names
@@ -227,13 +257,87 @@ class Panel:
         """True labels of every row; refuses a panel without labels or cells that are not 0/1."""
         if self.labels is None:
             raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-        return self.labels.positives(0, self.n_rows, self.name_of)
+        return self._present(self.labels.positives(0, self.n_rows, self.name_of))
+
+    @property
+    def absent(self) -> Positives | None:
+        """Cells that count for nothing: excluded, or no candidates. None where all are there."""
+        if self.excluded is None and not self.nan_absent:
+            return None
+        if self._absent is None:
+            self._absent = self._find_absent()
+        return self._absent if self._absent.indices.size else None
+
+    def _find_absent(self) -> Positives:
+        if not self.nan_absent:
+            assert self.excluded is not None
+            return self.excluded
+        gone = np.isnan(self.scores)
+        if self.excluded is not None:
+            gone.reshape(-1)[self.excluded.places(self.n_labels)] = True
+        return DenseLabels(gone).positives(0, self.n_rows)
+
+    def present_keys(self) -> NDArray[Any]:
+        """Keys of the scores of a checked panel, 0 where a cell is absent."""
+        keys, there = self.keys(), self.present()
+        return keys if there is None else np.where(there, keys, keys.dtype.type(0))
+
+    def present(self) -> NDArray[np.bool_] | None:
+        """Which cells are there, as bool of the shape of the scores; None where all are."""
+        absent = self.absent
+        if absent is None:
+            return None
+        there = np.ones((self.n_rows, self.n_labels), np.bool_)
+        there.reshape(-1)[absent.places(self.n_labels)] = False
+        return there
+
+    def n_present(self) -> NDArray[np.float64]:
+        """The weight of each label's cells that are there: their number, where rows count alike."""
+        absent, weight = self.absent, self.sample_weight
+        units = np.ones(self.n_rows) if weight is None else weight.times
+        total = np.full(self.n_labels, units.sum())
+        if absent is not None:
+            each = np.repeat(units, absent.counts)
+            total -= np.bincount(absent.indices, each, minlength=self.n_labels)
+        return total
+
+    def _present(self, positives: Positives) -> Positives:
+        """Those of the true labels whose cells are there."""
+        absent = self.absent
+        if absent is None:
+            return positives
+        return positives.kept(positives.among(absent, self.n_labels) < 0)
+
+    def filled(
+        self, some: NDArray[Any] | None = None
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64]]:
+        """Scores with some valid score of the same label in place of every absent one.
+
+        What is added up label by label can be added up over these, less what was too much: the
+        scores that were filled in, of shape (1, n_labels), each as often as the last array says.
+        They are cells of this block, unless given.
+        """
+        panel = self.checked()
+        absent, there = panel.absent, panel.present()
+        assert absent is not None
+        assert there is not None
+        if some is None:
+            first = there.argmax(axis=0)
+            some = panel.scores[first, np.arange(self.n_labels)][None].copy()
+            some[0, ~there.any(axis=0)] = 0.5
+        scores = np.array(panel.scores, order="C")
+        scores.reshape(-1)[absent.places(self.n_labels)] = some[0, absent.indices]
+        units = np.ones(self.n_rows) if self.sample_weight is None else self.sample_weight.times
+        times = np.bincount(absent.indices, np.repeat(units, absent.counts), self.n_labels)
+        return scores, some, times.astype(np.float64)
 
     def truths(self) -> NDArray[np.uint8]:
         """The same as 0/1 cells of the shape of the scores."""
         if self.labels is None:
             raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-        return self.labels.truths(0, self.n_rows, self.name_of)
+        cells = self.labels.truths(0, self.n_rows, self.name_of)
+        there = self.present()
+        return cells if there is None else cells * there
 
     def keys(self) -> NDArray[Any]:
         """Order-preserving keys of the scores, not yet checked: see `limit` and `mended`."""
@@ -256,15 +360,22 @@ class Panel:
         return self if int(largest_key(self.keys())) <= self.limit else self.mended()
 
     def mended(self) -> Panel:
-        """This panel with -0.0 as 0.0, or an error naming the first cell that is not valid."""
+        """This panel with -0.0 as 0.0, or an error naming the first cell that is not valid.
+
+        What an absent cell holds does not matter, and is made valid.
+        """
         if self.kind == "probability":
             wrong = ~((self.scores >= 0) & (self.scores <= 1))
         else:
             wrong = ~np.isfinite(self.scores)
-        if wrong.any():
-            raise InvalidInput(self._complaint(wrong))
+        there = self.present()
+        if (wrong if there is None else wrong & there).any():
+            raise InvalidInput(self._complaint(wrong if there is None else wrong & there))
         mended = self.rows(0, self.n_rows)
         mended.scores = self.scores + 0.0
+        if there is not None:
+            mended.scores[~there] = 0.5
+            mended.excluded, mended.nan_absent = self.absent, False
         return mended
 
     def _complaint(self, wrong: NDArray[np.bool_]) -> str:
@@ -284,6 +395,162 @@ class Panel:
         return f"scores hold {cells}{where} at {place}. Drop or fill those rows first."
 
 
+class ListedPanel(Panel):
+    """A panel of which only some cells are stored: those a row has candidates for.
+
+    ``listed`` are their labels, row by row, and ``cells`` their scores. Whoever does not know of
+    lists sees all cells, most of them absent.
+    """
+
+    __slots__ = ("_dense", "cells", "listed", "shape")
+
+    _dense: NDArray[Any] | None
+    listed: Positives
+    cells: NDArray[Any]
+    shape: tuple[int, int]
+
+    @classmethod
+    def made(
+        cls,
+        listed: Positives,
+        cells: NDArray[Any],
+        n_labels: int,
+        *,
+        labels: Any = None,
+        kind: Kind = "probability",
+        label_names: Sequence[str] | None = None,
+        row_ids: Any = None,
+    ) -> ListedPanel:
+        """Of checked lists; labels and names pass the gate."""
+        shape = (listed.indptr.size - 1, n_labels)
+        if 0 in shape:
+            raise InvalidInput(
+                f"scores must hold at least one row and one label, got shape {shape}."
+            )
+        hollow = np.broadcast_to(np.zeros((), cells.dtype), shape)
+        gate = Panel(hollow, labels, kind=kind, label_names=label_names, row_ids=row_ids)
+        panel: ListedPanel = object.__new__(cls)
+        panel._put(listed, cells, shape)
+        gate._cut(panel, 0, shape[0])
+        return panel
+
+    def _put(self, listed: Positives, cells: NDArray[Any], shape: tuple[int, int]) -> None:
+        self.listed, self.cells, self.shape, self._dense = listed, cells, shape, None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of this panel."""
+        return self.shape[0]
+
+    @property
+    def n_labels(self) -> int:
+        """Labels of this panel."""
+        return self.shape[1]
+
+    @property
+    def scores(self) -> NDArray[Any]:  # type: ignore[override]
+        """All cells: 0.5 where there is none."""
+        if self._dense is None:
+            dense = np.full(self.shape, 0.5, self.cells.dtype)
+            dense.reshape(-1)[self.listed.places(self.n_labels)] = self.cells
+            self._dense = dense
+        return self._dense
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the scores."""
+        return self.cells.dtype
+
+    @property
+    def absent(self) -> Positives | None:
+        """All cells that are not listed."""
+        if self._absent is None:
+            gone = np.ones(self.shape, np.bool_)
+            gone.reshape(-1)[self.listed.places(self.n_labels)] = False
+            self._absent = DenseLabels(gone).positives(0, self.n_rows)
+        return self._absent if self._absent.indices.size else None
+
+    def n_present(self) -> NDArray[np.float64]:
+        """The weight of each label's cells."""
+        weight = self.sample_weight
+        each = None if weight is None else np.repeat(weight.times, self.listed.counts)
+        return np.bincount(self.listed.indices, each, self.n_labels).astype(np.float64)
+
+    def _present(self, positives: Positives) -> Positives:
+        return positives.kept(positives.among(self.listed, self.n_labels) >= 0)
+
+    def rows(self, start: int, stop: int) -> ListedPanel:
+        """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
+        block: ListedPanel = object.__new__(ListedPanel)
+        indptr = self.listed.indptr
+        cells = self.cells[indptr[start] : indptr[stop]]
+        block._put(self.listed.rows(start, stop), cells, (stop - start, self.n_labels))
+        self._cut(block, start, stop)
+        return block
+
+    def take(self, rows: NDArray[np.int64]) -> ListedPanel:
+        """The panel of some rows, without labels."""
+        block: ListedPanel = object.__new__(ListedPanel)
+        places: Any = np.arange(self.cells.size)
+        taken = Positives(self.listed.indptr, places).take(rows)
+        cells = self.cells[taken.indices]
+        listed = Positives(taken.indptr, self.listed.indices[taken.indices])
+        block._put(listed, cells, (int(rows.size), self.n_labels))
+        self._cut(block, 0, self.n_rows)
+        return block
+
+    def columns(self, place: NDArray[np.int32], n_labels: int) -> ListedPanel:
+        """The panel of some labels: ``place`` is the new index of each, or -1."""
+        block = self.rows(0, self.n_rows)
+        kept = place[self.listed.indices] >= 0
+        listed = self.listed.kept(kept)
+        listed = Positives(listed.indptr, place[listed.indices])
+        block._put(listed, self.cells[kept], (self.n_rows, n_labels))
+        return block
+
+    def without(self, excluded: Positives) -> ListedPanel:
+        """The panel less the cells that are excluded."""
+        block = self.rows(0, self.n_rows)
+        kept = self.listed.among(excluded, self.n_labels) < 0
+        block._put(self.listed.kept(kept), self.cells[kept], self.shape)
+        return block
+
+    def cell_keys(self) -> NDArray[Any]:
+        """Keys of the listed cells, checked."""
+        from oddslip.kernels.keys import keys_of, largest_key
+
+        keys: NDArray[Any] = keys_of(np.ascontiguousarray(self.cells)[None], self.kind)
+        if keys.size and int(largest_key(keys)) > self.limit:
+            return self.mended().cell_keys()
+        return np.asarray(keys[0])
+
+    @property
+    def limit(self) -> int:
+        """The largest key of a valid cell."""
+        from oddslip.kernels.keys import LIMITS, UNSIGNED
+
+        return int(LIMITS[UNSIGNED[self.cells.dtype], self.kind])
+
+    def checked(self) -> ListedPanel:
+        """This panel, after a look at every cell."""
+        from oddslip.kernels.keys import keys_of, largest_key
+
+        keys = keys_of(np.ascontiguousarray(self.cells)[None], self.kind)
+        return self if not keys.size or int(largest_key(keys)) <= self.limit else self.mended()
+
+    def mended(self) -> ListedPanel:
+        """This panel with -0.0 as 0.0, or an error naming the first cell that is not valid."""
+        outside = ~((self.cells >= 0) & (self.cells <= 1))
+        wrong = outside if self.kind == "probability" else ~np.isfinite(self.cells)
+        if wrong.any():
+            cells = np.zeros(self.shape, np.bool_)
+            cells.reshape(-1)[self.listed.places(self.n_labels)[wrong]] = True
+            raise InvalidInput(self._complaint(cells))
+        block = self.rows(0, self.n_rows)
+        block._put(self.listed, self.cells + 0.0, self.shape)
+        return block
+
+
 class _Rows:
     """A range of rows of some labels; errors name the row of the whole."""
 
@@ -299,6 +566,9 @@ class _Rows:
     def truths(self, start: int, stop: int, name_of: Any = str) -> NDArray[np.uint8]:
         return self.labels.truths(self.start + start, self.start + stop, name_of)
 
+    def take(self, rows: NDArray[np.int64]) -> Labels:
+        return self.labels.take(self.start + rows)
+
 
 def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
     def name_of(label: int) -> str:
@@ -307,7 +577,7 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
 
     scores = unmasked("scores", scores, name_of)
     try:
-        array = scores.to_numpy() if _frame_names(scores) is not None else np.asanyarray(scores)
+        array = scores.to_numpy() if is_frame(scores) else np.asanyarray(scores)
     except ValueError as error:
         raise InvalidInput(
             "scores must be a table of shape (rows, labels), got rows of different lengths."
@@ -327,21 +597,24 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
     return np.asarray(array, np.float32 if array.dtype.itemsize <= 2 else np.float64)
 
 
+def label_row_ids(labels: Any) -> NDArray[Any] | None:
+    """Names of the rows that labels bring along: a frame's or series' index, a file's ids."""
+    if isinstance(labels, SparseLabels):
+        return labels.row_ids
+    return row_names(labels)
+
+
 def _frame_names(table: Any) -> list[str] | None:
-    if hasattr(table, "to_numpy") and hasattr(table, "columns"):
-        return [str(name) for name in table.columns]
-    return None
+    """Names of a frame's columns; None where they only count from 0."""
+    if not is_frame(table) or counts_up(table.columns):
+        return None
+    return [str(name) for name in table.columns]
 
 
-def _frame_index(table: Any) -> Any:
-    index = getattr(table, "index", None)
-    return None if index is None or type(index).__name__ == "RangeIndex" else index.to_numpy()
-
-
-def _aligned_columns(labels: Any, names: list[str], wanted: tuple[str, ...] | None) -> Any:
+def _aligned_columns(labels: Any, names: list[str] | None, wanted: tuple[str, ...] | None) -> Any:
     """A frame's cells in the order of the scores' names; refuses other names."""
     cells = labels.to_numpy()
-    if wanted is None or tuple(names) == wanted:
+    if wanted is None or names is None or tuple(names) == wanted:
         return cells
     check_names(names, len(names))
     place = {name: at for at, name in enumerate(names)}

@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.panels import Kind, Panel
+from oddslip.panels import Kind, ListedPanel, Panel
 from oddslip.sources import Source
 from oddslip.sources.views import ColumnSource
-from oddslip.tallies import Joined, available_threads
+from oddslip.tallies import Joined, State, available_threads
 
 Floats = NDArray[np.float64]
 
@@ -63,6 +63,7 @@ class SpreadTally(Joined):
         self.lowest = np.full(n_labels, np.inf)
         self.highest = np.full(n_labels, -np.inf)
         self.n_rows = 0
+        self._filled: Any = None  # scores in place of absent ones, and how often
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
@@ -77,10 +78,16 @@ class SpreadTally(Joined):
         from oddslip.kernels.logits import bin_margins, bin_probabilities, count_reaching
 
         panel = panel.checked()
-        keys = panel.keys()
-        bound = saturated_key(panel.scores.dtype, panel.kind)
+        if isinstance(panel, ListedPanel):
+            return self._add_listed(panel)
+        keys = panel.present_keys()
+        bound = saturated_key(panel.dtype, panel.kind)
         count_reaching(keys, bound, self.n_saturated, np.empty(panel.n_rows, np.int64))
         scores = np.ascontiguousarray(panel.scores)
+        if panel.absent is not None:
+            known, before = self._filled or (None, 0.0)
+            scores, some, more = panel.filled(known)
+            self._filled = some, before + more
         if self.kind == "probability":
             bin_probabilities(scores, self.counts)
         else:
@@ -88,9 +95,53 @@ class SpreadTally(Joined):
             np.minimum(self.lowest, scores.min(axis=0), out=self.lowest)
             np.maximum(self.highest, scores.max(axis=0), out=self.highest)
         self.n_rows += panel.n_rows
+        return None
+
+    def _add_listed(self, panel: ListedPanel) -> None:
+        """Take the cells that a block lists, as the kernels take all."""
+        from oddslip.kernels import logits
+
+        labels, cells = panel.listed.indices.astype(np.int64), panel.cells
+        saturated = panel.cell_keys() >= saturated_key(panel.dtype, panel.kind)
+        self.n_saturated += np.bincount(labels[saturated], minlength=self.n_labels)
+        if self.kind == "probability":
+            clip, one = cells.dtype.type(logits.CLIP), cells.dtype.type(1)
+            odds = (np.maximum(cells, clip) / np.maximum(one - cells, clip)).astype(np.float32)
+            bins = (odds.view(np.uint32) >> logits.ODDS_SHIFT).astype(np.int64) - logits.ODDS_FIRST
+        else:
+            at = (cells.astype(np.float64) + logits.REACH) * logits.PER_NAT
+            bins = np.clip(at, 0.0, logits.MARGIN_BINS - 1.0).astype(np.int64)
+            np.minimum.at(self.lowest, labels, cells)
+            np.maximum.at(self.highest, labels, cells)
+        np.add.at(self.counts.reshape(-1), labels * self.counts.shape[1] + bins, np.uint32(1))
+        self.n_rows += panel.n_rows
+
+    def settle(self) -> None:
+        """Take out what was filled in for absent cells."""
+        from oddslip.kernels.logits import bin_margins, bin_probabilities
+
+        if self._filled is None:
+            return
+        some, times = self._filled
+        once = np.zeros_like(self.counts)
+        (bin_probabilities if self.kind == "probability" else bin_margins)(some, once)
+        self.counts -= once * times[:, None].astype(np.uint32)
+        self._filled = None
+
+    def merge(self, other: Self) -> None:
+        """Take over what another tally has seen."""
+        self.settle()
+        other.settle()
+        super().merge(other)
+
+    def state(self) -> State:
+        """The counts."""
+        self.settle()
+        return super().state()
 
     def result(self) -> tuple[Floats, Floats, Floats]:
         """Centres of the bins, and how far a cell of each label can lie below or above its own."""
+        self.settle()
         nat = edges_of(self.kind)
         centres = (nat[1:] + nat[:-1]) / 2
         # Odds are rounded to float32 before they are binned; allow for that.

@@ -7,7 +7,7 @@ diagnosis, calibration, synthetic data, studies and the command line all ask her
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from oddslip.arguments import as_numbers, unmasked
 from oddslip.errors import InvalidInput
+from oddslip.rows import is_frame, row_names
 
 NAMES = ("none", "balanced", "sqrt", "common")
 _KNOWN = (
@@ -23,7 +24,7 @@ _KNOWN = (
 )
 
 
-def balance_ratios(counts: ArrayLike, n_rows: float) -> NDArray[np.float64]:
+def balance_ratios(counts: ArrayLike, n_rows: Any) -> NDArray[np.float64]:
     """r_j = negatives / positives of each label, from its positives among so many rows.
 
     A label with no positive gets 1. So does one with no negative: 0 is no weight. Prevalences
@@ -42,13 +43,15 @@ def balance_ratios(counts: ArrayLike, n_rows: float) -> NDArray[np.float64]:
             f"counts must hold one number between 0 and n_rows={n_rows} per label, got {came}."
         )
     mixed = (positives > 0) & (positives < n_rows)
-    return np.divide(n_rows - positives, positives, out=np.ones_like(positives), where=mixed)
+    ratios: NDArray[np.float64] = np.ones_like(positives)
+    np.divide(n_rows - positives, positives, out=ratios, where=mixed)
+    return ratios
 
 
 def resolve_weights(
     weights: Any,
     n_positives: ArrayLike,
-    n_rows: float,
+    n_rows: Any,
     *,
     label_names: Sequence[str] | None = None,
 ) -> NDArray[np.float64]:
@@ -56,17 +59,17 @@ def resolve_weights(
 
     Parameters
     ----------
-    weights : str, number or array-like of shape (n_labels,)
+    weights : str, number, array-like of shape (n_labels,), or by name: see `by_label`
         ``"none"``: 1. ``"balanced"``: r_j, negatives over positives. ``"sqrt"``: its square root.
         ``"10x"``: ten times r_j, or any other multiple. ``"common"``: the same weight for all
         labels, negatives over positives of all cells together. A number: the same for all
         labels. Or the weights themselves.
     n_positives : array-like of shape (n_labels,)
         Positives of each label among the rows. A label without any has r_j = 1.
-    n_rows : float
-        Rows; 1 where ``n_positives`` are prevalences.
+    n_rows : float or array-like of shape (n_labels,)
+        Rows; 1 where ``n_positives`` are prevalences; of each label where cells are absent.
     label_names : sequence of str, optional
-        Names of the labels, for the error.
+        Names of the labels: those of weights given by name, and for the error.
 
     Examples
     --------
@@ -82,6 +85,7 @@ def resolve_weights(
         weights = "none"
     if isinstance(weights, str):
         return _named(weights, positives, n_rows)
+    weights = by_label("weights", weights, label_names)
     weights = unmasked("weights", weights, _namer(label_names))
     if np.ndim(weights) == 0:
         if np.asarray(weights).dtype.kind not in "biuf":
@@ -120,6 +124,7 @@ def check_weights(
     >>> check_weights([1, 2], 2).tolist()
     [1.0, 2.0]
     """
+    weights = by_label("weights", weights, label_names)
     weights = unmasked("weights", weights, _namer(label_names))
     checked = per_label("weights", weights, n_labels)
     wrong = np.flatnonzero(~((checked > 0) & np.isfinite(checked)))
@@ -131,6 +136,75 @@ def check_weights(
             "Use 1 for a label that is not weighted."
         )
     return checked
+
+
+def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
+    """Numbers given by name, in the order of the labels; anything else as it is.
+
+    A dict, a series whose index holds names, and a frame with a column ``label`` or such an index
+    and one column of numbers are given by name. Every label must be named, and no other.
+
+    Parameters
+    ----------
+    what : str
+        What the numbers are, for the error.
+    values : Any
+    label_names : sequence of str or None
+        Without names a dict goes by label index, and a series by position.
+
+    Examples
+    --------
+    >>> by_label("weights", {"b": 2.0, "a": 1.0}, ["a", "b"]).tolist()
+    [1.0, 2.0]
+    """
+    named = _as_dict(what, values)
+    if named is None:
+        return values
+    if label_names is None:
+        if not isinstance(values, Mapping):
+            return np.array(list(named.values()))
+        label_names = [str(label) for label in range(len(named))]
+    known = set(label_names)
+    stranger = next((name for name in named if name not in known), None)
+    if stranger is not None:
+        raise InvalidInput(
+            f"{what} given by name must name the labels, got {stranger!r:.60}, which is none."
+        )
+    missing = next((name for name in label_names if name not in named), None)
+    if missing is not None:
+        raise InvalidInput(
+            f"{what} given by name must name every label, {missing!r:.60} is missing."
+        )
+    return np.array([named[name] for name in label_names])
+
+
+def _as_dict(what: str, values: Any) -> dict[str, Any] | None:
+    """Numbers by the name of their label; None where they have no names."""
+    if isinstance(values, Mapping):
+        pairs = [(str(name), number) for name, number in values.items()]
+    elif is_frame(values):
+        pairs = _frame_pairs(what, values)
+    elif row_names(values) is not None and np.ndim(values) == 1:
+        pairs = list(zip(map(str, row_names(values).tolist()), values.to_numpy(), strict=True))  # type: ignore[union-attr]
+    else:
+        return None
+    if len(dict(pairs)) < len(pairs):
+        raise InvalidInput(f"{what} given by name must name a label once, got one twice.")
+    return dict(pairs)
+
+
+def _frame_pairs(what: str, frame: Any) -> list[tuple[str, Any]]:
+    columns = [str(name) for name in frame.columns]
+    numbers = [name for name in columns if name != "label"]
+    if len(numbers) != 1 or ("label" not in columns and row_names(frame) is None):
+        raise InvalidInput(
+            f"{what} given as a frame must have a column label, or names as its index, and one "
+            f"column of numbers, got columns {columns!r:.60}."
+        )
+    by_name = dict(zip(columns, frame.columns, strict=True))
+    names = row_names(frame) if "label" not in columns else frame[by_name["label"]].to_numpy()
+    assert names is not None
+    return list(zip(map(str, names.tolist()), frame[by_name[numbers[0]]].to_numpy(), strict=True))
 
 
 def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> NDArray[np.float64]:
@@ -154,7 +228,7 @@ def _namer(label_names: Sequence[str] | None) -> Callable[[int], str]:
     return lambda label: str(names[label] if label < len(names) else label)
 
 
-def _named(name: str, positives: NDArray[np.float64], n_rows: float) -> NDArray[np.float64]:
+def _named(name: str, positives: NDArray[np.float64], n_rows: Any) -> NDArray[np.float64]:
     multiple = _multiple(name)
     if name not in NAMES and multiple is None:
         raise InvalidInput(f"weights must be {_KNOWN}, got {name!r}.")
@@ -168,7 +242,8 @@ def _named(name: str, positives: NDArray[np.float64], n_rows: float) -> NDArray[
     if name == "common":
         # The ratio of the cells as one label. A mean of r_j would hang on labels without
         # positives, whose r_j is 1 by convention and not by count.
-        return np.full_like(ratios, balance_ratios([positives.sum()], n_rows * positives.size)[0])
+        cells = np.broadcast_to(n_rows, positives.shape).sum()
+        return np.full_like(ratios, balance_ratios([positives.sum()], cells)[0])
     return ratios
 
 

@@ -131,6 +131,18 @@ def test_the_page_keeps_the_fuzzers_of_an_earlier_run(tmp_path):
     assert "python -m attacks fuzz-repairs" in told
 
 
+def test_a_run_of_some_campaigns_replaces_their_lines_alone(tmp_path):
+    page = tmp_path / "attacks.md"
+    first = [
+        Result(Run(name, name, 2, 0), Outcome(2, ("broke",)), 1.0) for name in ("kills", "forks")
+    ]
+    write_table(page, first, "python -m attacks", 0)
+    again = Result(Run("kills", "kills", 100, 0), Outcome(100, ()), 1.0)
+    write_table(page, [again], "python -m attacks kills", 0)
+    lines = [line.split(" | ")[:4] for line in page.read_text().splitlines() if line[:2] == "| "]
+    assert lines[1:] == [["| forks", "forks", "2", "1"], ["| kills", "kills", "100", "0"]]
+
+
 @pytest.mark.parametrize("number", [17909, 17945, 46173])
 def test_a_damaged_table_that_arrow_or_polars_choke_on_is_refused(number, tmp_path):
     pytest.importorskip("polars")

@@ -88,10 +88,10 @@ def test_the_numbers_of_the_readme_are_those_of_the_demo(story):
 
 def test_the_files_it_leaves_give_the_same_diagnosis_by_hand(story, folder, capsys):
     said = [
-        "diagnose", str(folder / "weighted.npy"), str(folder / "labels.npz"), "-k", "7",
+        "diagnose", str(folder / "evaluated-weighted.npy"), str(folder / "evaluated-labels.npz"), "-k", "7",
         "--weights", str(folder / "weights.npy"), "--prior", str(folder / "prior.npy"),
-        "--unweighted", str(folder / "unweighted.npy"),
-        "--calibration", str(folder / "calibration.npy"),
+        "--unweighted", str(folder / "evaluated-unweighted.npy"),
+        "--calibration", str(folder / "calibration-weighted.npy"),
         "--calibration-labels", str(folder / "calibration-labels.npz"),
         "--label-names", str(folder / "names.txt"),
         "--rounds", "60", "--learning-rate", "0.1", "--max-delta-step", "0", "--json",
@@ -103,7 +103,7 @@ def test_the_files_it_leaves_give_the_same_diagnosis_by_hand(story, folder, caps
 
 
 def test_the_saved_repair_ranks_as_the_fitted_one(story, folder):
-    scores = np.load(folder / "weighted.npy")
+    scores = np.load(folder / "evaluated-weighted.npy")
     again = oddslip.load_repair(folder / "repair.oddslip").rank(scores, k=7)
     np.testing.assert_array_equal(again, story.repair.rank(scores))
 

@@ -14,11 +14,15 @@ from oddslip.calibrators.fingerprint import ShownTally
 from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
 from oddslip.calibrators.policy import CheckedScores
 from oddslip.counting import IntervalCounts, PositiveKeys
+from oddslip.diagnosis.climb import other_policies
+from oddslip.diagnosis.keyed import KeySample, LadderTally, RowParts, RowSample, Rungs
+from oddslip.diagnosis.signal import parts_of_positives
 from oddslip.engines.parcel import pack, unpack
 from oddslip.hulls import BucketCounts, MarkedCells, choose_buckets, mark_buckets
 from oddslip.kernels.logistic import N_AFFINE, add_affine_sums
 from oddslip.metrics.keyed import MetricTally
 from oddslip.metrics.ranking import RankingTally
+from oddslip.metrics.reliability import ReliabilityTally
 from oddslip.panels import Panel, read_sample_weight
 from oddslip.selection.folds import (
     FoldCounter,
@@ -43,6 +47,7 @@ SCORES = RNG.random((N_ROWS, N_LABELS)).astype(np.float32).round(2)
 LABELS = (RNG.random((N_ROWS, N_LABELS)) < SCORES * [0.9, 0.5, 0.3, 0.1, 0.0]).astype(np.uint8)
 IDS = np.array([f"row {row}" for row in range(N_ROWS)])
 PANEL = Panel(SCORES, LABELS, row_ids=IDS)
+PANEL.twin = RNG.random(SCORES.shape).astype(np.float32)
 SOURCE = open_source(PANEL)
 
 
@@ -75,6 +80,23 @@ DEALS = [KeyedFolds(3, 1, repeat) for repeat in range(2)]
 def make_trial():
     maps = [build_calibrator(name).fit(SCORES, LABELS).fitted_.maps for name in ("raw", "isotonic")]
     return TrialTally([[maps] * 3] * 2, DEALS, 0, 3, "map", np.full(N_LABELS, 0.5))
+
+
+def make_ladder(folds):
+    isotonic = Isotonic().fit(SCORES, LABELS).fitted_.maps
+    others = other_policies(isotonic, LABELS.sum(axis=0) == 0)
+    maps = {name: [each] for name, each in (("isotonic", isotonic), *others)}
+    if folds is not None:
+        maps = {name: each * 3 for name, each in maps.items()}
+    dead = np.tile(LABELS.sum(axis=0) == 0, (1 if folds is None else 3, 1))
+    what_if = build_calibrator("inversion", weights=0.5).fit(SCORES, LABELS).fitted_.maps
+    rungs = Rungs(maps, folds, np.array([0, 1, 2], np.int32), what_if, dead)
+    return LadderTally(rungs, 3, np.full(N_LABELS, 0.5), True, 20, 1)
+
+
+def make_row_parts():
+    counts = counted(make_intervals()).result()
+    return RowParts(counts.indptr, counts.keys, parts_of_positives(counts))
 
 
 def make_folds(keyed=None):
@@ -112,10 +134,16 @@ TALLIES = {
     "PositiveCellTally": lambda: PositiveCellTally(SCORES.dtype, Ranges(N_LABELS)),
     "FoldTally": make_folds,
     "FoldTally, keyed": lambda: make_folds(KeyedFolds(3, 1, 0)),
+    "LadderTally": lambda: make_ladder(DEALS[0]),
+    "LadderTally, held out": lambda: make_ladder(None),
+    "RowParts": make_row_parts,
+    "RowSample": lambda: RowSample(0.5, 1),
+    "KeySample": lambda: KeySample(0.5, 1),
     "KeyedPositives": lambda: KeyedPositives(N_LABELS, SCORES.dtype, DEALS),
     "TrialTally": make_trial,
     "SpreadTally": lambda: SpreadTally(N_LABELS, "probability"),
     "SigmoidTally": lambda: SigmoidTally(np.linspace(-1, 1, N_LABELS)),
+    "ReliabilityTally": lambda: ReliabilityTally(3, 5),
     "SaturationTally": lambda: SaturationTally(N_LABELS, 3),
     "DistinctTally": lambda: DistinctTally(0, N_LABELS, None),
     "WhatIfTally": lambda: WhatIfTally(np.linspace(1, 3, N_LABELS), 3, True),
@@ -162,7 +190,8 @@ def test_every_class_that_makes_fresh_ones_is_listed_here():
         node.name
         for path in root.rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.ClassDef) and node.name != "Tally"
+        if isinstance(node, ast.ClassDef)
+        and node.name not in ("Tally", "Gather")  # functions stay where they are
         and any(getattr(item, "name", None) == "fresh" for item in node.body)
     }  # fmt: skip
     assert classes == {name.partition(",")[0] for name in TALLIES}

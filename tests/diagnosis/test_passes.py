@@ -2,12 +2,14 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
 
 from oddslip.datasets import synthetic_pair
-from oddslip.diagnosis import diagnose
+from oddslip.diagnosis import asides, diagnose
 from oddslip.selection import Repair
 from oddslip.selection.candidates import WIDE
+from oddslip.shifts import direct_shift
 from oddslip.sources import open_source
 
 PAIR = synthetic_pair(1500, 20, noise=0.3, cap=2.0, seed=1)
@@ -57,3 +59,13 @@ def test_diagnose_without_calibration_rows_reads_its_rows_at_most_six_times():
     )  # fmt: skip
     assert passes["rows"] <= 6
     assert passes["twin"] == 1
+
+
+def test_model_and_twin_are_held_together_on_the_rows_that_were_kept(monkeypatch):
+    monkeypatch.setattr(asides, "SAMPLED_CELLS", 20 * 300)
+    told = {"k": 5, "unweighted": PAIR.unweighted, "seed": 3, "n_replicates": 0}
+    found = diagnose(PAIR.weighted, PAIR.labels, **told)
+    rows = np.random.default_rng(3).permutation(PAIR.n_rows)[:300]
+    assert (found.shifts.n_direct_rows, found.likeness.n_rows) == (300, 300)
+    wanted = direct_shift(PAIR.weighted[rows], PAIR.unweighted[rows])
+    np.testing.assert_array_equal(found.shifts.direct, wanted)

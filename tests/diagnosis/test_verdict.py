@@ -86,3 +86,15 @@ def test_ties_that_a_per_label_map_makes_good_are_not_in_the_verdict(arguments):
     assert found.decomposition.tie_residue < 0 < found.decomposition.loss
     assert found.finding("OS203") is not None
     assert found.verdict.code != "keep_margins"
+
+
+def test_what_repair_takes_without_a_sure_gain_is_named_and_not_called_a_repair():
+    taken = set()
+    for seed in range(4):
+        pair = synthetic_pair(1200, 20, seed=seed)
+        found = diagnose(pair.unweighted, pair.labels, k=5, prior=pair.prior, n_replicates=100)
+        assert found.verdict.code == "healthy"
+        named = f"({found.chosen.name}, which Repair chooses: "
+        assert (named in found.verdict.sentence) == (found.chosen.name != "raw")
+        taken.add(found.chosen.name)
+    assert len(taken) > 1

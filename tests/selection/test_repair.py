@@ -72,7 +72,11 @@ def test_what_was_chosen_is_fitted_on_all_rows(rule, calibrator, kind):
     scores = PAIR.weighted if kind == "probability" else PAIR.weighted_margin
     repair = fit(rule, scores, kind=kind)
     alone = calibrator(kind=kind).fit(scores[CAL], PAIR.labels[CAL])
-    np.testing.assert_array_equal(repair.transform(scores[EVAL]), alone.transform(scores[EVAL]))
+    # The offset's exact step starts from the folds' summary, and may end a last digit away.
+    near = 1e-6 if rule == "offset" else 0
+    np.testing.assert_allclose(
+        repair.transform(scores[EVAL]), alone.transform(scores[EVAL]), rtol=near, atol=0
+    )
     np.testing.assert_array_equal(repair.rank(scores[EVAL]), alone.rank(scores[EVAL], k=5))
     assert repair.record_.n_positives.tolist() == PAIR.labels[CAL].sum(axis=0).tolist()
     if rule != "pooled":

@@ -17,6 +17,7 @@ from oddslip.calibrators import forms
 from oddslip.calibrators.stored import read_stored
 from oddslip.errors import InvalidInput
 from oddslip.kernels import maps as kernel
+from oddslip.kernels.maps import AFFINE, BETA
 from oddslip.serving import Runtime, load_runtime
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -156,6 +157,22 @@ def test_long_maps_and_many_rows_are_as_the_kernels_have_them(runtime_of):
     assert same_bits(runtime.transform(scores), repair.transform(scores))
     assert same_bits(runtime.rank(scores, k=3), repair.rank(scores, k=3))
     assert same_bits(runtime.rank(scores.T.copy().T, k=3), repair.rank(scores, k=3))
+
+
+@pytest.mark.parametrize("code", [AFFINE, BETA], ids=["affine", "beta"])
+@pytest.mark.parametrize("kind", ["probability", "margin"])
+def test_scores_a_last_digit_apart_rank_as_the_kernels_have_them(runtime_of, code, kind):
+    rng = np.random.default_rng(5)
+    n = 300
+    ones, zeros = np.ones(n), np.zeros(n)
+    maps = LabelMaps(
+        kind, "log_odds", np.full(n, code), 1.7 * ones, 0.3 * ones, 0.1 * ones, zeros, zeros, [], []
+    )
+    start = rng.random((40, 1)) if kind == "probability" else rng.normal(0, 3, (40, 1))
+    scores = start + rng.integers(-5, 6, (40, n)) * np.spacing(start)
+    repair = as_repair(maps)
+    for k in (1, 7, 150):
+        assert same_bits(runtime_of(repair).rank(scores, k=k), repair.rank(scores, k=k))
 
 
 # ------------------------------------------------------------- candidates, exclusions, absent cells

@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -296,6 +297,13 @@ def test_sql_that_can_not_be_is_refused_and_leaves_no_file(options, said, tmp_pa
     with pytest.raises(InvalidInput, match=said):
         repair.to_sql(tmp_path / "repair.sql", **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_text_for_spark_holds_nothing_that_it_would_fill_in_or_read_as_code():
+    for name in (*HOSTILE, "${env:HOME} $1", "\U0001f600"):
+        written = DIALECTS["spark"].text(name)
+        assert re.fullmatch(r"'([A-Za-z0-9 _.-]|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})*'", written)
+        assert written[1:-1].encode().decode("unicode_escape") == name
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oddslip.calibrators.catalogue import build_calibrator
+    from oddslip.calibrators.fingerprint import Fingerprint
     from oddslip.calibrators.fixed import Inversion, Popularity, Raw
     from oddslip.calibrators.hierarchical import Hierarchical, HierarchicalIsotonic
     from oddslip.calibrators.isotonic import Ceiling, Isotonic, PooledIsotonic
     from oddslip.calibrators.label_free import LabelFree
+    from oddslip.calibrators.label_shift import PriorShift
     from oddslip.calibrators.logistic.estimators import Beta, Offset, Platt, Temperature
     from oddslip.calibrators.saved import FittedRepair, load_repair
 
 _HOMES = {
     "Beta": "oddslip.calibrators.logistic.estimators",
     "Ceiling": "oddslip.calibrators.isotonic",
+    "Fingerprint": "oddslip.calibrators.fingerprint",
     "FittedRepair": "oddslip.calibrators.saved",
     "Hierarchical": "oddslip.calibrators.hierarchical",
     "HierarchicalIsotonic": "oddslip.calibrators.hierarchical",
@@ -29,6 +32,7 @@ _HOMES = {
     "Platt": "oddslip.calibrators.logistic.estimators",
     "PooledIsotonic": "oddslip.calibrators.isotonic",
     "Popularity": "oddslip.calibrators.fixed",
+    "PriorShift": "oddslip.calibrators.label_shift",
     "Raw": "oddslip.calibrators.fixed",
     "Temperature": "oddslip.calibrators.logistic.estimators",
     "build_calibrator": "oddslip.calibrators.catalogue",
@@ -38,6 +42,7 @@ _HOMES = {
 __all__ = [
     "Beta",
     "Ceiling",
+    "Fingerprint",
     "FittedRepair",
     "Hierarchical",
     "HierarchicalIsotonic",
@@ -48,6 +53,7 @@ __all__ = [
     "Platt",
     "PooledIsotonic",
     "Popularity",
+    "PriorShift",
     "Raw",
     "Temperature",
     "build_calibrator",

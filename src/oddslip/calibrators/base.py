@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from oddslip.calibrators.fingerprint import Expected, take_fingerprint
@@ -22,9 +22,10 @@ from oddslip.errors import InvalidInput
 from oddslip.labels import Seen
 from oddslip.panels import Panel, read_sample_weight
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import is_spark
+from oddslip.sources.opening import Nan, is_spark
 from oddslip.sources.views import WeighedSource
 from oddslip.tallies import Joined, available_threads
+from oddslip.weights import by_label
 
 
 class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -43,12 +44,20 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         threads: int | None = None,
     ) -> Self:
         """Fit on calibration rows."""
 
     def transform(
-        self, scores: Any, *, prior_shift: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        threads: int | None = None,
     ) -> NDArray[Any]:
         """Calibrated probabilities of all cells, in the type of the scores.
 
@@ -59,14 +68,16 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         scores
             In any form `oddslip.evaluate` takes.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`; NaN in what is returned.
         prior_shift : "em" or PriorShift, optional
             Correct prevalences that moved since calibration: see `FittedRepair.transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        source = self._open(scores)
-        return self.fitted_.transform(source, prior_shift=prior_shift, threads=threads)
+        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
+        return self.fitted_.transform(self._opened(scores), **told, threads=threads)
 
     def fit_transform(
         self,
@@ -75,15 +86,25 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         threads: int | None = None,
     ) -> NDArray[Any]:
         """Fit on these rows and calibrate them; takes the arguments of `fit`."""
         given: dict[str, Any] = {"sample_weight": sample_weight, "label_names": label_names}
-        fitted = self.fit(scores, labels, **given, threads=threads)
-        return fitted.transform(scores, threads=threads)
+        absent: dict[str, Any] = {"exclude": exclude, "nan": nan}
+        fitted = self.fit(scores, labels, **given, **absent, threads=threads)
+        return fitted.transform(scores, **absent, threads=threads)
 
     def rank(
-        self, scores: Any, *, k: int, prior_shift: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        k: int,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        threads: int | None = None,
     ) -> NDArray[np.int32]:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
@@ -93,14 +114,17 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             In any form `oddslip.evaluate` takes.
         k : int
             Slots per row, ``1 <= k <= n_labels``.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`: a row with fewer than k labels to
+            show has -1 in its last slots.
         prior_shift : "em" or PriorShift, optional
             As in `transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         check_is_fitted(self)
-        source = self._open(scores)
-        return self.fitted_.rank(source, k=k, prior_shift=prior_shift, threads=threads)
+        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
+        return self.fitted_.rank(self._opened(scores), k=k, **told, threads=threads)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns that `transform` returns: those of the labels.
@@ -139,13 +163,14 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.fitted_.to_json(path)
 
-    def _open(self, scores: Any) -> Source:
-        if is_spark(scores):
-            layout = getattr(self, "layout_", None)
-            names = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
-            told: Any = {"kind": self.kind, "label_names": self.fitted_.label_names} | names
-            return open_source(scores, **told)
-        return open_as(self.kind, scores)
+    def _opened(self, scores: Any) -> Any:
+        """A Spark table opened by the columns that `fit` knew; anything else as it is."""
+        if not is_spark(scores):
+            return scores
+        layout = getattr(self, "layout_", None)
+        names = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
+        told: Any = {"kind": self.kind, "label_names": self.fitted_.label_names} | names
+        return open_source(scores, **told)
 
     def _open_labelled(
         self,
@@ -154,14 +179,16 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         label_names: Sequence[str] | None,
         threads: int | None,
         sample_weight: Any = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
     ) -> Source:
         """The rows to fit on. What can not be is refused before anything is read."""
         available_threads(threads)
-        source = open_as(self.kind, scores, labels, label_names)
+        source = open_as(self.kind, scores, labels, label_names, exclude=exclude, nan=nan)
         self._need_labels(source)
         if sample_weight is None:
             return source
-        weight = read_sample_weight(sample_weight, source.n_rows)
+        weight = read_sample_weight(sample_weight, source.n_rows, source.row_ids())
         return source if weight is None else WeighedSource(source, weight)
 
     def _need_labels(self, source: Source) -> None:
@@ -236,6 +263,8 @@ class Calibrator(ScoreTransformer):
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         threads: int | None = None,
     ) -> Self:
         """Fit on calibration rows.
@@ -249,13 +278,32 @@ class Calibrator(ScoreTransformer):
             sampled unequally. Labels are dead by their number of rows, whatever these weigh.
         label_names : sequence of str, optional
             Names of the labels; a frame or a file brings its own.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`: a map is fitted on the cells that
+            are there, and so speaks of those.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source = self._open_labelled(scores, labels, label_names, threads, sample_weight)
-        maps, record = self._map_labels(source, threads)
+        source = self._open_labelled(
+            scores, labels, label_names, threads, sample_weight, exclude, nan
+        )
+        named = self._by_label(source)
+        maps, record = named._map_labels(source, threads)
+        self.__dict__ |= {name: each for name, each in vars(named).items() if name[-1] == "_"}
         self._keep(source, maps, record, threads)
         return self
+
+    def _by_label(self, source: Source) -> Self:
+        """This calibrator, with a prior and weights that are given by name in the labels' order."""
+        given = {name: getattr(self, name, None) for name in ("prior", "weights")}
+        ordered = {name: by_label(name, each, source.label_names) for name, each in given.items()}
+        if all(ordered[name] is given[name] for name in given):
+            return self
+        named: Self = clone(self)
+        named.set_params(
+            **{name: ordered[name] for name in given if ordered[name] is not given[name]}
+        )
+        return named
 
     @abstractmethod
     def _map_labels(
@@ -315,9 +363,11 @@ class RisenRows(Joined):
 
     def add(self, panel: Panel) -> None:
         """Compare the rows of one block."""
-        before, after = (
-            self._above(values) for values in (panel.checked().scores, self.maps.values(panel))
-        )
+        panel = panel.checked()
+        values, there = (panel.scores, self.maps.values(panel)), panel.present()
+        if there is not None:
+            values = np.where(there, values[0], -np.inf), np.where(there, values[1], -np.inf)
+        before, after = map(self._above, values)
         self.n_risen += int((after < before).sum())
 
     def _above(self, values: NDArray[Any]) -> NDArray[np.int64]:

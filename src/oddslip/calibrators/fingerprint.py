@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.stored import FINGERPRINT_ARRAYS, FINGERPRINT_COUNTS, UNIT, Stored
-from oddslip.panels import Kind, Panel, check_k
+from oddslip.panels import Kind, ListedPanel, Panel, check_k
 from oddslip.sources import Source
 from oddslip.spread import SpreadTally, edges_of, n_bins, spread_parts
 from oddslip.tallies import Joined, Together
@@ -168,21 +168,38 @@ class ShownTally(Joined):
 
     def add(self, panel: Panel) -> None:
         """Rank one block of rows."""
-        from oddslip.kernels.keys import keys_of
-        from oddslip.kernels.topk import rank_keys
+        from oddslip.kernels.keys import keys_of, scores_of
+        from oddslip.kernels.topk import rank_keys, rank_lists
 
+        panel = panel.checked()
+        listed = isinstance(panel, ListedPanel)
         if self.maps is None:
-            values, odds = panel.checked().scores.astype(np.float64), panel.kind == "margin"
+            cells = panel.cells if isinstance(panel, ListedPanel) else panel.scores
+            values, odds = cells.astype(np.float64), panel.kind == "margin"
+        elif isinstance(panel, ListedPanel):
+            values, odds = self.maps.listed_values(panel), self.maps.scale == "log_odds"
         else:
             values, odds = self.maps.values(panel), self.maps.scale == "log_odds"
         most = np.finfo(np.float64).max
         np.clip(values, -most, most, out=values)  # the excluded, at -inf, have no key
-        columns, best, at_kth = rank_keys(keys_of(np.ascontiguousarray(values), "margin"), self.k)
-        self.slots += np.bincount(columns.ravel(), minlength=self.slots.size)
-        self.n_tied += int((at_kth > (best == best[:, -1:]).sum(axis=1)).sum())
-        shown = np.take_along_axis(values, columns.astype(np.int64), axis=1)
+        if isinstance(panel, ListedPanel):
+            keys = keys_of(values[None], "margin")[0]
+            columns, best, at_kth = rank_lists(*panel.listed, keys, self.k)
+        else:
+            keys = keys_of(np.ascontiguousarray(values), "margin")
+            columns, best, at_kth = rank_keys(keys, self.k, None, panel.absent)
+        there = columns >= 0
+        self.slots += np.bincount(columns[there], minlength=self.slots.size)
+        tied = at_kth > (best == best[:, -1:]).sum(axis=1)
+        self.n_tied += int((tied & there[:, -1]).sum())
+        if listed:
+            shown = scores_of(best, "margin")
+        else:
+            shown = np.take_along_axis(values, np.maximum(columns, 0).astype(np.int64), axis=1)
         shown = 0.5 * (1 + np.tanh(shown / 2)) if odds else np.clip(shown, 0.0, 1.0)
         means = shown.mean(axis=1)
+        if not there.all():  # rows that show fewer than k: the mean over what they show
+            means = np.where(there, shown, 0.0).sum(axis=1) / np.maximum(1, there.sum(axis=1))
         self.shown_sum += int(np.rint(means / UNIT).astype(np.int64).sum())
         self.shown_squares += int(np.rint(means**2 / UNIT).astype(np.int64).sum())
 

@@ -139,7 +139,8 @@ def _covariate(record: LabelRecord, seen: Seen) -> NDArray[np.float64]:
     """
     if record.prior_source == "given":
         return possible_prior(record.prior, seen.total)
-    mean = (seen.positives.sum() + 0.5) / (seen.total * seen.positives.size + 1.0)
+    cells = seen.total.sum() if np.ndim(seen.total) else seen.total * seen.positives.size
+    mean = (seen.positives.sum() + 0.5) / (cells + 1.0)
     return np.asarray((seen.positives + SMOOTHING) / (seen.total + SMOOTHING / mean))
 
 

@@ -137,7 +137,7 @@ class PooledIsotonic(Calibrator):
         record = LabelRecord(
             action=("shared",) * source.n_labels,
             n_positives=seen.n_positives,
-            prior=seen.positives / seen.total,
+            prior=seen.positives / np.maximum(seen.total, 1.0),
             prior_source="calibration prevalence, not used",
             dead=seen.n_positives == 0,
         )
@@ -148,7 +148,7 @@ class PooledIsotonic(Calibrator):
 def _seen(source: Source, n_positives: NDArray[np.int64]) -> Seen:
     """How often each label was true; labels of weighed rows are read once more."""
     if source.sample_weight is None:
-        return Seen.alike(n_positives, source.n_rows)
+        return Seen.alike(n_positives, source.totals())
     return count_positives(source)
 
 

@@ -53,11 +53,9 @@ class LabelFree(SummaryCalibrator):
     def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         source = cells.source
         record = record_alike("shifted", cells.seen, self.prior)
-        prior = possible_prior(record.prior, cells.total_weight)
+        prior = possible_prior(record.prior, cells.totals)
         cells.summarise()
-        cells.n_positives = (
-            prior * cells.total_weight
-        )  # those that the probabilities shall add up to
+        cells.n_positives = prior * cells.totals  # those that the probabilities shall add up to
         model = Model(cells, "affine", centered=True)
         theta = model.identity()
         middle, wanted = theta[0].copy(), np.log(prior) - np.log1p(-prior)

@@ -20,7 +20,7 @@ from oddslip.calibrators.forms import (
     lay_knots,
 )
 from oddslip.errors import InvalidInput
-from oddslip.panels import Kind, Panel, check_k
+from oddslip.panels import Kind, ListedPanel, Panel, check_k
 
 SAMPLE = 64  # rows the levels are chosen from
 PATIENCE = 128  # rows met before choosing levels pays
@@ -132,24 +132,40 @@ class LabelMaps:
         return replace(self, code=codes, a=a, b=b, c=c)
 
     def values(self, panel: Panel) -> NDArray[np.float64]:
-        """What labels are compared by; -inf where a label is excluded."""
-        values = np.empty(panel.scores.shape)
+        """What labels are compared by; -inf where a label is excluded, NaN where it is absent."""
+        panel = panel.checked() if panel.absent is not None else panel
+        values = np.empty((panel.n_rows, panel.n_labels))
         self._map(panel, values, to_probability=False)
+        there = panel.present()
+        if there is not None:
+            values[~there] = np.nan
         return values
 
     def transform_panel(self, panel: Panel, dtype: Any = None) -> NDArray[Any]:
-        """Calibrated probabilities, in the type of the scores unless told; 0 for the excluded."""
-        dtype = np.dtype(panel.scores.dtype if dtype is None else dtype)
+        """Calibrated probabilities, in the type of the scores unless told; 0 for the excluded.
+
+        NaN where a cell is absent.
+        """
+        dtype = np.dtype(panel.dtype if dtype is None else dtype)
         if dtype not in (np.float32, np.float64):
             raise InvalidInput(f"dtype must be float32 or float64, got {dtype}.")
-        probabilities = np.empty(panel.scores.shape, dtype)
+        panel = panel.checked() if panel.absent is not None else panel
+        probabilities = np.empty((panel.n_rows, panel.n_labels), dtype)
         self._map(panel, probabilities, to_probability=True)
+        there = panel.present()
+        if there is not None:
+            probabilities[~there] = np.nan
         return probabilities
 
     def rank_panel(self, panel: Panel, k: int) -> NDArray[np.int32]:
-        """The k labels of highest value of every row; equal values rank the lower label first."""
+        """The k labels of highest value of every row; equal values rank the lower label first.
+
+        -1 where fewer labels are there.
+        """
         self._gate(panel)
         k = check_k(k, self.n_labels)
+        if isinstance(panel, ListedPanel):
+            return self._rank_listed(panel.checked(), k)
         levels = self._levels_for(panel, k)
         columns = np.empty((panel.n_rows, k), np.int32)
         n_evaluated = self._rank(panel, k, levels, columns)
@@ -158,6 +174,31 @@ class LabelMaps:
         if 4 * n_evaluated > panel.scores.size and levels.sweeps.size:
             # These rows are not like those the levels were chosen from: choose again.
             self._memory.levels.pop((panel.scores.dtype, k), None)
+        return columns
+
+    def listed_values(self, panel: ListedPanel) -> NDArray[np.float64]:
+        """What the listed cells of a checked panel are compared by."""
+        from oddslip.kernels.maps import map_cells
+
+        self._gate(panel)
+        at = panel.listed.indices
+        code, a, b, c, start, stop, x, knots, margin, odds = self._arguments(self._constants)
+        own = (each[at] for each in (code, a, b, c, start, stop))
+        values = np.empty((1, at.size))
+        if at.size:
+            cells, bounds = (
+                np.ascontiguousarray(panel.cells)[None],
+                bounds_of(self.kind, panel.dtype),
+            )
+            map_cells(cells, *own, x, knots, margin, odds, *bounds, 0, values)
+        return np.asarray(values[0])
+
+    def _rank_listed(self, panel: ListedPanel, k: int) -> NDArray[np.int32]:
+        from oddslip.kernels.fused import rank_lists
+
+        columns = np.empty((panel.n_rows, k), np.int32)
+        cells = np.ascontiguousarray(panel.cells)
+        rank_lists(*panel.listed, cells, k, *self._arguments(self._constants), columns)
         return columns
 
     def evaluate(self, scores: NDArray[Any]) -> NDArray[np.float64]:
@@ -219,12 +260,13 @@ class LabelMaps:
         stretch = panel.n_rows
         if self.kind == "margin":
             stretch = max(1, STRETCH // (self.n_labels * scores.itemsize))
-        total = 0
+        total, absent = 0, panel.absent
         for first in range(0, panel.n_rows, stretch):
             rows = scores[first : first + stretch]
             part = columns[first : first + stretch]
             keys = keys_of(rows, self.kind)
-            n_evaluated = int(rank_cells(rows, keys, limit, k, *arguments, *levels, part))
+            gone = () if absent is None else absent.rows(first, first + len(rows))
+            n_evaluated = int(rank_cells(rows, keys, limit, k, *arguments, *levels, part, *gone))
             if n_evaluated < 0:
                 return -1
             total += n_evaluated
@@ -240,6 +282,8 @@ class LabelMaps:
         # Where a large part of a row is shown, or few rows are met, all cells are evaluated.
         if memory.n_rows < PATIENCE or 4 * k > self.n_labels or memory.n_choices >= CHOICES:
             return no_levels(dtype, self.n_labels)
+        if panel.absent is not None:
+            panel = panel.checked()
         sample = panel.scores[:: max(1, panel.n_rows // SAMPLE)][:SAMPLE]
         values = np.empty(sample.shape)
         if self._map_scores(np.ascontiguousarray(sample), values, to_probability=False):

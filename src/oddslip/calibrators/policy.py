@@ -53,7 +53,7 @@ def check_policy(dead: str, tau: Any) -> None:
 
 
 def find_prior(
-    prior: Any, n_positives: NDArray[Any], n_rows: float
+    prior: Any, n_positives: NDArray[Any], n_rows: Any
 ) -> tuple[NDArray[np.float64], str]:
     """Prior of each label and where it comes from.
 
@@ -147,13 +147,13 @@ def count_positives(source: Source) -> Seen:
     """Positives per label of a whole source. Scores are not looked at."""
     weight = source.sample_weight
     if weight is None:
-        return Seen.alike(source.label_counts(), source.n_rows)
+        return Seen.alike(source.label_counts(), source.totals())
     positives = source.positives()
     labels = positives.indices
     n_positives = np.bincount(labels, minlength=source.n_labels)
     units = np.zeros(source.n_labels, np.int64)
     np.add.at(units, labels, np.repeat(weight.units, positives.counts))
-    return Seen(n_positives, weight.floats(units), weight.total)
+    return Seen(n_positives, weight.floats(units), source.totals())
 
 
 def build_maps(
@@ -217,12 +217,12 @@ def build_shared_maps(kind: Kind, n_labels: int, knots: Knots, *, step: bool = F
     )
 
 
-def possible_prior(prior: NDArray[np.float64], n_rows: float) -> NDArray[np.float64]:
+def possible_prior(prior: NDArray[np.float64], n_rows: Any) -> NDArray[np.float64]:
     """Priors of 0 and 1 as the rarest and commonest that still have log-odds.
 
     A label that was never true in training may be true some day: it counts as rare as half a
     positive among these rows, or as the rarest other label if that is rarer.
     """
     inside = prior[(prior > 0) & (prior < 1)]
-    least = min([0.5 / (n_rows + 1.0), *np.minimum(inside, 1 - inside).tolist()])
+    least = min([0.5 / (float(np.max(n_rows)) + 1.0), *np.minimum(inside, 1 - inside).tolist()])
     return np.where(prior <= 0, least, np.where(prior >= 1, 1 - least, prior))

@@ -29,7 +29,11 @@ from oddslip.errors import InvalidInput
 from oddslip.panels import Panel, check_k
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
+from oddslip.sources.arrays import ArraySource
+from oddslip.sources.opening import Nan
 
+LOOKED_AT = 64  # rows
+MANY = 64  # cells of margins that do not all lie between 0 and 1 by chance
 if TYPE_CHECKING:
     from oddslip.serving.export import Export
 
@@ -67,10 +71,12 @@ class FittedRepair:
         scores: Any,
         *,
         dtype: Any = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         prior_shift: Any = None,
         threads: int | None = None,
     ) -> NDArray[Any]:
-        """Calibrated probabilities of all cells.
+        """Calibrated probabilities of all cells; NaN where a cell is absent.
 
         Parameters
         ----------
@@ -78,13 +84,15 @@ class FittedRepair:
             In any form `oddslip.evaluate` takes.
         dtype : optional
             Of what is returned; that of the scores unless told.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`.
         prior_shift : "em" or PriorShift, optional
             Correct prevalences that moved since calibration, as these scores tell it ("em"), or
             as `prior_shift` found it on other rows. See docs/watching.md for what it assumes.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, maps = self._open(scores)
+        source, maps = self._open(scores, exclude, nan)
         try:
             dtype = np.dtype(dtype or source.dtype)
         except TypeError as error:
@@ -104,6 +112,8 @@ class FittedRepair:
         scores: Any,
         *,
         dtype: Any = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         prior_shift: Any = None,
         threads: int | None = None,
     ) -> Iterator[tuple[int, NDArray[Any]]]:
@@ -111,19 +121,26 @@ class FittedRepair:
 
         Takes the arguments of `transform`.
         """
-        source, maps = self._open(scores)
+        source, maps = self._open(scores, exclude, nan)
         shift = self._read_shift(prior_shift, source, threads)
 
         def repair(panel: Panel) -> NDArray[Any]:
             if shift is None:
                 return maps.transform_panel(panel, dtype)
             mapped = shift_odds(maps.transform_panel(panel, np.float64), shift)
-            return mapped.astype(dtype or panel.scores.dtype)
+            return mapped.astype(dtype or panel.dtype)
 
         return source.map(repair, threads=threads, what="repairing rows")
 
     def rank(
-        self, scores: Any, *, k: int, prior_shift: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        k: int,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        threads: int | None = None,
     ) -> NDArray[np.int32]:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
@@ -133,12 +150,15 @@ class FittedRepair:
             In any form `oddslip.evaluate` takes.
         k : int
             Slots per row, ``1 <= k <= n_labels``.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`: a row with fewer than k labels to
+            show has -1 in its last slots.
         prior_shift : "em" or PriorShift, optional
             As in `transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, maps = self._open(scores)
+        source, maps = self._open(scores, exclude, nan)
         k = check_k(k, source.n_labels)
         if not source.ordered:
             _refuse_shift(prior_shift)
@@ -149,10 +169,17 @@ class FittedRepair:
         return out
 
     def rank_blocks(
-        self, scores: Any, *, k: int, prior_shift: Any = None, threads: int | None = None
+        self,
+        scores: Any,
+        *,
+        k: int,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        threads: int | None = None,
     ) -> Iterator[tuple[int, NDArray[np.int32]]]:
         """Yield (first row, top K of the block) in row order; takes the arguments of `rank`."""
-        source, maps = self._open(scores)
+        source, maps = self._open(scores, exclude, nan)
         k = check_k(k, source.n_labels)
         shift = self._read_shift(prior_shift, source, threads)
 
@@ -274,15 +301,30 @@ class FittedRepair:
 
         return export_json(self, path)
 
-    def _open(self, scores: Any) -> tuple[Source, LabelMaps]:
+    def _open(
+        self, scores: Any, exclude: Any = None, nan: Nan = "refuse"
+    ) -> tuple[Source, LabelMaps]:
         """The source, and the maps in the order of its labels."""
-        source = open_as(self.maps.kind, scores)
+        source = open_as(self.maps.kind, scores, exclude=exclude, nan=nan)
         if source.kind != self.maps.kind:
             raise InvalidInput(
-                f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores."
+                f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores. "
+                f"Pass scores of kind {self.maps.kind}, or fit a repair on these."
             )
+        if not isinstance(scores, Source | Panel):
+            refuse_other_kind(self, source)
         order = align_labels(self.label_names, self.maps.n_labels, source)
         return source, self.maps if order is None else self.maps.take(order)
+
+    def __repr__(self) -> str:
+        labels = f"{self.maps.n_labels:,} labels, {self.record.n_dead:,} of them dead"
+        return f"FittedRepair({self.calibrator}, {self.maps.kind}, {self.n_rows:,} rows x {labels})"
+
+    def __str__(self) -> str:
+        """What `oddslip fit` prints of it."""
+        from oddslip.reports.text import as_text, repair_table
+
+        return as_text([repair_table(self)])
 
     def to_dict(self) -> dict[str, Any]:
         """What was fitted and what was done to each label; built-in types only."""
@@ -337,7 +379,8 @@ def _rank(maps: LabelMaps, panel: Panel, k: int, shift: NDArray[np.float64]) -> 
     values = maps.values(panel)
     moved = values + shift if maps.scale == "log_odds" else shift_odds(values, shift)
     moved[values == -np.inf] = np.finfo(np.float64).min  # excluded
-    columns: NDArray[np.int32] = rank_keys(keys_of(np.ascontiguousarray(moved), "margin"), k)[0]
+    keys = keys_of(np.ascontiguousarray(moved), "margin")
+    columns: NDArray[np.int32] = rank_keys(keys, k, None, panel.absent)[0]
     return columns
 
 
@@ -350,11 +393,55 @@ def _refuse_shift(prior_shift: Any) -> None:
 
 
 def open_as(
-    kind: str, scores: Any, labels: Any = None, label_names: Sequence[str] | None = None
+    kind: str,
+    scores: Any,
+    labels: Any = None,
+    label_names: Sequence[str] | None = None,
+    *,
+    exclude: Any = None,
+    nan: Nan = "refuse",
 ) -> Source:
     """Open scores as being of this kind. A panel or a source brings its own."""
-    named = None if isinstance(scores, Source | Panel) else kind
-    return open_source(scores, labels, kind=named, label_names=label_names)  # type: ignore[arg-type]
+    named: Any = None if isinstance(scores, Source | Panel) else kind
+    return open_source(
+        scores, labels, kind=named, label_names=label_names, exclude=exclude, nan=nan
+    )
+
+
+def refuse_other_kind(repair: FittedRepair, source: Source) -> None:
+    """Refuse scores that nobody called by their kind and that are surely not of the repair's.
+
+    Margins leave [0, 1]. Probabilities never do, and margins of many cells hardly ever stay there,
+    unless most of the calibration rows did.
+    """
+    if not isinstance(source, ArraySource):
+        return
+    cells = source.panel.scores[:LOOKED_AT]
+    with np.errstate(invalid="ignore"):
+        low, high = float(cells.min()), float(cells.max())  # NaN compares as neither
+    inside = low >= 0 and high <= 1
+    if source.kind == "probability" and (low < 0 or high > 1) and np.isfinite([low, high]).all():
+        raise InvalidInput(
+            f"this repair was fitted on probabilities, got scores from {low:g} to {high:g}, as of "
+            "margins. Pass probabilities, or fit a repair on margins."
+        )
+    many = cells.size >= MANY and cells.shape[1] > 1
+    if source.kind == "margin" and inside and many and not _mostly_inside(repair):
+        raise InvalidInput(
+            "this repair was fitted on margins, got scores that all lie between 0 and 1, as "
+            'probabilities do. Pass margins; if these are, say so: Panel(scores, kind="margin").'
+        )
+
+
+def _mostly_inside(repair: FittedRepair) -> bool:
+    """Whether the margins calibrated on lie between 0 and 1 themselves, as far as is known."""
+    from oddslip.spread import edges_of
+
+    if repair.fingerprint is None:
+        return False
+    low = edges_of("margin")[:-1].round(9)
+    counts = repair.fingerprint.counts.sum(axis=0, dtype=np.int64)
+    return bool(2 * counts[(low >= 0) & (low <= 1)].sum() >= counts.sum())
 
 
 def align_labels(

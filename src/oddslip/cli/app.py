@@ -65,7 +65,7 @@ def _run(arguments: list[str] | None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if _is_debugging(typed):
             traceback.print_exception(error)
-        return _explain(error)
+        return _explain(error, typed)
 
 
 def _call(typed: list[str]) -> int:
@@ -97,7 +97,7 @@ def _is_debugging(typed: list[str]) -> bool:
     return asked or len(_without_debug(typed)) < len(typed)
 
 
-def _explain(error: BaseException) -> int:
+def _explain(error: BaseException, typed: list[str]) -> int:
     """One line for whatever went wrong, and the exit code that says whose fault it is."""
     if (
         stopping.is_stopping()
@@ -106,7 +106,9 @@ def _explain(error: BaseException) -> int:
     ):
         return stopping.say()
     if isinstance(error, OddslipError):
-        return _refuse(str(error))
+        from oddslip.cli.phrasing import in_options, options_of
+
+        return _refuse(in_options(str(error), options_of(typer.main.get_command(app), typed)))
     if hasattr(error, "format_message"):  # a usage error of the parser
         return _refuse(error.format_message())
     if isinstance(error, OSError) and error.strerror:  # of the machine: a full disk, no permission

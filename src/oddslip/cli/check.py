@@ -88,7 +88,7 @@ def check(
 
       oddslip check raw scores.npy labels.npz -k 7
 
-      oddslip check repair.oddslip scores.npy --log log.jsonl && oddslip trend log.jsonl -o t.html
+      oddslip check repair.oddslip scores.npy --log log.jsonl --when 2026-05-01
     """
     import oddslip
     from oddslip.errors import InvalidInput

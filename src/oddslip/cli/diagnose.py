@@ -12,18 +12,24 @@ from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
     Bootstrap,
+    EngineOption,
+    Exclude,
     Figure,
     Json,
     JsonFile,
     K,
     KindOption,
     Labels,
+    Master,
     Names,
+    Nan,
     Prior,
+    RowId,
     Scores,
     Threads,
     check_outputs,
     console,
+    opened,
     print_json,
     read_names,
     read_numbers,
@@ -59,7 +65,12 @@ def diagnose(
         Path | None, typer.Option(help="What was true for the calibration rows.")
     ] = None,
     prior: Prior = None,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
+    exclude: Exclude = None,
+    calibration_exclude: Annotated[
+        Path | None, typer.Option(help="As --exclude, for the calibration rows.")
+    ] = None,
+    nan: Nan = "refuse",
     rounds: Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Learning rate, for the budget.")
@@ -70,6 +81,9 @@ def diagnose(
     bootstrap: Bootstrap = 2000,
     seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     verbose: Verbose = False,
     html: Annotated[
@@ -90,35 +104,43 @@ def diagnose(
 
       oddslip diagnose scores.npy labels.npz -k 7 --weights w.npy --unweighted scores0.npy
 
-      oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal.npz
+      oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal-y.npz
 
       oddslip diagnose scores.npy labels.npz --html report.html --json-file report.json
+
+      oddslip diagnose table/ --engine spark --row-id customer --unweighted scores0
+
+    With --engine spark, --unweighted names a column, and --calibration another folder.
     """
     import oddslip
 
     check_outputs(html, json_file, figure=figure)
-    held_out: tuple[Any, Any] | None = None
+    names = read_names(label_names)
+    told: dict[str, Any] = {"kind": kind, "names": names, "row_id": row_id, "nan": nan}
+    held_out: Any = None
     if calibration is not None:
-        held_out = (calibration, calibration_labels)
+        rows = opened(
+            engine, master, calibration, calibration_labels, exclude=calibration_exclude, **told
+        )
+        held_out = rows["scores"]
+        if engine == "local":
+            held_out = (calibration, calibration_labels, calibration_exclude)
     elif calibration_labels is not None:
         from oddslip.errors import InvalidInput
 
         raise InvalidInput("--calibration-labels needs --calibration, the scores of those rows.")
     diagnosis = oddslip.diagnose(
-        scores,
-        labels,
+        **opened(engine, master, scores, labels, exclude=exclude, **told),
         k=k,
         weights=read_weights(weights),
-        unweighted=unweighted,
+        unweighted=str(unweighted) if engine == "spark" and unweighted else unweighted,
         calibration=held_out,
         prior=read_numbers(prior),
-        kind=kind,  # type: ignore[arg-type]
         rounds=rounds,
         learning_rate=learning_rate,
         max_delta_step=max_delta_step,
         seed=seed,
         n_replicates=bootstrap,
-        label_names=read_names(label_names),
         threads=threads,
     )
     if html is not None:
@@ -129,9 +151,11 @@ def diagnose(
             "scores": scores,
             "labels": labels,
             "weights": weights_file(weights),
-            "unweighted": unweighted,
+            "unweighted": None if engine == "spark" else unweighted,
             "calibration": calibration,
             "calibration labels": calibration_labels,
+            "excluded": exclude,
+            "excluded in calibration": calibration_exclude,
             "prior": prior,
             "label names": label_names,
         }
@@ -159,7 +183,7 @@ def plan(
     weights: Annotated[str, typer.Option(help=f"Weight of each label: {WEIGHTS}.")] = "balanced",
     unweighted: Unweighted = None,
     k: K = 7,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
     rows_in_leaf: Annotated[int, typer.Option(help="Fewest rows of a leaf.")] = 20,
     bootstrap: Annotated[
         int, typer.Option(help="Bootstrap replicates of the what-if loss; 0 for none.")
@@ -176,13 +200,13 @@ def plan(
 
     Examples:
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --max-delta-step 0.7
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --max-delta-step 0.7
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --unweighted scores0.npy -k 7
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --unweighted X0.npy -k 7
 
-      oddslip plan labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
+      oddslip plan training-labels.npz --rounds 60 --learning-rate 0.05 --figure plan.png
     """
     import oddslip
 

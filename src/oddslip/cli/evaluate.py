@@ -10,21 +10,31 @@ import typer
 
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
+    WEIGHTS,
     Bootstrap,
+    EngineOption,
+    Exclude,
     Json,
     K,
     KindOption,
     Labels,
+    Master,
     Names,
+    Nan,
+    RowId,
     SampleWeight,
     Scores,
     Threads,
     check_outputs,
     console,
+    opened,
     print_json,
     printable_json,
     read_names,
     read_numbers,
+    read_weights,
+    write_figure,
+    write_table,
 )
 
 
@@ -36,7 +46,7 @@ def evaluate(
     against: Annotated[
         Path | None, typer.Option(help="Other scores of the same rows, for paired differences.")
     ] = None,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
     ties: Annotated[
         str, typer.Option(help="stable (by label index), expected, best or worst.")
     ] = "stable",
@@ -47,11 +57,37 @@ def evaluate(
         str, typer.Option(help="Average over rows with_positives, or all.")
     ] = "with_positives",
     sample_weight: SampleWeight = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="Weight each label was trained with: PSP then counts hits by it (propensities "
+            f"1 / w). {WEIGHTS}."
+        ),
+    ] = None,
+    propensities: Annotated[
+        Path | None,
+        typer.Option(help="Propensity of each label for PSP, in the forms of --prior."),
+    ] = None,
     auc: Annotated[bool, typer.Option("--auc", help="Also the mean within-label AUC.")] = False,
     bootstrap: Bootstrap = 2000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
+    reliability: Annotated[
+        bool,
+        typer.Option(
+            "--reliability", help="Also whether the probabilities of what is shown are right (ECE)."
+        ),
+    ] = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", help="Draw --reliability (.png, .svg or .pdf)."),
+    ] = None,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -63,33 +99,54 @@ def evaluate(
 
       oddslip evaluate weighted.npy labels.npz -k 7 --against unweighted.npy
 
+      oddslip evaluate weighted.npy labels.npz -k 7 --against unweighted.npy --weights w.npy
+
+      oddslip evaluate repaired.npy labels.npz -k 7 --reliability --figure shown.png
+
       oddslip evaluate scores.parquet labels.npz -k 7 --json > result.json
+
+      oddslip evaluate table/ -k 7 --engine spark --master spark://host:7077 --row-id customer
     """
     import oddslip
     from oddslip.reports import text
 
     names = read_names(label_names)
     times = read_numbers(sample_weight, "row")
+    trained, chances = read_weights(weights), read_numbers(propensities)
 
     def evaluated(path: Path) -> oddslip.Evaluation:
+        rows_of = opened(
+            engine, master, path, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
+            nan=nan,
+        )  # fmt: skip
         return oddslip.evaluate(
-            path,
-            labels,
+            **rows_of,
             k=k,
-            kind=kind,  # type: ignore[arg-type]
             ties=ties,  # type: ignore[arg-type]
             denominator=denominator,  # type: ignore[arg-type]
             rows=rows,  # type: ignore[arg-type]
             sample_weight=times,
+            weights=trained,
+            propensities=chances,
             auc=auc,
             n_replicates=bootstrap,
             level=level,
             seed=seed,
-            label_names=names,
             threads=threads,
         )
 
+    check_outputs(figure=figure)
     first = evaluated(scores)
+    shown = None
+    if reliability or figure is not None:
+        from oddslip.metrics import reliability_at_k
+
+        shown = reliability_at_k(
+            scores, labels, k=k, kind=kind, label_names=names, exclude=exclude, nan=nan,  # type: ignore[arg-type]
+            threads=threads,
+        )  # fmt: skip
+    if figure is not None and shown is not None:
+        write_figure(figure, shown.plot())
     second = None if against is None else evaluated(against)
     comparison = None if second is None else first.compare(second, threads=threads)
     if json:
@@ -97,8 +154,15 @@ def evaluate(
         if second is not None and comparison is not None:
             document["against"] = second.to_dict()
             document["difference"] = comparison.to_dict()
+        if shown is not None:
+            document["reliability"] = shown.to_dict()
         return print_json(document)
     out = console()
+    if shown is not None:
+        out.print(
+            f"Of {shown.n_shown.sum():,} slots shown, probabilities are off by {shown.ece:.4f} on "
+            f"average (ECE@{shown.k}); their mean is {shown.bias:+.4f} from the share that is true."
+        )
     if second is not None and comparison is not None and against is not None:
         names_shown = (scores.name, against.name)
         out.print(text.comparison_table(first, second, comparison, names_shown))
@@ -119,47 +183,68 @@ def rank(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write .npy or .parquet.")
     ] = None,
-    kind: KindOption = "probability",
+    kind: KindOption = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
+    with_scores: Annotated[
+        bool, typer.Option("--with-scores", help="Also the scores of what is shown.")
+    ] = False,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
     """The K highest labels of every row. Ties go to the lower label index.
 
-    Without -o the first rows are shown; with --json every row, one JSON object a line.
+    Without -o the first rows are shown; with --json every row, one JSON object a line. On Spark
+    -o is a folder of Parquet files, with the row id and a list of (label, score) a row.
 
     Examples:
 
       oddslip rank scores.npy -k 7 -o ranked.parquet
+
+      oddslip rank scores.npy -k 7 --exclude bought.npz --with-scores -o ranked.parquet
 
       oddslip rank scores.parquet -k 3 --json | head
     """
     import oddslip
     from oddslip.reports.text import new_table, printable
 
-    check_outputs(output)
-    source = oddslip.open_source(scores, kind=kind, label_names=read_names(label_names))  # type: ignore[arg-type]
+    if engine == "local":
+        check_outputs(output)
+    told = opened(
+        engine, master, scores, None, kind=kind, names=read_names(label_names), row_id=row_id,
+        exclude=exclude, nan=nan, labelled=False,
+    )  # fmt: skip
+    if engine == "spark":
+        return write_table(oddslip.rank(told["scores"], k=k), output)
+    source = oddslip.open_source(**told)
     if output is not None:
         from oddslip.sources.sinks import write_ranking
 
-        def blocks() -> Iterator[tuple[int, Any]]:  # so that a bad output path fails first
-            yield 0, oddslip.rank(source, k=k, threads=threads)
+        def blocks() -> Iterator[Any]:  # so that a bad output path fails first
+            ranked = oddslip.rank(source, k=k, with_scores=with_scores, threads=threads)
+            yield (0, *ranked) if with_scores else (0, ranked)
 
         write_ranking(
             output,
             blocks(),
             n_rows=source.n_rows,
             k=k,
+            scores_dtype=source.dtype if with_scores else None,
             label_names=source.label_names,
             row_ids=source.row_ids(),
         )
-        return
-    ranking = oddslip.rank(source, k=k, threads=threads)
+        console().print(f"Top {k} of {source.n_rows:,} rows in {output}.")
+        return None
+    ranking, shown_scores = oddslip.rank(source, k=k, with_scores=True, threads=threads)
     row_ids = source.row_ids()
 
-    def named(row: int) -> list[str]:
-        names = source.label_names
-        return [names[j] if names else str(j) for j in ranking[row]]
+    def labels_of(row: int) -> list[Any]:
+        known = source.label_names
+        return [known[j] if known else int(j) for j in ranking[row] if j >= 0]
 
     def row_name(row: int) -> str:
         return str(row if row_ids is None else row_ids[row])
@@ -168,15 +253,20 @@ def rank(
         import json as jsons
 
         for row in range(len(ranking)):
-            labels = named(row) if source.label_names else ranking[row].tolist()
-            line = {"row": row_name(row), "labels": labels}
+            line = {"row": row_name(row), "labels": labels_of(row)}
+            if with_scores:
+                line["scores"] = shown_scores[row, : len(line["labels"])].tolist()
             print(printable_json(jsons.dumps(line, ensure_ascii=False)))
-        return
+        return None
     table = new_table("row", *(str(place + 1) for place in range(ranking.shape[1])))
     shown = min(10, len(ranking))
     for row in range(shown):
-        table.add_row(printable(row_name(row)), *map(printable, named(row)))
+        cells = [str(label) for label in labels_of(row)]
+        if with_scores:
+            cells = [f"{c} {s:.4g}" for c, s in zip(cells, shown_scores[row], strict=False)]
+        cells += [""] * (ranking.shape[1] - len(cells))
+        table.add_row(printable(row_name(row)), *map(printable, cells))
     out = console()
     out.print(table)
     out.print(f"{shown} of {len(ranking):,} rows shown. Write all of them with -o ranked.parquet.")
-    return
+    return None

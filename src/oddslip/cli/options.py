@@ -11,7 +11,8 @@ FIGURES = (".png", ".svg", ".pdf")
 # What --weights takes, in every command.
 WEIGHTS = (
     "none, balanced, sqrt, common, a multiple of balanced such as 10x, a number for all labels, "
-    "or a file with one number per label (.npy, .npz, or text with one a line)"
+    "or a file with one number per label (.npy, .npz, text with one a line; or by name: .csv or "
+    ".parquet with columns label and weight)"
 )
 # Where the rows of a command are not those of training.
 RESOLVED = "A name is resolved on --prior, else it is the ratio on the rows given here."
@@ -28,17 +29,42 @@ Labels = Annotated[
 ]
 K = Annotated[int, typer.Option("-k", "--k", help="Labels shown per row.")]
 KindOption = Annotated[
-    str, typer.Option("--kind", help="What the scores are: probability or margin (log-odds).")
+    str | None,
+    typer.Option(
+        "--kind",
+        help="What the scores are: probability or margin (log-odds). As a file says that we "
+        "wrote, else probability.",
+    ),
 ]
 Names = Annotated[
     Path | None, typer.Option("--label-names", help="Text file with one label name per line.")
 ]
 Prior = Annotated[
-    Path | None, typer.Option(help="Training prevalence of each label (.npy or text).")
+    Path | None,
+    typer.Option(
+        help="Training prevalence of each label: .npy, .npz, text with one a line; or by name: "
+        ".csv or .parquet with columns label and prior."
+    ),
 ]
 SampleWeight = Annotated[
     Path | None,
     typer.Option("--sample-weight", help="How much each row counts: one number per row (a file)."),
+]
+Exclude = Annotated[
+    Path | None,
+    typer.Option(
+        "--exclude",
+        help="Labels of each row that may not be shown: a scipy.sparse .npz of the shape of the "
+        "scores, or .parquet of pairs (row_id, label) or lists. They count for nothing.",
+    ),
+]
+Nan = Annotated[
+    str,
+    typer.Option(
+        "--nan",
+        help="What a missing score means: refuse, or absent (its label is no candidate; then a "
+        "long table need not hold every label in every row).",
+    ),
 ]
 Bootstrap = Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")]
 TableFile = Annotated[Path, typer.Option("-o", "--output", help="Write .npy or .parquet.")]
@@ -51,6 +77,76 @@ Threads = Annotated[
     int | None,
     typer.Option("--threads", help="Threads to use; all cores available unless told.", min=1),
 ]
+
+EngineOption = Annotated[
+    str,
+    typer.Option(
+        "--engine",
+        help="local, or spark: tasks read Parquet files with the columns scores (a list a row) "
+        "and labels (the true ones).",
+    ),
+]
+Master = Annotated[
+    str,
+    typer.Option(help="Of Spark: local[*], spark://host:7077, or a Connect URL such as sc://host."),
+]
+RowId = Annotated[
+    str | None, typer.Option("--row-id", help="With --engine spark: the column that names rows.")
+]
+
+
+def opened(
+    engine: str,
+    master: str,
+    path: Path,
+    labels: Path | None,
+    *,
+    kind: str | None,
+    names: list[str] | None,
+    row_id: str | None,
+    exclude: Path | None = None,
+    nan: str = "refuse",
+    labelled: bool = True,
+) -> dict[str, Any]:
+    """Scores and labels as a verb takes them: files to read here, or a table that tasks read."""
+    from oddslip.errors import InvalidInput
+
+    if engine == "local":
+        if row_id is not None:
+            raise InvalidInput("--row-id names a column for --engine spark, got --engine local.")
+        return {
+            "scores": path, "labels": labels, "kind": kind, "label_names": names,
+            "exclude": exclude, "nan": nan,
+        }  # fmt: skip
+    if engine != "spark":
+        raise InvalidInput(f"--engine must be local or spark, got {engine!r:.60}.")
+    if labels is not None:
+        raise InvalidInput(
+            f"with --engine spark labels are a column of {path}, got the file {labels}."
+        )
+    if exclude is not None or nan != "refuse":
+        raise InvalidInput("--exclude and --nan are for --engine local, got --engine spark.")
+    from oddslip.engines.spark import start_session
+    from oddslip.sources.opening import is_parquet, open_source
+
+    if not is_parquet(path):
+        raise InvalidInput(f"with --engine spark scores must be Parquet files, got {path}.")
+    table = open_source(
+        path, "labels" if labelled else None, scores="scores", kind=kind, label_names=names,  # type: ignore[arg-type]
+        row_id=row_id, engine=start_session(master),
+    )  # fmt: skip
+    return {"scores": table}
+
+
+def write_table(table: Any, output: Path | None) -> None:
+    """A table of Spark as a folder of Parquet files, written by its tasks."""
+    from oddslip.errors import InvalidInput
+
+    if output is None:
+        raise InvalidInput("rows of Spark are written where they are. Pass -o and a folder.")
+    if output.exists():
+        raise InvalidInput(f"{output} must be a new folder, got one that exists.")
+    table.write.parquet(str(output.resolve()))
 
 
 def read_names(path: Path | None) -> list[str] | None:
@@ -144,7 +240,10 @@ def console() -> Any:
 
 
 def read_numbers(path: Path | None, each: str = "label") -> Any:
-    """One number per label or row, from an .npy or .npz file or text with one number per line."""
+    """One number per label or row, from an .npy or .npz file or text with one number per line.
+
+    A .parquet file, or .csv with a header, has a column label and one of numbers: numbers by name.
+    """
     if path is None:
         return None
     import warnings
@@ -160,6 +259,8 @@ def read_numbers(path: Path | None, each: str = "label") -> Any:
             numbers = read_npy(path) if path.suffix == ".npy" else read_npz(path)
             check_memory(path, numbers.nbytes)
             return np.array(numbers)
+        if path.suffix in (".csv", ".parquet", ".pq") and (named := _read_named(path)) is not None:
+            return named
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of an empty file; its shape says so
             return np.loadtxt(input_path(path), ndmin=1)
@@ -169,6 +270,37 @@ def read_numbers(path: Path | None, each: str = "label") -> Any:
         raise UnreadableFile(
             f"{path} cannot be read as one number per {each} (.npy, .npz, or text with one a line)."
         ) from error
+
+
+def _read_named(path: Path) -> dict[str, float] | None:
+    """Numbers by label from a table with a column label; None for text without such a header."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    from oddslip.errors import UnreadableFile, first_line
+    from oddslip.inputs import read_bytes
+
+    try:
+        if path.suffix == ".csv":
+            whole = read_bytes(path)
+            if b"," not in whole.partition(b"\n")[0]:
+                return None
+            labels = csv.ConvertOptions(column_types={"label": pa.string()})
+            table = csv.read_csv(pa.BufferReader(whole), convert_options=labels)
+        else:
+            table = parquet.read_table(path)
+        numbers = [name for name in table.column_names if name != "label"]
+        if len(numbers) != 1 or "label" not in table.column_names:
+            raise UnreadableFile(
+                f"{path} must have a column label and one of numbers, got {table.column_names}."
+            )
+        names = [str(name) for name in table.column("label").to_pylist()]
+        if len(set(names)) < len(names):
+            raise UnreadableFile(f"{path} must name every label once, got one twice.")
+        values = table.column(numbers[0]).cast(pa.float64()).to_pylist()
+        return dict(zip(names, values, strict=True))
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableFile(f"{path} cannot be read as a table ({first_line(error)}).") from error
 
 
 def read_weights(text: str | None) -> Any:

@@ -12,21 +12,28 @@ from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
+    EngineOption,
+    Exclude,
     Json,
     KindOption,
     Labels,
+    Master,
     Names,
+    Nan,
     Prior,
+    RowId,
     SampleWeight,
     Scores,
     TableFile,
     Threads,
     check_outputs,
     console,
+    opened,
     print_json,
     read_names,
     read_numbers,
     read_weights,
+    write_table,
 )
 
 
@@ -60,12 +67,17 @@ def fit(
         ),
     ] = None,
     sample_weight: SampleWeight = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
     interpolation: Annotated[
         str, typer.Option(help="Of isotonic maps: linear or step.")
     ] = "linear",
-    kind: KindOption = "probability",
+    kind: KindOption = None,
     seed: Annotated[int, typer.Option(help="Same seed, same folds and intervals.")] = DEFAULT_SEED,
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
     json: Json = False,
 ) -> None:
@@ -76,14 +88,25 @@ def fit(
 
     Examples:
 
-      oddslip fit calibration.npy labels.npz -k 7 --prior prevalence.npy -o repair.oddslip
+      oddslip fit cal-scores.npy cal-labels.npz -k 7 --prior prevalence.npy -o repair.oddslip
 
-      oddslip fit calibration.npy labels.npz --calibrator isotonic --tau 5 -o repair.oddslip
+      oddslip fit cal-scores.npy cal-labels.npz --calibrator isotonic --tau 5 -o repair.oddslip
 
-      oddslip fit weighted.npy labels.npz --calibrator inversion --weights w.npy -o repair.oddslip
+      oddslip fit cal-scores.npy cal-labels.npz --calibrator inversion --weights w.npy -o r.oddslip
+
+      oddslip fit table/ -k 7 --engine spark --row-id customer -o repair.oddslip
     """
     check_outputs(output)
+    import oddslip
+
     prevalence = read_numbers(prior)
+    names = read_names(label_names)
+    told = opened(
+        engine, master, scores, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
+        nan=nan,
+    )  # fmt: skip
+    source = oddslip.open_source(**told)
+    kind = source.kind
     chosen: Any
     if calibrator is not None:
         chosen = build_calibrator(
@@ -109,10 +132,8 @@ def fit(
             "fit chooses by the top K you deploy. Pass -k, or take a calibrator as it is "
             "with --calibrator isotonic."
         )
-    names = read_names(label_names)
     times = read_numbers(sample_weight, "row")
-    rows = {"sample_weight": times, "label_names": names}
-    fitted = chosen.fit(scores, labels, **rows, threads=threads).fitted_
+    fitted = chosen.fit(source, sample_weight=times, threads=threads).fitted_
     fitted.save(output)
     table = getattr(chosen, "table_", None)
     if json:
@@ -139,12 +160,18 @@ def apply(
     top_k: Annotated[
         int | None, typer.Option("--top-k", "-k", help="Write the top K instead of all scores.")
     ] = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
     label_names: Names = None,
+    engine: EngineOption = "local",
+    master: Master = "local[*]",
+    row_id: RowId = None,
     threads: Threads = None,
 ) -> None:
     """Apply a saved repair: repaired scores, or straight to the top K.
 
-    Both ways the file is read and written in blocks, so it may be larger than memory.
+    Both ways the file is read and written in blocks, so it may be larger than memory. On Spark
+    -o is a folder of Parquet files, written by the tasks.
 
     Examples:
 
@@ -153,12 +180,23 @@ def apply(
       oddslip apply repair.oddslip scores.parquet -o repaired.npy
     """
     import oddslip
+    from oddslip.calibrators.saved import refuse_other_kind
     from oddslip.panels import check_k
     from oddslip.sources.sinks import write_ranking, write_scores
 
-    check_outputs(output)
+    if engine == "local":
+        check_outputs(output)
     fitted = oddslip.load_repair(repair)
-    source = oddslip.open_source(scores, kind=fitted.maps.kind, label_names=read_names(label_names))
+    told = opened(
+        engine, master, scores, None, kind=fitted.maps.kind, names=read_names(label_names),
+        row_id=row_id, exclude=exclude, nan=nan, labelled=False,
+    )  # fmt: skip
+    if engine == "spark":
+        table = told["scores"]
+        made = fitted.transform(table) if top_k is None else fitted.rank(table, k=top_k)
+        return write_table(made, output)
+    source = oddslip.open_source(**told)
+    refuse_other_kind(fitted, source)
     named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
     if top_k is not None:
         write_ranking(
@@ -168,12 +206,17 @@ def apply(
             k=check_k(top_k, source.n_labels),
             **named,
         )
-        return
+        console().print(f"Top {top_k} of {source.n_rows:,} rows, repaired, in {output}.")
+        return None
     write_scores(
         output,
         fitted.transform_blocks(source, threads=threads),
         n_rows=source.n_rows,
         n_labels=source.n_labels,
         dtype=source.dtype,
+        kind="probability",
         **named,
     )
+    cells = f"{source.n_rows:,} rows x {source.n_labels:,} labels"
+    console().print(f"Repaired probabilities of {cells} in {output}.")
+    return None

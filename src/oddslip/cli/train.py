@@ -71,11 +71,11 @@ def train(
 
     Examples:
 
-      oddslip train X.npz labels.npz -o model.oddslip --weights balanced
+      oddslip train X.npz training-labels.npz -o model.oddslip --weights balanced
 
-      oddslip train X.npz labels.npz -o model.oddslip --preset paper-booster -p num_leaves=15
+      oddslip train X.npz training-labels.npz -o m.oddslip --preset paper-booster -p num_leaves=15
 
-      oddslip train X.npz labels.npz -o m.oddslip --early-stopping 20 --validation X1.npz y1.npz
+      oddslip train X.npz y.npz -o m.oddslip --early-stopping 20 --validation X1.npz y1.npz
     """
     from oddslip.learners import OneVsRest
     from oddslip.learners.backend import preset_learner
@@ -84,6 +84,13 @@ def train(
 
     check_outputs(output)
     check_folders(checkpoint)
+    if (early_stopping is None) != (validation is None):
+        from oddslip.errors import InvalidInput
+
+        raise InvalidInput(
+            "--early-stopping and --validation must be given together, such as "
+            "--early-stopping 20 --validation X.npz labels.npz."
+        )
     model = OneVsRest(
         ("lightgbm" if preset is None else preset_learner(preset)) if learner is None else learner,
         weights=read_weights(weights),

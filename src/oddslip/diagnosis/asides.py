@@ -13,9 +13,11 @@ from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.drift import mark_lone_rows
 from oddslip.panels import Panel
 from oddslip.shifts import RealizedShift, Saturation, realized_shift, saturation
-from oddslip.shifts.twin import KEPT_CELLS
 from oddslip.sources import Source
 from oddslip.sources.shared import read_together
+from oddslip.sources.views import take_rows
+
+SAMPLED_CELLS = 2**23  # of model and twin each: thousands of rows tell a median well
 
 
 class Asides(NamedTuple):
@@ -52,10 +54,10 @@ def read_arm(case: Case, function: Callable[[Source], Any]) -> tuple[Any, Asides
     )
 
 
-def sampled_rows(case: Case, n_cells: int = KEPT_CELLS) -> NDArray[np.int64]:
-    """Seeded rows with about so many cells, in their order; of a smaller sample, some of these."""
+def sampled_rows(case: Case) -> NDArray[np.int64]:
+    """All rows, or seeded ones with about `SAMPLED_CELLS` cells, in their order."""
     arm = case.arm
-    n_rows = max(1, n_cells // arm.n_labels)
+    n_rows = max(1, SAMPLED_CELLS // arm.n_labels)
     if arm.n_rows <= n_rows:
         return np.arange(arm.n_rows)
     return np.sort(np.random.default_rng(case.seed).permutation(arm.n_rows)[:n_rows])
@@ -64,10 +66,14 @@ def sampled_rows(case: Case, n_cells: int = KEPT_CELLS) -> NDArray[np.int64]:
 def take_sample(
     source: Source, kept: NDArray[np.int64], threads: int | None = None
 ) -> NDArray[Any]:
-    """Scores of some rows, given in ascending order."""
+    """Scores of some rows, given in ascending order; NaN where a cell is absent."""
 
     def take(panel: Panel) -> NDArray[Any]:
         first, last = np.searchsorted(kept, [panel.first_row, panel.first_row + panel.n_rows])
-        return panel.checked().scores[kept[first:last] - panel.first_row]
+        part = take_rows(panel.checked(), kept[first:last] - panel.first_row)
+        there = part.present()
+        if there is None:
+            return part.scores
+        return np.where(there, part.scores, part.dtype.type(np.nan))
 
     return np.concatenate([block for _, block in source.map(take, threads=threads)])

@@ -13,14 +13,15 @@ from oddslip import DEFAULT_SEED
 from oddslip.arguments import check_seed
 from oddslip.calibrators.policy import find_prior
 from oddslip.errors import InvalidInput
-from oddslip.labels import Positives
+from oddslip.identity import need_ids
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts import step_budget
 from oddslip.shifts.twin import check_pair, open_twin
 from oddslip.sources import Source, open_source
-from oddslip.sources.views import LabelledSource
+from oddslip.sources.opening import Nan
+from oddslip.sources.views import LabelledSource, TwinnedSource
 from oddslip.tallies import available_threads
-from oddslip.weights import resolve_weights
+from oddslip.weights import by_label, resolve_weights
 
 CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
 
@@ -41,7 +42,7 @@ def draw_calibration_rows(n_rows: int, seed: int = DEFAULT_SEED) -> NDArray[np.b
 
 def count_labels(source: Source) -> NDArray[np.int64]:
     """Positives of each label."""
-    return np.bincount(source.positives().indices, minlength=source.n_labels)
+    return source.label_counts()
 
 
 Protocol = Literal["deployment", "cross-fitted"]
@@ -70,6 +71,7 @@ class Case:
     budget: float | None
     seed: int
     threads: int | None = None
+    keyed: bool = False
 
     @property
     def crossed(self) -> bool:
@@ -108,43 +110,50 @@ def open_case(
     learning_rate: float | None = None,
     max_delta_step: float | None = None,
     seed: int = DEFAULT_SEED,
+    keyed: bool = False,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     threads: int | None = None,
 ) -> Case:
     """Open all inputs of `diagnose`. Nothing but labels is read yet."""
     available_threads(threads)  # refused before anything is read
-    whole = open_source(scores, labels, kind=kind, label_names=label_names)
+    whole = open_source(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    )
     if not whole.has_labels:
         raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
     k = check_k(k, whole.n_labels)
     seed = check_seed(seed)
-    truth = whole.positives()
+    keyed = keyed or not whole.ordered
+    if keyed:
+        need_ids(whole.has_ids, "diagnosing rows")
     other = None
-    if unweighted is not None:
-        other = open_twin(unweighted, None, whole)
+    if unweighted is not None and whole.ordered:
+        other = open_twin(unweighted, None, whole, exclude=exclude, nan=nan)
         check_pair(whole, other, "weighted and unweighted scores")
     if calibration is None and whole.n_rows < 2:
         raise InvalidInput(
             "at least 2 rows are needed to calibrate on some and evaluate others, got 1. "
             "Pass calibration=(scores, labels)."
         )
-    arm = LabelledSource(whole, truth)
-    twin = None if other is None else LabelledSource(other, truth)
-    held_out = arm if calibration is None else _open_calibration(calibration, whole)
+    arm, twin = _pair(whole, other, unweighted, keyed)
+    held_out = arm if calibration is None else _open_calibration(calibration, whole, nan)
     evaluation_counts = count_labels(arm)
     if not evaluation_counts.any():
         raise InvalidInput(
             f"at least one evaluated row must have a true label, got none in {arm.n_rows:,} rows."
         )
     calibration_counts = count_labels(held_out)
-    prevalence, prior_source = find_prior(prior, calibration_counts, held_out.n_rows)
+    prior = by_label("prior", prior, whole.label_names)
+    prevalence, prior_source = find_prior(prior, calibration_counts, held_out.totals(threads))
     return Case(
         arm=arm,
         twin=twin,
         calibration=held_out,
         protocol="cross-fitted" if calibration is None else "deployment",
         k=k,
-        weights=_as_weights(weights, whole, truth, None if prior is None else prevalence),
+        weights=_as_weights(weights, arm, evaluation_counts, None if prior is None else prevalence),
         prior=prevalence,
         prior_source=prior_source,
         calibration_counts=calibration_counts,
@@ -152,16 +161,46 @@ def open_case(
         budget=_as_budget(rounds, learning_rate, max_delta_step),
         seed=seed,
         threads=threads,
+        keyed=keyed,
     )
 
 
-def _open_calibration(calibration: Any, whole: Source) -> Source:
+def _pair(
+    whole: Source, other: Source | None, unweighted: Any, keyed: bool
+) -> tuple[Source, Source | None]:
+    """The arm and its twin; where rows are known by keys, the arm's panels bring the twin's."""
+    if not whole.ordered:
+        if unweighted is None:
+            return whole, None
+        if not isinstance(unweighted, str):
+            raise InvalidInput(
+                f"unweighted must name a column of the table, got {unweighted!r:.60}."
+            )
+        both: Any = whole.with_twin(unweighted)  # type: ignore[attr-defined]
+        return both, both.of_twin()
+    truth = whole.positives()
+    arm: Source = LabelledSource(whole, truth)
+    if other is None:
+        return arm, None
+    twin = LabelledSource(other, truth)
+    if not keyed:
+        return arm, twin
+    if (other.kind, other.dtype) != (whole.kind, whole.dtype):
+        raise InvalidInput(
+            "by keys, unweighted scores must be of the kind and type of the scores, "
+            f"{whole.kind} and {whole.dtype}, got {other.kind} and {other.dtype}."
+        )
+    return TwinnedSource(arm, other), twin
+
+
+def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
     if isinstance(calibration, Panel | Source):
         source = open_source(calibration)
-    elif isinstance(calibration, tuple | list) and len(calibration) == 2:
+    elif isinstance(calibration, tuple | list) and len(calibration) in (2, 3):
         if isinstance(calibration[0], Panel | Source):
             raise InvalidInput("calibration must be (scores, labels) or a panel, got a mixture.")
-        source = open_source(*calibration, kind=whole.kind)
+        exclude = calibration[2] if len(calibration) == 3 else None
+        source = open_source(*calibration[:2], kind=whole.kind, exclude=exclude, nan=nan)
     else:
         raise InvalidInput(
             f"calibration must be (scores, labels) or a panel, got {type(calibration).__name__}."
@@ -180,19 +219,21 @@ def _open_calibration(calibration: Any, whole: Source) -> Source:
             "calibration scores must have the labels of the scores in the same order. "
             "Reorder the columns of one."
         )
-    return LabelledSource(source, source.positives())
+    return LabelledSource(source, source.positives()) if source.ordered else source
 
 
 def _as_weights(
-    weights: Any, whole: Source, truth: Positives, prior: NDArray[np.float64] | None
+    weights: Any,
+    whole: Source,
+    counts: NDArray[np.int64],
+    prior: NDArray[np.float64] | None,
 ) -> NDArray[np.float64] | None:
     """Weights by name are ratios of the training rows where their prevalence was given."""
     if weights is None:
         return None
     if prior is not None:
         return resolve_weights(weights, prior, 1, label_names=whole.label_names)
-    counts = np.bincount(truth.indices, minlength=whole.n_labels)
-    return resolve_weights(weights, counts, whole.n_rows, label_names=whole.label_names)
+    return resolve_weights(weights, counts, whole.totals(), label_names=whole.label_names)
 
 
 def _as_budget(

@@ -19,7 +19,7 @@ from oddslip.diagnosis.asides import Asides, read_arm, sampled_rows, take_sample
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.drift import Takeover, find_takeover, mark_lone_rows
 from oddslip.diagnosis.signal import Signal, find_signal
-from oddslip.kernels.maps import AFFINE, EXCLUDED, IDENTITY
+from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.labels import Seen
 from oddslip.metrics.at_k import Column, Ties, label_propensities, metric_values, rank_source
 from oddslip.metrics.ranking import Rankings, rank_panel
@@ -28,6 +28,7 @@ from oddslip.selection.candidates import Candidate
 from oddslip.selection.cross import cross_choose
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import Dealt, FoldCounter, Folds, PositiveCells, PositiveCellTally
+from oddslip.selection.keyed import try_keyed
 from oddslip.selection.rules import read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
@@ -87,7 +88,7 @@ def _climb_held_out(case: Case) -> Climb:
     """Maps fitted on the calibration rows rank all evaluated rows."""
     (cells, counts), asides = read_arm(case, partial(_count, case))
     fitted = _fit_rungs(case)
-    maps = fitted.maps | {"ceiling": _ceiling(case, counts)}
+    maps = fitted.maps | {"ceiling": make_ceiling(case, counts)}
     ranked = _rank(case.arm, {name: [each] for name, each in maps.items()}, case, tied=True)
     takeover = None
     if "isotonic" in maps:
@@ -127,10 +128,10 @@ def _fit_rungs(case: Case) -> FittedRungs:
     """
     maps: dict[str, LabelMaps] = {}
     if case.weights is not None:
-        maps["inversion"] = _shift_maps(-np.log(case.weights), case.arm.kind)
+        maps["inversion"] = shift_maps(-np.log(case.weights), case.arm.kind)
     asked: list[Callable[[Source], Any]] = []
     if case.calibration_counts.any():
-        asked.append(partial(_fit_maps, case))
+        asked.append(partial(fit_maps, case))
     if case.marked:
         asked.append(partial(mark_lone_rows, threads=case.threads))
     found = read_together(
@@ -144,7 +145,7 @@ def _fit_rungs(case: Case) -> FittedRungs:
     return FittedRungs(maps, chosen, marks)
 
 
-def _fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | None]:
+def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | None]:
     """Maps of every rung that is fitted, on all calibration rows, and what is chosen."""
     rungs = [entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted]
     candidates = {name: Candidate(name) for name in rungs}
@@ -155,7 +156,8 @@ def _fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | 
         rule = read_rule("auto")
         tried = affordable(rule.candidates_for(case.weights), rows)
         also = affordable(list(candidates.values()), rows)
-        trials = try_candidates(
+        try_all: Any = try_keyed if case.keyed else try_candidates
+        trials = try_all(
             rows, tried, also=also, k=case.k, n_folds=N_FOLDS,
             n_repeats=rule.repeats_for(rows.n_rows), seed=case.seed, prior=prior,
             weights=case.weights, threads=case.threads,
@@ -172,7 +174,7 @@ def _fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | 
             fitted[name] = calibrator._map_labels(rows, case.threads)
         maps[name], record = fitted[name]
         if name == "isotonic":
-            maps |= dict(_other_policies(maps[name], record.dead))
+            maps |= dict(other_policies(maps[name], record.dead))
     return maps, chosen
 
 
@@ -207,7 +209,7 @@ def _climb_crossed(case: Case) -> Climb:
     out_of_fold["chosen"] = crossed.rankings[-1]
     name = wanted[crossed.choice.place].name
     counts = trials.fits.counts(None)
-    maps = _refit(trials) | {"ceiling": [_ceiling(case, counts)]}
+    maps = _refit(trials) | {"ceiling": [make_ceiling(case, counts)]}
     ranked = _rank(case.arm, maps, case, trials.fits.folds, tied=True)
     taken = _take_over(case, trials, ranked.rankings, out_of_fold["isotonic"])
     held = _held_positives(case, trials.fits.folds)
@@ -224,7 +226,7 @@ def _refit(trials: Trials) -> dict[str, MapsByFold]:
     by_fold = []
     for fold in range(trials.n_folds):
         maps, record = trials.fits.fit(Candidate("isotonic"), fold)
-        by_fold.append(dict(_other_policies(maps, record.dead)))
+        by_fold.append(dict(other_policies(maps, record.dead)))
         trials.fits.forget(fold)
     return {name: [maps[name] for maps in by_fold] for name in by_fold[0]}
 
@@ -256,14 +258,14 @@ def _take_over(
 # ----------------------------------------------------------------------------------- maps and ranks
 
 
-def _ceiling(case: Case, counts: CellCounts) -> LabelMaps:
+def make_ceiling(case: Case, counts: CellCounts) -> LabelMaps:
     """Isotonic maps of the evaluated rows themselves."""
     kind = case.arm.kind
-    record = Ceiling(kind=kind)._record(Seen.alike(counts.n_positives, case.arm.n_rows))
+    record = Ceiling(kind=kind)._record(Seen.alike(counts.n_positives, case.arm.totals()))
     return build_maps(kind, "probability", record, knots=counts.isotonic_knots())
 
 
-def _other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[str, LabelMaps]]:
+def other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[str, LabelMaps]]:
     """The same isotonic maps under the other policies: they differ in the dead labels alone."""
     for policy, code in (("identity", IDENTITY), ("exclude", EXCLUDED)):
         other = maps
@@ -274,13 +276,23 @@ def _other_policies(maps: LabelMaps, dead: NDArray[np.bool_]) -> Iterator[tuple[
         yield f"isotonic, {policy}", other
 
 
-def _shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
+def shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
     """Maps that are known without a fit, and so without a pass over the rows."""
     n, none = shift_nat.size, np.empty(0)
     places = np.zeros(n, np.int64)
     return LabelMaps(
         kind, "log_odds", code=np.full(n, AFFINE, np.int8), a=np.ones(n), b=shift_nat,
         c=np.zeros(n), start=places, stop=places, x=none, y=none,
+    )  # fmt: skip
+
+
+def _constant_maps(case: Case) -> LabelMaps:
+    """Maps that give every row the prior."""
+    n, none = case.prior.size, np.empty(0)
+    zeros = np.zeros(n, np.int64)
+    return LabelMaps(
+        case.arm.kind, "probability", code=np.full(n, CONSTANT, np.int8), a=case.prior,
+        b=np.zeros(n), c=np.zeros(n), start=zeros, stop=zeros, x=none, y=none,
     )  # fmt: skip
 
 
@@ -372,7 +384,7 @@ def _finish(
     if case.twin is not None:
         shifted = {}
         if case.weights is not None:
-            shifted["what-if"] = [_shift_maps(-np.log(1.0 / case.weights), case.twin.kind)]
+            shifted["what-if"] = [shift_maps(-np.log(1.0 / case.weights), case.twin.kind)]
         beside = _rank(case.twin, shifted, case, sampled=True)
         twin = beside.rankings.pop("raw")
         rankings |= beside.rankings | {"unweighted": twin}
@@ -383,6 +395,9 @@ def _finish(
     popular = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
     of_rows["raw"] = tied.columns
     of_rows["popularity"] = np.tile(popular, (counted.size, 1))
+    if case.arm.partial:  # each row has the most popular of its own
+        by_prior = _rank(case.arm, {"popularity": [_constant_maps(case)]}, case).rankings
+        of_rows["popularity"] = by_prior["popularity"][counted]
     values = {
         name: metric_values(
             Rankings.made(ranking, true, case.arm.n_labels), propensities_given=chances

@@ -17,12 +17,13 @@ from oddslip.diagnosis.decomposition import decompose
 from oddslip.diagnosis.drift import find_drift
 from oddslip.diagnosis.findings import order_findings
 from oddslip.diagnosis.label_shifts import find_shifts
-from oddslip.diagnosis.ladder import estimate_ladder
+from oddslip.diagnosis.ladder import Ladder, estimate_ladder
 from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
 from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
 from oddslip.panels import Kind
 from oddslip.shifts import overlap
+from oddslip.sources.opening import Nan
 
 
 def diagnose(
@@ -40,7 +41,10 @@ def diagnose(
     max_delta_step: float | None = None,
     seed: int = DEFAULT_SEED,
     n_replicates: int = 2000,
+    keyed: bool = False,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     threads: int | None = None,
 ) -> Diagnosis:
     """Find out whether class weights have broken a top-K ranker, how, and what repairs it.
@@ -59,7 +63,7 @@ def diagnose(
         only where labels are as frequent.
     unweighted : optional
         Scores of the unweighted twin for the same rows: the loss and its parts.
-    calibration : (scores, labels) or Panel, optional
+    calibration : (scores, labels), (scores, labels, exclude) or Panel, optional
         Rows held out to calibrate on (deployment protocol). Without them the rows calibrate one
         another: maps fitted on all folds but one rank that one (cross-fitted protocol).
     prior : array-like, optional
@@ -72,8 +76,14 @@ def diagnose(
         Same seed, same folds and intervals.
     n_replicates : int
         Bootstrap replicates; 0 for none.
+    keyed : bool
+        Let the keys of row ids decide folds, draws and samples, as is always done on Spark: the
+        same diagnosis however rows are ordered. Needs row ids.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
+    exclude, nan
+        Cells that count for nothing, as in `oddslip.rank`: they take no slot, are neither true
+        nor false, and no map is fitted on them.
     threads : int, optional
         Threads to use; all cores available unless told.
 
@@ -91,8 +101,13 @@ def diagnose(
     case = open_case(
         scores, labels, k=k, weights=weights, unweighted=unweighted, calibration=calibration,
         prior=prior, kind=kind, rounds=rounds, learning_rate=learning_rate,
-        max_delta_step=max_delta_step, seed=seed, label_names=label_names, threads=threads,
+        max_delta_step=max_delta_step, seed=seed, keyed=keyed, label_names=label_names,
+        exclude=exclude, nan=nan, threads=threads,
     )  # fmt: skip
+    if case.keyed:
+        from oddslip.diagnosis.keyed import measure_keyed
+
+        return _conclude(_gather(case, **measure_keyed(case, n_replicates)))
     return _conclude(_measure(case, climb(case), n_replicates))
 
 
@@ -114,11 +129,12 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
     shared = None
     if climbed.raw is not None and climbed.twin is not None:
         counts = overlap(climbed.raw, climbed.twin)
-        shared = Overlap(float(counts.mean()), float(np.mean(counts < case.k)))
-    return Measurements(
+        shown = (climbed.raw >= 0).sum(axis=1)
+        shared = Overlap(float(counts.mean()), float(np.mean(counts < shown)))
+    return _gather(
+        case,
         ladder=ladder,
         chosen=climbed.chosen,
-        decomposition=decompose(ladder),
         signal=climbed.signal,
         likeness=find_likeness(climbed.samples, case.seed),
         shifts=find_shifts(case, climbed.asides.realized, climbed.samples),
@@ -127,6 +143,15 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
         takeover=climbed.takeover,
         overlap=shared,
         drift=find_drift(case, climbed.unseen, climbed.marks),
+    )
+
+
+def _gather(case: Case, *, ladder: Ladder, **found: Any) -> Measurements:
+    """What was found, with what is known of the case."""
+    return Measurements(
+        **found,
+        ladder=ladder,
+        decomposition=decompose(ladder),
         missing=tuple(_list_missing(case)),
         protocol=case.protocol,
         k=case.k,

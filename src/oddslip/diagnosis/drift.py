@@ -64,18 +64,24 @@ class Drift:
 
 
 def find_drift(
-    case: Case, unseen: NDArray[np.bool_], marks: Sequence[NDArray[np.uint64] | None] = ()
+    case: Case,
+    unseen: NDArray[np.bool_],
+    marks: Sequence[NDArray[np.uint64] | None] = (),
+    shared: SharedRows | None = None,
 ) -> Drift:
     """Compare the rows and the prevalences of both panels; fold by fold there is no drift.
 
-    ``marks`` are those of the calibration rows and of the evaluated ones, where ids do not tell.
+    ``marks`` are those of the calibration rows and of the evaluated ones, where ids do not tell;
+    ``shared`` says what they would.
     """
     counts = case.calibration_counts, case.evaluation_counts
-    drifted = find_drifted(*counts, case.calibration.n_rows, case.arm.n_rows)
+    totals = (np.maximum(each.totals(case.threads), 1) for each in (case.calibration, case.arm))
+    drifted = find_drifted(*counts, *totals)
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
-    shared = SharedRows(0, False)
-    if not case.crossed:  # folds share no row by design
-        shared = find_shared_rows(case.calibration, case.arm, marks)
+    if shared is None:
+        shared = SharedRows(0, False)
+        if not case.crossed:  # folds share no row by design
+            shared = find_shared_rows(case.calibration, case.arm, marks)
     return Drift(
         n_shared_rows=shared.n_rows,
         shared_by_id=shared.by_id,
@@ -87,7 +93,7 @@ def find_drift(
 
 
 def find_drifted(
-    first: NDArray[np.int64], second: NDArray[np.int64], n_first: int, n_second: int
+    first: NDArray[np.int64], second: NDArray[np.int64], n_first: Any, n_second: Any
 ) -> NDArray[np.bool_]:
     """Labels whose two prevalences differ: a two-sample z test, and a factor that matters.
 
@@ -178,10 +184,11 @@ def find_takeover(
     >>> takeover.n_rows, takeover.slots
     (1, array([0, 1]))
     """
+    dead = np.append(dead, False)  # an empty slot, -1, shows nobody
     shown = dead[identity]
     risen = shown.sum(axis=1) > dead[prior].sum(axis=1)
     return Takeover(
         n_dead=int(dead.sum()),
         n_rows=int(risen.sum()),
-        slots=np.bincount(identity[shown], minlength=dead.size),
+        slots=np.bincount(identity[shown], minlength=dead.size - 1),
     )

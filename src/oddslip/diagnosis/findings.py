@@ -43,6 +43,7 @@ CODES = {
     "OS509": "no prior shift explains the scores",
     "OS510": "not safe to ship as it is",
     "OS511": "nothing to compare with",
+    "OS601": "cells are absent",
 }
 
 

@@ -12,6 +12,7 @@ from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.thresholds import LEAST_LABELS, OVERSHOOTING, OVERSHOT, RELATED, UNTRACED
 from oddslip.results import plain
 from oddslip.shifts import RealizedShift, direct_shift, over_correction, unrealizable
+from oddslip.sources import open_source
 
 Floats = NDArray[np.float64]
 
@@ -157,7 +158,12 @@ def find_shifts(
     """
     direct, n_direct = None, 0
     if samples is not None and case.twin is not None:
-        direct = direct_shift(*samples, kind=case.arm.kind, unweighted_kind=case.twin.kind)
+        kinds = case.arm.kind, case.twin.kind
+        pair = [  # NaN where a cell is absent
+            open_source(scores, kind=kind, nan="absent")
+            for scores, kind in zip(samples, kinds, strict=True)
+        ]
+        direct = direct_shift(*pair)
         n_direct = len(samples[0])
     weights, budget = case.weights, case.budget
     bounded = weights is not None and budget is not None

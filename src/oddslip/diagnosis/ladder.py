@@ -15,6 +15,7 @@ from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.results import as_frame, plain
+from oddslip.wording import score
 
 LEVEL = 0.95
 GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together
@@ -80,6 +81,16 @@ class Ladder:
     seed: int
     level: float = LEVEL
     map_draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{name} {score(rung['map'].value)}" for name, rung in self.rungs.items())
+        return f"Ladder(MAP@{self.k} of {self.n_evaluated:,} rows: {names})"
+
+    def __str__(self) -> str:
+        """The rungs as `oddslip diagnose` prints them."""
+        from oddslip.reports.text import as_text, rung_table
+
+        return as_text([rung_table(self)])
 
     def __getitem__(self, name: str) -> Rung:
         return self.rungs[name]
@@ -177,21 +188,34 @@ def estimate_ladder(
     """
     n = len(values["raw"])
     draws = _resample(values, n_replicates, seed, threads)
+    sums = {name: each.sum(axis=0) for name, each in values.items()}
+    return ladder_of_sums(sums, draws, n, n, k=k, n_rows=n_rows, seed=seed)
+
+
+def ladder_of_sums(
+    sums: dict[str, NDArray[np.float64]],
+    draws: dict[str, NDArray[np.float64]],
+    n: int,
+    n_drawn: Any,
+    *,
+    k: int,
+    n_rows: int,
+    seed: int,
+) -> Ladder:
+    """The same from the sums of ``n`` rows, and of the rows, ``n_drawn``, of each replicate."""
     rungs, map_draws = {}, {}
-    for name in (name for name in RUNGS if name in values):
-        map_draws[name] = metric_of_sums(draws[name], "map", n)
+    for name in (name for name in RUNGS if name in sums):
+        map_draws[name] = metric_of_sums(draws[name], "map", n_drawn)
         metrics, differences = {}, {}
         for metric in NAMES:
-            mean, raw_mean = (
-                metric_of_sums(values[at].sum(axis=0), metric, n) for at in (name, "raw")
-            )
-            drawn, raw_drawn = (metric_of_sums(draws[at], metric, n) for at in (name, "raw"))
+            mean, raw_mean = (metric_of_sums(sums[at], metric, n) for at in (name, "raw"))
+            drawn, raw_drawn = (metric_of_sums(draws[at], metric, n_drawn) for at in (name, "raw"))
             metrics[metric] = Estimate(float(mean), *percentile_interval(drawn, LEVEL))
             differences[metric] = Estimate(
                 float(mean) - float(raw_mean), *percentile_interval(drawn - raw_drawn, LEVEL)
             )
         rungs[name] = Rung(name, metrics, differences)
-    return Ladder(rungs, k, n_rows, n, n_replicates, seed, map_draws=map_draws)
+    return Ladder(rungs, k, n_rows, n, len(draws["raw"]), seed, map_draws=map_draws)
 
 
 def _resample(

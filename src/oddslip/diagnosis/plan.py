@@ -196,6 +196,15 @@ class Plan:
 
         return draw_plan(self)
 
+    def __repr__(self) -> str:
+        return f"Plan({self.n_rows:,} rows x {self.n_labels:,} labels, {self.recommendation!r})"
+
+    def __str__(self) -> str:
+        """What `oddslip plan` prints."""
+        from oddslip.reports.text import as_text, show_plan
+
+        return as_text(show_plan(self))
+
     def _repr_html_(self) -> str:
         rows = [
             ["largest intended shift, nat", nat(float(np.abs(self.intended).max()))],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from html import escape
 from typing import Any, Literal, NamedTuple
 
@@ -267,9 +267,16 @@ class Diagnosis(Measurements):
         return draw_diagnosis(self, what)
 
     def __repr__(self) -> str:
-        """All that is held, the verdict and the findings first."""
-        names = ("verdict", "findings", *(field.name for field in fields(Measurements)))
-        return f"Diagnosis({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
+        """One line: the verdict and the codes of the findings."""
+        codes = ", ".join(repr(finding.code) for finding in self.findings)
+        rows = f"{self.n_rows:,} rows x {self.n_labels:,} labels"
+        return f"Diagnosis(verdict={self.verdict!r}, findings=({codes}), k={self.k}, {rows})"
+
+    def __str__(self) -> str:
+        """What `oddslip diagnose` prints."""
+        from oddslip.reports.text import PYTHON, as_text, show_diagnosis
+
+        return as_text(show_diagnosis(self, reader=PYTHON))
 
     def _repr_html_(self) -> str:
         """Verdict, five rungs and three findings, without colours of its own."""

@@ -77,23 +77,35 @@ def find_signal(cells: PositiveCells, counts: CellCounts) -> Signal:
     counts : CellCounts
         Of the same rows.
     """
+    labels = cells.positives.indices
+    _, places = find_distinct(labels, cells.keys, counts.n_labels)
+    rows = np.repeat(np.arange(counts.n_rows), cells.positives.counts)
+    parts = parts_of_positives(counts)[places]
+    of_rows = np.bincount(rows, weights=parts, minlength=counts.n_rows)
+    return signal_of(counts, float((of_rows**2).sum()))
+
+
+def parts_of_positives(counts: CellCounts) -> Floats:
+    """For each distinct key, the part of a positive there in the error of the mean AUC."""
     areas = counts.auc()
     known = np.isfinite(areas)
-    n_known = int(known.sum())
-    if not n_known:
+    if not known.any():
+        return np.zeros(counts.keys.size)
+    share = np.where(known, 1.0 / np.maximum(1, counts.n_positives), 0.0) / known.sum()
+    label_of = np.repeat(np.arange(counts.n_labels), np.diff(counts.indptr))
+    return np.asarray((place_positives(counts) - areas[known].mean()) * share[label_of])
+
+
+def signal_of(counts: CellCounts, squares: float) -> Signal:
+    """AUC of every label and of their mean; ``squares`` of the parts of rows, summed."""
+    areas = counts.auc()
+    known = np.isfinite(areas)
+    if not known.any():
         nan = float("nan")
         return Signal(areas, Estimate(nan, nan, nan))
     mean = float(areas[known].mean())
-    labels = cells.positives.indices
-    n_positives, n_negatives = counts.n_positives, counts.n_negatives
-    share = np.where(known, 1.0 / np.maximum(1, n_positives), 0.0)[labels]
-    _, places = find_distinct(labels, cells.keys, counts.n_labels)
-    parts = (place_positives(counts)[places] - mean) * share
-    parts[~known[labels]] = 0.0
-    rows = np.repeat(np.arange(counts.n_rows), cells.positives.counts)
-    of_rows = np.bincount(rows, weights=parts, minlength=counts.n_rows) / n_known
-    spread = areas[known] * (1.0 - areas[known]) / (3.0 * n_negatives[known])
-    reach = NORMAL * float(np.sqrt((of_rows**2).sum() + np.sqrt(spread).mean() ** 2))
+    spread = areas[known] * (1.0 - areas[known]) / (3.0 * counts.n_negatives[known])
+    reach = NORMAL * float(np.sqrt(squares + np.sqrt(spread).mean() ** 2))
     return Signal(areas, Estimate(mean, max(0.0, mean - reach), min(1.0, mean + reach)))
 
 
@@ -147,7 +159,10 @@ def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) 
     n_sampled, n_labels = samples[0].shape
     n_rows = min(n_sampled, max(LEAST_ROWS, COMPARED_CELLS // n_labels))
     drawn = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
-    ranks = [_rank_within_labels(scores[drawn]) for scores in samples]
+    samples = samples[0][drawn], samples[1][drawn]
+    if any(np.isnan(scores).any() for scores in samples):
+        return _partial_likeness(*samples)
+    ranks = [_rank_within_labels(scores) for scores in samples]
     spreads = [np.sqrt((rank**2).sum(axis=0)) for rank in ranks]
     vary = (spreads[0] > 0) & (spreads[1] > 0)
     if n_rows < LEAST_ROWS or not vary.any():
@@ -156,6 +171,26 @@ def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) 
     # Labels may move together, so the rows alone say how far chance reaches.
     mean, reach = float(found.mean()), NORMAL / float(np.sqrt(n_rows - 1))
     return Likeness(Estimate(mean, mean - reach, mean + reach), int(vary.sum()), n_rows)
+
+
+def _partial_likeness(arm: NDArray[Any], twin: NDArray[Any]) -> Likeness:
+    """The same over the rows that have a label in both arms, label by label; NaN is absent."""
+    from scipy.stats import rankdata
+
+    found, most = [], 0
+    for one, other in zip(arm.T, twin.T, strict=True):
+        both = ~np.isnan(one) & ~np.isnan(other)
+        if both.sum() < LEAST_ROWS:
+            continue
+        first, second = (rankdata(each[both]) - (both.sum() + 1) / 2 for each in (one, other))
+        spread = np.sqrt((first**2).sum() * (second**2).sum())
+        if spread > 0:
+            found.append(float((first * second).sum() / spread))
+            most = max(most, int(both.sum()))
+    if not found:
+        return Likeness(None, 0, len(arm))
+    mean, reach = float(np.mean(found)), NORMAL / float(np.sqrt(most - 1))
+    return Likeness(Estimate(mean, mean - reach, mean + reach), len(found), len(arm))
 
 
 def _rank_within_labels(scores: NDArray[Any]) -> Floats:

@@ -144,9 +144,12 @@ class Grounds(NamedTuple):
 
     @property
     def no_repair(self) -> str:
-        """That nothing is better than raw."""
-        raw = score(self.d.ladder.value("raw"))
-        return f"no repair surely beats the raw MAP@{self.d.k} of {raw}"
+        """That nothing is surely better than raw, and what `Repair` would take all the same."""
+        d = self.d
+        told = f"no repair surely beats the raw MAP@{d.k} of {score(d.ladder.value('raw'))}"
+        if d.chosen is None or d.chosen.name == "raw" or "chosen" not in d.ladder:
+            return told
+        return f"{told} ({d.chosen.name}, which Repair chooses: {score(d.ladder.value('chosen'))})"
 
     @property
     def isotonic(self) -> str:

@@ -33,6 +33,10 @@ class Engine(Protocol):
         """
         ...
 
+    def check(self, column: str) -> None:
+        """Refuse a column that is not there."""
+        ...
+
     def attach(self, parcel: Parcel, columns: Sequence[str], fields: dict[str, str]) -> Any:
         """A table of what `oddslip.engines.task.map_rows` gives; nothing is computed yet.
 

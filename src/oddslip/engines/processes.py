@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from oddslip.engines.parcel import Parcel
 from oddslip.engines.task import map_rows, merge_shards, read_rows, tally_rows
+from oddslip.errors import InvalidInput
 
 
 class Processes:
@@ -36,6 +37,12 @@ class Processes:
             given = list(merge_shards(given))
         for batch in given:
             yield from read_rows(batch)
+
+    def check(self, column: str) -> None:
+        """See `oddslip.engines.base.Engine`."""
+        names = next(batch.schema.names for part in self.parts for batch in part)
+        if column not in names:
+            raise InvalidInput(f"the table must have a column {column!r:.60}, got {names!s:.120}.")
 
     def attach(self, parcel: Parcel, columns: Sequence[str], fields: dict[str, str]) -> Any:
         """The finished rows."""

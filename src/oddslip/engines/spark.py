@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,11 @@ class SparkTable:
         for batch in table.to_batches():
             yield from read_rows(batch)
 
+    def check(self, column: str) -> None:
+        """See `oddslip.engines.base.Engine`."""
+        check_column(self.frame, "a column", column)
+        score_type(self.frame, column)
+
     def attach(self, parcel: Parcel, columns: Sequence[str], fields: dict[str, str]) -> Any:
         """See `oddslip.engines.base.Engine`."""
         types = dict(self.frame.dtypes)
@@ -70,10 +75,11 @@ class SparkTable:
         if len(parcel.data) <= CLOSURE_BYTES:
             return partial(task, parcel)
         name = f"oddslip-{hashlib.sha256(parcel.data).hexdigest()[:32]}"
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, name)
+        path = Path(_sent().name, name)
+        if not path.exists():
             path.write_bytes(parcel.data)
-            self.frame.sparkSession.addArtifacts(str(path), file=True)
+        # Another session may have been told the same; the same file again is no matter to Spark.
+        self.frame.sparkSession.addArtifacts(str(path), file=True)
         return partial(run_from_file, task, parcel.kinds, name)
 
 
@@ -91,8 +97,17 @@ class SparkFiles(SparkTable):
     def __init__(self, session: Any, n_units: int, n_partitions: int | None = None) -> None:
         super().__init__(session.range(0, n_units, 1, n_partitions or n_units))
 
+    def check(self, column: str) -> None:
+        """Files are looked into by the tasks."""
+
     def _over(self, task: Any, parcel: Parcel, columns: Sequence[str], schema: str) -> Any:
         return super()._over(task, parcel, (), schema)
+
+
+@cache
+def _sent() -> tempfile.TemporaryDirectory[str]:
+    """Where files that executors fetch lie as long as this process lives."""
+    return tempfile.TemporaryDirectory(prefix="oddslip-")
 
 
 def run_from_file(
@@ -105,13 +120,15 @@ def run_from_file(
     yield from task(Parcel(kinds, data), batches)  # type: ignore[arg-type]
 
 
-def start_session(master: str = "local[*]") -> Any:
+def start_session(master: str = "local[*]", **config: Any) -> Any:
     """A session on this master; the one there is, if there is one.
 
     Parameters
     ----------
     master : str
         ``local[*]``, ``local-cluster[2,1,2048]``, ``spark://host:7077`` or ``sc://host`` (Connect).
+    **config
+        Settings of Spark, with ``_`` for each dot: ``spark_executor_memory="2g"``.
     """
     try:
         from pyspark.sql import SparkSession
@@ -121,6 +138,9 @@ def start_session(master: str = "local[*]") -> Any:
         ) from error
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else executors take the system's
     builder = SparkSession.builder.appName("oddslip")
+    builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
+    for name, value in config.items():
+        builder = builder.config(name.replace("_", "."), value)
     connect = master.startswith("sc://")
     builder = builder.remote(master) if connect else builder.master(master)
     try:

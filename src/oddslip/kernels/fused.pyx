@@ -209,6 +209,17 @@ cdef inline bint _any_above(
     return largest > limit
 
 
+cdef inline Py_ssize_t _drop(
+    const uint8_t* gone, int32_t* cells, Py_ssize_t n_cells
+) noexcept nogil:
+    """The cells that are not gone, moved together."""
+    cdef Py_ssize_t cell, n_kept = 0
+    for cell in range(n_cells):
+        cells[n_kept] = cells[cell]
+        n_kept += gone[cells[cell]] == 0
+    return n_kept
+
+
 cdef Py_ssize_t _rank(
     const score_t* scores, const int32_t* cells, Py_ssize_t n_cells, Py_ssize_t k, double ceiling,
     const Maps* maps, Places* ranked,
@@ -249,14 +260,15 @@ def rank_cells(
     const int64_t[::1] start, const int64_t[::1] stop, const double[::1] x,
     const double[:, ::1] knots, bint margin, bint odds, const double[::1] taus,
     const key_t[:, ::1] ladder, const int64_t[::1] sweeps, const key_t[:, ::1] sieves,
-    int32_t[:, ::1] columns,
+    int32_t[:, ::1] columns, const int64_t[::1] indptr=None, const int32_t[::1] absent=None,
 ):
     """Labels of each row's k highest values, best first; equal values rank the lower label first.
 
     ``taus`` descend and begin with the largest value any label can have. Cells of label j whose
     key is below ``ladder[j, l]`` have values below ``taus[l]``. ``sweeps`` are the levels swept
     at, one after the other, and ``sieves`` their keys. Returns how many cells were evaluated, or
-    -1 if a key is above ``limit``.
+    -1 if a key is above ``limit``. Cells ``absent[indptr[i]:indptr[i + 1]]`` of row i are passed
+    over; where fewer than k are left, the last columns are -1.
     """
     if sizeof(key_t) != sizeof(score_t):
         raise TypeError("keys must be as wide as scores")
@@ -280,15 +292,23 @@ def rank_cells(
     cdef double ceiling = taus[0]
     cdef const key_t* row
     cdef const key_t* rungs = NULL
-    cdef bint done
+    cdef bint done, some_absent = indptr is not None
+    cdef uint8_t[::1] gone = np.zeros(n_labels if some_absent else 1, np.uint8)
+    cdef Py_ssize_t at, shown
     if n_sweeps:
         rungs = &ladder[0, 0]
     with nogil:
         for i in range(n_rows):
             row = &keys[i, 0]
             done = False
+            shown = k
+            if some_absent:
+                for at in range(indptr[i], indptr[i + 1]):
+                    gone[absent[at]] = 1
             for sweep in range(n_sweeps):
                 n_cells = _collect(row, n_labels, &sieves[sweep, 0], &hits[0], cells)
+                if some_absent:
+                    n_cells = _drop(&gone[0], cells, n_cells)
                 if sweep == 0 and _any_above(row, cells, n_cells, limit):
                     evaluated = -1
                     break
@@ -308,13 +328,61 @@ def rank_cells(
             if not done:
                 for column in range(n_labels):
                     kept[column] = <int32_t> column
-                if _any_above(row, kept, n_labels, limit):
+                n_kept = n_labels
+                if some_absent:
+                    n_kept = _drop(&gone[0], kept, n_labels)
+                    shown = min(k, n_kept)
+                if _any_above(row, kept, n_kept, limit):
                     evaluated = -1
                     break
-                evaluated += _rank(&scores[i, 0], kept, n_labels, k, ceiling, &maps, &ranked)
-            for place in range(k):
+                evaluated += _rank(&scores[i, 0], kept, n_kept, k, ceiling, &maps, &ranked)
+            for place in range(shown):
                 columns[i, place] = ranked.columns[place]
+            if some_absent:
+                for place in range(shown, k):
+                    columns[i, place] = -1
+                for at in range(indptr[i], indptr[i + 1]):
+                    gone[absent[at]] = 0
     return evaluated
+
+
+def rank_lists(
+    const int64_t[::1] indptr, const int32_t[::1] labels, const score_t[::1] scores, Py_ssize_t k,
+    const int8_t[::1] code, const double[::1] a, const double[::1] b, const double[::1] c,
+    const int64_t[::1] start, const int64_t[::1] stop, const double[::1] x,
+    const double[:, ::1] knots, bint margin, bint odds, int32_t[:, ::1] columns,
+):
+    """As `rank_cells`, of rows that list their cells, all of them valid."""
+    cdef Py_ssize_t i, at, n, place, filled, widest = 1
+    for i in range(indptr.shape[0] - 1):
+        widest = max(widest, indptr[i + 1] - indptr[i])
+    cdef int32_t[:, ::1] listed = np.empty((2, widest), np.int32)
+    cdef double[:, ::1] valued = np.empty((2, widest))
+    cdef Places ranked = Places(&valued[0, 0], &listed[0, 0], &valued[1, 0], &listed[1, 0])
+    cdef Maps maps = Maps(
+        &code[0], &a[0], &b[0], &c[0], &start[0], &stop[0], NULL, NULL, margin, odds
+    )
+    cdef double value
+    if x.shape[0]:
+        maps.x, maps.knots = &x[0], &knots[0, 0]
+    with nogil:
+        for i in range(indptr.shape[0] - 1):
+            filled = 0
+            n = indptr[i + 1] - indptr[i]
+            for at in range(indptr[i], indptr[i + 1]):
+                value = _evaluate(scores[at], labels[at], &maps)
+                if k <= FEW:
+                    filled = _insert(
+                        value, labels[at], ranked.values, ranked.columns, filled, k
+                    )
+                else:
+                    ranked.values[filled] = value
+                    ranked.columns[filled] = labels[at]
+                    filled += 1
+            if k > FEW:
+                _sort(&ranked, n)
+            for place in range(k):
+                columns[i, place] = ranked.columns[place] if place < min(filled, k) else -1
 
 
 cdef inline double _invert_knots(

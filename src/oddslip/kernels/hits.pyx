@@ -218,12 +218,13 @@ cdef double _largest(
 
 
 cdef void _score_row(
-    const int32_t* columns, const uint8_t* joined, int64_t k, int64_t size, int64_t start,
+    const int32_t* columns, const uint8_t* joined, int64_t k, int64_t n_slots, int64_t size,
+    int64_t start,
     int64_t stop, const int32_t* indices, const int8_t* sides, const double* gain_of,
     int64_t policy, int64_t denominator, const double* discounts, uint8_t* hit_at, double* top,
     double* values,
 ) noexcept nogil:
-    """The metrics of one row; its positives are ``indices[start:stop]``."""
+    """The metrics of one row that shows k labels; its positives are ``indices[start:stop]``."""
     cdef int64_t m = stop - start, n_hits = 0, hits = 0, true = 0, above = 0
     cdef int64_t p, q, at, end, inside, place, shown, kept = 0
     cdef int64_t last = k - 1  # first place of the last group
@@ -285,7 +286,7 @@ cdef void _score_row(
         values[0] = gained / n_hits if n_hits else 0.0
     else:
         values[0] = _over_hits(last, shown, size, true, above, inner, policy)
-    values[1] = expected_hits / k
+    values[1] = expected_hits / n_slots
     values[2] = expected_hits / m
     for p in range(min(k, m)):
         ideal += discounts[p]
@@ -319,8 +320,11 @@ def score_rows(
     const int64_t[::1] indptr, const int32_t[::1] indices, const int8_t[::1] sides,
     const double[::1] gain_of, int64_t policy, int64_t denominator, double[:, ::1] values,
 ):
-    """Fill ``values`` (rows x METRICS). ``gain_of`` is each label's inverse propensity."""
-    cdef Py_ssize_t i, p, k = columns.shape[1]
+    """Fill ``values`` (rows x METRICS). ``gain_of`` is each label's inverse propensity.
+
+    A row that has fewer labels than places shows -1 in the last ones.
+    """
+    cdef Py_ssize_t i, p, shown, k = columns.shape[1]
     cdef double[::1] discounts = np.empty(k)
     cdef double[::1] top = np.empty(k)
     cdef uint8_t[::1] hit_at = np.empty(k, np.uint8)
@@ -334,8 +338,15 @@ def score_rows(
         for p in range(k):
             discounts[p] = 1.0 / log2(p + 2.0)
         for i in range(columns.shape[0]):
+            shown = k
+            while shown > 0 and columns[i, shown - 1] < 0:
+                shown -= 1
+            if shown == 0:
+                for p in range(values.shape[1]):
+                    values[i, p] = 0.0
+                continue
             _score_row(
-                &columns[i, 0], &joined[i, 0], k, at_kth[i], indptr[i], indptr[i + 1],
+                &columns[i, 0], &joined[i, 0], shown, k, at_kth[i], indptr[i], indptr[i + 1],
                 labels, side, &gain_of[0], policy, denominator, &discounts[0],
                 &hit_at[0], &top[0], &values[i, 0],
             )

@@ -9,6 +9,7 @@ floor instead.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcpy
 
 from oddslip.kernels.types cimport key_t, parts
 
@@ -230,11 +231,126 @@ def rank_rows(
             )
 
 
-def rank_keys(keys, k, rows=None):
-    """What `rank_rows` fills in, for these rows or for all."""
+# Rows in which some cells are absent. Places that no cell takes show the column -1 and the key 0.
+
+
+cdef int64_t _pad(
+    key_t* best, int32_t* columns, Py_ssize_t filled, Py_ssize_t k
+) noexcept nogil:
+    """Mark the places that no cell takes."""
+    cdef Py_ssize_t place
+    for place in range(filled, k):
+        best[place] = 0
+        columns[place] = -1
+    return 0
+
+
+cdef int64_t _scarce_row(
+    const key_t* row, Py_ssize_t n_labels, const int32_t* gone, Py_ssize_t n_gone, Py_ssize_t k,
+    key_t* best, int32_t* columns,
+) noexcept nogil:
+    """Top k of the cells of a row that are there; returns how many of them equal the last."""
+    cdef Py_ssize_t column, at = 0, filled = 0
+    cdef int64_t at_kth = 0
+    for column in range(n_labels):
+        if at < n_gone and gone[at] == column:
+            at += 1
+            continue
+        filled = _offer(row[column], <int32_t> column, best, columns, filled, k)
+    _pad(best, columns, filled, k)
+    if filled == 0:
+        return 0
+    at = 0
+    for column in range(n_labels):
+        if at < n_gone and gone[at] == column:
+            at += 1
+            continue
+        at_kth += row[column] == best[filled - 1]
+    return at_kth
+
+
+def rank_present(
+    const key_t[:, ::1] keys, const int64_t[::1] rows, const int64_t[::1] indptr,
+    const int32_t[::1] absent, Py_ssize_t k, int32_t[:, ::1] columns, key_t[:, ::1] best,
+    int64_t[::1] at_kth,
+):
+    """As `rank_rows`, without the absent cells of row i: ``absent[indptr[i]:indptr[i + 1]]``.
+
+    A copy of the row shows them with the lowest key. Only where that key makes the top k do
+    absent cells stand beside others, and the row is looked at anew.
+    """
+    cdef Py_ssize_t i, at, row, n_labels = keys.shape[1]
+    cdef Py_ssize_t n_groups = n_labels // (SEGMENT * DEPTH) + 1
+    cdef bint is_long = n_labels >= LONG_ROW and k <= LANES // 2
+    dtype = np.uint32 if sizeof(key_t) == 4 else np.uint64
+    cdef key_t[::1] copied = np.empty(n_labels, dtype)
+    cdef key_t[::1] lanes = np.zeros(n_groups * SEGMENT, dtype)
+    cdef key_t[::1] groups = np.empty(n_groups * LANES, dtype)
+    cdef uint8_t[::1] flags = np.empty(lanes.shape[0], np.uint8)
+    cdef int32_t[::1] starts = np.empty(lanes.shape[0] // 8 + 1, np.int32)
+    cdef int32_t[::1] hits = np.empty(lanes.shape[0] + 1, np.int32)
+    cdef int32_t[::1] cells = np.empty(n_labels + 1, np.int32)
+    cdef const int32_t* gone = NULL
+    if absent.shape[0]:
+        gone = &absent[0]
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            memcpy(&copied[0], &keys[row, 0], n_labels * sizeof(key_t))
+            for at in range(indptr[row], indptr[row + 1]):
+                copied[gone[at]] = 0
+            if is_long:
+                at_kth[i] = _long_row(
+                    &copied[0], n_labels, k, &lanes[0], &groups[0], n_groups, &flags[0],
+                    &starts[0], &hits[0], &cells[0], &best[i, 0], &columns[i, 0],
+                )
+            else:
+                at_kth[i] = _short_row(&copied[0], n_labels, k, &best[i, 0], &columns[i, 0])
+            if best[i, k - 1] == 0 and indptr[row + 1] > indptr[row]:
+                at_kth[i] = _scarce_row(
+                    &keys[row, 0], n_labels, gone + indptr[row], indptr[row + 1] - indptr[row], k,
+                    &best[i, 0], &columns[i, 0],
+                )
+
+
+def rank_listed(
+    const int64_t[::1] indptr, const int32_t[::1] labels, const key_t[::1] keys,
+    const int64_t[::1] rows, Py_ssize_t k, int32_t[:, ::1] columns, key_t[:, ::1] best,
+    int64_t[::1] at_kth,
+):
+    """As `rank_rows`, of rows that list their cells: row i those of ``indptr[i]:indptr[i + 1]``."""
+    cdef Py_ssize_t i, at, row, filled
+    with nogil:
+        for i in range(rows.shape[0]):
+            row = rows[i]
+            filled = 0
+            for at in range(indptr[row], indptr[row + 1]):
+                filled = _offer(keys[at], labels[at], &best[i, 0], &columns[i, 0], filled, k)
+            _pad(&best[i, 0], &columns[i, 0], filled, k)
+            at_kth[i] = 0
+            if filled > 0:
+                for at in range(indptr[row], indptr[row + 1]):
+                    at_kth[i] += keys[at] == best[i, filled - 1]
+
+
+def rank_keys(keys, k, rows=None, absent=None):
+    """What `rank_rows` fills in, for these rows or for all; without the cells that are absent."""
     rows = np.arange(len(keys)) if rows is None else rows
     columns = np.empty((rows.size, k), np.int32)
     best = np.empty((rows.size, k), keys.dtype)
     at_kth = np.empty(rows.size, np.int64)
-    rank_rows(keys, rows, k, columns, best, at_kth)
+    if absent is None:
+        rank_rows(keys, rows, k, columns, best, at_kth)
+    else:
+        rank_present(keys, rows, *absent, k, columns, best, at_kth)
+    return columns, best, at_kth
+
+
+def rank_lists(indptr, labels, keys, k, rows=None):
+    """What `rank_listed` fills in, for these rows or for all."""
+    rows = np.arange(len(indptr) - 1) if rows is None else rows
+    columns = np.empty((rows.size, k), np.int32)
+    best = np.empty((rows.size, k), keys.dtype)
+    at_kth = np.empty(rows.size, np.int64)
+    rank_listed(indptr, labels, keys, rows, k, columns, best, at_kth)
     return columns, best, at_kth

@@ -220,7 +220,7 @@ class _Unfinished:
 
     def finish(self, row_ids: Any) -> None:
         """Give the files their names."""
-        for part, (path, _, dtype) in zip(self.parts, self.wanted, strict=True):
+        for part, (path, kind, dtype) in zip(self.parts, self.wanted, strict=True):
             if path.suffix == ".npy":
                 os.replace(part, path)
                 continue
@@ -230,6 +230,7 @@ class _Unfinished:
                 n_rows=self.shape[0],
                 n_labels=self.shape[1],
                 dtype=dtype,
+                kind=kind,
                 label_names=self.model.label_names_,
                 row_ids=row_ids,
             )

@@ -15,11 +15,13 @@ from oddslip.metrics.at_k import (
 from oddslip.metrics.auc import auc_per_label, mean_auc
 from oddslip.metrics.evaluation import Comparison, Estimate, Evaluation, evaluate
 from oddslip.metrics.ranking import rank
+from oddslip.metrics.reliability import Reliability, reliability_at_k
 
 __all__ = [
     "Comparison",
     "Estimate",
     "Evaluation",
+    "Reliability",
     "auc_per_label",
     "average_precision_at_k",
     "evaluate",
@@ -31,4 +33,5 @@ __all__ = [
     "psp_at_k",
     "rank",
     "recall_at_k",
+    "reliability_at_k",
 ]

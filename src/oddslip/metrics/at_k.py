@@ -18,7 +18,8 @@ from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
 from oddslip.panels import Kind, check_k
 from oddslip.sources import Source, open_source
-from oddslip.weights import per_label
+from oddslip.sources.opening import Nan
+from oddslip.weights import by_label, per_label
 
 Ties = Literal["stable", "expected", "best", "worst"]
 Denominator = Literal["min", "relevant", "hits"]
@@ -56,6 +57,8 @@ class MetricOptions(TypedDict, total=False):
 
     kind: Kind | None
     label_names: Sequence[str] | None
+    exclude: Any
+    nan: Nan
     ties: Ties
     rows: Rows
     per_row: bool
@@ -81,6 +84,9 @@ def average_precision_at_k(
         What the scores are; probabilities unless said otherwise.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
+    exclude, nan
+        Cells that count for nothing, as in `oddslip.rank`: they take no slot, and a true label
+        among them does not count as true.
     ties : {"stable", "expected", "best", "worst"}
         Tied cells by label index, or over all of their orders.
     denominator : {"min", "relevant", "hits"}
@@ -167,6 +173,8 @@ def psp_at_k(
     propensities: Any = None,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     ties: Ties = "stable",
     per_row: bool = False,
     threads: int | None = None,
@@ -182,8 +190,11 @@ def psp_at_k(
     >>> psp_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=1, propensities=[0.5, 0.25, 1.0])
     0.5
     """
-    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    source = open_source(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    )
     rankings = rank_source(source, k, threads)
+    propensities = by_label("propensities", propensities, source.label_names)
     values = metric_values(rankings, ties=ties, propensities_given=propensities)
     if per_row:
         return metric_by_row(values, "psp")
@@ -322,13 +333,17 @@ def _metric(
     *,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     ties: Ties = "stable",
     rows: Rows = "with_positives",
     per_row: bool = False,
     denominator: Denominator = "min",
     threads: int | None = None,
 ) -> Any:
-    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    source = open_source(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    )
     rankings = rank_source(source, k, threads)
     values = metric_by_row(metric_values(rankings, ties=ties, denominator=denominator), metric)
     return values if per_row else average_rows(values, rankings.n_rows, rows)

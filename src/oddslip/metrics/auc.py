@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from oddslip.panels import Kind
 from oddslip.sources import open_source
+from oddslip.sources.opening import Nan
 
 
 def auc_per_label(
@@ -22,6 +23,8 @@ def auc_per_label(
     *,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     threads: int | None = None,
 ) -> NDArray[np.float64]:
     """Area under the ROC curve of every label, over the rows. Higher is better.
@@ -37,6 +40,8 @@ def auc_per_label(
         What the scores are; probabilities unless said otherwise.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
+    exclude, nan
+        Cells that count for nothing, as in `oddslip.rank`.
     threads : int, optional
         Threads to use; all cores available unless told.
 
@@ -47,7 +52,9 @@ def auc_per_label(
     """
     from oddslip.counting import count_cells
 
-    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    source = open_source(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    )
     return count_cells(source, threads=threads).auc()
 
 
@@ -57,13 +64,15 @@ def mean_auc(
     *,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     threads: int | None = None,
 ) -> float:
     """Mean of `auc_per_label` over the labels where it is defined; NaN if there is none.
 
     Parameters
     ----------
-    scores, labels, kind, label_names, threads
+    scores, labels, kind, label_names, exclude, nan, threads
         As for `auc_per_label`.
 
     Examples
@@ -71,6 +80,9 @@ def mean_auc(
     >>> mean_auc([[0.1, 0.5], [0.4, 0.5], [0.8, 0.5]], [[0, 0], [1, 0], [0, 0]])
     0.5
     """
-    areas = auc_per_label(scores, labels, kind=kind, label_names=label_names, threads=threads)
+    areas = auc_per_label(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan,
+        threads=threads,
+    )  # fmt: skip
     defined = areas[~np.isnan(areas)]
     return float(defined.mean()) if defined.size else float("nan")

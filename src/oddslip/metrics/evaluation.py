@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,8 +30,11 @@ from oddslip.metrics.at_k import (
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.panels import Kind, check_k, read_sample_weight
 from oddslip.results import as_frame, html_table, plain
+from oddslip.rows import match_rows
 from oddslip.sources import Source, open_source
-from oddslip.sources.views import WeighedSource
+from oddslip.sources.opening import Nan
+from oddslip.sources.views import WeighedSource, refuse_partial
+from oddslip.weights import by_label, resolve_weights
 
 NAMES = {
     "map": "MAP",
@@ -87,6 +90,12 @@ class Comparison:
 
     def __getitem__(self, metric: str) -> Estimate:
         return self.differences[metric]
+
+    def __str__(self) -> str:
+        """The differences as a table."""
+        from oddslip.reports.text import as_text, show_comparison
+
+        return as_text(show_comparison(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only."""
@@ -150,10 +159,23 @@ class Evaluation:
     _sample_weight: NDArray[np.float64] | None = field(repr=False, default=None)
     _values: NDArray[np.float64] = field(repr=False, default_factory=_no_values)
     _row_numbers: NDArray[np.int64] = field(repr=False, default_factory=lambda: np.empty(0, int))
+    _row_ids: NDArray[Any] | None = field(repr=False, default=None)
+    _labels_named: bool = field(repr=False, default=False)
     _drawn: _Sums | None = field(repr=False, default=None)  # where rows are known by their keys
 
     def __getitem__(self, metric: str) -> Estimate:
         return self.metrics[metric]
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{NAMES[name]} {e.value:.4f}" for name, e in self.metrics.items())
+        rows = f"{self.n_evaluated:,} of {self.n_rows:,} rows"
+        return f"Evaluation(k={self.k}, {rows} x {self.n_labels:,} labels: {values})"
+
+    def __str__(self) -> str:
+        """What `oddslip evaluate` prints."""
+        from oddslip.reports.text import as_text, show_evaluation
+
+        return as_text(show_evaluation(self))
 
     def per_row(self, metric: str = "map") -> NDArray[np.float64]:
         """One number for each evaluated row, in row order; `row_numbers` says which rows."""
@@ -173,6 +195,8 @@ class Evaluation:
     def compare(self, other: Evaluation, *, threads: int | None = None) -> Comparison:
         """Differences to another ranking of the same rows, with paired intervals.
 
+        Where both name their rows, they are paired by these names.
+
         Parameters
         ----------
         other : Evaluation
@@ -187,6 +211,7 @@ class Evaluation:
                 "two evaluations can be compared only if rows are known by their keys in both or "
                 "in neither, got one of each."
             )
+        other = self._paired(other)
         same_rows = np.array_equal(self._row_numbers, other._row_numbers)
         if not same_rows or (self.k, self.n_rows) != (other.k, other.n_rows):
             raise InvalidInput(
@@ -210,6 +235,31 @@ class Evaluation:
         drawn = _resampled(both, mine, n_all, self.n_replicates, self.seed, threads)
         return Comparison(
             self.k, {name: _difference(self, other, name, drawn, width) for name in self.metrics}
+        )
+
+    def _paired(self, other: Evaluation) -> Evaluation:
+        """The other evaluation with its rows in our order, by their ids where both have some."""
+        if self._row_ids is None or other._row_ids is None:
+            return other
+        order = match_rows(self._row_ids, other._row_ids, ("first scores", "second scores"))
+        if order is None:
+            return other
+        if not (self._labels_named and other._labels_named):
+            raise InvalidInput(
+                "two evaluations of the same row ids in another order can be compared only where "
+                "labels have row ids too, got labels without. They belong to one order alone."
+            )
+        numbers = np.empty(other.n_rows, np.int64)
+        numbers[order] = np.arange(other.n_rows)  # our number of each of their rows
+        numbers = numbers[other._row_numbers]
+        turn = np.argsort(numbers)
+        weight = other._sample_weight
+        return replace(
+            other,
+            _row_numbers=numbers[turn],
+            _values=other._values[turn],
+            _sample_weight=None if weight is None else weight[turn],
+            _row_ids=self._row_ids,
         )
 
     def _compare_keyed(self, other: Evaluation) -> Comparison:
@@ -270,10 +320,13 @@ def evaluate(
     kind: Kind | None = None,
     sample_weight: Any = None,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     ties: Ties = "stable",
     denominator: Denominator = "min",
     rows: Rows = "with_positives",
     propensities: Any = None,
+    weights: Any = None,
     auc: bool = False,
     n_replicates: int = 2000,
     level: float = 0.95,
@@ -294,10 +347,16 @@ def evaluate(
         How much each row counts in every mean: for rows that were sampled unequally.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
+    exclude, nan
+        Cells that count for nothing, as in `oddslip.rank`: they take no slot, and a true label
+        among them does not count as true.
     ties, denominator, rows
         As in `oddslip.metrics.average_precision_at_k`.
     propensities : array-like, optional
         For PSP; by default from the counts of these labels.
+    weights : str, number or array-like, optional
+        In place of propensities: the weights each label was trained with, as `diagnose` takes
+        them. PSP with propensities 1 / w is what weighted training approximates.
     auc : bool
         Also the mean within-label AUC, which takes two more passes over the scores.
     n_replicates : int
@@ -321,13 +380,25 @@ def evaluate(
     check_choice("rows", rows, Rows)
     n_replicates, level = check_replicates(n_replicates), check_share("level", level)
     seed = check_seed(seed)
-    source = open_source(scores, labels, kind=kind, label_names=label_names)
+    source = open_source(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    )
+    ids = source.row_ids() if source.ordered else None
     weight = None
     if sample_weight is not None:
-        weight = read_sample_weight(sample_weight, source.n_rows)
+        weight = read_sample_weight(sample_weight, source.n_rows, ids)
     if weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
+    propensities = by_label("propensities", propensities, source.label_names)
+    if weights is not None:
+        if propensities is not None:
+            raise InvalidInput("PSP takes propensities or weights, got both. Leave out one.")
+        counts, totals = source.label_counts(), source.totals(threads)
+        trained = resolve_weights(weights, counts, totals, label_names=source.label_names)
+        propensities = trained.min() / trained  # a common factor does not matter
+    if keyed:
+        refuse_partial(source)
     if keyed or not source.ordered:
         return _evaluate_keyed(
             source if weight is None else WeighedSource(source, weight), k, ties=ties,
@@ -386,6 +457,8 @@ def evaluate(
         _sample_weight=times,
         _values=values,
         _row_numbers=rankings.rows,
+        _row_ids=ids,
+        _labels_named=source.labels_named,
     )
 
 

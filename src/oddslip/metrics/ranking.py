@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.labels import Positives
-from oddslip.panels import Kind, Panel, check_k
+from oddslip.panels import Kind, ListedPanel, Panel, check_k
 from oddslip.sources import open_source
+from oddslip.sources.opening import Nan
 from oddslip.tallies import State
 
 
@@ -21,8 +22,12 @@ def rank(
     k: int,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
+    names: bool = False,
+    with_scores: bool = False,
     threads: int | None = None,
-) -> NDArray[np.int32]:
+) -> Any:
     """The K highest labels of every row, best first.
 
     Parameters
@@ -34,13 +39,24 @@ def rank(
         What the scores are; probabilities unless said otherwise.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
+    exclude : optional
+        Labels of each row that may not be shown, because it has them already or must not have
+        them: a scipy.sparse matrix of the shape of the scores, lists of label indices or names, or
+        a file of either. They take no slot.
+    nan : {"refuse", "absent"}
+        What a score that is NaN means: an error, or that its label is no candidate of the row.
+    names : bool
+        Names of labels instead of their indices; None where a slot is empty.
+    with_scores : bool
+        Also the scores of what is shown: a pair of arrays.
     threads : int, optional
         Threads to use; all cores available unless told.
 
     Returns
     -------
     ndarray of int32, shape (n_rows, k)
-        Label indices. Equal scores rank the lower index first. Of a Spark table, a DataFrame: its
+        Label indices. Equal scores rank the lower index first. A row with fewer than k labels to
+        show has -1 in its last slots, and NaN for their scores. Of a Spark table, a DataFrame: its
         row ids, and ``top``, a list of (label, score) each.
 
     Examples
@@ -48,25 +64,63 @@ def rank(
     >>> rank([[0.9, 0.2, 0.6], [0.5, 0.5, 0.1]], k=2)
     array([[0, 2],
            [0, 1]], dtype=int32)
+    >>> rank([[0.9, 0.2, 0.6], [0.5, 0.5, 0.1]], k=2, exclude=[[0], []])
+    array([[2, 1],
+           [0, 1]], dtype=int32)
     """
-    source = open_source(scores, kind=kind, label_names=label_names)
+    source = open_source(scores, kind=kind, label_names=label_names, exclude=exclude, nan=nan)
     k = check_k(k, source.n_labels)
     if not source.ordered:
-        return source.rank(k)  # type: ignore[no-any-return]
+        return source.rank(k)
     ranking = np.empty((source.n_rows, k), np.int32)
-    for first, columns in source.map(
-        lambda panel: rank_panel(panel, k), threads=threads, what="ranking rows"
-    ):
+    shown = np.empty((source.n_rows, k), source.dtype) if with_scores else None
+
+    def rank_block(panel: Panel) -> tuple[NDArray[np.int32], NDArray[Any] | None]:
+        columns = rank_panel(panel, k)
+        return columns, take_cells(panel, columns) if with_scores else None
+
+    for first, (columns, cells) in source.map(rank_block, threads=threads, what="ranking rows"):
         ranking[first : first + len(columns)] = columns
-    return ranking
+        if shown is not None:
+            shown[first : first + len(columns)] = cells
+    labels = name_ranking(ranking, source.label_names) if names else ranking
+    return labels if shown is None else (labels, shown)
+
+
+def name_ranking(ranking: NDArray[np.int32], label_names: Sequence[str] | None) -> NDArray[Any]:
+    """Names of ranked labels, as text where they have no names; None where a slot is empty."""
+    n_labels = int(ranking.max(initial=-1)) + 1
+    known = label_names or [str(label) for label in range(n_labels)]
+    return np.array([*known, None], object)[ranking]
+
+
+def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
+    """Scores of ranked labels; NaN where a slot is empty."""
+    if isinstance(panel, ListedPanel):
+        counts = (ranking >= 0).sum(axis=1)
+        shown = Positives(np.concatenate([[0], np.cumsum(counts)]), ranking[ranking >= 0])
+        places = np.full(ranking.shape, -1, np.int64)
+        order = np.argsort(shown.places(panel.n_labels))
+        found = np.searchsorted(
+            panel.listed.places(panel.n_labels), shown.places(panel.n_labels)[order]
+        )
+        back = np.empty_like(found)
+        back[order] = found
+        places[ranking >= 0] = back
+        return np.append(panel.cells, panel.cells.dtype.type(np.nan))[places]
+    cells = np.take_along_axis(panel.scores, np.maximum(ranking, 0).astype(np.int64), axis=1)
+    return np.where(ranking >= 0, cells, cells.dtype.type(np.nan))
 
 
 def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:
-    """The top k of every row of one block, checked on the way."""
-    from oddslip.kernels.topk import rank_keys
+    """The top k of every row of one block, checked on the way; -1 where labels are too few."""
+    from oddslip.kernels.topk import rank_keys, rank_lists
 
     columns: NDArray[np.int32]
-    columns, best, _ = rank_keys(panel.keys(), k)
+    if isinstance(panel, ListedPanel):
+        columns, _, _ = rank_lists(*panel.listed, panel.cell_keys(), k)
+        return columns
+    columns, best, _ = rank_keys(panel.keys(), k, None, panel.absent)
     if int(best[:, 0].max()) > panel.limit:
         return rank_panel(panel.mended(), k)
     return columns
@@ -113,7 +167,8 @@ class Rankings:
         """Rows in which more cells tie with the last place than there are places left."""
         k = self.columns.shape[1]
         start = np.maximum.accumulate(np.where(self.joined, 0, np.arange(k)), axis=1)[:, -1]
-        return np.asarray(self.at_kth > k - start)
+        # A row with an empty slot shows all it has.
+        return np.asarray((self.at_kth > k - start) & (self.columns[:, -1] >= 0))
 
 
 class RankingTally:
@@ -162,19 +217,46 @@ class RankingTally:
         from oddslip.kernels.keys import largest_key
         from oddslip.kernels.topk import rank_keys
 
+        if isinstance(panel, ListedPanel):
+            return self._add_listed(panel)
         positives = panel.positives()
         counts = positives.counts
         rows = np.flatnonzero(counts)
-        keys = panel.keys()
-        columns, best, at_kth = rank_keys(keys, self.k, rows)
+        keys, absent = panel.keys(), panel.absent
+        columns, best, at_kth = rank_keys(keys, self.k, rows, absent)
         # Ranked rows show their largest key; rows that were passed over are looked at here.
-        largest = best[:, 0].max(initial=0) if rows.size == panel.n_rows else largest_key(keys)
+        all_ranked = rows.size == panel.n_rows and absent is None
+        largest = best[:, 0].max(initial=0) if all_ranked else largest_key(keys)
         if int(largest) > panel.limit:
             return self.add(panel.mended())
         indptr = np.concatenate([[0], np.cumsum(counts[rows])])
         sides = np.empty(positives.indices.size, np.int8)
-        kth = np.ascontiguousarray(best[:, -1])
-        place_positives(keys, rows, indptr, positives.indices, kth, sides)
+        place_positives(keys, rows, indptr, positives.indices, _last_shown(columns, best), sides)
+        return self._keep(panel, rows, columns, best, at_kth, counts[rows], positives, sides)
+
+    def _add_listed(self, panel: ListedPanel) -> None:
+        from oddslip.kernels.topk import rank_lists
+
+        positives, keys = panel.positives(), panel.cell_keys()
+        counts = positives.counts
+        rows = np.flatnonzero(counts)
+        columns, best, at_kth = rank_lists(*panel.listed, keys, self.k, rows)
+        own = keys[positives.among(panel.listed, panel.n_labels)]
+        kth = np.repeat(_last_shown(columns, best), counts[rows])
+        sides = (own > kth).astype(np.int8) - (own < kth)
+        self._keep(panel, rows, columns, best, at_kth, counts[rows], positives, sides)
+
+    def _keep(
+        self,
+        panel: Panel,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int32],
+        best: NDArray[Any],
+        at_kth: NDArray[np.int64],
+        counts: NDArray[np.int64],
+        positives: Positives,
+        sides: NDArray[np.int8],
+    ) -> None:
         joined = np.zeros(best.shape, np.uint8)
         joined[:, 1:] = best[:, 1:] == best[:, :-1]
         self.n_rows += panel.n_rows
@@ -184,12 +266,11 @@ class RankingTally:
                 columns=columns,
                 joined=joined,
                 at_kth=at_kth,
-                counts=counts[rows],
+                counts=counts,
                 indices=positives.indices,
                 sides=sides,
             )
         )
-        return None
 
     def merge(self, other: Self) -> None:
         """Take over another tally's rows."""
@@ -213,6 +294,14 @@ class RankingTally:
             indices=whole.indices,
             sides=whole.sides,
         )
+
+
+def _last_shown(columns: NDArray[np.int32], best: NDArray[Any]) -> NDArray[Any]:
+    """The key of the last label that each row shows."""
+    if (columns[:, -1] >= 0).all():
+        return np.ascontiguousarray(best[:, -1])
+    last = np.maximum((columns >= 0).sum(axis=1) - 1, 0)
+    return np.ascontiguousarray(best[np.arange(len(best)), last])
 
 
 class _RankedBlock(NamedTuple):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from oddslip.calibrators.saved import FittedRepair
     from oddslip.diagnosis.decomposition import Decomposition
     from oddslip.diagnosis.findings import Finding
+    from oddslip.diagnosis.ladder import Ladder
     from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.metrics.evaluation import Comparison, Evaluation
@@ -49,7 +50,51 @@ def new_table(*columns: str) -> Any:
     return table
 
 
+class Reader(NamedTuple):
+    """Where a text is read, and so what it says of things that it leaves out."""
+
+    findings: str
+    labels: str
+
+
+TERMINAL = Reader("--verbose shows all", "--json holds all")
+PYTHON = Reader(".findings has all", ".to_dict() has all")
+PIPED = 100  # columns where there is no terminal
+
+
+def as_text(pieces: Iterable[Any]) -> str:
+    """Texts and tables as plain lines, for `print` of a result."""
+    import io
+
+    from rich.console import Console
+
+    held = io.StringIO()
+    console = Console(
+        file=held, width=PIPED, highlight=False, markup=False, color_system=None, emoji=False
+    )
+    for piece in pieces:
+        shown = "\n".join(map(printable, piece.split("\n"))) if isinstance(piece, str) else piece
+        console.print(shown)
+    return "\n".join(line.rstrip() for line in held.getvalue().splitlines())
+
+
 # -------------------------------------------------------------------------------------- evaluations
+
+
+def show_evaluation(evaluation: Evaluation) -> Iterator[Any]:
+    """What to print, piece by piece: a table and two sentences."""
+    yield evaluation_table(evaluation)
+    yield rows_sentence(evaluation)
+    yield ties_sentence(evaluation)
+
+
+def show_comparison(comparison: Comparison) -> Iterator[Any]:
+    """Paired differences, first minus second."""
+    table = new_table("metric", "difference", "interval")
+    for name, estimate in comparison.differences.items():
+        shown = signed(estimate.value), signed_interval(estimate)
+        table.add_row(f"{NAMES[name]}@{comparison.k}", *shown)
+    yield table
 
 
 def evaluation_table(evaluation: Evaluation) -> Any:
@@ -141,6 +186,12 @@ def repair_table(fitted: FittedRepair) -> Any:
     return table
 
 
+def show_selection(table: SelectionTable) -> Iterator[Any]:
+    """The table of a choice, and why it was made."""
+    yield selection_table(table)
+    yield table.why
+
+
 def selection_table(table: SelectionTable) -> Any:
     """Out-of-fold means of all candidates, and their differences to raw."""
     shown = new_table(
@@ -166,7 +217,9 @@ def selection_table(table: SelectionTable) -> Any:
 MATTERING = 3  # findings on the first screen
 
 
-def show_diagnosis(diagnosis: Diagnosis, *, verbose: bool = False) -> Iterator[Any]:
+def show_diagnosis(
+    diagnosis: Diagnosis, *, verbose: bool = False, reader: Reader = TERMINAL
+) -> Iterator[Any]:
     """What to print, piece by piece: texts and tables."""
     from oddslip.reports.numbers import tell_signal
 
@@ -184,21 +237,26 @@ def show_diagnosis(diagnosis: Diagnosis, *, verbose: bool = False) -> Iterator[A
         yield from finding_lines(finding, verbose=verbose)
     left = len(d.findings) - len(findings)
     if left:
-        yield f"{left} more finding{'s' if left > 1 else ''}: --verbose shows all."
+        yield f"{left} more finding{'s' if left > 1 else ''}: {reader.findings}."
     if verbose:
-        yield from _details(d)
+        yield from _details(d, reader)
 
 
 def ladder_lines(d: Diagnosis) -> Any:
     """Every rung with MAP at K and its paired difference to raw."""
-    level = f"{level_name(d.ladder.level)} interval"
-    table = new_table("rung", f"MAP@{d.k}", level, "minus raw", level)
-    for name, rung in d.ladder.rungs.items():
+    return rung_table(d.ladder, "chosen" if d.chosen is None else f"chosen: {d.chosen.name}")
+
+
+def rung_table(ladder: Ladder, chosen: str = "chosen") -> Any:
+    """The same of a ladder alone, which does not know what was chosen."""
+    level = f"{level_name(ladder.level)} interval"
+    table = new_table("rung", f"MAP@{ladder.k}", level, "minus raw", level)
+    for name, rung in ladder.rungs.items():
         difference = rung.differences["map"]
         apart = ("", "") if name == "raw" else (
             signed(difference.value), signed_interval(difference)
         )  # fmt: skip
-        shown = f"chosen: {d.chosen.name}" if name == "chosen" and d.chosen else name
+        shown = chosen if name == "chosen" else name
         table.add_row(shown, score(rung["map"].value), interval(rung["map"]), *apart)
     return table
 
@@ -250,7 +308,7 @@ def _evidence(value: Any) -> str:
     return f"{{{written}}}" if isinstance(value, Mapping) else written
 
 
-def _details(d: Diagnosis) -> Iterator[Any]:
+def _details(d: Diagnosis, reader: Reader) -> Iterator[Any]:
     from oddslip.reports.numbers import finite_budget, label_columns, tell_likeness
 
     yield ""
@@ -274,7 +332,7 @@ def _details(d: Diagnosis) -> Iterator[Any]:
     for missing in d.missing:
         yield f"Not computed: {missing.what}. Needs: {missing.needs}."
     yield ""
-    yield from label_lines(label_columns(d), d.n_labels)
+    yield from label_lines(label_columns(d), d.n_labels, reader)
 
 
 # -------------------------------------------------------------------------------------------- plans
@@ -339,7 +397,7 @@ HEADINGS = {
 }
 
 
-def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
+def label_lines(columns: dict[str, Any], n_labels: int, reader: Reader = TERMINAL) -> Iterator[Any]:
     """The labels with most positives as a table, with the columns that fit."""
     shown = min(n_labels, LABELS_SHOWN)
     headings = {name: short for name, short in HEADINGS.items() if name in columns}
@@ -349,4 +407,4 @@ def label_lines(columns: dict[str, Any], n_labels: int) -> Iterator[Any]:
         table.add_row(*(printable(value_text(columns[name][at])) for name in headings))
     yield table
     if shown < n_labels:
-        yield f"{shown} of {n_labels:,} labels shown; --json holds all."
+        yield f"{shown} of {n_labels:,} labels shown; {reader.labels}."

@@ -296,7 +296,7 @@ def see_folds(source: Source, positives: Positives, dealt: Dealt, n_folds: int) 
         units = np.repeat(weight.units.astype(np.float64), positives.counts)
         sums = np.bincount(cells, units, minlength=n_folds * n_labels)
         weights = weight.floats(sums.reshape(n_folds, n_labels))
-    totals = fold_totals(dealt, n_folds, weight).tolist()
+    totals = list(fold_totals(source, dealt, n_folds))
     return [Seen(*each) for each in zip(counts, weights, totals, strict=True)]
 
 

@@ -23,15 +23,23 @@ from oddslip.calibrators.logistic.moments import (
     count_bins,
     weight_scale,
 )
-from oddslip.counting import CellCounts, DistinctKeys, IntervalCounts, Ints, starts_of_runs
+from oddslip.counting import (
+    CellCounts,
+    DistinctKeys,
+    IntervalCounts,
+    Ints,
+    positive_scores,
+    starts_of_runs,
+)
 from oddslip.errors import InvalidInput
 from oddslip.identity import keyed_folds
 from oddslip.kernels.keys import UNSIGNED, keys_of
 from oddslip.kernels.logistic import N_MOMENTS
 from oddslip.labels import Positives, SparseLabels
-from oddslip.panels import Panel, SampleWeight
+from oddslip.panels import ListedPanel, Panel, SampleWeight
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES, block_rows, join_positives
+from oddslip.sources.views import take_rows
 from oddslip.tallies import State, Together, nest_states, unnest_states
 
 Folds = NDArray[np.int32]
@@ -168,7 +176,7 @@ class PositiveCellTally:
             self.ranges.add(panel)
         indptr, labels = panel.positives()
         counts = np.diff(indptr)
-        cells = panel.scores[np.repeat(np.arange(panel.n_rows), counts), labels]
+        cells = positive_scores(panel, np.repeat(np.arange(panel.n_rows), counts), labels)
         keys = keys_of(np.ascontiguousarray(cells[None]), panel.kind)[0]
         self._blocks.append(_PositivesOfBlock(panel.first_row, counts, labels, keys))
 
@@ -228,6 +236,8 @@ class FoldTallies:
 
     def add(self, panel: Panel, rows: NDArray[np.int64]) -> None:
         """Take these rows of a block."""
+        if isinstance(panel, ListedPanel) or panel.absent is not None:
+            return self._count(take_rows(panel, rows), panel.first_row + rows)
         if self._rows is None:
             room = max(1, block_rows(panel.n_labels, panel.scores.itemsize) // self.share)
             self._rows = np.empty((room, panel.n_labels), panel.scores.dtype)
@@ -244,6 +254,7 @@ class FoldTallies:
                 self._waiting.append(panel.positives().take(some))
             self._n += some.size
             self._panel = panel
+        return None
 
     def count(self) -> None:
         """Count the rows that wait."""
@@ -251,8 +262,13 @@ class FoldTallies:
             return
         together = self._panel.rows(0, 0)
         together.scores = self._rows[: self._n]
+        self._count(together, self._numbers[: self._n])
+        self._panel, self._n = None, 0
+
+    def _count(self, together: Panel, numbers: NDArray[np.int64]) -> None:
+        """Count rows, which have these numbers."""
         if self.sample_weight is not None:
-            together.sample_weight = self.sample_weight.take(self._numbers[: self._n])
+            together.sample_weight = self.sample_weight.take(numbers)
         for tally in self.counts:
             tally.add(together)
         if self.ranges is not None and self.moments is not None:
@@ -260,11 +276,10 @@ class FoldTallies:
                 true = join_positives(self._waiting)
                 self._waiting = []
             else:
-                true = self.positives.take(self._numbers[: self._n])
-            together.labels = SparseLabels(*true, (self._n, together.n_labels))
+                true = self.positives.take(numbers)
+            together.labels = SparseLabels(*true, (int(numbers.size), together.n_labels))
             self.ranges.add(together)
             self.moments.add(together)
-        self._panel, self._n = None, 0
 
     @property
     def tallies(self) -> list[Any]:
@@ -371,8 +386,20 @@ def summaries_bytes(n_labels: int) -> int:
     return 5 * n_labels * count_bins(n_labels, BINS_SHARE) * int(N_MOMENTS) * 8
 
 
-def fold_totals(dealt: Dealt, n_folds: int, weight: SampleWeight | None) -> NDArray[np.float64]:
-    """The weight of each fold's rows: their number, where they count alike."""
+def fold_totals(source: Source, dealt: Dealt, n_folds: int) -> NDArray[np.float64]:
+    """The weight of each fold's rows: their number, where they count alike.
+
+    Of each label's cells, where some are absent.
+    """
+    weight = source.sample_weight
+    if source.partial:
+        assert isinstance(dealt.folds, np.ndarray)
+        totals = np.zeros((n_folds, source.n_labels))
+        for panel in source.blocks():
+            here = dealt.folds[panel.first_row : panel.first_row + panel.n_rows]
+            for fold in range(n_folds):
+                totals[fold] += take_rows(panel, np.flatnonzero(here == fold)).n_present()
+        return totals
     if weight is None:
         return dealt.n_rows.astype(np.float64)
     assert not isinstance(dealt.folds, KeyedFolds)
@@ -477,10 +504,10 @@ class FoldCounter:
             by_pooling[self._empty.counts[at].pooled] = FoldCounts(
                 cells, hits.astype(np.int64).reshape(n_folds, size)
             )
-        n_rows, totals = dealt.n_rows, fold_totals(dealt, n_folds, weight)
+        n_rows, totals = dealt.n_rows, fold_totals(self.source, dealt, n_folds)
         summaries = [
             Summary(fold.ranges, fold.moments, n, total)
-            for fold, n, total in zip(tallies, n_rows.tolist(), totals.tolist(), strict=True)
+            for fold, n, total in zip(tallies, n_rows.tolist(), list(totals), strict=True)
             if fold.ranges is not None and fold.moments is not None
         ]
         return FoldStatistics(by_pooling, summaries)

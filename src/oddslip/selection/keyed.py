@@ -305,6 +305,7 @@ def try_keyed(
     source: Source,
     candidates: Sequence[Candidate],
     *,
+    also: Sequence[Candidate] = (),
     k: int,
     metric: str = "map",
     n_folds: int = 5,
@@ -327,7 +328,7 @@ def try_keyed(
         raise InvalidInput("sample_weight goes with rows in order, got it with rows by keys.")
     deals = [KeyedFolds(n_folds, seed, repeat) for repeat in range(n_repeats)]
     first: list[Any] = [KeyedPositives(source.n_labels, source.dtype, deals)]
-    if summary_needed(candidates):
+    if summary_needed((*candidates, *also)):
         first.append(Ranges(source.n_labels))
     tally = source.run(Together(first), threads=threads, what="positives")
     (cells, dealt), n_evaluated = tally.tallies[0].result(), tally.tallies[0].n_evaluated
@@ -341,7 +342,7 @@ def try_keyed(
             f"{source.n_rows:,} rows. Pass more rows, or fewer folds."
         )
     ranges = tally.tallies[1] if len(first) > 1 else None
-    counter = FoldCounter(source, cells, counts_needed(candidates), ranges)
+    counter = FoldCounter(source, cells, counts_needed((*candidates, *also)), ranges)
     counts = np.bincount(cells.positives.indices, minlength=source.n_labels)
     silent = find_unheard(
         Seen.alike(counts, source.n_rows), *find_prior(prior, counts, source.n_rows)

@@ -24,6 +24,9 @@ from oddslip.selection.fold_fits import affordable
 from oddslip.selection.keyed import KeyedTrials, try_keyed
 from oddslip.selection.rules import Choice, Rule, read_rule
 from oddslip.selection.trials import Trials, try_candidates
+from oddslip.sources.opening import Nan
+from oddslip.sources.views import refuse_partial
+from oddslip.weights import by_label
 
 N_REPLICATES = 2000
 LEVEL = 0.95
@@ -103,6 +106,16 @@ class SelectionTable:
             self._paired, n_replicates=N_REPLICATES, seed=self.seed, threads=self._threads
         )
         return [percentile_interval(each / self.n_evaluated, self.level) for each in sums.T]
+
+    def __repr__(self) -> str:
+        metric = f"{NAMES[self.metric]}@{self.k}"
+        return f"SelectionTable({self.chosen} of {len(self.candidates)} candidates, by {metric})"
+
+    def __str__(self) -> str:
+        """What `oddslip fit` prints of it."""
+        from oddslip.reports.text import as_text, show_selection
+
+        return as_text(show_selection(self))
 
     def __getitem__(self, candidate: str) -> Line:
         return next(line for line in self.lines if line.candidate == candidate)
@@ -222,7 +235,7 @@ class Repair(ScoreTransformer):
     >>> scores = np.where(truth, 0.6, 0.4) + 0.3 * rng.random((400, 3)) + [-0.3, 0.0, 0.1]
     >>> repair = Repair(k=1, rule="paper").fit(scores.clip(0, 1), truth)
     >>> repair.chosen_
-    'isotonic-5'
+    'isotonic-0'
     >>> repair.rank([[0.6, 0.8, 0.9]])
     array([[0]], dtype=int32)
     """
@@ -259,6 +272,8 @@ class Repair(ScoreTransformer):
         *,
         sample_weight: Any = None,
         label_names: Sequence[str] | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         threads: int | None = None,
     ) -> Self:
         """Choose and fit on calibration rows.
@@ -271,15 +286,21 @@ class Repair(ScoreTransformer):
             How much each row counts, in every fit and in the metric.
         label_names : sequence of str, optional
             Names of the labels; a frame or a file brings its own.
+        exclude, nan
+            Cells that count for nothing, in fits and in the metric, as in `oddslip.rank`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source = self._open_labelled(scores, labels, label_names, threads, sample_weight)
+        source = self._open_labelled(
+            scores, labels, label_names, threads, sample_weight, exclude, nan
+        )
         check_policy(self.dead, 0)
         rule = read_rule(self.rule)
         candidates = rule.candidates_for(self.weights)
         if rule.fixed is None:
             candidates = affordable(candidates, source)
+        if self.keyed:
+            refuse_partial(source)
         try_all: Any = try_keyed if self.keyed or not source.ordered else try_candidates
         trials: Trials | KeyedTrials = try_all(
             source,
@@ -290,8 +311,8 @@ class Repair(ScoreTransformer):
             n_repeats=rule.repeats_for(source.n_rows),
             seed=self.seed,
             dead=self.dead,
-            prior=self.prior,
-            weights=self.weights,
+            prior=by_label("prior", self.prior, source.label_names),
+            weights=by_label("weights", self.weights, source.label_names),
             threads=threads,
         )
         choice = rule.choose(trials)
@@ -308,6 +329,8 @@ class Repair(ScoreTransformer):
         scores: Any,
         *,
         k: int | None = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
         prior_shift: Any = None,
         threads: int | None = None,
     ) -> NDArray[np.int32]:
@@ -319,13 +342,16 @@ class Repair(ScoreTransformer):
             In any form `oddslip.evaluate` takes.
         k : int, optional
             Slots per row; as many as the choice was made for unless told.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`.
         prior_shift : "em" or PriorShift, optional
             Correct prevalences that moved since calibration: see `FittedRepair.transform`.
         threads : int, optional
             Threads to use; all cores available unless told.
         """
         k = self.k if k is None else k
-        return super().rank(scores, k=k, prior_shift=prior_shift, threads=threads)
+        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
+        return super().rank(scores, k=k, **told, threads=threads)
 
     def _repr_html_(self) -> str:
         """The table of the choice, once fitted."""

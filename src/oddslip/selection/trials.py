@@ -231,9 +231,8 @@ def try_candidates(
 
 def _find_unheard(source: Source, cells: PositiveCells, prior: Any) -> NDArray[np.bool_]:
     counts = np.bincount(cells.positives.indices, minlength=source.n_labels)
-    return find_unheard(
-        Seen.alike(counts, source.n_rows), *find_prior(prior, counts, source.n_rows)
-    )
+    totals = source.totals() if source.partial else source.n_rows
+    return find_unheard(Seen.alike(counts, totals), *find_prior(prior, counts, totals))
 
 
 class _Scorer:

@@ -1,4 +1,4 @@
-"""What runs elsewhere: a saved repair with NumPy alone, and exports to ONNX, SQL and JSON.
+"""A repair in production: with NumPy alone, as ONNX, SQL or JSON, and checked day by day.
 
 May import calibrators, metrics, shifts, diagnosis and below. Nothing is loaded before it is asked
 for: `oddslip.serving.runtime` brings NumPy and nothing else.
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from oddslip.serving.export import Export
+    from oddslip.serving.journal import append_check, read_checks
     from oddslip.serving.onnx import repair_graph
     from oddslip.serving.runtime import Runtime, load_runtime
     from oddslip.serving.trees import trees_graph
@@ -16,12 +17,22 @@ if TYPE_CHECKING:
 _HOMES = {
     "Export": "oddslip.serving.export",
     "Runtime": "oddslip.serving.runtime",
+    "append_check": "oddslip.serving.journal",
     "load_runtime": "oddslip.serving.runtime",
+    "read_checks": "oddslip.serving.journal",
     "repair_graph": "oddslip.serving.onnx",
     "trees_graph": "oddslip.serving.trees",
 }
 
-__all__ = ["Export", "Runtime", "load_runtime", "repair_graph", "trees_graph"]
+__all__ = [
+    "Export",
+    "Runtime",
+    "append_check",
+    "load_runtime",
+    "read_checks",
+    "repair_graph",
+    "trees_graph",
+]
 
 
 def __getattr__(name: str) -> Any:

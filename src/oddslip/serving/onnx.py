@@ -57,9 +57,6 @@ def export_onnx(
     See `oddslip.FittedRepair.to_onnx`.
     """
     path = check_path("path", path)
-    for name, value in (("scores", scores), ("precision", precision)):
-        if value not in PRECISIONS:
-            raise InvalidInput(f'{name} must be "float64" or "float32", got {value!r:.60}.')
     model = repair_graph(repair, k=k, scores=scores, precision=precision)
     raw = model.SerializeToString()
     deviation = 0.0 if precision == "float64" else _largest_deviation(repair, model)
@@ -97,6 +94,11 @@ def repair_graph(
     >>> repair_graph(repair, k=7, scores="float32")  # doctest: +SKIP
     """
     repair = getattr(repair, "fitted_", repair)
+    if not isinstance(repair, FittedRepair):
+        raise InvalidInput(f"repair_graph needs a fitted repair, got {type(repair).__name__}.")
+    for name, value in (("scores", scores), ("precision", precision)):
+        if value not in PRECISIONS:
+            raise InvalidInput(f'{name} must be "float64" or "float32", got {value!r:.60}.')
     onnx = load_onnx()
     from onnx import TensorProto, checker, helper
 

@@ -87,9 +87,13 @@ class Runtime:
         """
         rows, maps, _ = self._open(scores, candidates, ranked=False)
         missing = self._check(rows, nan)
-        out = np.empty(rows.shape, rows.dtype if dtype is None else dtype)
-        if out.dtype not in (np.float32, np.float64):
-            raise InvalidInput(f"dtype must be float32 or float64, got {out.dtype}.")
+        try:
+            wanted = np.dtype(rows.dtype if dtype is None else dtype)
+        except TypeError as error:
+            raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
+        if wanted not in (np.float32, np.float64):
+            raise InvalidInput(f"dtype must be float32 or float64, got {wanted}.")
+        out = np.empty(rows.shape, wanted)
         for part, cells in _parts(rows, missing):
             out[part] = maps.probabilities(cells)
         if missing is not None:
@@ -140,7 +144,9 @@ class Runtime:
             for mask in (absent, barred):
                 if mask is not None:
                     values[mask[part]] = np.nan
-            out[part] = _best(values, k, labels)
+            rows_at, columns = _contenders(values, min(k, values.shape[1]), maps.slack)
+            maps.settle(cells, values, rows_at, columns)
+            out[part] = _best(values, rows_at, columns, k, labels)
         return out[0] if np.ndim(scores) == 1 else out
 
     def _open(
@@ -303,7 +309,18 @@ class _Maps:
         most = int(counts[0]) if counts.size else 1
         ahead = [1 << bit for bit in reversed(range(most.bit_length())) if 1 << bit < most]
         steps = [(far, int(np.count_nonzero(counts > far))) for far in ahead]
+        self.slack = self._find_slack()
         self.knots = _Knots(knotted, maps.start[knotted], maps.stop[knotted] - 1, steps)
+
+    def _find_slack(self) -> float:
+        """How far off values can be, generously, if functions are off in their last digits."""
+        at = np.concatenate([self.labels[form] for form in (AFFINE, BETA, IDENTITY)])
+        exact = self.margin == self.odds and not self.labels[BETA].size
+        if not at.size or exact:  # log-odds of margins, and probabilities of probabilities
+            return 0.0
+        a, b, c = (np.abs(each[at]) for each in (self.plain.a, self.plain.b, self.plain.c))
+        # Logarithms of probabilities that are not clipped reach 28, of margins as far as those.
+        return float(1e-13 * (1.0 + 30.0 * (a + b) + c).max())
 
     def take(self, labels: NDArray[np.int64]) -> _Maps:
         """The maps of some labels, in the order given."""
@@ -311,15 +328,28 @@ class _Maps:
         return _Maps(self.plain._replace(**taken), self.constants[labels], self.table)
 
     def values(self, cells: Floats) -> Floats:
-        """What labels are compared by; -inf where a label is excluded."""
-        return self._map(cells, to_probability=False)
+        """What labels are compared by, to within `slack`; -inf where a label is excluded."""
+        return self._map(cells, NUMPY, to_probability=False)
 
     def probabilities(self, cells: Floats) -> Floats:
         """Calibrated probabilities; 0 where a label is excluded."""
-        return self._map(cells, to_probability=True)
+        return self._map(cells, _c_library(), to_probability=True)
 
     @np.errstate(all="ignore")
-    def _map(self, cells: Floats, *, to_probability: bool) -> Floats:
+    def settle(
+        self, cells: Floats, values: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> None:
+        """Put in place what these cells are to the bit, where `values` was less careful."""
+        if not self.slack or _c_library() == NUMPY:
+            return
+        code = self.plain.code[columns]
+        for form in (AFFINE, BETA, IDENTITY):
+            chosen = code == form
+            at = rows[chosen], columns[chosen]
+            values[at] = self._evaluate(form, cells[at], at[1], _c_library(), False)
+
+    @np.errstate(all="ignore")
+    def _map(self, cells: Floats, library: _Library, *, to_probability: bool) -> Floats:
         out = np.empty(cells.shape)
         labels, maps = self.labels, self.plain
         if labels[KNOTS].size:
@@ -330,8 +360,10 @@ class _Maps:
         if labels[EXCLUDED].size:
             out[:, labels[EXCLUDED]] = 0.0 if to_probability else -np.inf
         for form in (AFFINE, BETA, IDENTITY):
-            if labels[form].size:
-                out[:, labels[form]] = self._evaluate(form, cells, to_probability)
+            at = labels[form]
+            if at.size:
+                given = cells if at.size == cells.shape[1] else cells[:, at]
+                out[:, at] = self._evaluate(form, given, at, library, to_probability)
         return out
 
     def _interpolate(self, cells: Floats) -> Floats:
@@ -348,14 +380,19 @@ class _Maps:
         mapped = np.minimum(mapped, roof)
         return np.asarray(np.where(mapped >= value, mapped, value))
 
-    def _evaluate(self, form: int, cells: Floats, to_probability: bool) -> Floats:
-        """Values or probabilities of labels that are a formula."""
-        labels, maps = self.labels[form], self.plain
-        cells = cells if labels.size == cells.shape[1] else cells[:, labels]
+    def _evaluate(
+        self,
+        form: int,
+        cells: Floats,
+        labels: NDArray[np.int64],
+        libm: _Library,
+        to_probability: bool,
+    ) -> Floats:
+        """Values or probabilities of cells of labels that are a formula."""
+        maps = self.plain
         if form == IDENTITY and not self.margin and (to_probability or not self.odds):
             return cells
         a, b, c = (each[labels] for each in (maps.a, maps.b, maps.c))
-        libm = _c_library()
         if form == BETA and self.margin:
             tail = libm.log1p_exp(-np.abs(cells))
             values = b * (np.maximum(cells, 0.0) + tail) - a * (np.maximum(-cells, 0.0) + tail) + c
@@ -363,7 +400,7 @@ class _Maps:
             inside = np.minimum(np.maximum(cells, CLIP), 1.0 - CLIP)
             values = a * libm.log(inside) - b * libm.log1p(-inside) + c
         elif form == IDENTITY and not self.odds:
-            values = _sigmoid(cells)
+            values = _sigmoid(cells, libm)
         else:
             values = cells
             if not self.margin:
@@ -372,11 +409,11 @@ class _Maps:
             if form == AFFINE:
                 values = a * values + b
         values = np.maximum(values, LOWEST)
-        return _sigmoid(values) if to_probability and self.odds else values
+        return _sigmoid(values, libm) if to_probability and self.odds else values
 
 
-def _sigmoid(odds: Floats) -> Floats:
-    small = _c_library().exp(-np.abs(odds))
+def _sigmoid(odds: Floats, libm: _Library) -> Floats:
+    small = libm.exp(-np.abs(odds))
     return np.asarray(np.where(odds >= 0.0, 1.0, small) / (1.0 + small))
 
 
@@ -385,6 +422,13 @@ class _Library(NamedTuple):
     log: Callable[[Floats], Floats]
     log1p: Callable[[Floats], Floats]
     log1p_exp: Callable[[Floats], Floats]
+
+
+def _log1p_exp(cells: Floats) -> Floats:
+    return np.asarray(np.logaddexp(cells, 0.0))
+
+
+NUMPY = _Library(np.exp, np.log, np.log1p, _log1p_exp)
 
 
 @cache
@@ -397,14 +441,10 @@ def _c_library() -> _Library:
     below = -np.concatenate([np.geomspace(1e-9, 700.0, 1000), [0.0]])
     inside = np.linspace(CLIP, 1.0 - CLIP, 1001)
     return _Library(
-        _same(np.exp, math.exp, below),
-        _same(np.log, math.log, np.concatenate([inside, inside / (1.0 - inside)])),
-        _same(np.log1p, math.log1p, -inside),
-        _same(
-            lambda cells: np.logaddexp(cells, 0.0),
-            lambda cell: math.log1p(math.exp(cell)),
-            below,
-        ),
+        _same(NUMPY.exp, math.exp, below),
+        _same(NUMPY.log, math.log, np.concatenate([inside, inside / (1.0 - inside)])),
+        _same(NUMPY.log1p, math.log1p, -inside),
+        _same(NUMPY.log1p_exp, lambda cell: math.log1p(math.exp(cell)), below),
     )
 
 
@@ -432,22 +472,37 @@ def _parts(rows: NDArray[Any], missing: NDArray[np.bool_] | None) -> Any:
         yield part, cells
 
 
-def _best(values: Floats, k: int, labels: NDArray[np.int64] | None) -> NDArray[np.int32]:
-    """Labels of each row's k highest values. NaN is no candidate; -1 fills what is left."""
-    lowest_first = -values
-    n_rows, n_columns = values.shape
-    places = min(k, n_columns)
-    kth = np.partition(lowest_first, places - 1, axis=1)[:, places - 1, None]
-    kept = lowest_first <= kth
-    short = np.isnan(kth[:, 0])
+def _contenders(
+    values: Floats, places: int, slack: float
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of cells that may be among the highest, if values are off by ``slack``.
+
+    So many reach the k-th highest less the slack; what is below that by another slack is not among
+    them. NaN is no candidate, and where too few are left all of them are.
+    """
+    kth = np.partition(-values, places - 1, axis=1)[:, places - 1]
+    short = np.isnan(kth)
+    with np.errstate(invalid="ignore"):  # of -inf there is nothing below
+        kept = values >= np.where(np.isinf(kth), -kth, -kth - 2.0 * slack)[:, None]
     if short.any():
         kept[short] = ~np.isnan(values[short])
     rows, columns = np.nonzero(kept)
-    order = np.lexsort((lowest_first[rows, columns], rows))  # stable: equals stay by column
+    return rows, columns
+
+
+def _best(
+    values: Floats,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    k: int,
+    labels: NDArray[np.int64] | None,
+) -> NDArray[np.int32]:
+    """Labels of each row's k highest of these cells; -1 fills what is left."""
+    order = np.lexsort((-values[rows, columns], rows))  # stable: equals stay by column
     rows, columns = rows[order], columns[order]
     place = np.arange(rows.size) - np.searchsorted(rows, rows)
     inside = place < k
-    out = np.full((n_rows, k), -1, np.int32)
     columns = columns[inside]
+    out = np.full((len(values), k), -1, np.int32)
     out[rows[inside], place[inside]] = columns if labels is None else labels[columns]
     return out

@@ -40,7 +40,14 @@ def _text(value: str) -> str:
 
 
 def _escaped_text(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """Spark fills ${variables} in before it reads a text, so all but plain letters are numbers."""
+
+    def escaped(c: str) -> str:
+        if c.isascii() and (c.isalnum() or c in " _-."):
+            return c
+        return f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}"
+
+    return f"'{''.join(map(escaped, value))}'"
 
 
 class Dialect(NamedTuple):
@@ -109,8 +116,8 @@ def write_sql(
         raise InvalidInput(f"dialect must be one of {', '.join(DIALECTS)}, got {dialect!r:.60}.")
     if k is not None:
         k = check_k(k, repair.maps.n_labels)
-    if len(columns) != 3:
-        raise InvalidInput(f"columns must name row, label and score, got {len(columns)} names.")
+    if isinstance(columns, str) or len(columns) != 3:
+        raise InvalidInput(f"columns must name row, label and score, got {columns!r:.60}.")
     shown = [str(each).lower() for each in (*columns[:2], *RANKED)]
     if len(set(shown)) < len(shown):
         raise InvalidInput(

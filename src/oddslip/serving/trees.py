@@ -41,9 +41,12 @@ def trees_graph(boosters: Sequence[Any]) -> Any:
     load_onnx()
     from onnx import TensorProto, checker, helper
 
-    models = [getattr(each, "booster_", each).dump_model() for each in boosters]
-    if not models:
-        raise InvalidInput("boosters must be one per label, got none.")
+    grown = [getattr(each, "booster_", each) for each in boosters]
+    strange = [each for each in grown if not hasattr(each, "dump_model")]
+    if strange or not grown:
+        came = repr(strange[0])[:60] if strange else "none"
+        raise InvalidInput(f"boosters must be LightGBM's, one per label, got {came}.")
+    models = [each.dump_model() for each in grown]
     table: dict[str, list[Any]] = defaultdict(list)
     trees = [
         (label, tree["tree_structure"])

@@ -18,13 +18,14 @@ from oddslip.results import label_frame, plain
 from oddslip.sources import Source, open_source
 from oddslip.spread import SpreadTally, edges_of, spread_parts
 from oddslip.tallies import Joined
-from oddslip.weights import check_weights, per_label
+from oddslip.weights import by_label, check_weights, per_label
 
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-11  # nat
 TRUSTED_STEP = 0.5  # beyond this a cubic says little
 CUBIC_STEPS = 4  # Newton steps on the cubic; each doubles the digits
+CONVERGED = 1e-6  # of the last of these: what is left is about its square
 _STARTS_AT = 1e-6  # as close as the histogram is worth solving
 _MOST_PASSES = 100
 SPREAD_BYTES = 128 * 1024 * 1024  # for the bins of the labels looked at together, on all threads
@@ -105,7 +106,7 @@ def realized_shift(
     [1.386294, 1.098612]
     """
     source = open_source(scores, kind=kind)
-    share = per_label("prior", prior, source.n_labels)
+    share = per_label("prior", by_label("prior", prior, source.label_names), source.n_labels)
     wrong = np.flatnonzero(~((share >= 0) & (share <= 1)))
     if wrong.size:
         name = source.label_names[wrong[0]] if source.label_names else str(wrong[0])
@@ -114,16 +115,17 @@ def realized_shift(
         )
     solvable = (share > 0) & (share < 1)
     search, n_saturated, n_passes = _begin(source, np.where(solvable, share, 0.5), threads)
+    totals = source.totals(threads) if source.partial else source.n_rows
     while not search.settled(TOLERANCE) and n_passes < _MOST_PASSES:
         sums = source.run(SigmoidTally(search.shift), threads=threads).result()
-        search.advance(sums, source.n_rows)
+        search.advance(sums, np.maximum(totals, 1))
         n_passes += 1
-    blank = n_saturated == source.n_rows
+    blank = n_saturated == totals
     shift = np.where(solvable, search.shift, np.where(share == 0, np.inf, -np.inf))
     shift[blank] = np.nan
     return RealizedShift(
         shift,
-        solvable & (n_saturated == 0),
+        solvable & (n_saturated == 0) & ~blank,
         n_saturated,
         share.copy(),
         source.n_rows,
@@ -158,13 +160,24 @@ class SigmoidTally(Joined):
         from oddslip.kernels.logits import sum_odds_sigmoids, sum_sigmoids
 
         sums = np.zeros_like(self.sums)
-        if panel.kind == "probability":
-            sum_sigmoids(np.ascontiguousarray(panel.scores), np.exp(self.shift), sums)
-        else:
-            odds: NDArray[Any] = np.subtract(panel.scores, self.shift, order="C", dtype=np.float64)
+
+        def add_up(scores: NDArray[Any], sums: Floats) -> None:
+            if panel.kind == "probability":
+                sum_sigmoids(np.ascontiguousarray(scores), np.exp(self.shift), sums)
+                return
+            odds: NDArray[Any] = np.subtract(scores, self.shift, order="C", dtype=np.float64)
             # Beyond this e^x leaves float64; the sigmoid has long been 0 or 1.
             np.clip(odds, -700.0, 700.0, out=odds)
             sum_odds_sigmoids(np.exp(odds, out=odds), sums)
+
+        if panel.absent is None:
+            add_up(panel.scores, sums)
+        else:
+            scores, some, times = panel.filled()
+            once = np.zeros_like(sums)
+            add_up(scores, sums)
+            add_up(some, once)
+            sums -= once * times
         self.sums += sums
 
     def result(self) -> Floats:
@@ -193,7 +206,7 @@ class Search:
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
-    def advance(self, sums: Floats, n_rows: int) -> None:
+    def advance(self, sums: Floats, n_rows: Any) -> None:
         """Move every label by what the sums at its trial shift say."""
         inside, outside, slope, bend, twist = sums / n_rows
         # Of the mean and its complement, take the smaller: near 1 the mean has lost its digits.
@@ -205,14 +218,17 @@ class Search:
             for _ in range(CUBIC_STEPS):
                 value = excess - step * (slope - step * (bend / 2 - step * twist / 6))
                 fall = slope - step * (bend - step * twist / 2)
-                step = step + value / fall
+                step = step + (last := value / fall)
             trial = self.shift + step
             sure = (np.abs(step) <= TRUSTED_STEP) & (trial >= self.low) & (trial <= self.high)
+            # Where the cubic has no root nearby, its steps jump about and can land anywhere.
+            sure &= np.abs(last) <= CONVERGED
         step = np.where(sure, step, (self.low + self.high) / 2 - self.shift)
         step = np.where(excess == 0, 0.0, step)
         self.shift = self.shift + step
         size = np.minimum(np.abs(step), TRUSTED_STEP)
-        bound = np.where(sure, np.exp(2 * size) * size**4 / 24, (self.high - self.low) / 2)
+        near = np.exp(2 * size) * size**4 / 24 + last**2
+        bound = np.where(sure, near, (self.high - self.low) / 2)
         self.error = np.where(excess == 0, 0.0, bound)
 
     def settled(self, tolerance: float) -> bool:
@@ -256,7 +272,7 @@ def match_counts(counts: NDArray[np.uint32], kind: Kind, prior: Floats) -> Float
     for _ in range(_MOST_PASSES):
         sums = np.zeros((N_SUMS, prior.size))
         sum_binned_sigmoids(counts, centres, search.shift, sums)
-        search.advance(sums, int(counts[0].sum()))
+        search.advance(sums, np.maximum(counts.sum(axis=1, dtype=np.int64), 1))
         if search.settled(_STARTS_AT):
             break
     return search.shift

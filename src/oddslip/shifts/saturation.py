@@ -39,6 +39,8 @@ class Saturation:
         Distinct scores of each label; None if not asked for.
     label_names : tuple of str or None
         Names of the labels.
+    n_present : int or None
+        Cells that are there, where some are absent.
     """
 
     n_rows: int
@@ -50,6 +52,12 @@ class Saturation:
     tied_rows: int
     n_distinct: NDArray[np.int64] | None = None
     label_names: tuple[str, ...] | None = None
+    n_present: int | None = None
+
+    @property
+    def n_cells_there(self) -> int:
+        """Cells there are: all of the panel, less those that are absent."""
+        return self.n_rows * self.n_labels if self.n_present is None else self.n_present
 
     @property
     def n_cells(self) -> int:
@@ -64,7 +72,7 @@ class Saturation:
     @property
     def share(self) -> float:
         """Share of all cells that are saturated."""
-        return float(self.n_saturated.sum() / (self.n_rows * self.n_labels))
+        return float(self.n_saturated.sum() / max(1, self.n_cells_there))
 
     @property
     def share_float32(self) -> float:
@@ -72,7 +80,7 @@ class Saturation:
         counts = self.n_saturated_float32
         if counts is None:
             return self.share
-        return float(counts.sum() / (self.n_rows * self.n_labels))
+        return float(counts.sum() / max(1, self.n_cells_there))
 
     @property
     def mean_per_row(self) -> float:
@@ -149,6 +157,7 @@ def saturation(
         tally.tied_rows,
         n_distinct,
         source.label_names,
+        int(np.sum(source.totals(threads))) if source.partial else None,
     )
 
 
@@ -179,16 +188,16 @@ class SaturationTally(Joined):
         from oddslip.kernels.topk import rank_keys
 
         panel = panel.checked()
-        keys, dtype = panel.keys(), panel.scores.dtype
+        keys, dtype, absent = panel.present_keys(), panel.dtype, panel.absent
         per_row = np.empty(panel.n_rows, np.int64)
         if panel.kind == "margin":
             earlier = saturated_key(dtype, "margin", sigmoid="float32")
             count_reaching(keys, earlier, self.per_label_float32, per_row)
         count_reaching(keys, saturated_key(dtype, panel.kind), self.per_label, per_row)
         self.full_rows += int((per_row >= self.k).sum())
-        _, best, at_kth = rank_keys(keys, self.k)
+        columns, best, at_kth = rank_keys(keys, self.k, None, absent)
         slots = (best == best[:, -1:]).sum(axis=1)
-        self.tied_rows += int((at_kth > slots).sum())
+        self.tied_rows += int(((at_kth > slots) & (columns[:, -1] >= 0)).sum())
 
     def result(self) -> Self:
         """The counts."""
@@ -239,11 +248,24 @@ class DistinctTally:
 
     def add(self, panel: Panel) -> None:
         """Keep one block of rows, label by label."""
-        cells = panel.scores[:, self.first : self.last].T
+        cells, there = panel.scores[:, self.first : self.last].T, panel.present()
+        if there is not None:
+            counted = zip(cells, there[:, self.first : self.last].T, strict=True)
+            self._keep([label[seen] for label, seen in counted])
+            return
+        self._keep(cells)
+
+    def _keep(self, cells: Any) -> None:
+        if isinstance(cells, list):
+            self.columns.append([self._rounded(each) for each in cells])  # type: ignore[arg-type]
+        else:
+            self.columns.append(self._rounded(cells))
+
+    def _rounded(self, cells: NDArray[Any]) -> NDArray[Any]:
         if self.decimals is not None:
             cells = np.round(cells.astype(np.float64), self.decimals)
         # Adding 0.0 makes -0.0 equal to 0.0 in its bits as well; the copy is needed anyway.
-        self.columns.append(np.ascontiguousarray(cells + cells.dtype.type(0)))
+        return np.ascontiguousarray(cells + cells.dtype.type(0))
 
     def merge(self, other: Self) -> None:
         """Take over what another tally has seen."""
@@ -256,5 +278,5 @@ class DistinctTally:
             cells = np.concatenate([columns[label] for columns in self.columns])
             bits = cells.view(np.uint32 if cells.itemsize == 4 else np.uint64)
             bits.sort()
-            counts[label] = 1 + np.count_nonzero(bits[1:] != bits[:-1])
+            counts[label] = min(1, bits.size) + np.count_nonzero(bits[1:] != bits[:-1])
         return counts

@@ -12,6 +12,8 @@ from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import logit_block
 from oddslip.sources import Source, open_source
+from oddslip.sources.opening import Nan
+from oddslip.sources.views import align_rows
 from oddslip.spread import saturated_key
 from oddslip.tallies import check_all_rows
 
@@ -125,11 +127,23 @@ def reorder_saturated(
     return ranking
 
 
-def open_twin(scores: Any, kind: Kind | None, arm: Source) -> Source:
-    """Open scores of the same kind as another arm, unless they say or bring their own."""
+def open_twin(
+    scores: Any,
+    kind: Kind | None,
+    arm: Source,
+    *,
+    exclude: Any = None,
+    nan: Nan = "refuse",
+) -> Source:
+    """Open scores of the rows of another arm, and of its kind unless they say or bring their own.
+
+    Where both arms name their rows, the twin's come in the order of the arm's.
+    """
     if kind is None and not isinstance(scores, Panel | Source):
         kind = arm.kind
-    return open_source(scores, kind=kind)
+    plain = open_source(scores, kind=kind, nan=nan)
+    aligned = align_rows(arm, plain, ("scores", "other scores"))
+    return aligned if exclude is None else open_source(aligned, exclude=exclude)
 
 
 def check_pair(one: Source, other: Source, what: str) -> None:
@@ -162,6 +176,9 @@ def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
         gap = logit_block(one)
         gap -= logit_block(other)
         for panel in (one, other):
+            there = panel.present()
+            if there is not None:
+                gap[~there] = np.nan
             gap[~_inside(panel)] = np.nan
         yield gap
 

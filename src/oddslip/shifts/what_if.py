@@ -91,7 +91,7 @@ def overlap(ranking: ArrayLike, other: ArrayLike) -> NDArray[np.int64]:
     Parameters
     ----------
     ranking, other : array-like of int, shape (n_rows, k)
-        No item twice in a row.
+        No item twice in a row; -1 where a slot is empty.
 
     Examples
     --------
@@ -107,7 +107,8 @@ def overlap(ranking: ArrayLike, other: ArrayLike) -> NDArray[np.int64]:
         )
     for shown in (one, two):
         ordered = np.sort(shown, axis=1)
-        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        same = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
+        twice = same.any(axis=1)
         if twice.any():
             raise InvalidInput(
                 f"a ranking must not show an item twice, got one at row {int(twice.argmax())}."
@@ -178,17 +179,22 @@ class WhatIfTally:
         from oddslip.kernels.topk import rank_keys
 
         panel = panel.checked()
-        plain = rank_keys(panel.keys(), self.k)[0]
-        ranking = plain if self.common else rank_keys(self._shifted(panel), self.k)[0]
+        absent = panel.absent
+        plain = rank_keys(panel.keys(), self.k, None, absent)[0]
+        ranking = plain
+        if not self.common:
+            ranking = rank_keys(self._shifted(panel), self.k, None, absent)[0]
         shared = _count_shared(plain, ranking)
         self.shared += int(shared.sum())
-        self.changed += int((shared < self.k).sum())
+        self.changed += int((shared < (plain >= 0).sum(axis=1)).sum())
         if self.has_labels:
             truth = np.zeros((panel.n_rows, panel.n_labels), np.bool_)
             positives = panel.positives()
             truth[np.repeat(np.arange(panel.n_rows), positives.counts), positives.indices] = True
-            self.hits += int(np.take_along_axis(truth, ranking, 1).sum())
-            self.unweighted_hits += int(np.take_along_axis(truth, plain, 1).sum())
+            hits = np.take_along_axis(truth, ranking, 1) & (ranking >= 0)
+            self.hits += int(hits.sum())
+            plain_hits = np.take_along_axis(truth, plain, 1) & (plain >= 0)
+            self.unweighted_hits += int(plain_hits.sum())
         self.rankings[panel.first_row] = ranking
 
     def _shifted(self, panel: Panel) -> NDArray[Any]:
@@ -228,4 +234,4 @@ class WhatIfTally:
 
 def _count_shared(one: NDArray[Any], two: NDArray[Any]) -> NDArray[np.int64]:
     both = np.sort(np.concatenate([one, two], axis=1), axis=1)
-    return np.asarray((both[:, 1:] == both[:, :-1]).sum(axis=1))
+    return np.asarray(((both[:, 1:] == both[:, :-1]) & (both[:, 1:] >= 0)).sum(axis=1))

@@ -29,12 +29,24 @@ class Source(ABC):
     label_names: tuple[str, ...] | None
     has_labels: bool
     sample_weight: SampleWeight | None = None
+    partial: bool = False  # whether cells may be absent: excluded, or no candidates
+    _totals: Any = None
+    labels_named: bool = False  # whether labels belong to rows by ids, or lie beside the scores
     ordered: bool = True  # whether rows have numbers, and blocks come in their order
 
     @property
     def total_weight(self) -> float:
         """The weight of all rows: their number, where they count alike."""
         return float(self.n_rows) if self.sample_weight is None else self.sample_weight.total
+
+    def totals(self, threads: int | None = None) -> Any:
+        """The weight of the cells of each label that are there; that of all rows, if all are."""
+        if not self.partial:
+            return self.total_weight
+        if self._totals is None:
+            parts = self.map(lambda panel: panel.n_present(), threads=threads, what="cells there")
+            self._totals = sum(part for _, part in parts)
+        return self._totals
 
     @abstractmethod
     def blocks(self) -> Iterator[Panel]:

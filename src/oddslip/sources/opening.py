@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.labels import Labels
-from oddslip.panels import Kind, Panel
+from oddslip.labels import Labels, Positives, is_nested, labels_from_lists
+from oddslip.panels import Kind, ListedPanel, Panel, label_row_ids
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source
-from oddslip.sources.npy import read_labels_npz, read_npy, read_npz
+from oddslip.sources.listed import ListedSource, list_sparse, read_long
+from oddslip.sources.npy import read_labels_npz, read_npy, read_npz, read_sparse
+from oddslip.sources.views import PartialSource
+
+Nan = Literal["refuse", "absent"]
 
 
 def open_source(
@@ -25,6 +29,8 @@ def open_source(
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
     row_ids: Any = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     row_id: str | None = None,
     unweighted: str | None = None,
     engine: Any = None,
@@ -42,15 +48,24 @@ def open_source(
     scores : str, optional
         Of a Spark table: the column with a list of scores per row; "scores" unless told.
     kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise.
+        What the scores are; as a file says that we wrote, else probabilities.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     row_ids : sequence, optional
-        Names of the rows.
+        Names of the rows. Where scores and labels both have some, be it as the index of a frame
+        or as a column of a file, rows are matched by them.
+    exclude : optional
+        Labels of each row that may not be shown, in any form that labels have: a scipy.sparse
+        matrix, lists of indices or names, or a file. Their cells count for nothing.
+    nan : {"refuse", "absent"}
+        What a missing score means: an error, or that the label is no candidate of the row. Then
+        its cell counts for nothing, and a long table need not hold every label in every row.
     row_id, unweighted : str, optional
         Of a Spark table: the column that names rows, and that with the scores of the twin.
     engine : SparkSession, optional
         Let Spark's tasks read the Parquet files of a folder that every executor sees.
+
+    Scores in a scipy.sparse matrix are those of the candidates; the other cells are absent.
 
     Examples
     --------
@@ -60,6 +75,8 @@ def open_source(
     """
     columns = {"row_id": row_id, "unweighted": unweighted}
     if engine is not None or is_spark(table):
+        if exclude is not None or nan != "refuse":
+            raise InvalidInput("exclude and nan go with rows of this machine, got a Spark table.")
         return _open_spark(
             table, engine, scores=scores, labels=labels, row_ids=row_ids, kind=kind,
             label_names=label_names, **columns,
@@ -72,33 +89,112 @@ def open_source(
     if (table is None) == (scores is None):
         raise InvalidInput("scores must be given once, got them twice or not at all.")
     scores = table if scores is None else scores
+    if nan not in get_args(Nan):
+        raise InvalidInput(f'nan must be "refuse" or "absent", got {nan!r:.60}.')
+    whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
+    if exclude is None and (nan == "refuse" or isinstance(whole, ListedSource)):
+        return whole
+    excluded = None if exclude is None else _open_excluded(exclude, whole)
+    if nan == "refuse" and excluded is not None and not excluded.indices.size:
+        return whole
+    return PartialSource(whole, excluded, nan=nan == "absent")
+
+
+def _open_excluded(exclude: Any, whole: Source) -> Positives:
+    """Excluded labels pass the gate that true ones do."""
+    try:
+        shape = (whole.n_rows, whole.n_labels)
+        if is_path(exclude):
+            ids = whole.row_ids()
+            exclude = open_labels(Path(exclude), whole.label_names, shape=shape, row_ids=ids)
+        if is_nested(exclude):  # lists, never cells
+            exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
+        ids = None if label_row_ids(exclude) is None else whole.row_ids()
+        hollow = np.broadcast_to(np.zeros(()), shape)
+        gate = Panel(hollow, exclude, label_names=whole.label_names, row_ids=ids)
+        return gate.positives()
+    except InvalidInput as error:
+        raise InvalidInput(f"exclude is read as labels are: {error}") from error
+
+
+def _open_whole(
+    scores: Any,
+    labels: Any,
+    kind: Kind | None,
+    label_names: Sequence[str] | None,
+    row_ids: Any,
+    nan: str,
+) -> Source:
     if isinstance(scores, Source | Panel):
         if any(given is not None for given in (labels, kind, label_names, row_ids)):
             raise InvalidInput(
                 f"a {type(scores).__name__} brings its own labels, kind and names; "
                 "pass it alone, or pass its scores instead."
             )
+        if isinstance(scores, ListedPanel):
+            return ListedSource(scores)
         return scores if isinstance(scores, Source) else ArraySource(scores)
-    kind = "probability" if kind is None else kind
     if is_path(scores):
         path = Path(scores)
         if is_parquet(path):
-            from oddslip.sources.parquet.source import ParquetSource
+            from oddslip.sources.parquet.source import ParquetSource, is_long_file
 
             if row_ids is not None:
                 raise InvalidInput(
                     f"row_ids must be a column of {path}, got them apart. Add a column row_id."
                 )
-            return ParquetSource(path, labels, kind=kind, label_names=label_names)
-        scores = read_npz(path) if path.suffix == ".npz" else read_npy(path)
-    scores = _native(scores)
+            if nan == "absent" and is_long_file(path):
+                return _open_long(path, labels, kind, label_names)
+            return ParquetSource(
+                path, labels, kind=kind, label_names=label_names, nan=nan == "absent"
+            )
+        scores = read_sparse(path) if path.suffix == ".npz" else None
+        if scores is None:
+            scores = read_npz(path) if path.suffix == ".npz" else read_npy(path)
+    scores, kind = _native(scores), "probability" if kind is None else kind
+    if hasattr(scores, "tocsr"):
+        return _open_listed(scores, labels, kind, label_names, row_ids)
     if is_path(labels):
         panel = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
         scores, label_names, row_ids = panel.scores, panel.label_names, panel.row_ids
-        labels = open_labels(Path(labels), label_names, shape=panel.scores.shape)
-    return ArraySource(
-        Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
-    )
+        shape = panel.scores.shape
+        labels = open_labels(Path(labels), label_names, shape=shape, row_ids=row_ids)
+    panel = Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
+    source = ArraySource(panel)
+    source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
+    return source
+
+
+def _open_listed(
+    scores: Any, labels: Any, kind: Kind, label_names: Sequence[str] | None, row_ids: Any
+) -> ListedSource:
+    shape = scores.shape
+    listed, cells = list_sparse(scores)
+    if is_path(labels):
+        labels = open_labels(Path(labels), label_names, shape=shape, row_ids=row_ids)
+    panel = ListedPanel.made(
+        listed, cells, int(shape[1]), labels=_native(labels), kind=kind, label_names=label_names,
+        row_ids=row_ids,
+    )  # fmt: skip
+    source = ListedSource(panel)
+    source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
+    return source
+
+
+def _open_long(
+    path: Path, labels: Any, kind: Kind | None, label_names: Sequence[str] | None
+) -> ListedSource:
+    from oddslip.sources.parquet.files import ParquetFiles
+    from oddslip.sources.parquet.source import stored_kind
+
+    kind = stored_kind(ParquetFiles(path), kind)
+    source = read_long(path, None if is_path(labels) else labels, kind, label_names)
+    if is_path(labels):
+        shape, ids = (source.n_rows, source.n_labels), source.row_ids()
+        labels = open_labels(Path(labels), source.label_names, shape=shape, row_ids=ids)
+        source = read_long(path, labels, kind, label_names)
+    source.labels_named = source.panel.labels is not None
+    return source
 
 
 def is_spark(thing: Any) -> bool:
@@ -128,16 +224,17 @@ def open_labels(
     label_names: Sequence[str] | None = None,
     *,
     shape: tuple[int, ...] | None = None,
+    row_ids: Any = None,
 ) -> Labels | Any:
     """Labels from a file: .npy, .npz (dense or scipy.sparse) or Parquet.
 
     Parquet that only lists the true cells can not say how many rows and labels there are;
-    ``shape``, that of the scores, does.
+    ``shape``, that of the scores, does; ``row_ids`` are theirs.
     """
     if is_parquet(path):
         from oddslip.sources.parquet.labels import read_labels_parquet
 
-        return read_labels_parquet(path, label_names, shape=shape)
+        return read_labels_parquet(path, label_names, shape=shape, row_ids=row_ids)
     return read_labels_npz(path) if path.suffix == ".npz" else read_npy(path)
 
 

@@ -171,11 +171,24 @@ class SharedSource(Source):
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
         self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
-        self.ordered = whole.ordered
+        self.ordered, self.partial = whole.ordered, whole.partial
+
+    def totals(self, threads: int | None = None) -> Any:
+        """The weight of the cells of each label that are there."""
+        return self.whole.totals(threads)
 
     def row_ids(self) -> NDArray[np.generic] | None:
         """Names of all rows, or None where rows are only numbered."""
         return self.whole.row_ids()
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids."""
+        return self.whole.has_ids
+
+    def label_counts(self) -> NDArray[np.int64]:
+        """Positives of each label."""
+        return self.whole.label_counts()
 
     def positives(self) -> Positives:
         """True labels of all rows."""

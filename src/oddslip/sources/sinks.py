@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from oddslip.errors import InvalidInput, first_line
 from oddslip.files import whole_file
-from oddslip.panels import check_names
+from oddslip.panels import Kind, check_names
 
 Parts = Iterator[tuple[int, tuple[NDArray[Any], ...]]]
 
@@ -25,6 +25,7 @@ def write_scores(
     n_rows: int,
     n_labels: int,
     dtype: DTypeLike,
+    kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
     row_ids: Any = None,
 ) -> None:
@@ -34,14 +35,16 @@ def write_scores(
     ----------
     path : str or path
         Ends in .npy, or in .parquet: then a column ``scores`` of lists, ``row_id`` if there are
-        row ids, and the label names in the metadata, all of which `open_source` reads back. An
-        .npy file has no place for names and ids.
+        row ids, and the label names and the kind in the metadata, all of which `open_source`
+        reads back. An .npy file has no place for names, ids and a kind.
     blocks : iterable of (first_row, cells)
         Blocks of rows in any order, each row once.
     n_rows, n_labels : int
         Shape of the whole.
     dtype : dtype
         float32 or float64.
+    kind : {"probability", "margin"}, optional
+        What the scores are.
     label_names, row_ids : sequence, optional
         Names of the labels and of the rows.
 
@@ -61,8 +64,10 @@ def write_scores(
     _check_text(names)
     value = pa.from_numpy_dtype(dtype)
     schema = pa.schema([("scores", pa.list_(value, n_labels))])
-    if names is not None:
-        schema = schema.with_metadata({"oddslip.label_names": json.dumps(names)})
+    said = {} if names is None else {"oddslip.label_names": json.dumps(names)}
+    if kind is not None:
+        said["oddslip.kind"] = kind
+    schema = schema.with_metadata(said) if said else schema
     ids = _as_ids(row_ids, n_rows)
     if ids is not None:
         schema = schema.insert(0, pa.field("row_id", ids.type))
@@ -129,7 +134,9 @@ def write_ranking(
 
     def columns(first: int, labels: NDArray[Any], *scores: NDArray[Any]) -> list[Any]:
         n = len(labels)
-        indices = pa.array(np.ascontiguousarray(labels, np.int32).ravel())
+        flat_labels = np.ascontiguousarray(labels, np.int32).ravel()
+        # An empty slot, -1, is a null.
+        indices = pa.array(flat_labels, mask=flat_labels < 0)
         rows = pa.array(np.arange(first, first + n)) if ids is None else ids.slice(first, n)
         arrays = [rows, listed(indices if names is None else names.take(indices), n)]
         if scores_dtype is not None:

@@ -111,17 +111,34 @@ class TableSource(Source):
     def _run(self, tally: Any, layout: Layout, what: str) -> Any:
         self.n_passes += 1
         with progress_bar(what, 1) as advance:
-            done, *seen = run_tally(self.engine, tally, layout, **self.more)
+            done, n_rows, keys = run_tally(self.engine, tally, layout, **self.more)
             advance(1)
-        if not seen[0]:
+        if not n_rows:
             raise InvalidInput("a table must hold at least one row, got none.")
-        if self._seen is not None and self._seen != tuple(seen):
+        if self._seen is not None and self._seen != (n_rows, keys):
             raise InvalidInput(
-                f"a table must hold the same rows in every pass, got {seen[0]:,} rows where "
+                f"a table must hold the same rows in every pass, got {n_rows:,} rows where "
                 f"{self._seen[0]:,} were counted, or other ones. Write it to files, or cache it."
             )
-        self._seen = seen[0], seen[1]
+        self._seen = n_rows, keys
         return done
+
+    def with_twin(self, column: str) -> TableSource:
+        """The same table, whose panels bring the scores of another model too."""
+        return self._reopened(twin=column)
+
+    def of_twin(self) -> TableSource:
+        """The table with the other model's scores in place of these."""
+        return self._reopened(scores=self.layout.twin, twin=None)
+
+    def _reopened(self, **columns: Any) -> TableSource:
+        for column in columns.values():
+            if column is not None:
+                self.engine.check(column)
+        layout = self.layout._replace(**columns)
+        other = TableSource(self.engine, layout, id_type=self.id_type, **self.more)
+        other._seen, other._counts = self._seen, self._counts
+        return other
 
     def rank(self, k: int, maps: Any = None) -> Any:
         """The top K of every row, by the scores or by maps of them, as a table."""

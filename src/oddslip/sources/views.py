@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.errors import InvalidInput
 from oddslip.labels import Positives, SparseLabels
-from oddslip.panels import Panel, SampleWeight
-from oddslip.sources.base import Source
+from oddslip.panels import ListedPanel, Panel, SampleWeight
+from oddslip.rows import match_rows
+from oddslip.sources.arrays import ArraySource
+from oddslip.sources.base import Source, block_rows
+from oddslip.sources.listed import ListedSource
 from oddslip.tallies import State, Tally
 
 T = TypeVar("T", bound=Tally)
@@ -25,7 +30,72 @@ class _View(Source):
         self.whole, self.all_positives = whole, positives
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.sample_weight, self.partial = whole.sample_weight, whole.partial
+
+
+class PartialSource(Source):
+    """A source of which some cells count for nothing.
+
+    Parameters
+    ----------
+    whole : Source
+    excluded : Positives, optional
+        Labels of each row that may not be shown.
+    nan : bool
+        Whether a score that is NaN says that its label is no candidate.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> nobody = PartialSource(open_source([[0.1, np.nan]], [[1, 1]]), nan=True)
+    >>> nobody.positives().indices
+    array([0], dtype=int32)
+    """
+
+    partial = True
+
+    def __init__(
+        self, whole: Source, excluded: Positives | None = None, *, nan: bool = False
+    ) -> None:
+        self.whole, self.excluded, self.nan = whole, excluded, nan
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
         self.sample_weight = whole.sample_weight
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels of all rows whose cells are there."""
+        if self.nan:
+            return super().positives()
+        true = self.whole.positives()
+        if self.excluded is None:
+            return true
+        return true.kept(true.among(self.excluded, self.n_labels) < 0)
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole, as views that know which cells are absent."""
+        for panel in self.whole.blocks():
+            part = panel.rows(0, panel.n_rows)
+            if self.excluded is not None:
+                excluded = self.excluded.rows(panel.first_row, panel.first_row + panel.n_rows)
+                if isinstance(part, ListedPanel):
+                    part = part.without(excluded)
+                else:
+                    part.excluded = excluded
+            part.nan_absent = self.nan
+            yield part
+
+
+def refuse_partial(source: Source) -> None:
+    """Refuse rows known by their keys of which cells are absent."""
+    if source.partial:
+        raise InvalidInput(
+            "keyed=True goes with rows that have every label, got absent cells. Leave out keyed."
+        )
 
 
 class WeighedSource(Source):
@@ -47,10 +117,10 @@ class WeighedSource(Source):
     """
 
     def __init__(self, whole: Source, sample_weight: SampleWeight) -> None:
-        self.whole, self.sample_weight = whole, sample_weight
+        self.whole, self.sample_weight, self.partial = whole, sample_weight, whole.partial
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels = whole.has_labels
+        self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
 
     def row_ids(self) -> NDArray[Any] | None:
         """Names of all rows, or None where rows are only numbered."""
@@ -85,7 +155,11 @@ class SummarisedSource(Source):
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
         self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
-        self.ordered = whole.ordered
+        self.ordered, self.partial = whole.ordered, whole.partial
+
+    def totals(self, threads: int | None = None) -> Any:
+        """The weight of the cells of each label that are there."""
+        return self.whole.totals(threads)
 
     def row_ids(self) -> NDArray[Any] | None:
         """Names of all rows, or None where rows are only numbered."""
@@ -102,6 +176,84 @@ class SummarisedSource(Source):
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally, as the whole does."""
         return self.whole.run(tally, threads=threads, what=what)
+
+
+class ReorderedSource(Source):
+    """Another source's rows in another order.
+
+    Rows in memory are taken where they lie. Those of a file are written to a temporary file once,
+    each at its place, so memory stays near one block.
+
+    Parameters
+    ----------
+    whole : Source
+    order : ndarray of int, shape (n_rows,)
+        Which row of the whole comes first, second, ...
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> turned = ReorderedSource(open_source([[0.1], [0.2]]), np.array([1, 0]))
+    >>> [block.scores.tolist() for block in turned.blocks()]
+    [[[0.2], [0.1]]]
+    """
+
+    def __init__(self, whole: Source, order: NDArray[np.int64]) -> None:
+        self.whole, self.order = whole, order
+        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
+        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
+        self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
+        self.partial = whole.partial
+        if whole.sample_weight is not None:
+            self.sample_weight = whole.sample_weight.take(order)
+        self._laid: Panel | None = None
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        ids = self.whole.row_ids()
+        return None if ids is None else ids[self.order]
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.whole.positives().take(self.order)
+
+    def blocks(self) -> Iterator[Panel]:
+        """The rows in their new order."""
+        laid = self._lay()
+        truth = self.whole.positives() if self.has_labels else None
+        step = block_rows(self.n_labels, self.dtype.itemsize)
+        for start in range(0, self.n_rows, step):
+            rows = self.order[start : start + step]
+            part = take_rows(laid, rows, None if truth is None else truth.take(rows))
+            part.first_row = start
+            yield part
+
+    def _lay(self) -> Panel:
+        """All rows, in memory or in a temporary file that goes with this source."""
+        if isinstance(self.whole, ArraySource | ListedSource):
+            return self.whole.panel
+        if self._laid is None:
+            shape = (self.n_rows, self.n_labels)
+            with tempfile.TemporaryFile() as scratch:
+                for panel in self.whole.blocks():
+                    cells, there = panel.scores, panel.present()
+                    if there is not None:
+                        cells = np.where(there, cells, cells.dtype.type(np.nan))
+                    scratch.write(np.ascontiguousarray(cells, self.dtype).data)
+                scratch.flush()
+                laid: NDArray[Any] = np.memmap(scratch, self.dtype, "r", shape=shape)
+            self._laid = Panel(laid, kind=self.kind, label_names=self.label_names)
+            self._laid.nan_absent = self.partial
+        return self._laid
+
+
+def align_rows(one: Source, other: Source, what: tuple[str, str]) -> Source:
+    """The other source in the order of the first, by row ids where both have some."""
+    ids = one.row_ids(), other.row_ids()
+    if ids[0] is None or ids[1] is None:
+        return other
+    order = match_rows(ids[0], ids[1], what)
+    return other if order is None else ReorderedSource(other, order)
 
 
 class LabelledSource(_View):
@@ -139,6 +291,53 @@ class LabelledSource(_View):
             part = panel.rows(0, panel.n_rows)
             positives = labels.positives(panel.first_row, panel.first_row + panel.n_rows)
             part.labels = SparseLabels(*positives, (panel.n_rows, panel.n_labels))
+            yield part
+
+
+class TwinnedSource(Source):
+    """A source whose panels bring the scores of another model for the same cells.
+
+    Parameters
+    ----------
+    whole, other : Source
+        Of the same rows, in the same order, and of one kind.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> pair = TwinnedSource(open_source([[0.1], [0.2]]), open_source([[0.3], [0.4]]))
+    >>> [panel.twin.tolist() for panel in pair.blocks()]
+    [[[0.3], [0.4]]]
+    """
+
+    def __init__(self, whole: Source, other: Source) -> None:
+        self.whole, self.other = whole, other
+        self.n_rows, self.n_labels, self.kind = whole.n_rows, whole.n_labels, whole.kind
+        self.dtype, self.label_names = whole.dtype, whole.label_names
+        self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.whole.row_ids()
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.whole.positives()
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole, each with the other's scores of its rows."""
+        rest = iter(self.other.blocks())
+        held = next(rest).checked().scores
+        for panel in self.whole.blocks():
+            pieces, missing = [], panel.n_rows
+            while missing:
+                if not len(held):
+                    held = next(rest).checked().scores
+                pieces.append(held[:missing])
+                missing -= len(pieces[-1])
+                held = held[len(pieces[-1]) :]
+            part = panel.rows(0, panel.n_rows)
+            part.twin = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
             yield part
 
 
@@ -204,8 +403,13 @@ class Narrowing(NamedTuple):
         n_labels = self.columns.size
         neighbours = n_labels == np.ptp(self.columns) + 1
         taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
-        part = panel.rows(0, panel.n_rows)
-        part.scores = np.ascontiguousarray(panel.scores[:, taken])
+        if isinstance(panel, ListedPanel):
+            part: Panel = panel.columns(self.places, n_labels)
+        else:
+            part = panel.rows(0, panel.n_rows)
+            part.scores = np.ascontiguousarray(panel.scores[:, taken])
+            if panel.absent is not None:
+                part.excluded, part.nan_absent = self.take(panel.absent), False
         part.label_names = self.label_names
         if self.has_labels:
             positives = self.take(panel.positives())
@@ -247,7 +451,7 @@ class ColumnSource(Source):
         self.whole, self.columns = whole, columns
         self.n_rows, self.n_labels = whole.n_rows, int(columns.size)
         self.kind, self.dtype, self.has_labels = whole.kind, whole.dtype, whole.has_labels
-        self.sample_weight = whole.sample_weight
+        self.sample_weight, self.partial = whole.sample_weight, whole.partial
         names = whole.label_names
         self.label_names = tuple(str(j) if names is None else names[j] for j in columns.tolist())
         self.ordered = whole.ordered
@@ -313,8 +517,12 @@ class ColumnTally:
 
 def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
     """A panel of some rows of a block: their scores are copied, nothing is checked again."""
-    taken = panel.rows(0, panel.n_rows)
-    taken.scores = panel.scores[rows]
+    if isinstance(panel, ListedPanel):
+        taken: Panel = panel.take(rows)
+    else:
+        taken = panel.rows(0, panel.n_rows)
+        taken.scores = panel.scores[rows]
+        taken.excluded = None if panel.excluded is None else panel.excluded.take(rows)
     taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
     taken.twin = None if panel.twin is None else panel.twin[rows]
     if panel.sample_weight is not None:

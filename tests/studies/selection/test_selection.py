@@ -91,6 +91,18 @@ def test_the_page_tells_every_contender_and_every_cell():
     assert CELL["candidates"][best]["test"] == gain
 
 
+def test_the_page_says_what_one_cell_makes_and_which_cells_were_chosen_for_anew():
+    far = json.loads(json.dumps(CELL)) | {"rechosen": True}
+    best, gain = best_candidate({"flags-mlp-r": CELL})
+    far["candidates"][best]["test"] = gain + 0.5
+    page = write_page({"flags-mlp-r": CELL, "yeast-mlp-r": far})
+    auto = CELL["contenders"]["auto"]["difference"]
+    assert "They are furthest apart in yeast-mlp-r" in page
+    assert f"Without that cell: {gain:+.4f}, and `auto` {auto:+.4f}." in page
+    assert "1 cells (`rechosen`) were not measured again" in page
+    assert "rechosen" not in write_page({"flags-mlp-r": CELL})
+
+
 def test_cells_of_other_rules_are_not_read(tmp_path):
     store = CellStore(tmp_path, "selection")
     store.write("flags-mlp-r", settings() | {"measures": 0}, CELL, seconds=1.0, command="x")

@@ -192,7 +192,7 @@ def _fit(
         slopes, offset = fitted[0] + np.zeros((1, n_labels)), fitted[1] + np.zeros(n_labels)
     wide = np.broadcast_to(status, n_labels).copy()
     wide[cells.label_positives == 0] = Status.NO_POSITIVE
-    wide[cells.label_positives == cells.source.n_rows] = Status.NO_NEGATIVE
+    wide[cells.never_negative] = Status.NO_NEGATIVE
     return slopes, offset, wide
 
 

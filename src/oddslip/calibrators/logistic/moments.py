@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -31,7 +31,7 @@ from oddslip.kernels.logistic import (
     range_rows,
 )
 from oddslip.labels import Positives, Seen
-from oddslip.panels import Kind, Panel
+from oddslip.panels import Kind, ListedPanel, Panel
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES
 from oddslip.sources.views import ColumnSource
@@ -68,9 +68,13 @@ class Cells:
         ranges = self.run(Ranges(source.n_labels)) if self.known is None else self.known.ranges
         self.label_positives = ranges.n_positives
         self.total_weight = source.total_weight
+        self.totals = source.totals if isinstance(source, Summary) else source.totals(threads)
         self.positive_weights = ranges.positive_weights
         self.n_positives = self._joined(self.positive_weights, np.sum)
-        self.n_cells = self.total_weight * (source.n_labels if shared else 1)
+        self.n_cells = self.totals
+        if shared:
+            each = np.broadcast_to(self.totals, source.n_labels)
+            self.n_cells = float(each.sum()) if np.ndim(self.totals) else self.totals * each.size
         ends = log_odds(ranges.result(), source.kind)
         self.label_low, self.label_high = _outer(ends)
         self.negative_low, self.positive_low = (self._joined(ends[k], np.min) for k in (0, 2))
@@ -82,7 +86,14 @@ class Cells:
     @property
     def seen(self) -> Seen:
         """How often each label was true."""
-        return Seen(self.label_positives, self.positive_weights, self.total_weight)
+        return Seen(self.label_positives, self.positive_weights, self.totals)
+
+    @property
+    def never_negative(self) -> NDArray[np.bool_]:
+        """Labels that are true in every row that has them."""
+        if np.ndim(self.totals):
+            return np.asarray(self.positive_weights == self.totals)
+        return np.asarray(self.label_positives == self.source.n_rows)
 
     def narrowed(self, labels: Indices) -> Cells:
         """The same of some labels alone, with the same bins: a summary is large, and not all
@@ -93,6 +104,8 @@ class Cells:
         part.source = ColumnSource(self.source, labels)
         for name in _PER_LABEL:
             setattr(part, name, getattr(self, name)[labels])
+        if np.ndim(self.totals):
+            part.totals = part.n_cells = self.totals[labels]
         return part
 
     def run(self, tally: Any) -> Any:
@@ -115,7 +128,7 @@ class Cells:
         """Read the source into points and weights, (fits, points)."""
         if self.known is not None:  # which other fits read too
             self.moments = self.known.moments
-            points, weights = self.moments.result()
+            points, weights = self.known.points()
         else:
             assert isinstance(self.source, Source)
             limits = self.label_low, self.label_high
@@ -270,8 +283,12 @@ class Ranges:
     def add(self, panel: Panel) -> None:
         """Take one block of rows; refuses it if a cell is not valid."""
         positives = _positives_of(panel)
-        ends = _empty_ranges(panel.n_labels)
-        range_rows(np.ascontiguousarray(panel.scores), *positives, ends)
+        if isinstance(panel, ListedPanel) or panel.absent is not None:
+            panel = panel.checked()
+            ends = _present_ranges(panel, positives)
+        else:
+            ends = _empty_ranges(panel.n_labels)
+            range_rows(np.ascontiguousarray(panel.scores), *positives, ends)
         low, high = _outer(ends)
         if np.isnan(ends[4]).any() or (
             panel.kind == "probability" and (low.min() < 0 or high.max() > 1)
@@ -306,8 +323,13 @@ class Ranges:
         self.ends[1:4:2] = np.maximum(self.ends[1:4:2], ends[1:4:2])
 
     def result(self) -> Floats:
-        """Four rows: low and high of the negatives, then of the positives. Empty: inf, -inf."""
-        return self.ends[:4]
+        """Four rows: low and high of the negatives, then of the positives. Empty: inf, -inf.
+
+        A label without any cell has its range at 0.
+        """
+        ends = self.ends[:4].copy()
+        ends[:2, np.isinf(ends).all(axis=0)] = 0.0
+        return ends
 
     def log_odds(self, kind: Kind) -> tuple[Floats, Floats]:
         """Lowest and highest log-odds of all cells of each label."""
@@ -349,6 +371,7 @@ class Moments(Joined):
         # Each feature is measured from where it levels off, so that what is left there is exact.
         self.centers = np.stack([low, beta_features(high)[0], beta_features(low)[1]])
         self.sums = np.zeros((4, low.size))
+        self._filled: tuple[NDArray[Any], Floats] | None = None  # scores, and how often
         # Joining the bins of two groups of blocks should cost little beside filling them.
         self.blocks_apart = max(1, n_labels * n_bins * N_MOMENTS * 8 // BLOCK_BYTES)
 
@@ -363,10 +386,60 @@ class Moments(Joined):
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
-        scores, probable = np.ascontiguousarray(panel.scores), self.kind == "probability"
-        times = _times_of(panel)
+        probable, times = self.kind == "probability", _times_of(panel)
+        if isinstance(panel, ListedPanel):
+            return self._add_listed(panel)
+        scores = np.ascontiguousarray(panel.scores)
+        if panel.absent is not None:
+            known, before = self._filled or (None, 0.0)
+            scores, some, more = panel.filled(known)
+            self._filled = some, before + more
         add_moments(scores, probable, self.low, 1 / self.width, self.moments, times)
         add_positives(scores, probable, *_positives_of(panel), self.centers, self.sums, times)
+        return None
+
+    def _add_listed(self, panel: ListedPanel) -> None:
+        """Take the cells that a block lists."""
+        labels, times = panel.listed.indices, _cell_times(panel)
+        z = log_odds(panel.checked().cells.astype(np.float64), self.kind)
+        at = (z - self.low[labels]) / self.width[labels]
+        n_bins = self.moments.shape[1]
+        bins = np.clip(at, 0.0, n_bins - 0.5).astype(np.int64)
+        u = at - bins - 0.5
+        place = (labels * n_bins + bins) * N_MOMENTS
+        flat = self.moments.reshape(-1)
+        for power in range(N_MOMENTS):
+            np.add.at(flat, place + power, times * u**power)
+        positives = _positives_of(panel)
+        own = positives.among(panel.listed, panel.n_labels)
+        features = z[own], *beta_features(z[own])
+        np.add.at(self.sums[0], positives.indices, times[own])
+        for which, feature in enumerate(features):
+            moved = feature - self.centers[which][positives.indices]
+            np.add.at(self.sums[1 + which], positives.indices, times[own] * moved)
+
+    def settle(self) -> None:
+        """Take out what was filled in for absent cells."""
+        if self._filled is None:
+            return
+        some, times = self._filled
+        once = np.zeros_like(self.moments)
+        add_moments(some, self.kind == "probability", self.low, 1 / self.width, once)
+        self.moments -= once * times[:, None, None]
+        empty = self.moments[:, :, 0] == 0
+        self.moments[empty] = 0.0
+        self._filled = None
+
+    def merge(self, other: Self) -> None:
+        """Add another's moments and sums."""
+        self.settle()
+        other.settle()
+        super().merge(other)
+
+    def state(self) -> State:
+        """Moments and sums."""
+        self.settle()
+        return super().state()
 
     def result(self) -> tuple[Floats, Floats]:
         """Points and their weights, each (labels, points): two per bin, with its moments.
@@ -374,6 +447,7 @@ class Moments(Joined):
         As many points as the fullest label needs; those of a few labels at a time, since what
         leads to them takes several times their memory.
         """
+        self.settle()
         starts = range(0, self.low.size, LABELS_AT_ONCE)
         parts = [self._points(slice(start, start + LABELS_AT_ONCE)) for start in starts]
         most = max(weights.shape[1] for _, weights in parts)
@@ -382,6 +456,9 @@ class Moments(Joined):
             rows, width = slice(start, start + len(place)), place.shape[1]
             points[rows, :width], weights[rows, :width] = place, weight
             points[rows, width:] = place[:, :1]
+        # A label without any cell has a point that weighs hardly anything.
+        empty = weights.sum(axis=1) == 0
+        points[empty], weights[empty, :1] = 0.0, self.scale * 2**-20
         return points, weights
 
     def drop_bins(self) -> None:
@@ -422,7 +499,19 @@ class Summary:
     ranges: Ranges
     moments: Moments
     n_rows: int
-    total_weight: float
+    totals: Any
+    _made: list[tuple[Floats, Floats]] = field(default_factory=list, repr=False)
+
+    @property
+    def total_weight(self) -> float:
+        """The weight of all rows."""
+        return float(np.max(self.totals))
+
+    def points(self) -> tuple[Floats, Floats]:
+        """Points and weights of the moments, made once for all fits that ask for them."""
+        if not self._made:
+            self._made.append(self.moments.result())
+        return self._made[0]
 
     @property
     def n_labels(self) -> int:
@@ -441,7 +530,7 @@ class Summary:
         for part in parts:
             ranges.merge(part.ranges)
             moments.merge(part.moments)
-        n_rows, total = sum(part.n_rows for part in parts), sum(part.total_weight for part in parts)
+        n_rows, total = sum(part.n_rows for part in parts), sum(part.totals for part in parts)
         return cls(ranges, moments, n_rows, total)
 
 
@@ -469,10 +558,36 @@ class SumsAt(Joined):
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
-        scores = np.ascontiguousarray(panel.scores)
-        probable = panel.kind == "probability"
-        times = _times_of(panel)
-        self.kernel(scores, probable, self.columns, self.frame, self.theta, self.sums, times)
+        probable, times = panel.kind == "probability", _times_of(panel)
+        if isinstance(panel, ListedPanel):
+            return self._add_listed(panel)
+        parameters = self.columns, self.frame, self.theta
+        if panel.absent is None:
+            scores = np.ascontiguousarray(panel.scores)
+            self.kernel(scores, probable, *parameters, self.sums, times)
+            return None
+        scores, some, more = panel.filled()
+        once = np.zeros_like(self.sums)
+        self.kernel(scores, probable, *parameters, self.sums, times)
+        self.kernel(some, probable, *parameters, once, None)
+        self.sums -= once * more[self.columns]
+        return None
+
+    def _add_listed(self, panel: ListedPanel) -> None:
+        """Take the cells that a block lists: the kernel sees one row of them."""
+        place = np.full(panel.n_labels, -1, np.int64)
+        place[self.columns] = np.arange(self.columns.size)
+        owners = place[panel.listed.indices]
+        known = owners >= 0
+        owners, times = owners[known], _cell_times(panel)[known]
+        cells = np.ascontiguousarray(panel.checked().cells[known])[None]
+        sums = np.zeros((len(self.sums), owners.size))
+        frame, theta = (np.ascontiguousarray(each[:, owners]) for each in (self.frame, self.theta))
+        if owners.size:
+            whole = np.arange(owners.size)
+            self.kernel(cells, panel.kind == "probability", whole, frame, theta, sums, None)
+        for total, each in zip(self.sums, sums, strict=True):
+            np.add.at(total, owners, times * each)
 
     def result(self) -> Floats:
         """The sums, one column per label."""
@@ -505,6 +620,34 @@ def _positives_of(panel: Panel) -> Positives:
     if panel.labels is None:
         return Positives(np.zeros(panel.n_rows + 1, np.int64), np.empty(0, np.int32))
     return panel.positives()
+
+
+def _present_ranges(panel: Panel, positives: Positives) -> Floats:
+    """The ranges of a checked block of which cells are absent."""
+    ends = _empty_ranges(panel.n_labels)
+    if isinstance(panel, ListedPanel):
+        labels, cells = panel.listed.indices, panel.cells.astype(np.float64)
+        true = np.zeros(cells.size, np.bool_)
+        true[positives.among(panel.listed, panel.n_labels)] = True
+        for first, wanted in ((0, ~true), (2, true)):
+            np.minimum.at(ends[first], labels[wanted], cells[wanted])
+            np.maximum.at(ends[first + 1], labels[wanted], cells[wanted])
+        return ends
+    there = panel.present()
+    assert there is not None
+    rows = np.repeat(np.arange(panel.n_rows), positives.counts)
+    true = np.zeros(there.shape, np.bool_)
+    true[rows, positives.indices] = True
+    for first, wanted in ((0, there & ~true), (2, there & true)):
+        ends[first] = np.min(panel.scores, axis=0, where=wanted, initial=np.inf)
+        ends[first + 1] = np.max(panel.scores, axis=0, where=wanted, initial=-np.inf)
+    return ends
+
+
+def _cell_times(panel: ListedPanel) -> Floats:
+    """The weight of each listed cell."""
+    times = _times_of(panel)
+    return np.repeat(np.ones(panel.n_rows) if times is None else times, panel.listed.counts)
 
 
 def _times_of(panel: Panel) -> Floats | None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from oddslip.diagnosis.checks.rows import (
+    check_absent,
     check_drift,
     check_harm,
     check_overlap,
@@ -50,4 +51,5 @@ CHECKS: tuple[Callable[[Measurements], Finding | None], ...] = (
     check_scarcity,
     check_unseen,
     check_split,
+    check_absent,
 )

@@ -50,6 +50,24 @@ def check_takeover(d: Measurements) -> Finding | None:
     )
 
 
+def check_absent(d: Measurements) -> Finding | None:
+    """OS601."""
+    there = d.saturation.n_present
+    if there is None:
+        return None
+    n_cells = d.n_rows * d.n_labels
+    share = 1.0 - there / n_cells
+    return Finding(
+        "OS601",
+        "info",
+        f"{small_percent(share)} of the cells are absent, excluded or no candidates. Every number "
+        "here, and every map, is of the other cells: of a label given that it is a candidate.",
+        {"n_present": there, "n_cells": n_cells, "share": share},
+        "Apply a repair to candidates chosen in the same way. True labels that were no "
+        "candidates count nowhere here: measure what the choice of candidates misses apart.",
+    )
+
+
 def check_scarcity(d: Measurements) -> Finding | None:
     """OS402."""
     share = float(np.mean(d.calibration_counts < SCARCE_POSITIVES))

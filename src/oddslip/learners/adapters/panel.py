@@ -213,6 +213,7 @@ def _scorer(model: Any) -> Scorer:
 
 def _from_oddslip(model: Any) -> Scorer:
     if hasattr(model, "predict_margin"):
+        _ = model.n_labels  # refuses a model that is not fitted
         return Scorer(
             model.predict_margin,
             n_features=getattr(model, "n_features_in_", None),
@@ -220,6 +221,10 @@ def _from_oddslip(model: Any) -> Scorer:
         )
     if not hasattr(model, "predict_topk"):
         raise refusal(model)
+    if hasattr(model, "get_params"):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(model)
     names = getattr(model, "label_names_", getattr(model, "label_names", None))
     return Scorer(model.predict_proba, "probability", names=names, free=True)
 

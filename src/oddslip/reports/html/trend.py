@@ -104,13 +104,11 @@ def _plot(series: Series, records: Sequence[Record]) -> dict[str, str]:
 
 def tell_last(record: Record) -> str:
     """What the last run found, in one sentence."""
-    if record["passed"]:
-        n = len(record["findings"])
-        return (
-            "Nothing that fails was found." if not n else f"{count_of(n, 'finding')}, none fails."
-        )
-    worst = next(each for each in record["findings"] if each["code"] in record["failed"])
-    return printable(f"{worst['code']}: {worst['sentence']}")
+    findings = record["findings"]
+    worst = [each for each in findings if each["code"] in record["failed"]]
+    if worst:
+        return printable(f"{worst[0]['code']}: {worst[0]['sentence']}")
+    return f"{count_of(len(findings), 'finding')}, none of which fails." if findings else NOTHING
 
 
 def find_series(records: Sequence[Record]) -> list[Series]:

@@ -66,9 +66,9 @@ def score_dtype(kinds: Iterable[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32 if narrow else np.float64)
 
 
-def score_cells(column: Any, place_of: PlaceOf) -> NDArray[Any]:
-    """Scores of a column. A null is not a NaN: it is refused here."""
-    if column.null_count:
+def score_cells(column: Any, place_of: PlaceOf, null_absent: bool = False) -> NDArray[Any]:
+    """Scores of a column. A null is not a NaN: it is refused here, unless it means as much."""
+    if column.null_count and not null_absent:
         raise InvalidInput(
             f"scores must not be null, got a null at {place_of(first_null(column))}. "
             "Drop or fill those rows first."

@@ -17,6 +17,7 @@ from oddslip.inputs import check_memory, input_path
 # Column chunks are read through small buffers: without them each chunk would be held whole, and
 # with Arrow's pre-buffering the whole file.
 BUFFER_BYTES = 16 * 1024
+KIND_KEY = b"oddslip.kind"
 CELL_BYTES = 8  # at most, of a number in a list
 DAMAGED = "cut short, damaged or not a Parquet file"
 

@@ -17,13 +17,16 @@ from oddslip.labels import DenseLabels, Positives, SparseLabels
 from oddslip.panels import check_names
 from oddslip.sources.base import block_rows, join_positives
 from oddslip.sources.parquet.columns import (
+    ID_ROWS,
     PlaceOf,
     first_null,
+    id_cells,
     is_list,
     is_row_id,
     is_text,
     list_cells,
     matched_names,
+    read_ids,
     truth_cells,
 )
 from oddslip.sources.parquet.files import ParquetFiles
@@ -37,6 +40,7 @@ def read_labels_parquet(
     label_names: Sequence[str] | None = None,
     *,
     shape: tuple[int, ...] | None = None,
+    row_ids: NDArray[Any] | None = None,
 ) -> SparseLabels:
     """Labels of a Parquet file or folder, as compressed rows: memory goes with the positives.
 
@@ -45,7 +49,8 @@ def read_labels_parquet(
     path : Path
         One of three layouts, recognised from the columns: *wide*, a 0/1 or bool column per label
         and perhaps row ids, aligned by name with ``label_names``; *long*, columns ``row`` (a row
-        number), ``label`` (a name or an index) and perhaps ``true``, one line per true pair;
+        number, or an id where the scores have ids; ``row_id`` always is one), ``label`` (a name
+        or an index) and perhaps ``true``, one line per true pair;
         *list*, one column that lists the true labels of each row, by index or by name. A
         fixed-size list as long as there are labels, or a list of bools, holds 0/1 cells instead.
     label_names : sequence of str, optional
@@ -53,6 +58,8 @@ def read_labels_parquet(
     shape : (n_rows, n_labels), optional
         Shape of the scores. Pairs do not tell the number of rows: it is taken from the schema
         metadata under ``oddslip.n_rows``, else from here.
+    row_ids : ndarray, optional
+        Ids of the rows of the scores, which pairs are matched by.
 
     Examples
     --------
@@ -62,8 +69,11 @@ def read_labels_parquet(
     """
     files = ParquetFiles(path)
     columns = set(files.schema.names)
-    if {"row", "label"} <= columns <= {"row", "label", "true"}:
-        return _read_pairs(files, _Names(files, label_names, shape), shape)
+    row = "row_id" if "row_id" in columns else "row"
+    if {row, "label"} <= columns <= {row, "label", "true"}:
+        names = _Names(files, label_names, shape)
+        rows = _Numbers(files, row, shape) if row_ids is None else _Ids(files, row, row_ids)
+        return _read_pairs(files, names, rows)
     lists = [field for field in files.schema if is_list(field.type)]
     others = [field for field in files.schema if not is_list(field.type)]
     if len(lists) == 1 and all(is_row_id(field) for field in others):
@@ -72,7 +82,8 @@ def read_labels_parquet(
         same_width = pa.types.is_fixed_size_list(kind) and kind.list_size == names.n_labels
         dense = same_width or pa.types.is_boolean(kind.value_type)
         read = _cell_lists if dense else _index_lists
-        return _joined(read(files, lists[0].name, names), names.n_labels)
+        ids = _row_ids(files, others[0].name) if others else None
+        return _joined(read(files, lists[0].name, names), names.n_labels, ids)
     return _read_wide(files, label_names)
 
 
@@ -142,7 +153,8 @@ def _read_wide(files: ParquetFiles, label_names: Sequence[str] | None) -> Sparse
                 "it to row_id if it names the rows."
             )
     names = matched_names(label_names, [field.name for field in columns])
-    return _joined(_wide_blocks(files, names), len(names))
+    ids = next((field.name for field in files.schema if is_row_id(field)), None)
+    return _joined(_wide_blocks(files, names), len(names), _row_ids(files, ids) if ids else None)
 
 
 def _wide_blocks(files: ParquetFiles, names: tuple[str, ...]) -> Iterator[Positives]:
@@ -176,23 +188,66 @@ def _index_lists(files: ParquetFiles, column: str, names: _Names) -> Iterator[Po
         first += batch.num_rows
 
 
-def _read_pairs(files: ParquetFiles, names: _Names, shape: tuple[int, ...] | None) -> SparseLabels:
-    n_rows = _stored_rows(files, shape)
-    if not pa.types.is_integer(files.schema.field("row").type):
-        raise InvalidInput(
-            f"row must be a row number in {files.path}, got type {files.schema.field('row').type}. "
-            "Number the rows from 0 in the order of the scores."
-        )
-    pairs = [np.empty(0, np.int64)]
+def _row_ids(files: ParquetFiles, column: str) -> NDArray[Any]:
+    return read_ids(files.batches([column], ID_ROWS), column)
+
+
+def _read_pairs(files: ParquetFiles, names: _Names, numbered: _Numbers | _Ids) -> SparseLabels:
+    pairs, n_rows = [np.empty(0, np.int64)], numbered.n_rows
     for batch in files.batches(files.schema.names, PAIRS):
-        rows = _row_numbers(batch.column("row"), n_rows)
+        rows = numbered.numbers(batch.column(numbered.column))
         place_of = _row_places(rows)
         indices = names.indices(batch.column("label"), place_of)
         keys = rows * names.n_labels + indices
         if "true" in files.schema.names:
             keys = keys[truth_cells(batch.column("true"), place_of)]
         pairs.append(keys)
-    return _joined([_compressed(np.unique(np.concatenate(pairs)), n_rows, names)], names.n_labels)
+    parts = [_compressed(np.unique(np.concatenate(pairs)), n_rows, names)]
+    return _joined(parts, names.n_labels, numbered.ids)
+
+
+class _Numbers:
+    """Rows of pairs by their number."""
+
+    ids = None
+
+    def __init__(self, files: ParquetFiles, column: str, shape: tuple[int, ...] | None) -> None:
+        self.column = column
+        kind = files.schema.field(column).type
+        if column == "row_id" or not pa.types.is_integer(kind):
+            raise InvalidInput(
+                f"{column} must be a row number in {files.path}, since the scores have no row ids, "
+                f"got type {kind}. Give the scores ids, or number their rows from 0 as row."
+            )
+        self.n_rows = _stored_rows(files, shape)
+
+    def numbers(self, column: Any) -> NDArray[np.int64]:
+        """Row numbers of a batch."""
+        return _row_numbers(column, self.n_rows)
+
+
+class _Ids:
+    """Rows of pairs by the ids of the scores."""
+
+    def __init__(self, files: ParquetFiles, column: str, ids: NDArray[Any]) -> None:
+        self.column, self.ids, self.n_rows = column, ids, int(ids.size)
+        self._place = {name: at for at, name in enumerate(ids.tolist())}
+        if len(self._place) < ids.size:
+            raise InvalidInput(
+                f"row ids of the scores must be unique to find the rows of {files.path} by them, "
+                "got one more than once. Number the rows from 0 as row, and drop the ids."
+            )
+
+    def numbers(self, column: Any) -> NDArray[np.int64]:
+        """Where the rows of a batch stand among the scores."""
+        named = id_cells(column).tolist()
+        stranger = next((name for name in named if name not in self._place), None)
+        if stranger is not None:
+            raise InvalidInput(
+                f"labels must be of rows of the scores, got {stranger!r:.60}, which is none of "
+                "their row ids. Drop those pairs."
+            )
+        return np.fromiter((self._place[name] for name in named), np.int64, len(named))
 
 
 def _stored_rows(files: ParquetFiles, shape: tuple[int, ...] | None) -> int:
@@ -229,9 +284,11 @@ def _compressed(keys: NDArray[np.int64], n_rows: int, names: _Names) -> Positive
     return Positives(indptr.astype(np.int64), indices.astype(np.int32))
 
 
-def _joined(parts: Iterator[Positives] | list[Positives], n_labels: int) -> SparseLabels:
+def _joined(
+    parts: Iterator[Positives] | list[Positives], n_labels: int, ids: NDArray[Any] | None = None
+) -> SparseLabels:
     whole = join_positives(parts)
-    return SparseLabels(whole.indptr, whole.indices, (len(whole.indptr) - 1, n_labels))
+    return SparseLabels(whole.indptr, whole.indices, (len(whole.indptr) - 1, n_labels), ids)
 
 
 def _places(first: int, width: int, names: tuple[str, ...] | None) -> PlaceOf:

@@ -34,6 +34,8 @@ NAMES_KEY = b"oddslip.label_names"
 class ListTable:
     """One list column with the scores of a row, as long as there are labels."""
 
+    null_absent = False
+
     def __init__(self, files: ParquetFiles, names: Sequence[str] | None) -> None:
         self.files, self.n_rows = files, files.n_rows
         self.column = score_list(files.schema) or "scores"
@@ -87,7 +89,8 @@ class ListTable:
             place_of = self._places(first)
             if scores:
                 listed = list_cells(batch.column(self.column), self.n_labels, "scores", first)
-                cells = score_cells(listed, place_of).astype(self.dtype, copy=False).reshape(shape)
+                cells = score_cells(listed, place_of, self.null_absent)
+                cells = cells.astype(self.dtype, copy=False).reshape(shape)
             if self.truth_column is not None:
                 listed = list_cells(batch.column(self.truth_column), self.n_labels, "labels", first)
                 truths = truth_cells(listed, place_of).reshape(shape)

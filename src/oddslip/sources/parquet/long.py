@@ -43,6 +43,8 @@ def is_long(schema: Any) -> bool:
 class LongTable:
     """Cells one by one. Labels are ordered as in the first row unless names say otherwise."""
 
+    null_absent = False
+
     def __init__(self, files: ParquetFiles, names: Sequence[str] | None) -> None:
         self.files = files
         for name in files.schema.names:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.labels import DenseLabels, Positives
-from oddslip.panels import Kind, Panel
+from oddslip.panels import Kind, Panel, label_row_ids
 from oddslip.sources.base import Source, block_rows, join_positives
 from oddslip.sources.opening import is_path, open_labels
-from oddslip.sources.parquet.files import ParquetFiles
+from oddslip.sources.parquet.files import KIND_KEY, ParquetFiles
 from oddslip.sources.parquet.list import ListTable, score_list
 from oddslip.sources.parquet.long import LongTable, is_long
 from oddslip.sources.parquet.wide import WideTable
@@ -39,10 +39,12 @@ class ParquetSource(Source):
         A file, or a folder whose .parquet files are read in the order of their names.
     labels : optional
         What was true, row by row, in any form `open_source` takes. Refused if the file has labels.
-    kind : {"probability", "margin"}
-        What the scores are.
+    kind : {"probability", "margin"}, optional
+        What the scores are; as the file says, else probabilities.
     label_names : sequence of str, optional
         Names for a list layout; the wanted order of the labels in the others.
+    nan : bool
+        Whether a null is taken as NaN, which says that a label is no candidate.
 
     Examples
     --------
@@ -56,11 +58,14 @@ class ParquetSource(Source):
         path: str | os.PathLike[str],
         labels: Any = None,
         *,
-        kind: Kind,
+        kind: Kind | None = None,
         label_names: Sequence[str] | None = None,
+        nan: bool = False,
     ) -> None:
         files = ParquetFiles(Path(path))
+        kind = stored_kind(files, kind)
         self.table = read_layout(files, label_names)
+        self.table.null_absent = nan
         if labels is not None and self.table.has_labels:
             raise InvalidInput(
                 f"labels must come from one place, but {files.path} holds some and others were "
@@ -69,11 +74,15 @@ class ParquetSource(Source):
         self.n_rows, self.n_labels = self.table.n_rows, self.table.n_labels
         self.kind, self.label_names, self.dtype = kind, self.table.names, self.table.dtype
         shape = (self.n_rows, self.n_labels)
+        ids = None if labels is None else self.table.row_ids()
         if is_path(labels):
-            labels = open_labels(Path(labels), self.label_names, shape=shape)
+            labels = open_labels(Path(labels), self.label_names, shape=shape, row_ids=ids)
+        named = ids is not None and label_row_ids(labels) is not None
+        self.labels_named = named or self.table.has_labels
         # A panel of the whole with no cells behind it: the one gate checks labels and names.
         hollow = np.broadcast_to(np.zeros((), self.dtype), shape)
-        self._hollow = Panel(hollow, labels, kind=kind, label_names=self.label_names)
+        self._hollow = Panel(hollow, labels, kind=kind, label_names=self.label_names, row_ids=ids)
+        self.label_names = self._hollow.label_names
         self.has_labels = labels is not None or self.table.has_labels
 
     def blocks(self) -> Iterator[Panel]:
@@ -102,11 +111,29 @@ class ParquetSource(Source):
                 panel.scores = block.scores
             if block.truths is not None:
                 panel.labels = DenseLabels(block.truths)
-            panel.row_ids = block.ids
+            panel.row_ids = block.ids if block.ids is not None else panel.row_ids
             yield panel
             first += block.n_rows
         if first != self.n_rows:
             raise UnreadableFile(f"{self.table.files.path} changed while it was read.")
+
+
+def stored_kind(files: ParquetFiles, kind: Kind | None) -> Kind:
+    """The kind of the scores, which the file may say; refuses another."""
+    stored = (files.metadata(KIND_KEY) or b"").decode("utf-8", "replace")
+    if stored not in get_args(Kind):
+        return kind or "probability"
+    if kind not in (None, stored):
+        raise InvalidInput(
+            f'scores are wanted as kind "{kind}", but {files.path} was written as "{stored}". '
+            "Pass that kind, or scores of the other."
+        )
+    return cast("Kind", stored)
+
+
+def is_long_file(path: Path) -> bool:
+    """Whether a Parquet file is a long table."""
+    return is_long(ParquetFiles(path).schema)
 
 
 def read_layout(

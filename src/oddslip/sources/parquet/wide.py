@@ -34,6 +34,7 @@ class WideTable:
     """One float column per label. Column names are label names."""
 
     has_labels = False
+    null_absent = False
 
     def __init__(self, files: ParquetFiles, names: Sequence[str] | None) -> None:
         self.files, self.n_rows = files, files.n_rows
@@ -109,7 +110,9 @@ class WideTable:
     def _cells(self, batch: Any, names: Sequence[str], first: int) -> NDArray[Any]:
         cells = np.empty((batch.num_rows, len(names)), self.dtype)
         for label, name in enumerate(names):
-            cells[:, label] = score_cells(batch.column(name), _in_column(first, name))
+            cells[:, label] = score_cells(
+                batch.column(name), _in_column(first, name), self.null_absent
+            )
         return cells
 
     def row_ids(self) -> NDArray[Any] | None:

@@ -19,7 +19,7 @@ TOLD = {
     "isotonic": "isotonic, dead labels at their prior",
     "Platt": "Platt",
     "hierarchical": "hierarchical",
-    "paper": "the paper's rule",
+    "paper": "the paper's rule, of equals the simpler",
     "auto-0.2": "the earlier `auto` (`auto-0.2`)",
     "auto": "`auto`",
     "auto, taus to 100": "`auto` with tau 20, 50, 100 besides",
@@ -136,12 +136,14 @@ def _tell_group(group: str, cells: Cells) -> list[str]:
         *lines,
         "",
         f"In hindsight the best candidate to take everywhere is {best}: {gain:+.4f}. The best of "
-        f"each cell, which no rule can know: {oracle:+.4f}. {_tell_widest(cells, best)}",
+        f"each cell, which no rule can know: {oracle:+.4f}. {_tell_widest(cells, best)}".rstrip(),
     ]
 
 
 def _tell_widest(cells: Cells, best: str) -> str:
     """What one cell makes of the comparison of `auto` with the best candidate."""
+    if len(cells) < 2:
+        return ""
     taken = {key: cell["contenders"]["auto"]["difference"] for key, cell in cells.items()}
     fixed = {key: cell["candidates"][best]["test"] for key, cell in cells.items()}
     widest = max(cells, key=lambda key: abs(fixed[key] - taken[key]))

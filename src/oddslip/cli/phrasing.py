@@ -1,0 +1,55 @@
+"""Messages name arguments of Python; on the command line they name the options that were meant."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_OTHER_NAMES = {"n_replicates": "bootstrap"}  # in Python, and here
+
+
+def in_options(message: str, options: dict[str, str]) -> str:
+    """The message with ``kind="margin"`` as ``--kind margin``, for options of this command alone.
+
+    Examples
+    --------
+    >>> in_options('If scores are log-odds, pass kind="margin".', {"kind": "--kind"})
+    'If scores are log-odds, pass --kind margin.'
+    >>> in_options("k must be between 1 and n_labels=14, got k=20.", {"k": "-k"})
+    '-k must be between 1 and n_labels=14, got -k 20.'
+    """
+    known = options | {
+        ours: options[theirs] for ours, theirs in _OTHER_NAMES.items() if theirs in options
+    }
+    if not known:
+        return message
+    names = "|".join(map(re.escape, known))
+    # Not in a call such as OneVsRest(learner="mlp"), and not part of a longer name or a path.
+    given = rf"(?<![\w(./-])({names})=(?:\"([^\"]*)\"|'([^']*)'|([\w+-]+(?:\.\w+)*))"
+    message = re.sub(
+        given, lambda hit: f"{known[hit[1]]} {hit[2] or hit[3] or hit[4] or repr('')}", message
+    )
+    return re.sub(rf"^({names}) (must|are needed|is needed)\b", _named(known), message)
+
+
+def _named(known: dict[str, str]) -> Any:
+    return lambda hit: f"{known[hit[1]]} {hit[2]}"
+
+
+def options_of(command: Any, typed: list[str]) -> dict[str, str]:
+    """Options of the command that was typed, by the name of the argument that each becomes."""
+    for word in typed:
+        inner = getattr(command, "commands", {}).get(word)
+        if inner is not None:
+            command = inner
+    return {
+        parameter.name: _shortest(parameter.opts)
+        for parameter in command.params
+        if parameter.param_type_name == "option" and not getattr(parameter, "is_flag", False)
+    }
+
+
+def _shortest(opts: list[str]) -> str:
+    """The one to name: -k, but --output rather than -o, which says nothing."""
+    long = max(opts, key=len)
+    return min(opts, key=len) if len(long) == 3 else long

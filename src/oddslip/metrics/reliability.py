@@ -1,0 +1,188 @@
+"""Is the probability of what is shown right? Calibration of the top K alone.
+
+A ranking can be good while its probabilities are off, and a calibration that is good over all
+cells says little about the few that are shown: they were picked for being high.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.arguments import check_whole
+from oddslip.errors import InvalidInput
+from oddslip.metrics.ranking import rank_panel, take_cells
+from oddslip.panels import Kind, Panel, check_k
+from oddslip.results import as_frame, html_table, plain
+from oddslip.sources import open_source
+from oddslip.sources.opening import Nan
+from oddslip.tallies import Joined
+
+UNIT = 2.0**-40  # probabilities are summed as whole multiples of it: alike in any order
+MOST_BINS = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """What is shown, in bins of its probability, and how often it is true.
+
+    Attributes
+    ----------
+    k : int
+        Slots per row.
+    edges : numpy.ndarray of shape (n_bins + 1,)
+        Ends of the bins, equally wide.
+    n_shown, probability, share : numpy.ndarray of shape (n_bins,)
+        Slots in each bin, their mean probability, and the share of them that is true. NaN where a
+        bin is empty.
+    """
+
+    k: int
+    edges: NDArray[np.float64]
+    n_shown: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    share: NDArray[np.float64]
+
+    @property
+    def ece(self) -> float:
+        """Expected calibration error: mean over slots of |probability - share| of their bin."""
+        held = self.n_shown > 0
+        gaps = np.abs(self.probability - self.share)[held]
+        return float((gaps * self.n_shown[held]).sum() / self.n_shown.sum())
+
+    @property
+    def bias(self) -> float:
+        """Mean probability of the slots less the share of them that is true."""
+        held = self.n_shown > 0
+        gaps = (self.probability - self.share)[held]
+        return float((gaps * self.n_shown[held]).sum() / self.n_shown.sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        named = ("k", "ece", "bias", "edges", "n_shown", "probability", "share")
+        return plain({name: getattr(self, name) for name in named})  # type: ignore[no-any-return]
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per bin."""
+        return as_frame(
+            {
+                "low": self.edges[:-1],
+                "high": self.edges[1:],
+                "n_shown": self.n_shown,
+                "probability": self.probability,
+                "share": self.share,
+            }
+        )
+
+    def plot(self) -> Any:
+        """A matplotlib figure: share true against probability, and how often each is shown."""
+        # When asked for, as in `Diagnosis.plot`: else reports import results, never the reverse.
+        from oddslip.reports.figures.reliability import draw_reliability
+
+        return draw_reliability(self)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [f"{low:.2f} to {high:.2f}", f"{n:,}", f"{p:.4f}", f"{s:.4f}"]
+            for low, high, n, p, s in zip(
+                self.edges[:-1], self.edges[1:], self.n_shown, self.probability, self.share,
+                strict=True,
+            )
+            if n
+        ]  # fmt: skip
+        caption = f"ECE@{self.k} {self.ece:.4f}"
+        return html_table(["probability", "slots", "mean probability", "share true"], rows, caption)
+
+
+def reliability_at_k(
+    scores: Any,
+    labels: Any = None,
+    *,
+    k: int,
+    n_bins: int = 10,
+    kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
+    threads: int | None = None,
+) -> Reliability:
+    """Calibration of the slots that are shown, over all rows, with or without a true label.
+
+    Pass repaired probabilities, ``repair.transform(scores)``, to see whether a repair's are right
+    where they are read.
+
+    Parameters
+    ----------
+    scores, labels : array-like of shape (n_rows, n_labels), data frames, paths, or a Panel
+    k : int
+        Slots per row, ``1 <= k <= n_labels``.
+    n_bins : int
+        Bins of equal width between 0 and 1.
+    kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise. Margins are taken as log-odds.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    exclude, nan
+        Cells that count for nothing, as in `oddslip.rank`.
+    threads : int, optional
+        Threads to use; all cores available unless told.
+
+    Examples
+    --------
+    >>> found = reliability_at_k([[0.9, 0.2], [0.8, 0.1]], [[1, 0], [0, 1]], k=1, n_bins=2)
+    >>> found.n_shown, found.probability, found.share, round(found.ece, 6)
+    (array([0, 2]), array([ nan, 0.85]), array([nan, 0.5]), 0.35)
+    """
+    n_bins = check_whole("n_bins", n_bins, 1, MOST_BINS)
+    source = open_source(
+        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    )
+    if not source.has_labels:
+        raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
+    k = check_k(k, source.n_labels)
+    return source.run(ReliabilityTally(k, n_bins), threads=threads, what="shown slots").result()
+
+
+class ReliabilityTally(Joined):
+    """Slots, their probabilities and hits, bin by bin."""
+
+    JOINED: ClassVar = dict.fromkeys(("n_shown", "summed", "hits"), "add")
+
+    def __init__(self, k: int, n_bins: int) -> None:
+        self.k, self.n_bins = k, n_bins
+        self.n_shown, self.summed, self.hits = np.zeros((3, n_bins), np.int64)
+
+    def fresh(self) -> Self:
+        """An empty tally for another thread."""
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"k": self.k, "n_bins": self.n_bins}
+
+    def add(self, panel: Panel) -> None:
+        """Rank one block and look at what it shows."""
+        panel = panel.checked()
+        columns = rank_panel(panel, self.k)
+        there = columns >= 0
+        shown = take_cells(panel, columns)[there].astype(np.float64)
+        if panel.kind == "margin":
+            shown = 0.5 * (1 + np.tanh(shown / 2))
+        rows = np.nonzero(there)[0]
+        positives = panel.positives()
+        true = np.isin(rows * panel.n_labels + columns[there], positives.places(panel.n_labels))
+        bins = np.minimum((shown * self.n_bins).astype(np.int64), self.n_bins - 1)
+        self.n_shown += np.bincount(bins, minlength=self.n_bins)
+        self.hits += np.bincount(bins[true], minlength=self.n_bins)
+        np.add.at(self.summed, bins, np.rint(shown / UNIT).astype(np.int64))
+
+    def result(self) -> Reliability:
+        """Means and shares."""
+        with np.errstate(invalid="ignore"):
+            means, shares = self.summed * UNIT / self.n_shown, self.hits / self.n_shown
+        edges = np.linspace(0.0, 1.0, self.n_bins + 1)
+        return Reliability(self.k, edges, self.n_shown.copy(), means, shares)

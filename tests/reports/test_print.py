@@ -1,0 +1,92 @@
+"""print() of a result is what the command line shows; its repr is one line."""
+
+import numpy as np
+import pytest
+
+import oddslip
+from oddslip.cli.app import _run
+from oddslip.datasets import synthetic_pair
+
+PAIR = synthetic_pair(300, 12, seed=1)
+FOUND = oddslip.diagnose(
+    PAIR.weighted,
+    PAIR.labels,
+    k=3,
+    weights=PAIR.weights,
+    unweighted=PAIR.unweighted,
+    n_replicates=50,
+)
+SEEN = oddslip.evaluate(PAIR.weighted, PAIR.labels, k=3, n_replicates=50)
+REPAIR = oddslip.Repair(k=3, rule="paper").fit(PAIR.weighted, PAIR.labels)
+RESULTS = {
+    "diagnosis": FOUND,
+    "ladder": FOUND.ladder,
+    "evaluation": SEEN,
+    "repair": REPAIR.fitted_,
+    "selection": REPAIR.table_,
+    "plan": oddslip.plan(PAIR.labels, rounds=60, learning_rate=0.1),
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("scores.npy", PAIR.weighted)
+    np.save("twin.npy", PAIR.unweighted)
+    np.save("labels.npy", PAIR.labels)
+    np.save("weights.npy", PAIR.weights)
+    return tmp_path
+
+
+def typed(capsys, *words):
+    assert _run(list(words)) == 0
+    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_an_evaluation_prints_what_evaluate_prints(folder, capsys):
+    shown = typed(capsys, "evaluate", "scores.npy", "labels.npy", "-k", "3", "--bootstrap", "50")
+    assert str(SEEN).splitlines() == shown
+
+
+def test_a_diagnosis_prints_what_diagnose_prints(folder, capsys):
+    told = ["--weights", "weights.npy", "--unweighted", "twin.npy", "--bootstrap", "50"]
+    shown = typed(capsys, "diagnose", "scores.npy", "labels.npy", "-k", "3", *told)
+    ours = str(FOUND).splitlines()
+    cut = [line for line in shown if "--verbose" not in line]
+    assert [line for line in ours if ".findings has all" not in line] == cut[: len(ours)]
+    assert len(cut) <= len(ours) + 3  # what the command says of files
+
+
+def test_a_plan_prints_what_plan_prints(folder, capsys):
+    shown = typed(capsys, "plan", "labels.npy", "--rounds", "60", "--learning-rate", "0.1")
+    assert str(RESULTS["plan"]).splitlines() == shown
+
+
+def test_a_repair_and_its_choice_print_what_fit_prints(folder, capsys):
+    shown = typed(
+        capsys, "fit", "scores.npy", "labels.npy", "-k", "3", "--rule", "paper", "-o", "r"
+    )
+    together = [*str(REPAIR.table_).splitlines(), "", *str(REPAIR.fitted_).splitlines()]
+    assert shown[: len(together)] == together
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_text_is_short_and_the_repr_one_line(name):
+    text, line = str(RESULTS[name]), repr(RESULTS[name])
+    assert 100 < len(text) < 6000
+    assert len(line) < 900
+    assert "\n" not in line
+    assert type(RESULTS[name]).__name__ in line
+    assert all(len(each) <= 100 for each in text.splitlines())
+
+
+def test_a_comparison_prints_a_table():
+    text = str(SEEN.compare(oddslip.evaluate(PAIR.unweighted, PAIR.labels, k=3, n_replicates=50)))
+    assert text.splitlines()[0].split() == ["metric", "difference", "interval"]
+    assert "MAP@3" in text
+
+
+def test_hostile_names_do_not_reach_the_terminal():
+    names = ["\x1b[31mred", *(f"label {j}" for j in range(11))]
+    found = oddslip.diagnose(PAIR.weighted, PAIR.labels, k=3, label_names=names, n_replicates=0)
+    assert "\x1b" not in str(found)

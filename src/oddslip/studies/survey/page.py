@@ -51,7 +51,7 @@ def _tell(cells: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "Made by `oddslip reproduce survey --finished --page docs/survey.md` from the cells under"
     yield "`results/survey`. Every implementation was installed into a virtual environment of its"
     yield "own and given the same calibration rows, in which one label is never true (the paper's"
-    yield "Table S7). **constant**: every score of it becomes one number. **identity**: its scores"
+    yield "Table S7). **constant**: each score of the label becomes one number. **identity**: they"
     yield "pass through. **raises**: the fit fails. **absent**: there is no map or no output of the"
     yield "label. **other**: a map that is none of these."
     yield ""

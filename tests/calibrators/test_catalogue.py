@@ -132,7 +132,7 @@ def test_the_help_lists_the_catalogue():
         ("shrunk", ' A rule alone fits it: Repair(k=7, rule="shrunk"), or --rule shrunk.'),
     ],
 )
-def test_an_unknown_calibrator_is_the_same_sentence_in_python_and_in_a_shell(
+def test_an_unknown_calibrator_is_the_same_sentence_in_a_shell_but_for_the_option(
     folder, capsys, name, hint
 ):
     with pytest.raises(InvalidInput) as refused:
@@ -140,14 +140,14 @@ def test_an_unknown_calibrator_is_the_same_sentence_in_python_and_in_a_shell(
     line = f"calibrator must be one of {', '.join(NAMES)}, got {name!r}.{hint}"
     assert str(refused.value) == line
     assert _run(["fit", "s.npy", "y.npy", "--calibrator", name, "-o", "r"]) == 2
-    assert capsys.readouterr().err == f"oddslip: {line}\n"
+    assert capsys.readouterr().err == f"oddslip: --{line}\n"
 
 
 def test_a_name_that_no_rule_takes_is_sent_to_where_it_is_taken(folder, capsys):
     with pytest.raises(InvalidInput, match="No rule takes it: build_calibrator") as refused:
         read_candidate("popularity")
     assert _run(["fit", "s.npy", "y.npy", "-k", "2", "--rule", "popularity", "-o", "r"]) == 2
-    assert capsys.readouterr().err == f"oddslip: {refused.value}\n"
+    assert capsys.readouterr().err == f"oddslip: --{refused.value}\n"
 
 
 def test_what_a_calibrator_needs_is_asked_for_in_python_and_in_a_shell(folder, capsys):

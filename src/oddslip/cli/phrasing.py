@@ -26,9 +26,13 @@ def in_options(message: str, options: dict[str, str]) -> str:
     names = "|".join(map(re.escape, known))
     # Not in a call such as OneVsRest(learner="mlp"), and not part of a longer name or a path.
     given = rf"(?<![\w(./-])({names})=(?:\"([^\"]*)\"|'([^']*)'|([\w+-]+(?:\.\w+)*))"
-    message = re.sub(
-        given, lambda hit: f"{known[hit[1]]} {hit[2] or hit[3] or hit[4] or repr('')}", message
-    )
+
+    def as_option(hit: re.Match[str]) -> str:
+        if hit[1] is None:  # a call
+            return hit[0]
+        return f"{known[hit[1]]} {hit[2] or hit[3] or hit[4] or repr('')}"
+
+    message = re.sub(rf"{given}|\w\([^()]*\)", as_option, message)
     return re.sub(rf"^({names}) (must|are needed|is needed)\b", _named(known), message)
 
 

@@ -241,13 +241,13 @@ def check(
     Examples
     --------
     >>> import oddslip
-    >>> rng = np.random.default_rng(0)
+    >>> rng = np.random.default_rng(3)
     >>> scores = rng.random((600, 5))
     >>> repair = oddslip.Repair(k=2, rule="isotonic-0").fit(scores, rng.random((600, 5)) < scores)
     >>> print(check(repair, rng.random((400, 5))).sentence)
     Passed.
     >>> print(check(repair, rng.random((400, 5)) ** 4).failed)
-    ('OS501', 'OS503', 'OS507', 'OS509')
+    ('OS501', 'OS503', 'OS506', 'OS507', 'OS509')
     """
     n_replicates, seed = check_replicates(n_replicates), check_seed(seed)
     if not (is_number(max_drop) and 0 <= max_drop <= 1):

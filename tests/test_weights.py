@@ -196,10 +196,10 @@ def test_every_command_reads_weights_alike(folder, command, text, capsys):
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("heavy", f"weights must be {WEIGHTS}, got 'heavy', and there is no such file."),
-        ("few.txt", "weights must hold one number per label, n_labels=6, got shape (2,)."),
+        ("heavy", f"--weights must be {WEIGHTS}, got 'heavy', and there is no such file."),
+        ("few.txt", "--weights must hold one number per label, n_labels=6, got shape (2,)."),
         ("words.txt", "words.txt cannot be read as one number per label"),
-        ("-1", "weights must be positive and finite, got -1 at label '0'."),
+        ("-1", "--weights must be positive and finite, got -1 at label '0'."),
     ],
 )
 def test_every_command_refuses_weights_alike(folder, command, text, line, capsys):

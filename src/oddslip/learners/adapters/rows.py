@@ -36,11 +36,11 @@ class Rows:
 
 def read_rows(X: Any, *, free: bool) -> Rows:
     """Any form of X; what is no table only for models that take such (``free``)."""
-    if isinstance(X, Mapping):
-        return _by_name(X, free)
-    if hasattr(X, "tocsr"):
+    if hasattr(X, "tocsr"):  # first: a matrix by keys is a mapping too
         table = as_rows(X, "X")
         return Rows(table, int(table.shape[0]), int(table.shape[1]))
+    if isinstance(X, Mapping):
+        return _by_name(X, free)
     root = type(X).__module__.split(".")[0]
     if root in _HOLDERS and hasattr(X, "num_row"):
         return Rows(X, int(X.num_row()), int(X.num_col()), whole=True)

@@ -49,7 +49,7 @@ class Reliability:
 
     @property
     def ece(self) -> float:
-        """Expected calibration error: mean over slots of |probability - share| of their bin."""
+        """Expected calibration error: how far share and probability are apart, over the slots."""
         held = self.n_shown > 0
         gaps = np.abs(self.probability - self.share)[held]
         return float((gaps * self.n_shown[held]).sum() / self.n_shown.sum())

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import unreadable
 from oddslip.inputs import check_memory, input_path
+from oddslip.sources.parquet.footer import read_chunks
 
 # Column chunks are read through small buffers: without them each chunk would be held whole, and
 # with Arrow's pre-buffering the whole file.
@@ -104,14 +105,14 @@ class ParquetFiles:
         nested = [name for name in columns if pa.types.is_nested(self.schema.field(name).type)]
         if not nested:
             return
-        footer, starts = self.footers[file], tuple(f"{name}." for name in nested)
-        for group in range(footer.num_row_groups) if groups is None else groups:
-            stored = footer.row_group(group)
-            share = min(1.0, n_rows / max(1, stored.num_rows))
-            for at in range(stored.num_columns):
-                column = stored.column(at)
-                if column.path_in_schema.startswith(starts):
-                    check_memory(file, int(column.num_values * share) * CELL_BYTES)
+        with reading(file):
+            chunks = read_chunks(file)
+        rows = self.group_rows(file)
+        for group in range(len(rows)) if groups is None else groups:
+            share = min(1.0, n_rows / max(1, rows[group]))
+            for chunk in chunks[group]:
+                if chunk.column in nested:
+                    check_memory(file, int(max(0, chunk.n_values) * share) * CELL_BYTES)
 
     def _opened(self, file: Path, **options: Any) -> Any:
         with reading(file):

@@ -1,0 +1,114 @@
+"""How many values the column chunks of a Parquet file claim, read from the footer's own bytes.
+
+pyarrow knows it too, but asked for a column chunk of some damaged footers it ends the process.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MAGIC = b"PAR1"
+MOST_DEPTH = 16
+# Types of Thrift's compact protocol, and fields of Parquet's structures.
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+_ROW_GROUPS, _COLUMNS, _META_DATA, _PATH, _N_VALUES = 4, 1, 3, 3, 5
+
+
+class Chunk(NamedTuple):
+    """A column chunk: the first name of its column's path, and how many values it claims."""
+
+    column: str
+    n_values: int
+
+
+def read_chunks(file: Path) -> list[list[Chunk]]:
+    """The column chunks of every row group. What is no footer is a ValueError."""
+    with file.open("rb") as opened:
+        size = opened.seek(0, 2)
+        opened.seek(max(0, size - 8))
+        tail = opened.read(8)
+        length = int.from_bytes(tail[:4], "little")
+        if tail[4:] != MAGIC or length + 8 > size:
+            raise ValueError("no footer")
+        opened.seek(size - 8 - length)
+        footer = opened.read(length)
+    try:
+        groups = _Reader(footer).struct()[_ROW_GROUPS]
+        return [[_read_chunk(chunk[_META_DATA]) for chunk in group[_COLUMNS]] for group in groups]
+    except (LookupError, TypeError, AttributeError) as error:
+        raise ValueError("a footer that does not add up") from error
+
+
+def _read_chunk(described: dict[int, Any]) -> Chunk:
+    return Chunk(described[_PATH][0].decode("utf-8"), described[_N_VALUES])
+
+
+class _Reader:
+    """Reads Thrift's compact protocol."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at, self.depth = data, 0, 0
+
+    def take(self, n: int) -> bytes:
+        if n > len(self.data) - self.at:
+            raise ValueError("cut short")
+        self.at += n
+        return self.data[self.at - n : self.at]
+
+    def unsigned(self) -> int:
+        value = shift = 0
+        while shift < 70:
+            byte = self.take(1)[0]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+        raise ValueError("a number that is too long")
+
+    def signed(self) -> int:
+        value = self.unsigned()
+        return (value >> 1) ^ -(value & 1)
+
+    def struct(self) -> dict[int, Any]:
+        self.depth += 1
+        if self.depth > MOST_DEPTH:
+            raise ValueError("nested too deeply")
+        fields: dict[int, Any] = {}
+        number = 0
+        while head := self.take(1)[0]:
+            step, kind = head >> 4, head & 15
+            number = number + step if step else self.signed()
+            fields[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else self.value(kind)
+        self.depth -= 1
+        return fields
+
+    def value(self, kind: int) -> Any:
+        if kind in (_TRUE, _FALSE, _BYTE):
+            return self.take(1)[0]
+        if kind == _DOUBLE:
+            return self.take(8)
+        if kind == _BINARY:
+            return self.take(self.unsigned())
+        if kind in (_LIST, _SET):
+            head = self.take(1)[0]
+            n = head >> 4 if head >> 4 < 15 else self.unsigned()
+            return [self.value(head & 15) for _ in range(self.counted(n))]
+        if kind == _MAP:
+            n = self.unsigned()
+            kinds = self.take(1)[0] if n else 0
+            for _ in range(self.counted(2 * n) // 2):
+                self.value(kinds >> 4)
+                self.value(kinds & 15)
+            return None
+        if kind == _STRUCT:
+            return self.struct()
+        if kind not in range(_BYTE, _DOUBLE):
+            raise ValueError("a type that is none")
+        return self.signed()
+
+    def counted(self, n: int) -> int:
+        """So many things can only be there if there are as many bytes left."""
+        if n > len(self.data) - self.at:
+            raise ValueError("cut short")
+        return n

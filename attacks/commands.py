@@ -20,6 +20,7 @@ from scipy import sparse
 from oddslip.documents import SEAL
 
 K = 5
+TIMED = {"seconds", "training_seconds", "training_cpu_seconds", "stages", "commit", SEAL}
 _COST = re.compile(rb"^\|.* \d+ / \d+ .*$", re.MULTILINE)
 
 
@@ -252,7 +253,7 @@ def _without_times(value: Any) -> Any:
             key: _without_times(each)
             for key, each in value.items()
             # The seal of a cell covers its seconds.
-            if key not in ("seconds", "stages", SEAL) and not key.endswith("lines.parquet")
+            if key not in TIMED and not key.endswith("lines.parquet")
         }
     if isinstance(value, list):
         return [_without_times(each) for each in value]

@@ -33,7 +33,7 @@ def export_json(repair: FittedRepair, path: Any) -> Export:
     path = check_path("path", path)
     text = json.dumps(sealed(describe_maps(repair)), ensure_ascii=False, allow_nan=False)
     with whole_file(path) as unfinished:
-        unfinished.write_text(text + "\n", encoding="utf-8", newline="\n")
+        unfinished.write_bytes((text + "\n").encode())
     return Export(Path(path), "JSON", len(text.encode()) + 1)
 
 

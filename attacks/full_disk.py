@@ -20,6 +20,7 @@ from attacks.commands import SMALL, Command, Size, commands, contents, make_inpu
 from attacks.kills import OLD, check_same, check_whole, scratch, undisturbed
 from attacks.outcome import Outcome
 
+LINE_BYTES = 1024
 TITLE = "full disk (ENOSPC) and files that may not grow (EFBIG) in writing commands"
 SLICE = 4
 FULL = 54
@@ -108,7 +109,8 @@ def _starve(
         ended = opened.run(command.arguments, folder)
         ballast.unlink()
     else:
-        ended = opened.run(command.arguments, folder, most_bytes=room)
+        # What is told goes to a file as well, which must hold its line.
+        ended = opened.run(command.arguments, folder, most_bytes=max(room, LINE_BYTES))
     if ended.code != 0:
         assert ended.code == 2, f"ended with {ended.code}: {ended.told[-400:]!r}"
         assert ended.is_one_line, f"told {ended.told[:400]!r}"

@@ -16,7 +16,7 @@ from attacks.child import Attempt, refused, try_in_child
 from attacks.mutation import draw, mutate_bytes, mutate_json, nest
 from attacks.outcome import Outcome
 
-TITLE = "Readers of .npy, .npz, Parquet, ARFF, XML, JSON, CSV and text"
+TITLE = "Readers of .npy, .npz, Parquet, CSV, ARFF, XML, JSON and text"
 SLICE = 800
 FULL = 50_000
 N_ROWS, N_LABELS = 12, 4
@@ -124,6 +124,7 @@ def make_readers(folder: Path) -> list[Reader]:
         *_score_readers(scores),
         *_label_readers(scores, labels),
         *_parquet_readers(scores, labels),
+        *_csv_readers(scores, labels),
         *_feature_readers(scores),
         *_list_readers(),
         *_data_set_readers(folder),
@@ -215,8 +216,38 @@ def _parquet_readers(scores: Any, labels: Any) -> list[Reader]:
             "score": scores.ravel(),
         }
     )
-    tables = {"wide": wide, "list": listed, "long": long}
+    lists = [[names[j] for j in np.flatnonzero(row)] for row in labels]
+    beside = pa.table({"scores": scores.tolist(), "labels": lists})
+    beside = beside.replace_schema_metadata({"oddslip.label_names": json.dumps(names)})
+    tables = {
+        "wide": wide, "list": listed, "long": long, "beside": beside,
+        "scattered": long.take(np.random.default_rng(1).permutation(long.num_rows)),
+    }  # fmt: skip
     return [Reader(f"{name}.parquet", _parquet(table), _rank, 3) for name, table in tables.items()]
+
+
+def _csv_readers(scores: Any, labels: Any) -> list[Reader]:
+    import oddslip
+
+    def evaluate(path: Path) -> None:
+        found = oddslip.evaluate(scores, path, k=2, n_replicates=0, threads=1)
+        if not 0 <= found["map"].value <= 1:
+            raise AssertionError(f"MAP must be between 0 and 1, got {found['map'].value}")
+
+    def lines(*columns: Any) -> bytes:
+        return "".join(
+            ",".join(map(str, line)) + "\n" for line in zip(*columns, strict=True)
+        ).encode()
+
+    rows, places = np.divmod(np.random.default_rng(2).permutation(scores.size), N_LABELS)
+    cells = lines(rows, places, scores[rows, places])
+    pairs = np.nonzero(labels)
+    return [
+        Reader("wide.csv", b"user_id,=a,b,c,d\n" + lines(range(N_ROWS), *scores.T), _rank, 6),
+        Reader("long.csv", b"row,label,score\n" + cells, _rank, 3),
+        Reader("labels.csv", b"a,b,c,d\n" + lines(*labels.T), evaluate, 4),
+        Reader("pairs.csv", b"row,label\n" + lines(*pairs), evaluate, 3),
+    ]
 
 
 def _feature_readers(scores: Any) -> list[Reader]:

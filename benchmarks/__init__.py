@@ -19,4 +19,5 @@ ONLY_IF_NAMED = (
     "reading",
     "scaling",
     "spark",
+    "spark_large",
 )  # minutes, or many lines

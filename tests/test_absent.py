@@ -331,10 +331,47 @@ def test_with_nothing_absent_every_bit_is_the_same():
 # ------------------------------------------------------------------------------ names, files, words
 
 
-def test_rows_known_by_keys_must_have_every_label():
-    panel = Panel([[0.9, np.nan]], [[1, 0]], row_ids=["u"])
-    with pytest.raises(InvalidInput, match="keyed=True goes with"):
-        oddslip.evaluate(panel, k=1, nan="absent", keyed=True)
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_known_by_keys_may_lack_labels_too(form):
+    scores, true, gone = world(n_rows=400)
+    cells, told = as_form(form, scores, gone)
+    ids = [f"customer {row}" for row in range(len(true))]
+    rows = open_source(cells, true, row_ids=ids, **told)
+    weights = np.linspace(1, 9, 8)
+    asked = {"k": 3, "weights": weights, "n_replicates": 0, "calibration": rows}
+    keyed, kept = oddslip.diagnose(rows, keyed=True, **asked), oddslip.diagnose(rows, **asked)
+    levels = [
+        {rung["rung"]: rung["metrics"]["map"]["value"] for rung in each.ladder.to_dict()["rungs"]}
+        for each in (keyed, kept)
+    ]
+    assert levels[0] == pytest.approx(levels[1], abs=1e-12)
+    with pytest.raises(InvalidInput, match="rows that have every label, got absent cells"):
+        oddslip.diagnose(rows, keyed=True, k=3, unweighted=scores)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_folds_by_keys_fit_the_maps_of_the_rows_outside(form):
+    from oddslip.selection.candidates import Candidate
+    from oddslip.selection.keyed import try_keyed
+
+    scores, true, gone = world(n_rows=400)
+    cells, told = as_form(form, scores, gone)
+    ids = np.array([f"customer {row}" for row in range(len(true))])
+    rows = open_source(cells, true, row_ids=ids, **told)
+    names = ("raw", "isotonic", "platt", "offset", "hierarchical")
+    trials = try_keyed(rows, [Candidate(name) for name in names], k=3, n_folds=3)
+    panel = Panel(scores, row_ids=ids)
+    folds = trials.fits.folds.of(panel)
+    for fold in range(3):
+        out = np.flatnonzero(folds != fold)
+        cells, told = as_form(form, scores[out], gone[out])
+        for at, name in enumerate(names):
+            wanted = build_calibrator(name).fit(cells, true[out], **told).fitted_.maps
+            found = trials.fitted[0][fold][at]
+            values = [each.evaluate(scores) for each in (found, wanted)]
+            # Folds are summed in bins of scores for what is no step function.
+            near = 1e-12 if name in ("raw", "isotonic") else 1e-3
+            np.testing.assert_allclose(*values, rtol=0, atol=near)
 
 
 def test_psp_by_weights_is_psp_by_their_inverse():

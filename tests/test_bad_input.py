@@ -126,7 +126,7 @@ FILES = {
     "missing scores": (["evaluate", "none.npy", "labels.npy", "-k", "2"], "none.npy does not exist."),
     "missing labels": (["evaluate", "scores.npy", "none.npz", "-k", "2"], "none.npz does not exist."),
     "missing Parquet": (["evaluate", "none.parquet", "-k", "2"], "none.parquet"),
-    "unknown ending": (["evaluate", "scores.csv", "-k", "2"], "must end in .npy, .npz or .parquet, got '.csv'."),
+    "unknown ending": (["evaluate", "scores.txt", "-k", "2"], "must end in .npy, .npz, .csv or .parquet, got '.txt'."),
     "no ending": (["evaluate", "scores", "-k", "2"], "does not exist."),
     "truncated": (["rank", "cut.npy", "-k", "2"], "cut.npy is cut short or not a NumPy file"),
     "truncated header": (["rank", "stub.npy", "-k", "2"], "stub.npy"),
@@ -155,7 +155,7 @@ def test_bad_files_and_usage_are_refused_with_one_line(case, tmp_path, monkeypat
     (tmp_path / "cut.npy").write_bytes(whole[:-8])
     (tmp_path / "stub.npy").write_bytes(whole[:20])
     (tmp_path / "empty.npy").touch()
-    for name in ("text.npy", "text.npz", "text.parquet", "scores.csv"):
+    for name in ("text.npy", "text.npz", "text.parquet", "scores.txt"):
         (tmp_path / name).write_text("a,b\n1,2\n")
     np.save(tmp_path / "objects.npy", np.array([[{}]]), allow_pickle=True)
     np.savez(tmp_path / "two.npz", a=GOOD, b=GOOD)

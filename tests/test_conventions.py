@@ -181,6 +181,7 @@ OTHERWISE = {
     ("fit", "k"): None,  # --calibrator needs none
     ("plan", "labels"): REQUIRED,  # Python may give counts instead
     ("train", "learner"): None,  # a preset may say it
+    ("train", "engine"): "local",  # as in every command; Python takes a session, or none
 }
 
 

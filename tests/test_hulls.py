@@ -103,14 +103,13 @@ def test_rows_in_any_blocks_and_any_order_give_the_same_cells(cuts, order, dtype
 
     counts = run(BucketCounts(buckets), blocks)
     assert_array_equal(counts, run(BucketCounts(buckets), [panel]))
-    marks, held = np.empty(counts.size // 2, np.uint8), np.empty((buckets.labels.size, 2), np.int64)
-    hulls.mark_buckets(buckets.starts, counts, marks, held)
-    for one, other in zip(
-        run(MarkedCells(buckets, dtype, marks, held), blocks),
-        run(MarkedCells(buckets, dtype, marks, held), [panel]),
-        strict=True,
-    ):
-        assert_array_equal(one, other)
+    marks, numbers = np.empty(counts.size // 2, np.uint8), np.zeros(counts.size // 2, np.int32)
+    held = np.empty(buckets.labels.size, np.int64)
+    hulls.mark_buckets(buckets.starts, counts, 1000, marks, numbers, held)
+    asked = buckets, dtype, marks, numbers, counts.reshape(-1, 2)[marks == 1]
+    one, other = run(MarkedCells(*asked), blocks), run(MarkedCells(*asked), [panel])
+    assert_array_equal(one, other)
+    assert one.size == held.sum()
 
 
 def test_sparse_labels_and_lists_fit_as_dense_ones_do():
@@ -149,12 +148,16 @@ def test_a_cell_that_is_not_valid_is_named():
         fit_knots(open_source(scores, labels))
 
 
-def test_cells_that_changed_between_the_passes_are_refused():
+@pytest.mark.parametrize("size", [0, 5, 10_000])
+def test_cells_that_changed_between_the_passes_are_refused(size):
     scores, labels, kind = draw("spread", np.float64)
     buckets = all_in_buckets(scores, labels, kind)
-    held = np.full((buckets.labels.size, 2), 5)
+    counts = BucketCounts(buckets)
+    counts.add(Panel(scores, labels, kind=kind))
     marks = np.zeros(buckets.starts[-1] // 2, np.uint8)
-    tally = MarkedCells(buckets, np.float64, marks, held)
+    marks[counts.result().reshape(-1, 2).sum(axis=1).argmax()] = 1
+    numbers, sizes = np.zeros(marks.size, np.int32), np.full((1, 2), size, np.uint32)
+    tally = MarkedCells(buckets, np.float64, marks, numbers, sizes)
     tally.add(Panel(scores, labels, kind=kind))
     with pytest.raises(InvalidInput, match="Was its file changed meanwhile"):
         tally.result()

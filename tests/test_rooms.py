@@ -48,7 +48,7 @@ MAY_IMPORT = {
     "diagnosis": ROWS | {"metrics", "shifts", "calibrators", "selection"},
     "reports": VERBS | {"errors", "results", "wording", "files"},
     "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis"},
-    "learners": ROWS | {"metrics"},
+    "learners": ROWS | {"engines", "metrics"},
     "datasets": GROUND | {"sources"},
     "wrappers": ROWS | {"metrics", "calibrators", "selection", "learners"},
     "studies": ROWS | VERBS | {"learners", "datasets", "reports"},

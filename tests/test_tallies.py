@@ -1,5 +1,7 @@
 """A pass over rows: what a source promised it must give, or nothing is shown."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from oddslip import Panel, rank
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.shifts import invert_odds
 from oddslip.sources import Source
+from oddslip.tallies import Joined, Together, map_threads
 
 SCORES = np.linspace(0.1, 0.9, 40).reshape(10, 4)
 
@@ -63,3 +66,44 @@ def test_a_row_group_with_fewer_rows_than_it_promises_is_an_error(tmp_path, monk
     monkeypatch.setattr(files.ParquetFiles, "file_batches", cut)
     with pytest.raises(UnreadableFile, match="the 10 rows that row group 0 promises, got 9"):
         list(open_source(tmp_path / "wide.parquet").blocks())
+
+
+class Rows(Joined):
+    """Counts rows, and how often a fresh one was made; if it rounds, blocks are summed apart."""
+
+    JOINED: ClassVar = {"n": "add"}
+
+    def __init__(self, made, rounds):
+        self.made, self.n = made, 0
+        if rounds:
+            self.blocks_apart = 1
+
+    def fresh(self):
+        self.made.append(self)
+        return Rows(self.made, hasattr(self, "blocks_apart"))
+
+    def add(self, panel):
+        self.n += panel.n_rows
+
+    def result(self):
+        return self.n
+
+
+def test_counts_do_not_wait_with_sums_however_they_are_put_together():
+    counted, summed = [], []
+    inner = Together([Rows(counted, False), Rows(summed, True)])
+    source = Liar(*((at, at + 1) for at in range(10)))
+    run = source.run(Together([inner, Rows(counted, False)]), threads=2)
+    assert run.result() == ((10, 10), 10)
+    assert len(summed) == 10  # one for each block
+    assert len(counted) == 2  # each of the two, once more for the other thread
+
+
+def test_no_more_outcomes_wait_than_asked_for():
+    begun, taken = [], []
+    for outcome in map_threads(
+        range(40), lambda item: begun.append(item) or item, threads=2, ahead=1
+    ):
+        taken.append(outcome)
+        assert len(begun) <= len(taken) + 3
+    assert taken == list(range(40))

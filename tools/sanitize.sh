@@ -30,6 +30,7 @@ left_out=(
     --ignore=tests/serving/test_document.py
     --ignore=tests/serving/test_sql.py
     --deselect=tests/test_benchmarks.py::test_a_toy_run_sets_ours_beside_a_peer_that_agrees_and_leaves_no_file[spark]
+    --deselect=tests/test_benchmarks.py::test_a_toy_run_sets_ours_beside_a_peer_that_agrees_and_leaves_no_file[spark_large]
     --deselect=tests/test_benchmarks.py::test_a_toy_run_sets_ours_beside_a_peer_that_agrees_and_leaves_no_file[memory]
 )
 "$python" -m pytest -n 2 -p no:cacheprovider "${left_out[@]}" "$@"

@@ -406,7 +406,8 @@ class IntervalCounts:
             "counts": (self._counts(), "add"),
             "largest": (self._slots[:, LARGEST].copy(), "max"),
             "lowest": (self._lowest, "min"),
-            "seen": (np.array([self._n_rows, self._n_cells]), "add"),
+            "n_rows": (np.array([self._n_rows]), "add"),
+            "n_cells": (np.zeros(self._lowest.size, np.int64) + self._n_cells, "add"),
         }
 
     def restore(self, state: State) -> None:
@@ -415,7 +416,10 @@ class IntervalCounts:
         self._slots[:, COUNT] = 0
         self._slots[:, LARGEST] = state["largest"][0]
         self._lowest = owned(state["lowest"][0])
-        self._n_rows, self._n_cells = state["seen"][0].tolist()
+        self._n_rows = int(state["n_rows"][0][0])
+        n_cells = owned(state["n_cells"][0])  # of each label; one number where they are alike
+        alike = n_cells.size > 0 and bool((n_cells == n_cells[0]).all())
+        self._n_cells = int(n_cells[0]) if alike else n_cells
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""

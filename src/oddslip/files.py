@@ -290,7 +290,7 @@ def _remove_leftovers(path: Path) -> None:
 
 
 @contextmanager
-def no_room(path: Path) -> Iterator[None]:
+def no_room(path: Path, advice: str = "Make room, or pass another path.") -> Iterator[None]:
     """Say it in one line where the disk is full or the file may not grow."""
     try:
         yield
@@ -303,9 +303,7 @@ def no_room(path: Path) -> Iterator[None]:
         if isinstance(error, OddslipError) or not (short or number in _NO_ROOM):
             raise
         why = os.strerror(errno.ENOSPC if number is None else number)
-        raise UnreadableFile(
-            f"{path} can not be written ({why}). Make room, or pass another path."
-        ) from error
+        raise UnreadableFile(f"{path} can not be written ({why}). {advice}") from error
 
 
 def flush(path: Path) -> None:
@@ -346,7 +344,7 @@ def hash_file(path: Path, advance: Callable[[int], object] = lambda _: None) -> 
     return digest.hexdigest()
 
 
-def unreadable(path: Path, error: Exception, otherwise: str) -> UnreadableFile:
+def unreadable(path: Any, error: Exception, otherwise: str) -> UnreadableFile:
     """The one line to raise when a file can not be read: why, or else that it is ``otherwise``."""
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(f"{path} does not exist.")

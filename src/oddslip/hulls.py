@@ -21,11 +21,11 @@ from oddslip.kernels.hulls import (
     collect_cells,
     count_buckets,
     fold_probabilities,
+    group_cells,
     join_hull,
     mark_buckets,
+    sort_groups,
 )
-from oddslip.kernels.isotonic import group_keys
-from oddslip.kernels.keys import UNSIGNED
 from oddslip.panels import Kind, Panel
 from oddslip.sources.base import Source
 from oddslip.tallies import Joined, Together
@@ -152,17 +152,26 @@ class MarkedCells(Joined):
     ----------
     buckets : Buckets
     dtype : dtype of the scores
-    marks : ndarray
-    held : ndarray of shape (n, 2)
-        Negatives and positives in marked buckets of each label, as counted.
+    marks, numbers : ndarray
+        Which buckets are marked, and the number of each that is.
+    sizes : ndarray of shape (n_marked, 2)
+        Negatives and positives in each marked bucket, as counted.
     """
 
-    JOINED: ClassVar = {"_cells": "append", "_owners": "append"}
+    JOINED: ClassVar = {"_cells": "append", "_groups": "append"}
 
-    def __init__(self, buckets: Buckets, dtype: Any, marks: NDArray[np.uint8], held: Ints) -> None:
-        self.buckets, self.dtype, self.marks, self.held = buckets, np.dtype(dtype), marks, held
+    def __init__(
+        self,
+        buckets: Buckets,
+        dtype: Any,
+        marks: NDArray[np.uint8],
+        numbers: NDArray[np.int32],
+        sizes: NDArray[np.uint32],
+    ) -> None:
+        self.buckets, self.dtype = buckets, np.dtype(dtype)
+        self.marks, self.numbers, self.sizes = marks, numbers, sizes
         self._cells: list[NDArray[Any]] = []
-        self._owners: list[NDArray[np.int32]] = []
+        self._groups: list[NDArray[np.int32]] = []
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
@@ -171,35 +180,35 @@ class MarkedCells(Joined):
     def spec(self) -> dict[str, Any]:
         """The arguments of a fresh one."""
         return {"buckets": self.buckets, "dtype": self.dtype, "marks": self.marks,
-                "held": self.held}  # fmt: skip
+                "numbers": self.numbers, "sizes": self.sizes}  # fmt: skip
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
-        room = min(int(self.held.sum()), panel.scores.size)
-        cells, owners = np.empty(room, self.dtype), np.empty(room, np.int32)
+        room = min(int(self.sizes.sum(dtype=np.int64)) + 1, panel.scores.size)  # one too many shows
+        cells, groups = np.empty(room, self.dtype), np.empty(room, np.int32)
         scores = np.ascontiguousarray(panel.scores)
-        n = collect_cells(scores, panel.truths(), *self.buckets.ranges, self.marks, cells, owners)
+        n = collect_cells(
+            scores, panel.truths(), *self.buckets.ranges, self.marks, self.numbers, cells, groups
+        )
         self._cells.append(cells[:n].copy())
-        self._owners.append(owners[:n].copy())
+        self._groups.append(groups[:n].copy())
 
-    def result(self) -> tuple[Ints, NDArray[Any]]:
-        """Where negatives and positives of each label start, and their scores, ascending."""
-        cells = np.concatenate([np.empty(0, self.dtype), *self._cells])
-        owners = np.concatenate([np.empty(0, np.int32), *self._owners])
-        found = np.bincount(owners, minlength=self.held.size)
-        if not np.array_equal(found, self.held.ravel()):
+    def result(self) -> NDArray[Any]:
+        """Scores bucket by bucket, the negatives and then the positives, each ascending."""
+        ends = np.cumsum(self.sizes, dtype=np.int64)
+        places = ends - self.sizes.ravel()
+        ordered = np.empty(self.sizes.sum(dtype=np.int64), self.dtype)
+        n_left = sum(
+            group_cells(groups, cells, places, ends, ordered)
+            for groups, cells in zip(self._groups, self._cells, strict=True)
+        )
+        if n_left or not np.array_equal(places, ends):
             raise InvalidInput(
-                f"a source must give the same cells in every pass, got {found.sum():,} cells where "
-                f"{self.held.sum():,} were counted. Was its file changed meanwhile?"
+                "a source must give the same cells in every pass, got other cells than were "
+                "counted. Was its file changed meanwhile?"
             )
-        ends = np.concatenate([[0], np.cumsum(found)])
-        bits = UNSIGNED[self.dtype]
-        grouped = np.empty(cells.size, bits)
-        group_keys(owners, cells.view(bits), ends[:-1].copy(), grouped)
-        ordered = grouped.view(self.dtype)
-        for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            ordered[start:stop].sort()
-        return ends, ordered
+        sort_groups(ends, ordered)
+        return ordered
 
 
 def fit_knots(
@@ -230,7 +239,7 @@ def fit_knots(
     (array([1]), array([0.1, 0.4, 0.8]), array([0. , 0.5, 0.5]))
     """
     if source.sample_weight is not None or source.partial:
-        n_positives = np.bincount(source.positives().indices, minlength=source.n_labels)
+        n_positives = source.label_counts()
         counts = count_cells(source, threads=threads)
         return n_positives, counts.isotonic_knots(minimum_positives, n_positives)
     buckets = sample_buckets(source) if buckets is None else buckets
@@ -245,16 +254,18 @@ def fit_knots(
     in_buckets, distinct = counted if is_rare.any() else (counted, None)
 
     marks = np.empty(in_buckets.size // 2, np.uint8)
-    held = np.empty((buckets.labels.size, 2), np.int64)
-    mark_buckets(buckets.starts, in_buckets, marks, held)
-    is_bad = held.sum(axis=1) > MOST_GATHERED * source.n_rows
-    held[is_bad] = 0
-    marks[np.repeat(is_bad, np.diff(buckets.starts) // 2)] = 0
-    second: Any = MarkedCells(buckets, source.dtype, marks, held)
+    numbers = np.zeros(marks.size, np.int32)
+    held = np.empty(buckets.labels.size, np.int64)
+    most = int(MOST_GATHERED * source.n_rows)
+    mark_buckets(buckets.starts, in_buckets, most, marks, numbers, held)
+    is_bad = held < 0
+    sizes = in_buckets.reshape(-1, 2)[np.flatnonzero(marks.view(np.bool_))]
+    second: Any = MarkedCells(buckets, source.dtype, marks, numbers, sizes)
     if distinct is not None:
         second = Together([second, IntervalCounts(distinct, source.kind)])
     found = source.run(second, threads=threads, what="cells").result()
-    (ends, cells), of_rare = found if distinct is not None else (found, None)
+    cells, of_rare = found if distinct is not None else (found, None)
+    ends = np.concatenate([[0], np.cumsum(np.maximum(held, 0))])
 
     n_positives = np.zeros(source.n_labels, np.int64)
     n_positives[buckets.labels] = np.add.reduceat(

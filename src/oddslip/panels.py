@@ -551,6 +551,24 @@ class ListedPanel(Panel):
         return block
 
 
+def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
+    """Scores of ranked labels; NaN where a slot is empty."""
+    if isinstance(panel, ListedPanel):
+        counts = (ranking >= 0).sum(axis=1)
+        shown = Positives(np.concatenate([[0], np.cumsum(counts)]), ranking[ranking >= 0])
+        places = np.full(ranking.shape, -1, np.int64)
+        order = np.argsort(shown.places(panel.n_labels))
+        found = np.searchsorted(
+            panel.listed.places(panel.n_labels), shown.places(panel.n_labels)[order]
+        )
+        back = np.empty_like(found)
+        back[order] = found
+        places[ranking >= 0] = back
+        return np.append(panel.cells, panel.cells.dtype.type(np.nan))[places]
+    cells = np.take_along_axis(panel.scores, np.maximum(ranking, 0).astype(np.int64), axis=1)
+    return np.where(ranking >= 0, cells, cells.dtype.type(np.nan))
+
+
 class _Rows:
     """A range of rows of some labels; errors name the row of the whole."""
 
@@ -577,7 +595,7 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
 
     scores = unmasked("scores", scores, name_of)
     try:
-        array = scores.to_numpy() if is_frame(scores) else np.asanyarray(scores)
+        array = _frame_cells(scores) if is_frame(scores) else np.asanyarray(scores)
     except ValueError as error:
         raise InvalidInput(
             "scores must be a table of shape (rows, labels), got rows of different lengths."
@@ -611,9 +629,35 @@ def _frame_names(table: Any) -> list[str] | None:
     return [str(name) for name in table.columns]
 
 
+def _frame_cells(frame: Any, what: str = "scores") -> NDArray[Any]:
+    """Cells of a frame. Types of pandas that know of missing cells become NumPy's.
+
+    A missing score is NaN, which whoever reads it judges. A missing label is refused.
+    """
+    cells: NDArray[Any] = frame.to_numpy()
+    if cells.dtype != object:
+        return cells
+    missing: Any = frame.isna() if hasattr(frame, "isna") else cells == None  # noqa: E711
+    gone = np.asarray(missing, np.bool_)
+    if what == "labels" and gone.any():
+        row, label = divmod(int(np.flatnonzero(gone.ravel())[0]), gone.shape[1])
+        raise InvalidInput(
+            f"labels must be 0 or 1, got a null at row {row}, label "
+            f"{str(list(frame.columns)[label])!r}. Fill it with 0 or drop the row."
+        )
+    kinds = [getattr(dtype, "numpy_dtype", dtype) for dtype in frame.dtypes]
+    if not all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in kinds):
+        return cells
+    dtype = np.result_type(*kinds)
+    if gone.any():
+        dtype = dtype if dtype.kind == "f" else np.dtype(np.float64)
+        return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
+    return np.asarray(frame.to_numpy(dtype=dtype))
+
+
 def _aligned_columns(labels: Any, names: list[str] | None, wanted: tuple[str, ...] | None) -> Any:
     """A frame's cells in the order of the scores' names; refuses other names."""
-    cells = labels.to_numpy()
+    cells = _frame_cells(labels, "labels")
     if wanted is None or names is None or tuple(names) == wanted:
         return cells
     check_names(names, len(names))

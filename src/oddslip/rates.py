@@ -33,7 +33,7 @@ def rate_chances(first: Any, n_first: Any, second: Any, n_second: Any) -> Floats
     common = one + two > 0.5 * (n_one + n_two)
     one = np.where(common, n_one - one, one)
     two = np.where(common, n_two - two, two)
-    share = n_two / (n_one + n_two)
+    share = n_two / np.maximum(n_one + n_two, 1e-300)  # of none: nothing differs
     # P(X >= two) and P(X <= two) of a binomial of one + two draws, which need not be whole.
     more = np.where(two > 0, betainc(np.maximum(two, 1e-300), one + 1, share), 1.0)
     less = np.where(one > 0, betainc(np.maximum(one, 1e-300), two + 1, 1 - share), 1.0)
@@ -70,7 +70,7 @@ def smallest_chance(first: Any, n_first: Any, second: Any, n_second: Any) -> flo
     if one.size > _EXACT:
         common = one + two > 0.5 * (n_one + n_two)
         less, more = np.where(common, n_one - one, one), np.where(common, n_two - two, two)
-        rate = (less + more) / (n_one + n_two)
+        rate = (less + more) / np.maximum(n_one + n_two, 1e-300)
         with np.errstate(divide="ignore", invalid="ignore"):
             far = np.where(less > 0, less * np.log(less / (n_one * rate)), 0.0)
             far += np.where(more > 0, more * np.log(more / (n_two * rate)), 0.0)

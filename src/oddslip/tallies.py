@@ -227,9 +227,15 @@ def available_threads(threads: int | None = None) -> int:
 
 
 def map_threads(
-    items: Iterable[Item], function: Callable[[Item], R], *, threads: int | None = None
+    items: Iterable[Item],
+    function: Callable[[Item], R],
+    *,
+    threads: int | None = None,
+    ahead: int = 2,
 ) -> Iterator[R]:
     """Yield ``function(item)`` in the order of the items, computed on threads.
+
+    No more than ``ahead`` outcomes for each thread wait to be taken.
 
     One thread is the caller's own, and so it is for a single item: starting threads would cost
     more. The error of the earliest bad item is the one that is raised, whichever thread met one
@@ -246,7 +252,7 @@ def map_threads(
         try:
             for item in chain(start, items):
                 pending.append(pool.submit(function, item))
-                if len(pending) > 2 * threads:
+                if len(pending) > ahead * threads:
                     yield pending.popleft().result()
             while pending:
                 yield pending.popleft().result()
@@ -353,15 +359,30 @@ def run_tally(
 
 def _run_mixed(blocks: Iterable[Panel], tally: T, **options: Any) -> T:
     """Tallies of counts take blocks as they come; those whose sums round are joined in order."""
-    assert isinstance(tally, Together)
-    rounds = [hasattr(each, "blocks_apart") for each in tally.tallies]
+    leaves = _leaves(tally)
+    rounds = [hasattr(each, "blocks_apart") for each in leaves]
     ordered, loose = (
-        Together([each for each, is_so in zip(tally.tallies, rounds, strict=True) if is_so == how])
+        Together([each for each, is_so in zip(leaves, rounds, strict=True) if is_so == how])
         for how in (True, False)
     )
     summed = iter(_run_in_order(blocks, ordered, loose, **options).tallies)
     counted = iter(loose.tallies)
-    return type(tally)([next(summed) if is_so else next(counted) for is_so in rounds])
+    return _grown(tally, (next(summed if is_so else counted) for is_so in rounds))
+
+
+def _leaves(tally: Any) -> list[Any]:
+    """The tallies that several are made of, however they were put together."""
+    if not isinstance(tally, Together):
+        return [tally]
+    return [leaf for each in tally.tallies for leaf in _leaves(each)]
+
+
+def _grown(tally: T, leaves: Iterator[Any]) -> T:
+    """Tallies put together as these are, of other leaves."""
+    if not isinstance(tally, Together):
+        leaf: T = next(leaves)
+        return leaf
+    return type(tally)([_grown(each, leaves) for each in tally.tallies])
 
 
 def _run_in_order(
@@ -392,7 +413,7 @@ def _run_in_order(
     total: T | None = None  # the first part as it is: it need not lie in memory twice
     seen = 0
     with progress_bar(what, n_rows) as advance:
-        for part, n_done in map_threads(groups, add, threads=threads):
+        for part, n_done in map_threads(groups, add, threads=threads, ahead=1):
             if total is None:
                 total = part
             else:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import typer
 from typer.testing import CliRunner
 
+from oddslip import evaluate
 from oddslip.cli.diagnose import diagnose as diagnose_command
 from oddslip.cli.diagnose import plan as plan_command
 from oddslip.datasets import synthetic_pair
@@ -48,6 +49,22 @@ def test_the_verdict_comes_first_then_the_ladder_then_three_findings(folder):
     assert told.count("\n  -> ") == 3
     assert "more findings: --verbose" in told
     assert len(told.splitlines()) <= 45
+
+
+def test_another_metric_is_the_one_that_is_shown(folder):
+    told = run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--metric", "recall")
+    assert "recall@7" in told
+    assert "MAP" not in told
+    found = json.loads(
+        run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--metric", "psp", "--propensities",
+            "weights", "--json")
+    )  # fmt: skip
+    raw = next(rung for rung in found["ladder"]["rungs"] if rung["rung"] == "raw")
+    wanted = evaluate(
+        PAIR.weighted, PAIR.labels, k=7, weights=np.loadtxt("weights.txt"), n_replicates=0
+    )
+    assert found["metric"] == found["decomposition"]["metric"] == "psp"
+    assert raw["metrics"]["psp"]["value"] == wanted["psp"].value
 
 
 def test_verbose_shows_every_finding_and_what_is_missing(folder):

@@ -33,6 +33,7 @@ from oddslip.selection.folds import (
 )
 from oddslip.selection.keyed import KeyedPositives, TrialTally
 from oddslip.shifts.realized import SigmoidTally
+from oddslip.shifts.residual import ResidualTally
 from oddslip.shifts.saturation import DistinctTally, SaturationTally
 from oddslip.shifts.what_if import WhatIfTally
 from oddslip.sources import open_source
@@ -64,10 +65,11 @@ def make_intervals(**options):
 def make_marked():
     buckets = choose_buckets(SCORES, LABELS, "probability", n_rows=N_ROWS, least_distinct=0.0)
     counts = counted(BucketCounts(buckets)).result()
-    marks = np.empty(counts.size // 2, np.uint8)
-    held = np.empty((buckets.labels.size, 2), np.int64)
-    mark_buckets(buckets.starts, counts, marks, held)
-    return buckets, MarkedCells(buckets, SCORES.dtype, marks, held)
+    marks, numbers = np.empty(counts.size // 2, np.uint8), np.zeros(counts.size // 2, np.int32)
+    held = np.empty(buckets.labels.size, np.int64)
+    mark_buckets(buckets.starts, counts, N_ROWS, marks, numbers, held)
+    sizes = counts.reshape(-1, 2)[marks == 1]
+    return buckets, MarkedCells(buckets, SCORES.dtype, marks, numbers, sizes)
 
 
 def make_moments():
@@ -146,6 +148,7 @@ TALLIES = {
     "ReliabilityTally": lambda: ReliabilityTally(3, 5),
     "SaturationTally": lambda: SaturationTally(N_LABELS, 3),
     "DistinctTally": lambda: DistinctTally(0, N_LABELS, None),
+    "ResidualTally": lambda: ResidualTally(np.linspace(1, 3, N_LABELS)),
     "WhatIfTally": lambda: WhatIfTally(np.linspace(1, 3, N_LABELS), 3, True),
     "ShownTally": lambda: ShownTally(N_LABELS, 3, None),
     "Together": lambda: Together([Ranges(N_LABELS), PositiveKeys(N_LABELS, SCORES.dtype)]),

@@ -12,7 +12,15 @@ import oddslip
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import Verdict, diagnose
 from oddslip.errors import InvalidInput
-from oddslip.shifts import direct_shift, overlap, realized_shift, saturation
+from oddslip.reports.numbers import tell_residual
+from oddslip.shifts import (
+    direct_shift,
+    inversion_bounds,
+    overlap,
+    realized_shift,
+    residual,
+    saturation,
+)
 
 PAIR = synthetic_pair(900, 20, noise=0.3, n_dead=2, seed=4)
 QUICK = {"k": 5, "n_replicates": 20}
@@ -230,3 +238,21 @@ def test_a_diagnosis_can_not_be_made_without_its_verdict():
 def test_a_diagnosis_on_a_terminal_begins_with_its_verdict():
     found = diagnose(PAIR.weighted, PAIR.labels, **QUICK)
     assert repr(found).startswith(f"Diagnosis(verdict={found.verdict!r}, findings=(")
+
+
+def test_what_the_inversion_leaves_is_measured_beside_its_bounds():
+    pair = synthetic_pair(300, 8, realized=0.5, seed=2)
+    found = diagnose(
+        pair.weighted, pair.labels, k=3, weights=pair.weights, unweighted=pair.unweighted,
+        rounds=60, learning_rate=0.05, max_delta_step=0.3, n_replicates=0,
+    )  # fmt: skip
+    left = residual(pair.weighted, pair.unweighted, pair.weights)
+    told = found.to_dict()["shifts"]
+    assert told["residual"] == left.to_dict()
+    assert told["inversion"] == inversion_bounds(pair.weights, found.shifts.budget).to_dict()
+    assert np.array_equal(found.label_columns()["residual"], left.mean)
+    sentences = " ".join(tell_residual(found.shifts))
+    assert "What inverting by ln w leaves" in sentences
+    assert "2 T eta c" in sentences
+    alone = diagnose(pair.weighted, pair.labels, k=3, weights=pair.weights, n_replicates=0)
+    assert alone.shifts.residual is None

@@ -160,3 +160,12 @@ def test_the_frame_has_a_line_per_label():
 def test_bad_input_is_refused(told, message):
     with pytest.raises(InvalidInput, match=message):
         plan(**BOOSTER | told)
+
+
+def test_a_plan_says_whether_the_inversion_can_be_exact():
+    bounds = plan(PAIR.labels, max_delta_step=0.1, **BOOSTER)
+    assert bounds.inversion.gap == 2 * bounds.budget
+    assert bounds.inversion.can_be_exact == (np.abs(bounds.intended).max() <= 2 * bounds.budget)
+    assert bounds.to_dict()["inversion"]["spread"] == 4 * bounds.budget
+    assert "inverting by ln w" in str(bounds)
+    assert plan(PAIR.labels, **BOOSTER).inversion.can_be_exact

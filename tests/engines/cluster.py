@@ -27,8 +27,11 @@ def free_port():
 
 
 @contextmanager
-def start_cluster(folder):
-    """Yield the address of a master with two workers; stop all of them."""
+def start_cluster(folder, memory="1g", local=None):
+    """Yield the address of a master with two workers; stop all of them.
+
+    ``memory`` is what each worker has, ``local`` where workers keep files of their own.
+    """
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -36,7 +39,7 @@ def start_cluster(folder):
     address = f"spark://{HOSTS[0]}:{port}"
     environment = os.environ | {
         "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HOSTS[0],
-        "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_DAEMON_MEMORY": "256m", "SPARK_LOCAL_DIRS": str(local or folder / "local"),
     }  # fmt: skip
 
     def run(role, host, *arguments):
@@ -51,7 +54,7 @@ def start_cluster(folder):
     try:
         wait_for(HOSTS[0], port, started[0])
         started += [
-            run("worker.Worker", host, "--cores", "1", "--memory", "1g", "--webui-port", "0",
+            run("worker.Worker", host, "--cores", "1", "--memory", memory, "--webui-port", "0",
                 "--work-dir", str(folder / host), address)
             for host in HOSTS
         ]  # fmt: skip

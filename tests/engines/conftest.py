@@ -8,6 +8,7 @@ FULL = os.environ.get("ODDSLIP_SPARK") == "full"
 def pytest_configure(config):
     config.addinivalue_line("markers", "mainly(*engines): enough to run it there, unless in full")
     config.addinivalue_line("markers", "needs(*engines): makes no sense elsewhere")
+    config.addinivalue_line("markers", "connect: runs through Spark Connect too, not in full alone")
     config.addinivalue_line("markers", "slow: runs in full alone")
 
 
@@ -20,6 +21,8 @@ def pytest_collection_modifyitems(config, items):
             return False
         if FULL:
             return True
+        if engine == "connect":
+            return item.get_closest_marker("connect") is not None
         mainly = item.get_closest_marker("mainly")  # that of a parameter comes first
         slow = item.get_closest_marker("slow") is not None
         return not slow and (mainly is None or engine in mainly.args)

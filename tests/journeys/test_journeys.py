@@ -1,6 +1,6 @@
 """Journeys of people with what they have, each from end to end.
 
-Long tables, candidates, DuckDB and files of gigabytes have theirs in tests/sources; mistakes in
+Long tables, candidates, DuckDB, CSV and large files have theirs in test_forms.py; mistakes in
 attacks/refusals; verdict scenes in tests/diagnosis/test_scenes.py; serving in tests/serving.
 """
 

@@ -96,10 +96,18 @@ def test_no_cells_are_counted_among_keys_or_in_buckets(scores):
         keys.keys_of(scores, "probability"), np.arange(n), zeros, none.astype(slots.dtype), 0, 0,
         zeros, none, steps, steps, slots, slots[:, 0].copy(),
     )  # fmt: skip
-    counts = np.zeros(4 * n, np.uint32)
-    hulls.count_buckets(
-        scores, np.empty(scores.shape, np.uint8), False, np.arange(n, dtype=np.int32), np.ones(n),
-        np.ones(n), np.ones(n), 4 * np.arange(n + 1), counts,
-    )  # fmt: skip
+    counts, truths = np.zeros(4 * n, np.uint32), np.empty(scores.shape, np.uint8)
+    ranges = False, np.arange(n, dtype=np.int32), *np.ones((3, n)), 4 * np.arange(n + 1)
+    hulls.count_buckets(scores, truths, *ranges, counts)
     assert not slots.any()
     assert not counts.any()
+    cells, groups = np.empty(0, scores.dtype), np.empty(0, np.int32)
+    marks, numbers = np.zeros(2 * n, np.uint8), np.zeros(2 * n, np.int32)
+    assert hulls.collect_cells(scores, truths, *ranges, marks, numbers, cells, groups) == 0
+
+
+def test_no_groups_are_filled_or_sorted(scores):
+    none, cells = np.empty(0, np.int64), np.empty(0, scores.dtype)
+    assert hulls.group_cells(none.astype(np.int32), cells, none, none, cells) == 0
+    hulls.sort_groups(none, cells)
+    hulls.sort_groups(np.zeros(2, np.int64), cells)

@@ -13,8 +13,10 @@ from oddslip.kernels.hulls import (
     collect_cells,
     count_buckets,
     fold_probabilities,
+    group_cells,
     join_hull,
     mark_buckets,
+    sort_groups,
 )
 
 few = settings(max_examples=60, deadline=None)
@@ -70,19 +72,31 @@ def count(scores, truths, ranges):
     return counts
 
 
+def mark(counts, starts, most=2**62):
+    """Marks, numbers of marked buckets, and how many cells each label has in them."""
+    marks, numbers = np.empty(counts.size // 2, np.uint8), np.zeros(counts.size // 2, np.int32)
+    held = np.empty(starts.size - 1, np.int64)
+    mark_buckets(starts, counts, most, marks, numbers, held)
+    return marks, numbers, held
+
+
 def fit(scores, truths, ranges):
-    """All four steps: knots of every numbered column, and how many cells were gathered."""
+    """All steps: knots of every numbered column, and how many cells were gathered."""
     counts, starts = count(scores, truths, ranges), ranges[-1]
     n = starts.size - 1
-    marks, held = np.empty(counts.size // 2, np.uint8), np.empty((n, 2), np.int64)
-    mark_buckets(starts, counts, marks, held)
-    cells, owners = np.empty(held.sum(), scores.dtype), np.empty(held.sum(), np.int32)
-    assert collect_cells(scores, truths, *ranges, marks, cells, owners) == cells.size
-    assert_array_equal(np.bincount(owners, minlength=2 * n), held.ravel())
-    ends = np.concatenate([[0], np.cumsum(held.ravel())])
-    ordered = cells[np.lexsort([cells, owners])]
+    marks, numbers, held = mark(counts, starts)
+    assert_array_equal(numbers[marks == 1], np.arange(marks.sum()))
+    cells, groups = np.empty(held.sum(), scores.dtype), np.empty(held.sum(), np.int32)
+    assert collect_cells(scores, truths, *ranges, marks, numbers, cells, groups) == cells.size
+    sizes = counts.reshape(-1, 2)[marks == 1].ravel()
+    assert_array_equal(np.bincount(groups, minlength=sizes.size), sizes)
+    ends, ordered = np.cumsum(sizes, dtype=np.int64), np.empty_like(cells)
+    assert group_cells(groups, cells, ends - sizes, ends, ordered) == 0
+    sort_groups(ends, ordered)
+    assert_array_equal(ordered, cells[np.lexsort([cells, groups])])
+    edges = np.concatenate([[0], np.cumsum(held)])
     x, y, indptr = *np.empty((2, 2 * cells.size + 4 * n)), np.empty(n + 1, np.int64)
-    join_hull(starts, counts, marks, ends, ordered, np.ones(n, np.uint8), indptr, x, y)
+    join_hull(starts, counts, marks, edges, ordered, np.ones(n, np.uint8), indptr, x, y)
     return [(x[a:b], y[a:b]) for a, b in pairwise(indptr)], cells.size
 
 
@@ -163,10 +177,44 @@ def test_fine_buckets_leave_most_cells_alone(dtype):
     assert gathered < 0.3 * scores.size
 
 
+def test_a_label_of_which_too_much_would_be_gathered_has_no_marks(dtype):
+    scores, truths = world(dtype, False, 5, n_labels=5)
+    ranges = ranges_of(scores, False, 40)
+    counts, starts = count(scores, truths, ranges), ranges[-1]
+    _, _, held = mark(counts, starts)
+    least = held.argmin()
+    marks, numbers, few = mark(counts, starts, most=held[least])
+    assert_array_equal(few, np.where(np.arange(3) == least, held, -1))
+    per_label = marks.reshape(3, -1)
+    assert_array_equal(per_label.any(axis=1), np.arange(3) == least)
+    assert_array_equal(numbers[marks == 1], np.arange(marks.sum()))
+
+
 def test_no_more_cells_are_gathered_than_there_is_room_for(dtype):
     scores, truths = world(dtype, False, 4)
     ranges = ranges_of(scores, False, 5)
     marks = np.ones(ranges[-1][-1] // 2, np.uint8)
-    cells, owners = np.empty(11, dtype), np.zeros(11, np.int32)
-    assert collect_cells(scores, truths, *ranges, marks, cells[:10], owners[:10]) == 10
-    assert owners[10] == 0
+    numbers = np.arange(marks.size, dtype=np.int32)
+    cells, groups = np.empty(11, dtype), np.zeros(11, np.int32)
+    room = cells[:10], groups[:10]
+    assert collect_cells(scores, truths, *ranges, marks, numbers, *room) == 10
+    assert groups[10] == 0
+
+
+def test_cells_beyond_what_a_group_was_counted_to_hold_are_left_out(dtype):
+    groups, cells = np.array([1, 0, 1, 1], np.int32), np.array([4, 3, 2, 1], dtype)
+    grouped, places = np.zeros(5, dtype), np.array([0, 2])
+    assert group_cells(groups, cells, places, np.array([2, 4]), grouped) == 1
+    assert_array_equal(grouped, [3, 0, 4, 2, 0])
+    assert_array_equal(places, [1, 4])
+
+
+@pytest.mark.parametrize("most", [3, 40, 3000])
+def test_groups_of_any_size_are_sorted_each_for_itself(dtype, most):
+    rng = np.random.default_rng(most)
+    ends = np.cumsum(rng.integers(0, most, 30))
+    for cells in (rng.normal(size=ends[-1]), rng.integers(0, 4, ends[-1]) - 1.5):
+        cells = cells.astype(dtype)
+        wanted = np.concatenate([np.sort(group) for group in np.split(cells, ends)])
+        sort_groups(ends, cells)
+        assert_array_equal(cells, wanted)

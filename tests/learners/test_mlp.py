@@ -247,3 +247,21 @@ def test_one_vs_rest_hands_the_truth_over_by_rows(monkeypatch):
     OneVsRest("mlp", parameters=parameters(epochs=1)).fit(X, Y)
     assert sp.issparse(handed[0])
     np.testing.assert_array_equal(handed[0].toarray(), Y)
+
+
+def test_without_centring_features_are_divided_by_their_deviations_alone():
+    rng = np.random.default_rng(0)
+    X = sp.random(40, 5, 0.4, format="csr", random_state=rng, dtype=np.float64)
+    backend = BACKEND
+    prepared = backend.prepare(X, backend.defaults() | {"centre": False})
+    dense = X.toarray()
+    np.testing.assert_allclose(prepared.take(np.arange(40)), dense / dense.std(axis=0))
+    with pytest.raises(InvalidInput, match="centre must be a bool"):
+        backend.prepare(X, backend.defaults() | {"centre": 1})
+
+
+def test_the_network_of_section_3_is_that_of_the_supplement():
+    assert preset_parameters("paper-mlp-pairs") == {
+        "hidden": [256, 256], "epochs": 20, "learning_rate": 1e-3, "batch_rows": 512,
+        "weight_decay": 1e-4, "constants": True, "centre": False,
+    }  # fmt: skip

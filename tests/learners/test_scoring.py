@@ -211,7 +211,7 @@ def test_what_was_not_altered_is_not_scored_again(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "told", "what"),
     [
-        ("s.csv", {}, "must end in .npy or .parquet"),
+        ("s.txt", {}, "must end in .npy, .csv or .parquet"),
         ("no/s.npy", {}, "existing folder"),
         ("folder.npy", {}, "got a folder"),
         ("s.npy", {"kind": "both"}, "got a folder"),

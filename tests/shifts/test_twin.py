@@ -10,7 +10,7 @@ from scipy.special import expit
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.panels import Panel
-from oddslip.shifts import direct_shift
+from oddslip.shifts import direct_shift, reorder_saturated
 
 few = settings(max_examples=25, deadline=None)
 
@@ -93,3 +93,18 @@ def test_arms_over_other_cells_are_refused():
     arms = (Panel([[0.1, 0.2]], label_names=list(names)) for names in ("ab", "ba"))
     with pytest.raises(InvalidInput, match="same labels in the same order"):
         direct_shift(*arms)
+
+
+def test_an_order_at_random_moves_saturated_cells_alone_and_depends_on_its_seed_alone():
+    rng = np.random.default_rng(5)
+    scores = rng.random((200, 8)).astype(np.float32)
+    scores[:, :5] = 1.0
+    first, again = (reorder_saturated(scores, "random", k=8, seed=3) for _ in range(2))
+    assert_array_equal(first, again)
+    assert_array_equal(np.sort(first[:, :5], axis=1), np.tile(np.arange(5), (200, 1)))
+    assert_array_equal(first[:, 5:], 5 + np.argsort(-scores[:, 5:], axis=1))
+    shown = np.bincount(first[:, 0], minlength=8)[:5]
+    assert shown.min() > 15  # 40 each would be even
+    assert np.any(first != reorder_saturated(scores, "random", k=8, seed=4))
+    with pytest.raises(InvalidInput, match="either order or labels"):
+        reorder_saturated(scores, None, k=2)

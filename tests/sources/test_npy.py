@@ -162,8 +162,8 @@ def test_foreign_and_missing_files_are_refused(tmp_path):
         (tmp_path / name).write_text("no array in here")
         refused(tmp_path / name)
         assert "does not exist" in refused(tmp_path / name.replace("text", "none"))
-    (tmp_path / "s.csv").write_text("a,b")
-    assert "must end in .npy, .npz or .parquet, got '.csv'" in refused(tmp_path / "s.csv")
+    (tmp_path / "s.txt").write_text("a,b")
+    assert "must end in .npy, .npz, .csv or .parquet, got '.txt'" in refused(tmp_path / "s.txt")
     assert "does not exist" in refused(tmp_path / "none")
 
 

@@ -134,7 +134,7 @@ def test_every_row_must_come_once(tmp_path, ending, blocks, message):
 
 def test_paths_that_can_not_be_written_are_refused(tmp_path):
     with pytest.raises(InvalidInput, match="must end in"):
-        write_scores(tmp_path / "s.csv", [], **shape())
+        write_scores(tmp_path / "s.xls", [], **shape())
     with pytest.raises(InvalidInput, match="existing folder"):
         write_scores(tmp_path / "none" / "s.npy", [], **shape())
     (tmp_path / "s.npy").mkdir()

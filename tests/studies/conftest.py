@@ -6,7 +6,7 @@ from scipy import sparse
 
 from oddslip.datasets.recommendation import Period, Recommendation
 
-PARTS = ("ladder", "caps", "splits", "choices", "doses", "draws", "all-products")
+PARTS = ("ladder", "caps", "splits", "choices", "doses", "draws", "again", "all-products")
 
 
 def make_products(n_labels=9, seed=0, n_rows=(400, 250, 350), n_features=6):
@@ -53,16 +53,16 @@ def finished_study(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for module in ("cells", "protocols"):
             patch.setattr(f"oddslip.studies.pairs.{module}.N_REPLICATES", 40)
+        asked = {"n_labels": 9, "results": folder / "results", "work": folder / "work"}
         cells = reproduce_pairs(
             "products",
             lambda n: make_products(n or 14),
-            n_labels=9,
             parts=PARTS,
             caps=[None, 0.3, 5],
             draws=[0, 1, 2],
-            results=folder / "results",
-            work=folder / "work",
+            **asked,
         )
+        cells |= reproduce_pairs("products", make_products, parts=["earlier"], **asked)
     return folder, cells
 
 
@@ -72,3 +72,32 @@ def cells(finished_study):
     import json
 
     return json.loads(json.dumps(finished_study[1]))
+
+
+def make_mulan(n_fitted=220, n_calibration=90, n_test=80, n_labels=5, seed=0):
+    """A MULAN data set in memory: linear truth, later labels rarer."""
+    from oddslip.datasets.mulan.reader import MulanData
+
+    rng = np.random.default_rng(seed)
+    slopes = rng.normal(size=(4, n_labels))
+
+    def draw(n):
+        X = rng.normal(size=(n, 4))
+        chance = 1 / (1 + np.exp(-(X @ slopes - np.linspace(0.3, 2.5, n_labels))))
+        Y = rng.random(chance.shape) < chance
+        Y[0] = True
+        return X, Y
+
+    X, Y = draw(n_fitted + n_calibration)
+    X_test, Y_test = draw(n_test)
+    rows = rng.permutation(len(Y))
+    return MulanData(
+        "small", "paper", X, Y, X_test, Y_test, tuple("abcd"),
+        tuple(f"label {j}" for j in range(n_labels)), rows[n_calibration:], rows[:n_calibration],
+        (), {"small.xml": "0" * 64}, False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def mulan_in_memory():
+    return make_mulan

@@ -23,7 +23,7 @@ from oddslip.labels import Seen
 from oddslip.panels import Panel, read_sample_weight
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan, is_spark
-from oddslip.sources.views import WeighedSource
+from oddslip.sources.views import WeighedSource, refuse_weights
 from oddslip.tallies import Joined, available_threads
 from oddslip.weights import by_label
 
@@ -188,6 +188,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._need_labels(source)
         if sample_weight is None:
             return source
+        refuse_weights(source)
         weight = read_sample_weight(sample_weight, source.n_rows, source.row_ids())
         return source if weight is None else WeighedSource(source, weight)
 

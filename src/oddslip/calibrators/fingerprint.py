@@ -76,6 +76,16 @@ class Fingerprint:
         return len(self.counts)
 
     @property
+    def n_cells(self) -> Ints:
+        """Rows that have each label: all of them, but where cells are absent."""
+        return np.asarray(self.counts.sum(axis=1, dtype=np.int64))
+
+    def per_cell(self, counted: NDArray[Any]) -> Floats:
+        """Counts of each label, over the rows that have it; 0 where none has."""
+        n_cells = np.maximum(1, self.n_cells)
+        return np.asarray(counted / (n_cells[:, None] if counted.ndim == 2 else n_cells))
+
+    @property
     def shown(self) -> tuple[float, float]:
         """Mean over rows of the mean probability of what they show, and its standard error."""
         mean = self.shown_sum * UNIT / self.n_rows
@@ -88,8 +98,8 @@ class Fingerprint:
 
         Unlike the number of bins in use it does not grow with the number of rows.
         """
-        counts, n = self.counts.astype(np.float64), self.n_rows
-        alike = (counts * (counts - 1)).sum(axis=1) / max(1, n * (n - 1))
+        counts, n = self.counts.astype(np.float64), self.n_cells
+        alike = (counts * (counts - 1)).sum(axis=1) / np.maximum(1, n * (n - 1))
         return np.asarray(1.0 / np.maximum(alike, 1.0 / self.counts.shape[1]))
 
     def take(self, labels: Ints | None) -> Fingerprint:
@@ -218,6 +228,7 @@ NOT_SHOWN: dict[str, Any] = {
 
 def join_fingerprint(spread: SpreadTally, shown: ShownTally | None = None) -> Fingerprint:
     """Where cells lie, and what is shown where that was counted, as one."""
+    spread.settle()
     return Fingerprint(
         spread.kind, spread.n_rows, spread.counts, spread.n_saturated.copy(),
         **(NOT_SHOWN if shown is None else shown.result()),

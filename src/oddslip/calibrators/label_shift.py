@@ -83,7 +83,7 @@ def find_prior_shift(
         Calibrated probability of each bin: see `probabilities_of`.
     """
     before = np.clip(
-        (calibrated.counts * probabilities).sum(axis=1) / calibrated.n_rows, 1e-12, 1 - 1e-12
+        calibrated.per_cell((calibrated.counts * probabilities).sum(axis=1)), 1e-12, 1 - 1e-12
     )
     true = probabilities / before[:, None]
     false = (1 - probabilities) / (1 - before)[:, None]
@@ -97,7 +97,7 @@ def find_prior_shift(
     place = (low + high) / 2
     gain = (counts * np.log(_mix(true, false, place))).sum(axis=1)
     # Of the calibration rows, too, there are only so many.
-    worth = calibrated.n_rows / (calibrated.n_rows + now.n_rows)
+    worth = calibrated.n_cells / np.maximum(1, calibrated.n_cells + now.n_cells)
     shift = place - np.log(before / (1 - before))
     fits = _find_fits(calibrated, now, _mix(true, false, place))
     told = (2 * gain * worth >= SURE) & (np.abs(shift) >= MATERIAL_NAT) & fits
@@ -114,7 +114,7 @@ def cut_places(counts: NDArray[Any]) -> NDArray[np.int64]:
     Many cells may stand in one bin: those at the low end fall below a cut, others above it.
     """
     below = np.cumsum(counts, axis=1, dtype=np.float64)
-    below /= below[:, -1:]
+    below /= np.where(below[:, -1:] > 0, below[:, -1:], 1.0)  # of a label that no row has
     places = [(below < share - 1e-12).sum(axis=1) + (share < 0.5) for share in SHARES]
     return np.sort(np.stack(places, axis=1), axis=1)
 
@@ -135,15 +135,16 @@ def _mix(true: Floats, false: Floats, log_odds: Floats) -> Floats:
 def _find_fits(calibrated: Fingerprint, now: Fingerprint, likelier: Floats) -> Bools:
     """Whether the calibration rows, each counted so much likelier, are spread like those of now."""
     weighed = calibrated.counts * likelier
-    places = cut_places(weighed / calibrated.n_rows + now.counts / now.n_rows)
+    places = cut_places(calibrated.per_cell(weighed) + now.per_cell(now.counts))
+    n_before, n_now = calibrated.n_cells[:, None], now.n_cells[:, None]
     expected = count_above(weighed, places)
     squares = count_above(weighed * likelier, places)
     # A few rows that count much are worth as few: so many rows of weight one vary as much.
     size = np.where(squares > 0, expected / np.maximum(squares, 1e-300), 1.0)
     size = np.minimum(size, 1.0)
-    first, n_first = expected * size, calibrated.n_rows * size
+    first, n_first = expected * size, n_before * size
     second = count_above(now.counts, places)
-    chances = rate_chances(first, n_first, second, now.n_rows)
-    apart = np.abs(odds_apart(first, n_first, second, now.n_rows))
+    chances = rate_chances(first, n_first, second, n_now)
+    apart = np.abs(odds_apart(first, n_first, second, n_now))
     wrong = (chances < MISFIT / chances.size) & (apart >= MATERIAL_NAT)
     return np.asarray(~wrong.any(axis=1))

@@ -178,19 +178,37 @@ class LabelMaps:
 
     def listed_values(self, panel: ListedPanel) -> NDArray[np.float64]:
         """What the listed cells of a checked panel are compared by."""
+        self._gate(panel)
+        return self._map_each(panel.cells, panel.listed.indices, to_probability=False)
+
+    def probabilities_at(
+        self, cells: NDArray[Any], labels: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Calibrated probabilities of valid scores, each of its own label.
+
+        Examples
+        --------
+        >>> maps = LabelMaps(
+        ...     "probability", "log_odds", code=[1, 3], a=[1, 0.3], b=[0, 0], c=[0, 0],
+        ...     start=[0, 0], stop=[0, 0], x=[], y=[],
+        ... )
+        >>> maps.probabilities_at(np.array([0.2, 0.9]), np.array([0, 1])).round(6)
+        array([0.2, 0.3])
+        """
+        return self._map_each(cells, labels, to_probability=True)
+
+    def _map_each(
+        self, cells: NDArray[Any], labels: NDArray[np.int32], *, to_probability: bool
+    ) -> NDArray[np.float64]:
         from oddslip.kernels.maps import map_cells
 
-        self._gate(panel)
-        at = panel.listed.indices
-        code, a, b, c, start, stop, x, knots, margin, odds = self._arguments(self._constants)
-        own = (each[at] for each in (code, a, b, c, start, stop))
-        values = np.empty((1, at.size))
-        if at.size:
-            cells, bounds = (
-                np.ascontiguousarray(panel.cells)[None],
-                bounds_of(self.kind, panel.dtype),
-            )
-            map_cells(cells, *own, x, knots, margin, odds, *bounds, 0, values)
+        constants = self.a if to_probability else self._constants
+        code, a, b, c, start, stop, x, knots, margin, odds = self._arguments(constants)
+        own = (each[labels] for each in (code, a, b, c, start, stop))
+        values = np.empty((1, labels.size))
+        if labels.size:
+            row, bounds = np.ascontiguousarray(cells)[None], bounds_of(self.kind, cells.dtype)
+            map_cells(row, *own, x, knots, margin, odds, *bounds, int(to_probability), values)
         return np.asarray(values[0])
 
     def _rank_listed(self, panel: ListedPanel, k: int) -> NDArray[np.int32]:

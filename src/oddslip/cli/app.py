@@ -17,6 +17,7 @@ from oddslip.cli.evaluate import evaluate, rank
 from oddslip.cli.export import export
 from oddslip.cli.repair import apply, fit
 from oddslip.cli.study import generate, reproduce
+from oddslip.cli.supplement import COMMANDS
 from oddslip.cli.train import score, train
 from oddslip.errors import OddslipError
 
@@ -39,6 +40,9 @@ for command in (
     demo, plan, evaluate, diagnose, fit, apply, rank, export, check, trend, train, score, generate,
 ):  # fmt: skip
     app.command()(command)
+
+for study in COMMANDS:
+    reproduce.command()(study)
 
 app.add_typer(reproduce, name="reproduce")
 

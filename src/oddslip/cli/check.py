@@ -9,10 +9,12 @@ import typer
 
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
+    Exclude,
     Json,
     JsonFile,
     Labels,
     Names,
+    Nan,
     Scores,
     Threads,
     check_outputs,
@@ -58,6 +60,8 @@ def check(
         typer.Option("--kind", help="What raw scores are: probability or margin (log-odds)."),
     ] = None,
     label_names: Names = None,
+    exclude: Exclude = None,
+    nan: Nan = "refuse",
     bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates of metrics.")] = 1000,
     seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
     threads: Threads = None,
@@ -112,6 +116,8 @@ def check(
         max_drop=max_drop,
         kind=kind,  # type: ignore[arg-type]
         label_names=read_names(label_names),
+        exclude=exclude,
+        nan=nan,  # type: ignore[arg-type]
         n_replicates=bootstrap,
         seed=seed,
         threads=threads,

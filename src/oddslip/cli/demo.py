@@ -204,7 +204,8 @@ def _show(story: _Story, folder: Path) -> Iterator[Any]:
     yield f"Before training, plan: {story.plan.recommendation}"
     yield ""
     if diagnosis.decomposition is not None:
-        yield f"After training, diagnose: {loss_sentence(diagnosis.decomposition, K)}"
+        loss_told = loss_sentence(diagnosis.decomposition, diagnosis.metric_name)
+        yield f"After training, diagnose: {loss_told}"
     for finding in diagnosis.findings[:FINDINGS]:
         yield from finding_lines(finding)
     yield ""

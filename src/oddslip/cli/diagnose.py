@@ -9,6 +9,7 @@ import typer
 
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
+    METRICS,
     RESOLVED,
     WEIGHTS,
     Bootstrap,
@@ -24,6 +25,7 @@ from oddslip.cli.options import (
     Names,
     Nan,
     Prior,
+    Propensities,
     RowId,
     Scores,
     Threads,
@@ -31,8 +33,10 @@ from oddslip.cli.options import (
     console,
     opened,
     print_json,
+    propensities_file,
     read_names,
     read_numbers,
+    read_propensities,
     read_weights,
     weights_file,
     write_figure,
@@ -53,6 +57,11 @@ def diagnose(
     labels: Labels = None,
     *,
     k: K = 7,
+    metric: Annotated[
+        str,
+        typer.Option(help=f"What you deploy by, at K: {METRICS}. Everything is judged in it."),
+    ] = "map",
+    propensities: Propensities = None,
     weights: Annotated[
         str | None,
         typer.Option(help=f"Weight each label was trained with: {WEIGHTS}. {RESOLVED}"),
@@ -104,6 +113,10 @@ def diagnose(
 
       oddslip diagnose scores.npy labels.npz -k 7 --weights w.npy --unweighted scores0.npy
 
+      oddslip diagnose scores.npy labels.npz -k 10 --metric ndcg
+
+      oddslip diagnose scores.npy labels.npz --metric psp --weights w.npy --propensities weights
+
       oddslip diagnose scores.npy labels.npz --calibration cal.npy --calibration-labels cal-y.npz
 
       oddslip diagnose scores.npy labels.npz --html report.html --json-file report.json
@@ -132,6 +145,8 @@ def diagnose(
     diagnosis = oddslip.diagnose(
         **opened(engine, master, scores, labels, exclude=exclude, **told),
         k=k,
+        metric=metric,
+        propensities=read_propensities(propensities),
         weights=read_weights(weights),
         unweighted=str(unweighted) if engine == "spark" and unweighted else unweighted,
         calibration=held_out,
@@ -151,6 +166,7 @@ def diagnose(
             "scores": scores,
             "labels": labels,
             "weights": weights_file(weights),
+            "propensities": propensities_file(propensities),
             "unweighted": None if engine == "spark" else unweighted,
             "calibration": calibration,
             "calibration labels": calibration_labels,
@@ -174,7 +190,8 @@ def diagnose(
 
 def plan(
     labels: Annotated[
-        Path, typer.Argument(help="What is true for the training rows: .npy, .npz or .parquet.")
+        Path,
+        typer.Argument(help="What is true for the training rows: .npy, .npz, .csv or .parquet."),
     ],
     *,
     rounds: Annotated[int, typer.Option(help="Boosting rounds.")],

@@ -21,6 +21,7 @@ from oddslip.cli.options import (
     Master,
     Names,
     Nan,
+    Propensities,
     RowId,
     SampleWeight,
     Scores,
@@ -32,6 +33,7 @@ from oddslip.cli.options import (
     printable_json,
     read_names,
     read_numbers,
+    read_propensities,
     read_weights,
     write_figure,
     write_table,
@@ -66,10 +68,7 @@ def evaluate(
             f"1 / w). {WEIGHTS}."
         ),
     ] = None,
-    propensities: Annotated[
-        Path | None,
-        typer.Option(help="Propensity of each label for PSP, in the forms of --prior."),
-    ] = None,
+    propensities: Propensities = None,
     auc: Annotated[bool, typer.Option("--auc", help="Also the mean within-label AUC.")] = False,
     bootstrap: Bootstrap = 2000,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -105,6 +104,10 @@ def evaluate(
 
       oddslip evaluate scores.parquet labels.npz -k 7 --json > result.json
 
+      oddslip evaluate scores.csv labels.csv -k 7
+
+      oddslip evaluate 'scores-*.parquet' labels.parquet -k 7
+
       oddslip evaluate table/ -k 7 --engine spark --master spark://host:7077 --row-id customer
     """
     import oddslip
@@ -112,7 +115,9 @@ def evaluate(
 
     names = read_names(label_names)
     times = read_numbers(sample_weight, "row")
-    trained, chances = read_weights(weights), read_numbers(propensities)
+    trained, chances = read_weights(weights), read_propensities(propensities)
+    if chances == "weights" and trained is not None:
+        chances = None  # what --weights alone means here
 
     def evaluated(path: Path) -> oddslip.Evaluation:
         rows_of = opened(
@@ -181,7 +186,7 @@ def rank(
     *,
     k: K,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write .npy or .parquet.")
+        Path | None, typer.Option("-o", "--output", help="Write .npy, .csv or .parquet.")
     ] = None,
     kind: KindOption = None,
     exclude: Exclude = None,
@@ -204,6 +209,8 @@ def rank(
     Examples:
 
       oddslip rank scores.npy -k 7 -o ranked.parquet
+
+      oddslip rank scores.csv -k 7 --with-scores -o ranked.csv
 
       oddslip rank scores.npy -k 7 --exclude bought.npz --with-scores -o ranked.parquet
 

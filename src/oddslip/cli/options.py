@@ -18,13 +18,18 @@ WEIGHTS = (
 RESOLVED = "A name is resolved on --prior, else it is the ratio on the rows given here."
 
 Scores = Annotated[
-    Path, typer.Argument(help="Scores: .npy, .npz or .parquet, shape (rows, labels).")
+    Path,
+    typer.Argument(
+        help="Scores: .npy, .npz, .csv or .parquet, shape (rows, labels); a folder of Parquet "
+        "files; a quoted pattern such as 'scores-*.parquet' (files in the natural order of their "
+        "names); Parquet at an address such as s3://bucket/scores.parquet."
+    ),
 ]
 Labels = Annotated[
     Path | None,
     typer.Argument(
-        help="What was true: .npy or .npz of 0/1 cells, a scipy.sparse .npz, or .parquet. "
-        "Leave out if the scores file holds it."
+        help="What was true: .npy or .npz of 0/1 cells, a scipy.sparse .npz, .csv or .parquet; "
+        "folders, patterns and addresses as for scores. Leave out if the scores file holds it."
     ),
 ]
 K = Annotated[int, typer.Option("-k", "--k", help="Labels shown per row.")]
@@ -46,6 +51,15 @@ Prior = Annotated[
         ".csv or .parquet with columns label and prior."
     ),
 ]
+METRICS = "map, precision, recall, ndcg, psp or hit_rate"
+Propensities = Annotated[
+    str | None,
+    typer.Option(
+        help="For PSP: weights (propensities 1 / w of --weights, what weighted training "
+        "approximates), or a file in the forms of --prior. From the counts of these labels "
+        "unless told."
+    ),
+]
 SampleWeight = Annotated[
     Path | None,
     typer.Option("--sample-weight", help="How much each row counts: one number per row (a file)."),
@@ -55,7 +69,8 @@ Exclude = Annotated[
     typer.Option(
         "--exclude",
         help="Labels of each row that may not be shown: a scipy.sparse .npz of the shape of the "
-        "scores, or .parquet of pairs (row_id, label) or lists. They count for nothing.",
+        "scores, .csv or .parquet of pairs (row_id, label), or .parquet of lists. They count for "
+        "nothing.",
     ),
 ]
 Nan = Annotated[
@@ -67,7 +82,7 @@ Nan = Annotated[
     ),
 ]
 Bootstrap = Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")]
-TableFile = Annotated[Path, typer.Option("-o", "--output", help="Write .npy or .parquet.")]
+TableFile = Annotated[Path, typer.Option("-o", "--output", help="Write .npy, .csv or .parquet.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 JsonFile = Annotated[
     Path | None, typer.Option("--json-file", help="Also write the JSON to this file.")
@@ -95,6 +110,24 @@ RowId = Annotated[
 ]
 
 
+def check_engine(engine: str) -> None:
+    """Refuse an engine that is none."""
+    from oddslip.errors import InvalidInput
+
+    if engine not in ("local", "spark"):
+        raise InvalidInput(f"--engine must be local or spark, got {engine!r:.60}.")
+
+
+def start_engine(engine: str, master: str) -> Any:
+    """A session of Spark where it was asked for; None for this machine."""
+    check_engine(engine)
+    if engine == "local":
+        return None
+    from oddslip.engines.spark import start_session
+
+    return start_session(master)
+
+
 def opened(
     engine: str,
     master: str,
@@ -118,22 +151,20 @@ def opened(
             "scores": path, "labels": labels, "kind": kind, "label_names": names,
             "exclude": exclude, "nan": nan,
         }  # fmt: skip
-    if engine != "spark":
-        raise InvalidInput(f"--engine must be local or spark, got {engine!r:.60}.")
+    check_engine(engine)
     if labels is not None:
         raise InvalidInput(
             f"with --engine spark labels are a column of {path}, got the file {labels}."
         )
     if exclude is not None or nan != "refuse":
         raise InvalidInput("--exclude and --nan are for --engine local, got --engine spark.")
-    from oddslip.engines.spark import start_session
     from oddslip.sources.opening import is_parquet, open_source
 
     if not is_parquet(path):
         raise InvalidInput(f"with --engine spark scores must be Parquet files, got {path}.")
     table = open_source(
         path, "labels" if labelled else None, scores="scores", kind=kind, label_names=names,  # type: ignore[arg-type]
-        row_id=row_id, engine=start_session(master),
+        row_id=row_id, engine=start_engine(engine, master),
     )  # fmt: skip
     return {"scores": table}
 
@@ -202,6 +233,14 @@ def check_folders(*paths: Path | None) -> None:
     for path in paths:
         if path is not None:
             output_folder(path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a page, whole or not at all."""
+    from oddslip.files import whole_file
+
+    with whole_file(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
 def _as_json(value: Any) -> str:
@@ -313,6 +352,16 @@ def read_weights(text: str | None) -> Any:
     from oddslip.weights import is_weight_name
 
     return text if is_weight_name(text) else float(text)
+
+
+def read_propensities(text: str | None) -> Any:
+    """What --propensities says: weights, or the numbers of a file."""
+    return read_numbers(propensities_file(text)) if text != "weights" else text
+
+
+def propensities_file(text: str | None) -> Path | None:
+    """The file that --propensities names."""
+    return None if text in (None, "weights") else Path(text)
 
 
 def weights_file(text: str | None) -> Path | None:

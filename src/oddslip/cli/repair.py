@@ -10,6 +10,7 @@ import typer
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.cli.options import (
+    METRICS,
     RESOLVED,
     WEIGHTS,
     EngineOption,
@@ -21,6 +22,7 @@ from oddslip.cli.options import (
     Names,
     Nan,
     Prior,
+    Propensities,
     RowId,
     SampleWeight,
     Scores,
@@ -32,6 +34,7 @@ from oddslip.cli.options import (
     print_json,
     read_names,
     read_numbers,
+    read_propensities,
     read_weights,
     write_table,
 )
@@ -43,8 +46,11 @@ def fit(
     *,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the repair is saved.")],
     k: Annotated[
-        int | None, typer.Option("-k", "--k", help="Labels shown per row: choose by MAP at K.")
+        int | None,
+        typer.Option("-k", "--k", help="Labels shown per row: choose by --metric at K."),
     ] = None,
+    metric: Annotated[str, typer.Option(help=f"What to choose by, at K: {METRICS}.")] = "map",
+    propensities: Propensities = None,
     rule: Annotated[
         str,
         typer.Option(help=f"How to choose: auto, paper, or one of {', '.join(CANDIDATES)}."),
@@ -90,6 +96,8 @@ def fit(
 
       oddslip fit cal-scores.npy cal-labels.npz -k 7 --prior prevalence.npy -o repair.oddslip
 
+      oddslip fit cal-scores.npy cal-labels.npz -k 10 --metric ndcg -o repair.oddslip
+
       oddslip fit cal-scores.npy cal-labels.npz --calibrator isotonic --tau 5 -o repair.oddslip
 
       oddslip fit cal-scores.npy cal-labels.npz --calibrator inversion --weights w.npy -o r.oddslip
@@ -122,7 +130,8 @@ def fit(
         from oddslip.selection import Repair
 
         chosen = Repair(
-            k=k, rule=rule, prior=prevalence, weights=read_weights(weights),
+            k=k, rule=rule, metric=metric, propensities=read_propensities(propensities),
+            prior=prevalence, weights=read_weights(weights),
             dead=dead, kind=kind, seed=seed,  # type: ignore[arg-type]
         )  # fmt: skip
     else:
@@ -178,6 +187,8 @@ def apply(
       oddslip apply repair.oddslip scores.npy --top-k 7 -o ranked.parquet
 
       oddslip apply repair.oddslip scores.parquet -o repaired.npy
+
+      oddslip apply repair.oddslip scores.csv -o repaired.csv
     """
     import oddslip
     from oddslip.calibrators.saved import refuse_other_kind

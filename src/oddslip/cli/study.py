@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -11,7 +12,14 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import typer
 
 from oddslip import DEFAULT_SEED
-from oddslip.cli.options import Json, check_folders, check_outputs, console, print_json
+from oddslip.cli.options import (
+    Json,
+    check_folders,
+    check_outputs,
+    console,
+    print_json,
+    write_text,
+)
 
 
 class Form(StrEnum):
@@ -65,13 +73,20 @@ Finished = Annotated[
 ]
 
 
+FirstSeed = Annotated[
+    int, typer.Option(min=0, help="Seed of the first draw; thresholds were set below 1000.")
+]
+Page = Annotated[Path | None, typer.Option(help="Write the page (Markdown).")]
+
+
 class PairOptions(NamedTuple):
     """Options of every study of matched pairs: which arms, where they are kept, what is written."""
 
     part: Annotated[
         list[str] | None,
         typer.Option(
-            help="ladder, caps, splits, choices, doses, draws, all-products. May be given again."
+            help="ladder, caps, splits, choices, doses, draws, earlier, again, all-products. "
+            "May be given several times."
         ),
     ] = None
     learner: Annotated[list[str] | None, typer.Option(help="lightgbm, mlp. Both.")] = None
@@ -236,13 +251,10 @@ def _run_pairs(
 
         write_tables(cells, name, options.tables)
     if options.page is not None:
-        from oddslip.files import whole_file
         from oddslip.studies.pairs.page import write_page
 
-        with whole_file(options.page) as unfinished:
-            folder = options.results or Path(f"results/{study}")
-            text = write_page(cells, name, results=folder, tables=options.tables)
-            unfinished.write_text(text, encoding="utf-8")
+        folder = options.results or Path(f"results/{study}")
+        write_text(options.page, write_page(cells, name, results=folder, tables=options.tables))
     if options.json:
         return print_json(cells)
     from oddslip.reports.text import new_table
@@ -295,9 +307,68 @@ def _need_folder(data: Path | None, what: str) -> Path:
 
 
 @reproduce.command()
+def archive(
+    work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(".work"),
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The archive to write (.zip).")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Read an archive and hold its files against their hashes.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write the scores of all trained arms as one archive with SHA-256 of each file, or check one.
+
+    Examples:
+
+      oddslip reproduce archive --work .work/tafeng -o tafeng-scores.zip
+
+      oddslip reproduce archive --check tafeng-scores.zip
+    """
+    from oddslip.errors import InvalidInput
+    from oddslip.studies.archive import check_archive, write_archive
+
+    if (output is None) == (check is None):
+        raise InvalidInput("either --output or --check must be given, and not both.")
+    if output is not None:
+        check_outputs(output)
+        manifest = write_archive(work, output)
+    else:
+        assert check is not None
+        manifest = check_archive(check)
+    if json:
+        return print_json(manifest)
+    size = sum(each["bytes"] for each in manifest["files"])
+    done = f"written to {output}" if output is not None else "as their hashes say"
+    console().print(f"{manifest['n_files']:,} files, {size:,} bytes, {done}.")
+    return None
+
+
+@reproduce.command()
+def schematic(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The picture to draw (.png, .svg or .pdf).")
+    ],
+) -> None:
+    """Figure 0: regimes, repairs and a dead label, computed by the library's own functions.
+
+    Examples:
+
+      oddslip reproduce schematic -o docs/figure-zero.png
+    """
+    from oddslip.files import whole_file
+    from oddslip.reports.figures.schematic import draw_schematic
+    from oddslip.studies.schematic import make_schematic
+
+    check_outputs(output)
+    with whole_file(output) as unfinished:
+        draw_schematic(make_schematic()).savefig(unfinished, format=output.suffix[1:] or "png")
+
+
+@reproduce.command()
 def mulan(
     dataset: Annotated[
-        list[str] | None, typer.Option(help="Data set; may be given several times. All eleven.")
+        list[str] | None, typer.Option(help="Data set; may be given several times. All twelve.")
     ] = None,
     learner: Annotated[
         list[str] | None,
@@ -325,7 +396,7 @@ def mulan(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Section 4: eleven MULAN data sets, five learners, four weights.
+    """Section 4: twelve MULAN data sets, five learners, four weights.
 
     Examples:
 
@@ -406,7 +477,7 @@ def selection(
         Path, typer.Option(help="Where studies keep trained scores, each in its own folder.")
     ] = Path(".work"),
     finished: Finished = False,
-    page: Annotated[Path | None, typer.Option(help="Write the page (Markdown).")] = None,
+    page: Page = None,
     json: Json = False,
 ) -> None:
     """Which rule chooses best: every candidate and rule on the arms of the other studies.
@@ -418,9 +489,10 @@ def selection(
       oddslip reproduce selection --finished --page docs/selection-study.md
     """
     from oddslip.studies.mulan.arms import LEARNERS
+    from oddslip.studies.mulan.study import DATASETS
     from oddslip.studies.selection.cells import CONTENDERS
     from oddslip.studies.selection.page import split_cells, summarise, write_page
-    from oddslip.studies.selection.study import DATASETS, WEIGHTS, reproduce_selection
+    from oddslip.studies.selection.study import WEIGHTS, reproduce_selection
 
     check_outputs(page)
     check_folders(results, work)
@@ -436,10 +508,7 @@ def selection(
         finished=finished,
     )
     if page is not None:
-        from oddslip.files import whole_file
-
-        with whole_file(page) as unfinished:
-            unfinished.write_text(write_page(cells, results=results), encoding="utf-8")
+        write_text(page, write_page(cells, results=results))
     if json:
         return print_json(cells)
     from oddslip.reports.text import new_table
@@ -460,10 +529,8 @@ def scenes(
         list[str] | None, typer.Option(help="A scene by its name; may be given again. All.")
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Draws of each scene.")] = 20,
-    first_seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the first draw; thresholds were set below 1000.")
-    ] = 1000,
-    page: Annotated[Path | None, typer.Option(help="Write the table as Markdown.")] = None,
+    first_seed: FirstSeed = 1000,
+    page: Page = None,
 ) -> None:
     """Scenes whose truth is known: how often the verdict of diagnose is right.
 
@@ -477,16 +544,8 @@ def scenes(
 
     check_outputs(page)
     names = check_scenes(tuple(scene or SCENES))
-    lines = []
-    for line in tabulate(try_scenes(names, n_draws=draws, first_seed=first_seed)):
-        console().print(line, markup=False, highlight=False, soft_wrap=True)
-        lines.append(line)
-    if page is not None:
-        from oddslip.files import whole_file
-
-        with whole_file(page) as unfinished:
-            text = tell_page(lines, n_draws=draws, first_seed=first_seed)
-            unfinished.write_text(text, encoding="utf-8", newline="\n")
+    lines = tabulate(try_scenes(names, n_draws=draws, first_seed=first_seed))
+    _tell_draws(lines, page, partial(tell_page, n_draws=draws, first_seed=first_seed))
 
 
 @reproduce.command()
@@ -495,10 +554,8 @@ def months(
         list[str] | None, typer.Option(help="A month by its name; may be given again. All.")
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Worlds that are drawn.")] = 10,
-    first_seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the first draw; thresholds were set below 1000.")
-    ] = 1000,
-    page: Annotated[Path | None, typer.Option(help="Write the table as Markdown.")] = None,
+    first_seed: FirstSeed = 1000,
+    page: Page = None,
 ) -> None:
     """Months of a served ranker, with one fault each or quiet: what `oddslip check` finds.
 
@@ -512,15 +569,20 @@ def months(
 
     check_outputs(page)
     names = check_months(tuple(month or (*FAULTS, QUIET)))
-    lines = list(tabulate(try_months(names, n_draws=draws, first_seed=first_seed)))
+    lines = tabulate(try_months(names, n_draws=draws, first_seed=first_seed))
+    _tell_draws(lines, page, partial(tell_page, n_draws=draws, first_seed=first_seed))
+
+
+def _tell_draws(
+    lines: Iterable[str], page: Path | None, tell_page: Callable[[list[str]], str]
+) -> None:
+    """Print each line of a table as soon as it is there; then write the page of all of them."""
+    kept = []
     for line in lines:
         console().print(line, markup=False, highlight=False, soft_wrap=True)
+        kept.append(line)
     if page is not None:
-        from oddslip.files import whole_file
-
-        with whole_file(page) as unfinished:
-            text = tell_page(lines, n_draws=draws, first_seed=first_seed)
-            unfinished.write_text(text, encoding="utf-8", newline="\n")
+        write_text(page, tell_page(kept))
 
 
 @reproduce.command()
@@ -532,7 +594,7 @@ def survey(
         ".work/survey"
     ),
     finished: Finished = False,
-    page: Annotated[Path | None, typer.Option(help="Write the table as Markdown.")] = None,
+    page: Page = None,
     json: Json = False,
 ) -> None:
     """Table S7: what other implementations do with a label that is never true.
@@ -551,11 +613,9 @@ def survey(
     check_folders(results, work)
     cells = reproduce_survey(results=results, work=work, finished=finished)
     if page is not None:
-        from oddslip.files import whole_file
         from oddslip.studies.survey.page import write_page
 
-        with whole_file(page) as unfinished:
-            unfinished.write_text(write_page(cells), encoding="utf-8")
+        write_text(page, write_page(cells))
     if json:
         return print_json(cells)
     from oddslip.reports.text import new_table

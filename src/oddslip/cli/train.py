@@ -12,6 +12,7 @@ import typer
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
     WEIGHTS,
+    Master,
     Names,
     Threads,
     check_folders,
@@ -19,6 +20,7 @@ from oddslip.cli.options import (
     console,
     read_names,
     read_weights,
+    start_engine,
 )
 
 Features = Annotated[
@@ -65,6 +67,14 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same model.")] = DEFAULT_SEED,
     label_names: Names = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="local, or spark: groups of labels are tasks; --checkpoint is then a folder that "
+            "every executor sees."
+        ),
+    ] = "local",
+    master: Master = "local[*]",
     threads: Threads = None,
 ) -> None:
     """Train one model per label, with a weight per label, and save them in one file.
@@ -76,6 +86,8 @@ def train(
       oddslip train X.npz training-labels.npz -o m.oddslip --preset paper-booster -p num_leaves=15
 
       oddslip train X.npz y.npz -o m.oddslip --early-stopping 20 --validation X1.npz y1.npz
+
+      oddslip train X.npz y.npz -o m.oddslip --engine spark --master spark://host:7077
     """
     from oddslip.learners import OneVsRest
     from oddslip.learners.backend import preset_learner
@@ -103,6 +115,7 @@ def train(
         early_stopping=early_stopping,
         k=k,
         parameters=dict(map(_read_parameter, parameter or [])),
+        engine=start_engine(engine, master),
     )
     rows, truth = read_features(features), open_labels(labels)
     held = None
@@ -126,7 +139,7 @@ def score(
     features: Features,
     *,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where scores go: .npy or .parquet.")
+        Path, typer.Option("-o", "--output", help="Where scores go: .npy, .csv or .parquet.")
     ],
     kind: Annotated[
         str, typer.Option(help="probability (float32), margin (log-odds), or both.")

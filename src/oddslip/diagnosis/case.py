@@ -14,6 +14,8 @@ from oddslip.arguments import check_seed
 from oddslip.calibrators.policy import find_prior
 from oddslip.errors import InvalidInput
 from oddslip.identity import need_ids
+from oddslip.metrics.at_k import check_choice, label_propensities, resolve_propensities
+from oddslip.metrics.evaluation import NAMES
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts import step_budget
 from oddslip.shifts.twin import check_pair, open_twin
@@ -55,7 +57,8 @@ class Case:
     Under the cross-fitted protocol ``calibration`` is the arm itself: maps are fitted on all folds
     but one and rank that one. ``prior`` is the training prevalence where given, else the smoothed
     calibration prevalence.
-    ``budget`` is None where the training parameters are not known.
+    ``budget`` is None where the training parameters are not known. ``metric`` is the one that
+    rungs are compared by; ``propensities`` are those of PSP, where given.
     """
 
     arm: Source
@@ -72,6 +75,19 @@ class Case:
     seed: int
     threads: int | None = None
     keyed: bool = False
+    metric: str = "map"
+    propensities: NDArray[np.float64] | None = None
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        """What rules choose by."""
+        return {"k": self.k, "metric": self.metric, "propensities": self.propensities}
+
+    def find_propensities(self) -> NDArray[np.float64]:
+        """Those given, else those that the evaluated labels say."""
+        if self.propensities is not None:
+            return self.propensities
+        return label_propensities(self.evaluation_counts, self.arm.n_rows)
 
     @property
     def crossed(self) -> bool:
@@ -101,6 +117,8 @@ def open_case(
     labels: Any,
     *,
     k: int,
+    metric: str = "map",
+    propensities: Any = None,
     weights: Any = None,
     unweighted: Any = None,
     calibration: Any = None,
@@ -118,6 +136,7 @@ def open_case(
 ) -> Case:
     """Open all inputs of `diagnose`. Nothing but labels is read yet."""
     available_threads(threads)  # refused before anything is read
+    check_choice("metric", metric, NAMES)
     whole = open_source(
         scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
     )
@@ -147,13 +166,14 @@ def open_case(
     calibration_counts = count_labels(held_out)
     prior = by_label("prior", prior, whole.label_names)
     prevalence, prior_source = find_prior(prior, calibration_counts, held_out.totals(threads))
+    trained = _as_weights(weights, arm, evaluation_counts, None if prior is None else prevalence)
     return Case(
         arm=arm,
         twin=twin,
         calibration=held_out,
         protocol="cross-fitted" if calibration is None else "deployment",
         k=k,
-        weights=_as_weights(weights, arm, evaluation_counts, None if prior is None else prevalence),
+        weights=trained,
         prior=prevalence,
         prior_source=prior_source,
         calibration_counts=calibration_counts,
@@ -162,6 +182,8 @@ def open_case(
         seed=seed,
         threads=threads,
         keyed=keyed,
+        metric=metric,
+        propensities=resolve_propensities(propensities, trained, whole.n_labels, whole.label_names),
     )
 
 
@@ -169,6 +191,11 @@ def _pair(
     whole: Source, other: Source | None, unweighted: Any, keyed: bool
 ) -> tuple[Source, Source | None]:
     """The arm and its twin; where rows are known by keys, the arm's panels bring the twin's."""
+    if keyed and whole.partial and unweighted is not None:
+        raise InvalidInput(
+            "by keys, unweighted scores go with rows that have every label, got absent cells. "
+            "Leave unweighted out."
+        )
     if not whole.ordered:
         if unweighted is None:
             return whole, None

@@ -21,9 +21,10 @@ from oddslip.diagnosis.drift import Takeover, find_takeover, mark_lone_rows
 from oddslip.diagnosis.signal import Signal, find_signal
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.labels import Seen
-from oddslip.metrics.at_k import Column, Ties, label_propensities, metric_values, rank_source
+from oddslip.metrics.at_k import Column, Ties, metric_values, rank_source
 from oddslip.metrics.ranking import Rankings, rank_panel
-from oddslip.panels import Kind, Panel
+from oddslip.metrics.reliability import N_BINS, ReliabilityTally, count_shown
+from oddslip.panels import Kind, Panel, take_cells
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.cross import cross_choose
 from oddslip.selection.fold_fits import affordable
@@ -53,11 +54,12 @@ class Climb:
 
     ``rankings`` and ``values`` are those of the rows with a true label; ``raw`` and ``twin`` are
     rankings of all rows, where there is a twin. ``signal`` is the within-label AUC of raw.
-    ``n_tied`` rows of raw are decided by ties; ``map_worst`` and ``map_best`` say how far the
-    order of tied cells can move its MAP. ``unseen`` labels have evaluation positives and none
-    among the rows that their maps were fitted on. ``asides`` is what was read of the evaluated
-    rows on the way, ``samples`` the same rows of model and twin, ``marks`` those of calibration
-    and evaluated rows.
+    ``n_tied`` rows of raw are decided by ties; ``bounds`` are the sums of its columns with tied
+    cells in their worst order, and in their best. ``unseen`` labels have evaluation positives and
+    none among the rows that their maps were fitted on. ``asides`` is what was read of the
+    evaluated rows on the way, ``samples`` the same rows of model and twin, ``marks`` those of
+    calibration and evaluated rows. ``shown`` counts what is shown and true in bins of its
+    probability, by raw scores and by what is chosen: see `oddslip.metrics.reliability`.
     """
 
     rankings: dict[str, Ranking]
@@ -69,11 +71,11 @@ class Climb:
     takeover: Takeover | None
     unseen: NDArray[np.bool_]
     n_tied: int
-    map_worst: float
-    map_best: float
+    bounds: NDArray[np.float64]
     asides: Asides
     samples: tuple[NDArray[Any], NDArray[Any]] | None
     marks: tuple[NDArray[np.uint64] | None, NDArray[np.uint64] | None]
+    shown: dict[str, NDArray[np.int64]]
 
 
 def climb(case: Case) -> Climb:
@@ -158,7 +160,7 @@ def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | N
         also = affordable(list(candidates.values()), rows)
         try_all: Any = try_keyed if case.keyed else try_candidates
         trials = try_all(
-            rows, tried, also=also, k=case.k, n_folds=N_FOLDS,
+            rows, tried, also=also, **case.scoring, n_folds=N_FOLDS,
             n_repeats=rule.repeats_for(rows.n_rows), seed=case.seed, prior=prior,
             weights=case.weights, threads=case.threads,
         )  # fmt: skip
@@ -196,7 +198,7 @@ def _climb_crossed(case: Case) -> Climb:
     rungs = {each.form: each for each in affordable(named, case.arm)}
     tried = tuple(dict.fromkeys((*wanted, *rungs.values())))
     trials, asides = read_arm(case, lambda arm: try_candidates(
-        arm, tried, k=case.k,
+        arm, tried, **case.scoring,
         n_folds=n_folds, n_repeats=rule.repeats_for(n_rows), seed=case.seed,
         prior=prior, weights=case.weights, keep_rankings=True, threads=case.threads,
     ))  # fmt: skip
@@ -210,6 +212,11 @@ def _climb_crossed(case: Case) -> Climb:
     name = wanted[crossed.choice.place].name
     counts = trials.fits.counts(None)
     maps = _refit(trials) | {"ceiling": [make_ceiling(case, counts)]}
+    assert trials.fitted is not None
+    maps["chosen"] = [
+        fitted[trials.candidates.index(wanted[place])]
+        for fitted, place in zip(trials.fitted, crossed.places[-1], strict=True)
+    ]
     ranked = _rank(case.arm, maps, case, trials.fits.folds, tied=True)
     taken = _take_over(case, trials, ranked.rankings, out_of_fold["isotonic"])
     held = _held_positives(case, trials.fits.folds)
@@ -286,20 +293,24 @@ def shift_maps(shift_nat: NDArray[np.float64], kind: Kind) -> LabelMaps:
     )  # fmt: skip
 
 
-def _constant_maps(case: Case) -> LabelMaps:
-    """Maps that give every row the prior."""
-    n, none = case.prior.size, np.empty(0)
+def constant_maps(prior: NDArray[np.float64], kind: Kind) -> LabelMaps:
+    """Maps that give every row the prior: what is popular among the labels it has."""
+    n, none = prior.size, np.empty(0)
     zeros = np.zeros(n, np.int64)
     return LabelMaps(
-        case.arm.kind, "probability", code=np.full(n, CONSTANT, np.int8), a=case.prior,
+        kind, "probability", code=np.full(n, CONSTANT, np.int8), a=prior,
         b=np.zeros(n), c=np.zeros(n), start=zeros, stop=zeros, x=none, y=none,
     )  # fmt: skip
 
 
 class Ranked(NamedTuple):
-    """Top K of all rows by rung; where asked for, raw with its ties, and scores of some rows."""
+    """Top K of all rows by rung; where asked for, raw with its ties, and scores of some rows.
+
+    ``shown`` counts what the chosen maps show.
+    """
 
     rankings: dict[str, Ranking]
+    shown: dict[str, NDArray[np.int64]]
     tied: Rankings | None
     sample: NDArray[Any] | None
 
@@ -321,7 +332,9 @@ def _rank(
     names = (*maps, "raw") if case.twin is not None else tuple(maps)
     ranked_by = {name: np.empty((source.n_rows, k), np.int32) for name in names}
 
-    def rank_block(panel: Panel) -> None:
+    def rank_block(panel: Panel) -> NDArray[np.int64] | None:
+        """Fill in the rows of a block; gives what the chosen maps show of it."""
+        chosen = maps.get("chosen") if tied else None
         place = slice(panel.first_row, panel.first_row + panel.n_rows)
         if "raw" in ranked_by:
             ranked_by["raw"][place] = rank_panel(panel, k)
@@ -329,27 +342,47 @@ def _rank(
         whole = {name: each[0] for name, each in maps.items() if len(each) == 1}
         _rank_part(panel, whole, k, {name: ranked_by[name][place] for name in whole})
         if folds is None or n_folds == 1:
-            return
+            if chosen is None:
+                return None
+            return count_chosen(panel, ranked_by["chosen"][place], chosen[0])
+        counted = np.zeros((3, N_BINS), np.int64)
+        truth = None if chosen is None else panel.positives()
         for fold in range(n_folds):
             rows = np.flatnonzero(folds[place] == fold)
             parts = {name: each[fold] for name, each in maps.items() if len(each) > 1}
             out = {name: np.empty((rows.size, k), np.int32) for name in parts}
             if rows.size:
-                _rank_part(take_rows(panel, rows), parts, k, out)
+                part = take_rows(panel, rows, None if truth is None else truth.take(rows))
+                _rank_part(part, parts, k, out)
+                if chosen is not None:
+                    counted += count_chosen(part, out["chosen"], chosen[fold])
             for name, block in out.items():
                 ranked_by[name][place][rows] = block
+        return counted
 
-    def climb_all(rows: Source) -> None:
-        for _ in rows.map(rank_block, threads=case.threads, what="climbing the ladder"):
-            pass
+    def climb_all(rows: Source) -> NDArray[np.int64] | None:
+        blocks = rows.map(rank_block, threads=case.threads, what="climbing the ladder")
+        counted = [block for _, block in blocks if block is not None]
+        return np.sum(counted, axis=0) if counted and "chosen" in maps else None
 
     asked: list[Callable[[Source], Any]] = [climb_all]
     if tied:
         asked.append(lambda rows: rank_source(rows, k, case.threads))
+        asked.append(lambda rows: rows.run(ReliabilityTally(k), threads=case.threads).counts)
     if sampled:
         asked.append(lambda rows: take_sample(rows, sampled_rows(case), case.threads))
     found = read_together(source, asked, threads=case.threads, what="climbing the ladder")
-    return Ranked(ranked_by, found[1] if tied else None, found[-1] if sampled else None)
+    shown = {"raw": found[2], "chosen": found[0]} if tied else {}
+    shown = {name: counts for name, counts in shown.items() if counts is not None}
+    return Ranked(ranked_by, shown, found[1] if tied else None, found[-1] if sampled else None)
+
+
+def count_chosen(panel: Panel, columns: Ranking, maps: LabelMaps) -> NDArray[np.int64]:
+    """What a map shows of some rows, in bins of its probability."""
+    panel = panel.checked()
+    there = columns >= 0
+    shown = maps.probabilities_at(take_cells(panel, columns)[there], columns[there])
+    return count_shown(panel, columns, shown)
 
 
 def _rank_part(panel: Panel, maps: dict[str, LabelMaps], k: int, out: dict[str, Ranking]) -> None:
@@ -377,7 +410,7 @@ def _finish(
     truth = case.arm.positives()
     counted = np.flatnonzero(truth.counts)
     true = truth.take(counted)
-    chances = label_propensities(case.evaluation_counts, case.arm.n_rows)
+    chances = case.find_propensities()
     rankings, tied = ranked.rankings, ranked.tied
     assert tied is not None
     raw, twin, samples = rankings.get("raw"), None, None
@@ -396,7 +429,8 @@ def _finish(
     of_rows["raw"] = tied.columns
     of_rows["popularity"] = np.tile(popular, (counted.size, 1))
     if case.arm.partial:  # each row has the most popular of its own
-        by_prior = _rank(case.arm, {"popularity": [_constant_maps(case)]}, case).rankings
+        popular_maps = constant_maps(case.prior, case.arm.kind)
+        by_prior = _rank(case.arm, {"popularity": [popular_maps]}, case).rankings
         of_rows["popularity"] = by_prior["popularity"][counted]
     values = {
         name: metric_values(
@@ -405,12 +439,19 @@ def _finish(
         for name, ranking in of_rows.items()
     }
 
-    def bound(ties: Ties) -> float:
-        return float(metric_values(tied, ties=ties)[:, Column.MAP].mean())
-
     return Climb(
         rankings=of_rows, values=values, raw=raw, twin=twin, chosen=chosen, signal=signal,
         takeover=takeover, unseen=unseen, n_tied=int(tied.decided_by_ties.sum()),
-        map_worst=bound("worst"), map_best=bound("best"), asides=asides, samples=samples,
-        marks=(marks, asides.marks),
+        bounds=sum_bounds(tied, chances), asides=asides, samples=samples,
+        marks=(marks, asides.marks), shown=ranked.shown,
     )  # fmt: skip
+
+
+def sum_bounds(tied: Rankings, propensities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sums of every column, of shape (2, columns): tied cells in their worst order, and best."""
+
+    def sums(ties: Ties) -> list[float]:
+        values = metric_values(tied, ties=ties, propensities_given=propensities)
+        return [values[:, column].sum() for column in Column]
+
+    return np.array([sums("worst"), sums("best")])

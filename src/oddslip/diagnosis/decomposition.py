@@ -86,25 +86,25 @@ class Decomposition:
         )
 
 
-def decompose(ladder: Ladder, metric: str = "map") -> Decomposition | None:
-    """Split the loss of a ladder that holds the twin; None without it."""
+def decompose(ladder: Ladder) -> Decomposition | None:
+    """Split the loss of a ladder that holds the twin, in its metric; None without it."""
     if "unweighted" not in ladder:
         return None
-    unweighted, weighted = ladder.value("unweighted", metric), ladder.value("raw", metric)
+    unweighted, weighted = ladder.value("unweighted"), ladder.value("raw")
     loss = unweighted - weighted
-    ceiling = ladder.value("ceiling", metric)
+    ceiling = ladder.value("ceiling")
     residue = unweighted - ceiling
     odds = isotonic = None
     if "what-if" in ladder:
-        odds = unweighted - ladder.value("what-if", metric)
+        odds = unweighted - ladder.value("what-if")
     if "isotonic" in ladder:
-        isotonic = ladder.value("isotonic", metric) - weighted
+        isotonic = ladder.value("isotonic") - weighted
     returned = {}
     if loss > 0:
         names = [name for name in (*REPAIRS, "isotonic, identity", "ceiling") if name in ladder]
-        returned = {name: (ladder.value(name, metric) - weighted) / loss for name in names}
+        returned = {name: (ladder.value(name) - weighted) / loss for name in names}
     return Decomposition(
-        metric=metric,
+        metric=ladder.metric,
         loss=loss,
         odds=odds,
         slippage=None if odds is None else loss - odds,

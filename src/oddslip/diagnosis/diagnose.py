@@ -21,6 +21,7 @@ from oddslip.diagnosis.ladder import Ladder, estimate_ladder
 from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
 from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
+from oddslip.metrics.reliability import reliability_of
 from oddslip.panels import Kind
 from oddslip.shifts import overlap
 from oddslip.sources.opening import Nan
@@ -31,6 +32,8 @@ def diagnose(
     labels: Any = None,
     *,
     k: int = 7,
+    metric: str = "map",
+    propensities: Any = None,
     weights: Any = None,
     unweighted: Any = None,
     calibration: Any = None,
@@ -56,6 +59,12 @@ def diagnose(
     scores, labels : array-like of shape (n_rows, n_labels), data frames, paths, or a Panel
     k : int
         Slots per row, ``1 <= k <= n_labels``.
+    metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
+        What you deploy by, at K: rungs are compared, the repair is chosen, the loss is split and
+        the verdict is given in it.
+    propensities : array-like or "weights", optional
+        For PSP; by default from the counts of the evaluated labels. "weights" are propensities
+        1 / w: the metric that weighted training approximates.
     weights : number, array-like of shape (n_labels,) or str, optional
         The positive weight each label was trained with. A name such as "balanced", "sqrt" or
         "10x" is resolved on ``prior`` where given, which makes it the weight of the training
@@ -99,10 +108,10 @@ def diagnose(
     """
     n_replicates = check_replicates(n_replicates)
     case = open_case(
-        scores, labels, k=k, weights=weights, unweighted=unweighted, calibration=calibration,
-        prior=prior, kind=kind, rounds=rounds, learning_rate=learning_rate,
-        max_delta_step=max_delta_step, seed=seed, keyed=keyed, label_names=label_names,
-        exclude=exclude, nan=nan, threads=threads,
+        scores, labels, k=k, metric=metric, propensities=propensities, weights=weights,
+        unweighted=unweighted, calibration=calibration, prior=prior, kind=kind, rounds=rounds,
+        learning_rate=learning_rate, max_delta_step=max_delta_step, seed=seed, keyed=keyed,
+        label_names=label_names, exclude=exclude, nan=nan, threads=threads,
     )  # fmt: skip
     if case.keyed:
         from oddslip.diagnosis.keyed import measure_keyed
@@ -124,7 +133,7 @@ def _conclude(measured: Measurements) -> Diagnosis:
 def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
     ladder = estimate_ladder(
         climbed.values, k=case.k, n_rows=case.arm.n_rows, n_replicates=n_replicates,
-        seed=case.seed, threads=case.threads,
+        metric=case.metric, seed=case.seed, threads=case.threads,
     )  # fmt: skip
     shared = None
     if climbed.raw is not None and climbed.twin is not None:
@@ -139,10 +148,11 @@ def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
         likeness=find_likeness(climbed.samples, case.seed),
         shifts=find_shifts(case, climbed.asides.realized, climbed.samples),
         saturation=climbed.asides.saturation,
-        ties=Ties(climbed.n_tied, climbed.map_worst, climbed.map_best),
+        ties=Ties.of_sums(climbed.n_tied, climbed.bounds, case.metric, ladder.n_evaluated),
         takeover=climbed.takeover,
         overlap=shared,
         drift=find_drift(case, climbed.unseen, climbed.marks),
+        shown={name: reliability_of(each, case.k) for name, each in climbed.shown.items()},
     )
 
 

@@ -19,10 +19,13 @@ from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.climb import (
     N_FOLDS,
     Chosen,
+    constant_maps,
+    count_chosen,
     fit_maps,
     make_ceiling,
     other_policies,
     shift_maps,
+    sum_bounds,
 )
 from oddslip.diagnosis.drift import SharedRows, Takeover, find_drift, find_takeover
 from oddslip.diagnosis.label_shifts import find_shifts
@@ -32,9 +35,10 @@ from oddslip.diagnosis.signal import find_likeness, parts_of_positives, signal_o
 from oddslip.errors import InvalidInput
 from oddslip.identity import keyed_sample
 from oddslip.kernels.keys import keys_of
-from oddslip.metrics.at_k import Column, label_propensities, metric_values
+from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.bootstrap import KeyedSums, Resampled
 from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
+from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown, reliability_of
 from oddslip.panels import Panel
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_fits import affordable
@@ -58,7 +62,7 @@ class Rungs(NamedTuple):
 
     maps: dict[str, list[LabelMaps]]
     folds: KeyedFolds | None
-    popular: NDArray[np.int32]
+    popular: NDArray[np.int32] | LabelMaps  # maps, where each row has labels of its own
     what_if: LabelMaps | None
     dead: NDArray[np.bool_]  # (folds, labels): whom the identity policy may hand slots to
 
@@ -95,9 +99,8 @@ def measure_keyed(case: Case, n_replicates: int) -> dict[str, Any]:
     )  # fmt: skip
     rungs, counts, chosen, unseen = climbed
     ladder = LadderTally(
-        rungs, case.k, label_propensities(case.evaluation_counts, arm.n_rows),
-        case.twin is not None, n_replicates, case.seed,
-    )  # fmt: skip
+        rungs, case.k, case.find_propensities(), case.twin is not None, n_replicates, case.seed
+    )
     sample = RowSample(SAMPLED_CELLS / arm.n_labels / arm.n_rows, case.seed)
     parts = RowParts(counts.indptr, counts.keys, parts_of_positives(counts))
     beside: list[Any] = (
@@ -117,24 +120,28 @@ def measure_keyed(case: Case, n_replicates: int) -> dict[str, Any]:
     takeover = None
     if "isotonic" in rungs.maps:
         takeover = Takeover(int(rungs.dead.any(axis=0).sum()), ladder.n_risen, ladder.slots)
-    worst, best = ladder.bounds / n
     return {
         "ladder": ladder_of_sums(
             {name: sums[place] for name, place in places.items()},
             {name: draws[:, place] for name, place in places.items()},
-            n, draws[:, -1], k=case.k, n_rows=arm.n_rows, seed=case.seed,
+            n, draws[:, -1], k=case.k, n_rows=arm.n_rows, metric=case.metric, seed=case.seed,
         ),
         "chosen": chosen,
         "signal": signal_of(counts, squares),
         "likeness": find_likeness(samples, case.seed),
         "shifts": find_shifts(case, realized, samples),
         "saturation": saturated,
-        "ties": Ties(ladder.n_tied, float(worst), float(best)),
+        "ties": Ties.of_sums(ladder.n_tied, ladder.bounds, case.metric, n),
         "takeover": takeover,
         "overlap": None if case.twin is None else Overlap(
             ladder.n_shared / arm.n_rows, ladder.n_changed / arm.n_rows
         ),
         "drift": find_drift(case, unseen, shared=shared),
+        "shown": {
+            name: reliability_of(counts, case.k)
+            for name, counts in zip(("raw", "chosen"), ladder.shown, strict=True)
+            if counts.any()
+        },
     }  # fmt: skip
 
 
@@ -149,7 +156,7 @@ def _climb_crossed(case: Case, arm: Source) -> Climbed:
     ]
     rungs = {each.form: each for each in affordable(named, arm)}
     trials = try_keyed(
-        arm, tuple(dict.fromkeys((*wanted, *rungs.values()))), k=case.k, n_folds=N_FOLDS,
+        arm, tuple(dict.fromkeys((*wanted, *rungs.values()))), **case.scoring, n_folds=N_FOLDS,
         n_repeats=rule.repeats_for(arm.n_rows), seed=case.seed,
         prior=case.prior if case.prior_given else None, weights=case.weights,
         threads=case.threads,
@@ -236,7 +243,9 @@ def _rungs(
     what_if = None
     if case.twin is not None and case.weights is not None:
         what_if = shift_maps(-np.log(1.0 / case.weights), case.arm.kind)
-    popular = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
+    popular: Any = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
+    if case.arm.partial:
+        popular = constant_maps(case.prior, case.arm.kind)
     return Rungs(maps, folds, popular, what_if, dead)
 
 
@@ -259,7 +268,7 @@ class LadderTally(Resampled):
 
     JOINED: ClassVar = {
         "n_evaluated": "add", "n_tied": "add", "bounds": "add", "n_shared": "add",
-        "n_changed": "add", "n_risen": "add", "slots": "add",
+        "n_changed": "add", "n_risen": "add", "slots": "add", "shown": "add",
     }  # fmt: skip
 
     def __init__(
@@ -271,8 +280,9 @@ class LadderTally(Resampled):
         if twin:
             self.names += ["unweighted"] + ["what-if"] * (rungs.what_if is not None)
         self.n_evaluated = self.n_tied = self.n_shared = self.n_changed = self.n_risen = 0
-        self.bounds = np.zeros(2)
+        self.bounds = np.zeros((2, len(Column)))
         self.slots = np.zeros(propensities.size, np.int64)
+        self.shown = np.zeros((2, 3, N_BINS), np.int64)  # by raw scores, and by what is chosen
         self.kept = KeyedSums(len(self.names) * len(Column) + 1, n_replicates, seed)
         self.blocks_apart = max(1, self.kept.draws.nbytes >> 20)
 
@@ -295,7 +305,7 @@ class LadderTally(Resampled):
         part = take_rows(panel, rows, truth)
         columns = {
             "raw": tied.columns,
-            "popularity": np.tile(self.rungs.popular, (rows.size, 1)),
+            "popularity": self._rank_popular(part),
             **self._rank_by_maps(part),
         }
         if self.twin:
@@ -309,12 +319,17 @@ class LadderTally(Resampled):
         ]
         self.n_evaluated += rows.size
         self.n_tied += int(tied.decided_by_ties.sum())
-        for at, ties in enumerate(("worst", "best")):
-            bounded = metric_values(tied, ties=ties, propensities_given=self.propensities)  # type: ignore[arg-type]
-            self.bounds[at] += bounded[:, Column.MAP].sum()
+        self.bounds += sum_bounds(tied, self.propensities)
         self._take_over(panel, part, columns)
+        self._count_shown(panel)
         keys = panel.row_keys()[rows] if self.n_replicates else None
         self.kept.take(np.column_stack([*values, np.ones(rows.size)]), keys)
+
+    def _rank_popular(self, part: Panel) -> NDArray[np.int32]:
+        popular = self.rungs.popular
+        if isinstance(popular, LabelMaps):
+            return popular.rank_panel(part, self.k)
+        return np.tile(popular, (part.n_rows, 1))
 
     def _rank_by_maps(self, part: Panel) -> dict[str, NDArray[np.int32]]:
         """Every map once: maps that are one object rank alike."""
@@ -345,6 +360,19 @@ class LadderTally(Resampled):
         if self.rungs.what_if is not None:
             found["what-if"] = self.rungs.what_if.rank_panel(take_rows(twin, rows), self.k)
         return found
+
+    def _count_shown(self, panel: Panel) -> None:
+        """What is shown of all rows, with a true label or not, in bins of its probability."""
+        panel = panel.checked()
+        columns = rank_panel(panel, self.k)
+        self.shown[0] += count_shown(panel, columns, raw_shown(panel, columns))
+        chosen, truth = self.rungs.maps.get("chosen", []), panel.positives()
+        folds = None if self.rungs.folds is None else self.rungs.folds.of(panel)
+        for fold, maps in enumerate(chosen):
+            rows = np.arange(panel.n_rows) if folds is None else np.flatnonzero(folds == fold)
+            if rows.size:
+                part = take_rows(panel, rows, truth.take(rows))
+                self.shown[1] += count_chosen(part, maps.rank_panel(part, self.k), maps)
 
     def _take_over(self, panel: Panel, part: Panel, columns: dict[str, NDArray[np.int32]]) -> None:
         """Slots of dead labels: in all rows, or fold by fold in those with a true label."""

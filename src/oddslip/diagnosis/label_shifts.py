@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.thresholds import LEAST_LABELS, OVERSHOOTING, OVERSHOT, RELATED, UNTRACED
 from oddslip.results import plain
-from oddslip.shifts import RealizedShift, direct_shift, over_correction, unrealizable
+from oddslip.shifts import (
+    InversionBounds,
+    RealizedShift,
+    Residual,
+    direct_shift,
+    inversion_bounds,
+    over_correction,
+    residual,
+    unrealizable,
+)
 from oddslip.sources import open_source
 
 Floats = NDArray[np.float64]
@@ -41,8 +50,9 @@ class LabelShifts:
     """Shifts in nat, one per label.
 
     ``intended`` is ln w_j and needs weights; ``direct`` needs the twin and is the median over
-    ``n_direct_rows`` rows, all of them unless there are very many; ``over_correction`` needs
-    weights and the budget.
+    ``n_direct_rows`` rows, all of them unless there are very many; ``residual`` is what the
+    inversion leaves on the same rows, and needs weights too; ``over_correction`` and ``inversion``,
+    the bounds on what it can do, need weights and the budget.
     """
 
     realized: Floats
@@ -53,6 +63,8 @@ class LabelShifts:
     budget: float | None = None
     unrealizable: NDArray[np.bool_] | None = None
     over_correction: Floats | None = None
+    residual: Residual | None = None
+    inversion: InversionBounds | None = None
 
     @property
     def weighted(self) -> NDArray[np.bool_]:
@@ -144,6 +156,8 @@ class LabelShifts:
                 "n_unrealizable": (
                     None if self.unrealizable is None else int(self.unrealizable.sum())
                 ),
+                "residual": self.residual and self.residual.to_dict(),
+                "inversion": self.inversion and self.inversion.to_dict(),
             }
         )
 
@@ -156,16 +170,18 @@ def find_shifts(
     The direct shift is that of ``samples``, the same rows of model and twin: finding every median
     of very many rows to the last bit takes many passes, and thousands of rows tell it well.
     """
-    direct, n_direct = None, 0
+    direct, n_direct, left = None, 0, None
+    weights, budget = case.weights, case.budget
     if samples is not None and case.twin is not None:
         kinds = case.arm.kind, case.twin.kind
-        pair = [  # NaN where a cell is absent
+        arm, twin = (  # NaN where a cell is absent
             open_source(scores, kind=kind, nan="absent")
             for scores, kind in zip(samples, kinds, strict=True)
-        ]
-        direct = direct_shift(*pair)
+        )
+        direct = direct_shift(arm, twin)
         n_direct = len(samples[0])
-    weights, budget = case.weights, case.budget
+        if weights is not None:
+            left = residual(arm, twin, weights)
     bounded = weights is not None and budget is not None
     return LabelShifts(
         realized=realized.shift,
@@ -176,4 +192,6 @@ def find_shifts(
         budget=budget,
         unrealizable=unrealizable(weights, budget) if bounded else None,  # type: ignore[arg-type]
         over_correction=over_correction(weights, budget) if bounded else None,  # type: ignore[arg-type]
+        residual=left,
+        inversion=inversion_bounds(weights, budget) if bounded else None,  # type: ignore[arg-type]
     )

@@ -13,7 +13,7 @@ from oddslip import DEFAULT_SEED
 from oddslip.calibrators.catalogue import CATALOGUE
 from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
-from oddslip.metrics.evaluation import NAMES, Estimate
+from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
 from oddslip.results import as_frame, plain
 from oddslip.wording import score
 
@@ -70,7 +70,9 @@ class Rung:
 class Ladder:
     """Rungs by name, in the order of the ladder. ``ladder["raw"]["map"]`` is an `Estimate`.
 
-    ``map_draws`` holds the resampled MAP of every rung, so that any two can be compared in pairs.
+    ``metric`` is the one that rungs are compared by: what `value`, `gain`, `lead` and `best` are
+    of, unless told. ``draws`` holds the resampled values of every rung in it, so that any two can
+    be compared in pairs.
     """
 
     rungs: dict[str, Rung]
@@ -80,11 +82,17 @@ class Ladder:
     n_replicates: int
     seed: int
     level: float = LEVEL
-    map_draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    metric: str = "map"
+
+    @property
+    def metric_name(self) -> str:
+        """What the metric is called: ``MAP@7``."""
+        return metric_name(self.metric, self.k)
 
     def __repr__(self) -> str:
-        names = ", ".join(f"{name} {score(rung['map'].value)}" for name, rung in self.rungs.items())
-        return f"Ladder(MAP@{self.k} of {self.n_evaluated:,} rows: {names})"
+        names = ", ".join(f"{name} {score(self.value(name))}" for name in self.rungs)
+        return f"Ladder({self.metric_name} of {self.n_evaluated:,} rows: {names})"
 
     def __str__(self) -> str:
         """The rungs as `oddslip diagnose` prints them."""
@@ -101,23 +109,27 @@ class Ladder:
     def __iter__(self) -> Iterator[str]:
         return iter(self.rungs)
 
-    def value(self, name: str, metric: str = "map") -> float:
-        """One number of the ladder."""
-        return self.rungs[name][metric].value
+    def estimate(self, name: str, metric: str | None = None) -> Estimate:
+        """A rung's metric with its interval."""
+        return self.rungs[name][metric or self.metric]
 
-    def gain(self, name: str, metric: str = "map") -> Estimate:
+    def value(self, name: str, metric: str | None = None) -> float:
+        """One number of the ladder."""
+        return self.estimate(name, metric).value
+
+    def gain(self, name: str, metric: str | None = None) -> Estimate:
         """What a rung gains over raw."""
-        return self.rungs[name].differences[metric]
+        return self.rungs[name].differences[metric or self.metric]
 
     def lead(self, name: str, other: str) -> Estimate:
-        """What a rung has over another in MAP, with its paired interval; NaN without draws."""
+        """What a rung has over another, with its paired interval; NaN without draws."""
         low = high = float("nan")
-        if name in self.map_draws and other in self.map_draws:
-            drawn = self.map_draws[name] - self.map_draws[other]
+        if name in self.draws and other in self.draws:
+            drawn = self.draws[name] - self.draws[other]
             low, high = percentile_interval(drawn, self.level)
         return Estimate(self.value(name) - self.value(other), low, high)
 
-    def best(self, names: tuple[str, ...] = REPAIRS, metric: str = "map") -> str | None:
+    def best(self, names: tuple[str, ...] = REPAIRS, metric: str | None = None) -> str | None:
         """The highest of these rungs; the earlier of equals; None if none is there."""
         there = [name for name in names if name in self.rungs]
         return max(there, key=lambda name: self.value(name, metric)) if there else None
@@ -154,7 +166,7 @@ class Ladder:
         return as_frame(
             {
                 "rung": [line[0] for line in lines],
-                "metric": [f"{NAMES[line[1]]}@{self.k}" for line in lines],
+                "metric": [metric_name(line[1], self.k) for line in lines],
                 "value": [line[2].value for line in lines],
                 "low": [line[2].low for line in lines],
                 "high": [line[2].high for line in lines],
@@ -178,6 +190,7 @@ def estimate_ladder(
     k: int,
     n_rows: int,
     n_replicates: int,
+    metric: str = "map",
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
 ) -> Ladder:
@@ -189,7 +202,7 @@ def estimate_ladder(
     n = len(values["raw"])
     draws = _resample(values, n_replicates, seed, threads)
     sums = {name: each.sum(axis=0) for name, each in values.items()}
-    return ladder_of_sums(sums, draws, n, n, k=k, n_rows=n_rows, seed=seed)
+    return ladder_of_sums(sums, draws, n, n, k=k, n_rows=n_rows, metric=metric, seed=seed)
 
 
 def ladder_of_sums(
@@ -200,22 +213,24 @@ def ladder_of_sums(
     *,
     k: int,
     n_rows: int,
+    metric: str = "map",
     seed: int,
 ) -> Ladder:
     """The same from the sums of ``n`` rows, and of the rows, ``n_drawn``, of each replicate."""
-    rungs, map_draws = {}, {}
+    rungs, own_draws = {}, {}
     for name in (name for name in RUNGS if name in sums):
-        map_draws[name] = metric_of_sums(draws[name], "map", n_drawn)
+        own_draws[name] = metric_of_sums(draws[name], metric, n_drawn)
         metrics, differences = {}, {}
-        for metric in NAMES:
-            mean, raw_mean = (metric_of_sums(sums[at], metric, n) for at in (name, "raw"))
-            drawn, raw_drawn = (metric_of_sums(draws[at], metric, n_drawn) for at in (name, "raw"))
-            metrics[metric] = Estimate(float(mean), *percentile_interval(drawn, LEVEL))
-            differences[metric] = Estimate(
+        for each in NAMES:
+            mean, raw_mean = (metric_of_sums(sums[at], each, n) for at in (name, "raw"))
+            drawn, raw_drawn = (metric_of_sums(draws[at], each, n_drawn) for at in (name, "raw"))
+            metrics[each] = Estimate(float(mean), *percentile_interval(drawn, LEVEL))
+            differences[each] = Estimate(
                 float(mean) - float(raw_mean), *percentile_interval(drawn - raw_drawn, LEVEL)
             )
         rungs[name] = Rung(name, metrics, differences)
-    return Ladder(rungs, k, n_rows, n, len(draws["raw"]), seed, map_draws=map_draws)
+    n_replicates = len(draws["raw"])
+    return Ladder(rungs, k, n_rows, n, n_replicates, seed, draws=own_draws, metric=metric)
 
 
 def _resample(

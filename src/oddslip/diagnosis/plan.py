@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,8 @@ from oddslip.metrics.ranking import Rankings, rank
 from oddslip.panels import Kind, Panel, check_k, check_names
 from oddslip.results import as_frame, html_table, plain
 from oddslip.shifts import (
+    InversionBounds,
+    inversion_bounds,
     largest_unsaturating_cap,
     leaf_saturation_weight,
     leaf_value,
@@ -34,7 +35,7 @@ from oddslip.shifts import (
     what_if,
 )
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import is_path, open_labels
+from oddslip.sources.opening import is_stored, open_labels
 from oddslip.sources.views import LabelledSource
 from oddslip.spread import SATURATED_PROBABILITY
 from oddslip.tallies import available_threads
@@ -99,6 +100,8 @@ class Plan:
         with one positive and leaves with many tie.
     leaf_ratio : numpy.ndarray
         Negatives per positive up to which a leaf is driven to a stored 1.0.
+    inversion : InversionBounds
+        Whether inverting by ln w_j can be exact, or keep the order of rows, under this cap.
     what_if : WhatIfLoss or None
         Needs the scores of an unweighted model.
     """
@@ -122,6 +125,7 @@ class Plan:
     leaf_value: Floats
     leaf_ratio: Floats
     leaf_saturates: NDArray[np.bool_]
+    inversion: InversionBounds
     k: int
     what_if: WhatIfLoss | None = None
 
@@ -176,6 +180,7 @@ class Plan:
                 "largest_unsaturating_cap": self.unsaturating_cap,
                 "rows_in_leaf": self.rows_in_leaf,
                 "n_leaf_saturates": int(self.leaf_saturates.sum()),
+                "inversion": self.inversion.to_dict(),
                 "what_if": self.what_if and self.what_if.to_dict(),
                 "labels": self.label_columns(),
             }
@@ -212,6 +217,7 @@ class Plan:
             ["labels beyond the budget", f"{int(self.unrealizable.sum()):,}"],
             ["smallest cap that admits all", nat(self.admitting_cap)],
             ["largest cap without saturation", nat(self.unsaturating_cap)],
+            ["inverting by ln w", self.inversion.sentence],
         ]
         return html_table(["", "value"], rows, self.recommendation)
 
@@ -308,6 +314,7 @@ def plan(
         leaf_value=leaf_value(1, rows_in_leaf - 1, weight),
         leaf_ratio=weight / leaf_saturation_weight(1, 1, eps),
         leaf_saturates=weight >= leaf_saturation_weight(1, rows_in_leaf - 1, eps),
+        inversion=inversion_bounds(weight, budget),
         k=k,
         what_if=_what_if(unweighted, truth, weight, k, kind, n_replicates, seed, threads),
     )
@@ -333,8 +340,8 @@ def _count(
         return None, numbers.astype(np.int64), int(n_rows)
     if n_rows is not None:
         raise InvalidInput("labels bring their number of rows; pass n_rows with counts alone.")
-    if is_path(labels):
-        labels = open_labels(Path(labels))
+    if is_stored(labels):
+        labels = open_labels(labels)
     shape = getattr(labels, "shape", None)
     width = int(shape[1]) if shape is not None and len(shape) == 2 else _width(labels)
     truth = as_labels(labels, width)

@@ -18,6 +18,8 @@ from oddslip.diagnosis.label_shifts import LabelShifts, WeightFit
 from oddslip.diagnosis.ladder import Ladder
 from oddslip.diagnosis.signal import Likeness, Signal
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT, UNLIKE
+from oddslip.metrics.at_k import metric_of_sums
+from oddslip.metrics.reliability import Reliability
 from oddslip.panels import Kind
 from oddslip.results import as_frame, html_table, plain
 from oddslip.shifts import Saturation
@@ -41,11 +43,23 @@ class Missing(NamedTuple):
 
 
 class Ties(NamedTuple):
-    """Evaluated rows whose raw top K is decided by ties, and how far they can move MAP@K."""
+    """Evaluated rows whose raw top K is decided by ties, and how far they can move it.
+
+    ``worst`` and ``best`` bound the metric of the ladder, ``map_worst`` and ``map_best`` MAP.
+    """
 
     n_rows: int
     map_worst: float
     map_best: float
+    worst: float
+    best: float
+
+    @classmethod
+    def of_sums(cls, n_rows: int, bounds: NDArray[np.float64], metric: str, n: int) -> Ties:
+        """From sums over ``n`` rows, tied cells in their worst order and in their best."""
+        sides = [[float(metric_of_sums(sums, each, n)) for sums in bounds]
+                 for each in ("map", metric)]  # fmt: skip
+        return cls(n_rows, *sides[0], *sides[1])
 
 
 class Overlap(NamedTuple):
@@ -73,6 +87,7 @@ class Measurements:
     takeover: Takeover | None
     overlap: Overlap | None
     drift: Drift
+    shown: dict[str, Reliability]
     missing: tuple[Missing, ...]
     protocol: Protocol
     k: int
@@ -87,6 +102,16 @@ class Measurements:
     calibration_counts: NDArray[np.int64]
     evaluation_counts: NDArray[np.int64]
     seed: int
+
+    @property
+    def metric(self) -> str:
+        """What rungs are compared by, and the repair is chosen by."""
+        return self.ladder.metric
+
+    @property
+    def metric_name(self) -> str:
+        """What that is called: ``MAP@7``."""
+        return self.ladder.metric_name
 
     @property
     def n_labels(self) -> int:
@@ -138,6 +163,7 @@ class Measurements:
             "identified": shifts.identified,
             "ratio": None if shifts.intended is None else shifts.ratio,
             "direct_shift": shifts.direct,
+            "residual": None if shifts.residual is None else shifts.residual.mean,
             "unrealizable": shifts.unrealizable,
             "over_correction": shifts.over_correction,
             "auc": self.signal.areas,
@@ -159,13 +185,14 @@ class Diagnosis(Measurements):
     findings : tuple of Finding
         The gravest first.
     ladder : Ladder
-        Every rung with its metrics, intervals and paired differences to raw.
+        Every rung with its metrics, intervals and paired differences to raw. ``ladder.metric`` is
+        the one that verdict, findings and loss are of.
     chosen : Chosen or None
         What `Repair` would deploy with the same inputs: its name, and why. The rung "chosen" is
         what such a choice is worth on rows that had no say in it. None where nothing can be
         fitted.
     decomposition : Decomposition or None
-        Parts of the loss in MAP@K; needs the twin.
+        Parts of the loss in that metric; needs the twin.
     signal : Signal
         Within-label AUC of the raw scores: what per-label maps have to work with.
     likeness : Likeness or None
@@ -180,6 +207,9 @@ class Diagnosis(Measurements):
         Of the top K with that of the twin.
     drift : Drift
         Calibration rows against evaluated rows.
+    shown : dict
+        Whether the probabilities of the labels shown are right: a `Reliability` of "raw", and of
+        "chosen" where something can be fitted, over all evaluated rows.
     missing : tuple of Missing
         What could not be computed, and why.
     protocol : {"deployment", "cross-fitted"}
@@ -214,6 +244,7 @@ class Diagnosis(Measurements):
                     "seed": self.seed,
                 },
                 "k": self.k,
+                "metric": self.metric,
                 "n_labels": self.n_labels,
                 "kind": self.kind,
                 "dtype": self.dtype,
@@ -236,6 +267,7 @@ class Diagnosis(Measurements):
                 "takeover": self.takeover and self.takeover.to_dict(),
                 "overlap": self.overlap and self.overlap._asdict(),
                 "drift": self.drift.to_dict(),
+                "shown": {name: each.to_dict() for name, each in self.shown.items()},
                 "labels": self.label_columns(),
             }
         )
@@ -285,12 +317,12 @@ class Diagnosis(Measurements):
                  *ladder)  # fmt: skip
         shown = list(dict.fromkeys(name for name in first if name in ladder))[:5]
         rows = [
-            [name, score(rung["map"].value), signed(rung.differences["map"].value)]
-            for name, rung in ladder.rungs.items()
+            [name, score(ladder.value(name)), signed(ladder.gain(name).value)]
+            for name in ladder
             if name in shown
         ]
         caption = f"{len(rows)} of {len(ladder.rungs)} rungs, {ladder.n_evaluated:,} rows evaluated"
-        table = html_table(["rung", f"MAP@{self.k}", "minus raw"], rows, caption)
+        table = html_table(["rung", self.metric_name, "minus raw"], rows, caption)
         findings = "".join(
             f"<li><b>{finding.code} {finding.severity}</b>: {escape(finding.sentence)} "
             f"<i>{escape(finding.advice)}</i></li>"

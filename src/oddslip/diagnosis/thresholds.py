@@ -6,7 +6,7 @@ an empirical association (Section 3), and it found no safe count of calibration 
 
 from __future__ import annotations
 
-# A difference in MAP@K is material from this share of the better of the two on.
+# A difference in the metric at K is material from this share of the better of the two on.
 MATERIAL = 0.01
 
 # What scores say within a label.

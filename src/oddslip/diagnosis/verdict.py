@@ -86,7 +86,7 @@ class Grounds(NamedTuple):
         if self.hurt and d.ladder.value("unweighted") > d.ladder.value("popularity"):
             end += f"; the unweighted twin has {score(d.ladder.value('unweighted'))}"
         return (
-            f"the same list in every row has a MAP@{d.k} of {popular}, the raw scores "
+            f"the same list in every row has a {d.metric_name} of {popular}, the raw scores "
             f"{score(d.ladder.value('raw'))}{end}."
         )
 
@@ -124,7 +124,7 @@ class Grounds(NamedTuple):
         d, strange = self.d, weights_are_strange(self.d)
         scale = "scores of different labels are not on one scale"
         if self.twin == "above":
-            change = f"(MAP@{d.k} {signed(-d.ladder.gain('unweighted').value)} against the "
+            change = f"({d.metric_name} {signed(-d.ladder.gain('unweighted').value)} against the "
             change += "unweighted twin)"
             if strange:
                 return f"Hurt {change}, though the weights given do not fit the scores"
@@ -134,7 +134,7 @@ class Grounds(NamedTuple):
             return f"{start}, and the weights given do not fit them"
         if self.twin == "below":
             change = signed(-d.ladder.gain("unweighted").value)
-            return f"Better than the unweighted twin (MAP@{d.k} {change}), but {scale}"
+            return f"Better than the unweighted twin ({d.metric_name} {change}), but {scale}"
         if self.twin == "level":
             return f"{start}, though the weights cost nothing against the unweighted twin"
         if d.weighting == "label-specific":
@@ -146,7 +146,7 @@ class Grounds(NamedTuple):
     def no_repair(self) -> str:
         """That nothing is surely better than raw, and what `Repair` would take all the same."""
         d = self.d
-        told = f"no repair surely beats the raw MAP@{d.k} of {score(d.ladder.value('raw'))}"
+        told = f"no repair surely beats the raw {d.metric_name} of {score(d.ladder.value('raw'))}"
         if d.chosen is None or d.chosen.name == "raw" or "chosen" not in d.ladder:
             return told
         return f"{told} ({d.chosen.name}, which Repair chooses: {score(d.ladder.value('chosen'))})"
@@ -270,7 +270,7 @@ RULES = (
 
 def _moves(d: Measurements, rung: str) -> str:
     raw, value = score(d.ladder.value("raw")), score(d.ladder.value(rung))
-    return f"takes MAP@{d.k} from {raw} to {value}"
+    return f"takes {d.metric_name} from {raw} to {value}"
 
 
 def _beside(d: Measurements, trial: InversionTrial) -> str:

@@ -5,12 +5,17 @@ Nothing of ours is pickled. Classes and kernels travel by name, as `kinds`, besi
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from oddslip.files import no_room
 
 ALIGNED = 64
 
@@ -34,17 +39,36 @@ def pack(tree: Any) -> Parcel:
     """
     packer = _Packer()
     described = packer.describe(tree)
+    return Parcel(tuple(packer.kinds), b"".join(_pieces(packer, described)))
+
+
+def write_parcel(folder: str | Path, tree: Any) -> tuple[Path, tuple[Any, ...]]:
+    """A parcel as a file that goes by its content, and its kinds. No array is copied.
+
+    `unpack` takes a map of the file as it takes bytes.
+    """
+    packer = _Packer()
+    described = packer.describe(tree)
+    digest, unnamed = hashlib.sha256(), Path(folder, "parcel")
+    with no_room(unnamed), unnamed.open("wb") as file:
+        for piece in _pieces(packer, described):
+            digest.update(piece)
+            file.write(piece)
+    return unnamed.rename(Path(folder, f"oddslip-{digest.hexdigest()[:32]}")), tuple(packer.kinds)
+
+
+def _pieces(packer: _Packer, described: Any) -> Iterator[Any]:
     offset, places = 0, []
     for array in packer.arrays:
         places.append([array.dtype.str, list(array.shape), offset])
         offset += -(-array.nbytes // ALIGNED) * ALIGNED
     header = json.dumps({"arrays": places, "tree": described}).encode()
     start = -(-(8 + len(header)) // ALIGNED) * ALIGNED
-    pieces = [len(header).to_bytes(8, "little"), header.ljust(start - 8)]
+    yield len(header).to_bytes(8, "little")
+    yield header.ljust(start - 8)
     for array in packer.arrays:
-        pieces.append(array.tobytes())
-        pieces.append(bytes(-array.nbytes % ALIGNED))
-    return Parcel(tuple(packer.kinds), b"".join(pieces))
+        yield array.reshape(-1).view(np.uint8).data
+        yield bytes(-array.nbytes % ALIGNED)
 
 
 def unpack(parcel: Parcel) -> Any:

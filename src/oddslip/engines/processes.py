@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from oddslip.engines.jobs import do_jobs, map_parcel
 from oddslip.engines.parcel import Parcel
 from oddslip.engines.task import map_rows, merge_shards, read_rows, tally_rows
 from oddslip.errors import InvalidInput
@@ -55,6 +57,41 @@ class Processes:
             return [batch for part in parts for batch in work(part)]
         with ProcessPoolExecutor(self.n_processes, get_context("spawn")) as pool:
             return [batch for given in pool.map(work, parts) for batch in given]
+
+
+class ProcessWorkers:
+    """Processes of this machine that run jobs, one at a time each.
+
+    Parameters
+    ----------
+    n_processes : int
+        1: jobs run here, one after the other.
+    """
+
+    def __init__(self, n_processes: int = 2) -> None:
+        self.n_processes = n_processes
+
+    def width(self) -> int:
+        """See `oddslip.engines.jobs.Workers`."""
+        return self.n_processes
+
+    def run(self, shared: Path, kinds: tuple[Any, ...], n_jobs: int) -> Iterator[tuple[int, bytes]]:
+        """See `oddslip.engines.jobs.Workers`."""
+        work = partial(_run_jobs, shared, kinds)
+        if self.n_processes == 1:
+            for place in range(n_jobs):
+                yield from work(place)
+            return
+        with ProcessPoolExecutor(self.n_processes, get_context("spawn")) as pool:
+            running = [pool.submit(work, place) for place in range(n_jobs)]
+            for future in as_completed(running):
+                yield from future.result()
+
+
+def _run_jobs(shared: Path, kinds: tuple[Any, ...], place: int) -> list[tuple[int, bytes]]:
+    batch = pa.record_batch([pa.array([place])], ["place"])
+    given = do_jobs(map_parcel(shared, kinds), [batch])
+    return [row for batch in given for row in read_rows(batch)]
 
 
 def _listed(task: Any, parcel: Parcel, part: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

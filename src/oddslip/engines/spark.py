@@ -6,8 +6,10 @@ counts once however often it ran, since only what a successful attempt gives is 
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,7 +20,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from oddslip.engines.jobs import do_jobs
 from oddslip.engines.parcel import Parcel
+from oddslip.engines.rows import LABEL_FIELDS
 from oddslip.engines.task import map_rows, merge_shards, read_rows, tally_rows
 from oddslip.errors import InvalidInput, MissingDependency, OddslipError
 
@@ -45,13 +49,7 @@ class SparkTable:
         given = self._over(tally_rows, parcel, columns, OF_TASKS)
         if n_shards > 1:
             given = given.repartition(n_shards, "shard").mapInArrow(merge_shards, OF_TASKS)
-        try:
-            table = given.toArrow()
-        except OddslipError:
-            raise
-        except Exception as error:
-            raise _explained(error) from error
-        for batch in table.to_batches():
+        for batch in _fetched(given).to_batches():
             yield from read_rows(batch)
 
     def check(self, column: str) -> None:
@@ -72,7 +70,7 @@ class SparkTable:
     def _told(self, task: Any, parcel: Parcel) -> Any:
         """The task with what it is told: in the closure, or in a file that executors map."""
         if len(parcel.data) <= CLOSURE_BYTES:
-            return partial(task, parcel)
+            return partial(run_in_worker, task, parcel)
         name = f"oddslip-{hashlib.sha256(parcel.data).hexdigest()[:32]}"
         path = Path(_sent().name, name)
         if not path.exists():
@@ -94,7 +92,7 @@ class SparkFiles(SparkTable):
     """
 
     def __init__(self, session: Any, n_units: int, n_partitions: int | None = None) -> None:
-        # A task costs about two tenths of a second before it reads: one for each core, unless told.
+        # One task for each core, unless told: each has its fixed cost.
         super().__init__(session.range(0, n_units, 1, n_partitions))
 
     def check(self, column: str) -> None:
@@ -102,6 +100,51 @@ class SparkFiles(SparkTable):
 
     def _over(self, task: Any, parcel: Parcel, columns: Sequence[str], schema: str) -> Any:
         return super()._over(task, parcel, (), schema)
+
+
+class SparkWorkers:
+    """Tasks of a session that run jobs, one each.
+
+    Parameters
+    ----------
+    session : pyspark.sql.SparkSession
+    """
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+    def width(self) -> int:
+        """As many tasks as Spark starts unless told: in most clusters, one for each core."""
+        from pyspark.sql.functions import spark_partition_id
+
+        places = self.session.range(0, 1 << 20).select(spark_partition_id().alias("at"))
+        return int(_fetched(places.agg({"at": "max"})).column(0)[0].as_py()) + 1
+
+    def run(self, shared: Path, kinds: tuple[Any, ...], n_jobs: int) -> Iterator[tuple[int, bytes]]:
+        """See `oddslip.engines.jobs.Workers`."""
+        # An executor that comes later fetches it too, whatever it runs: it lies here to the end.
+        kept = Path(_sent().name, shared.name)
+        if not kept.exists():
+            shutil.move(shared, kept)
+        try:
+            self.session.addArtifacts(str(kept), file=True)
+        except Exception as error:
+            raise _explained(error) from error
+        places = self.session.range(0, n_jobs, 1, n_jobs)
+        given = places.mapInArrow(partial(run_from_file, do_jobs, kinds, shared.name), OF_TASKS)
+        for batch in _fetched(given).to_batches():
+            yield from read_rows(batch)
+
+
+def _fetched(frame: Any) -> pa.Table:
+    """The rows of a small frame; what went wrong is one line."""
+    try:
+        table: pa.Table = frame.toArrow()
+    except OddslipError:
+        raise
+    except Exception as error:
+        raise _explained(error) from error
+    return table
 
 
 @cache
@@ -117,7 +160,33 @@ def run_from_file(
     from pyspark import SparkFiles as Files
 
     data = np.memmap(Files.get(name), np.uint8, "r")
-    yield from task(Parcel(kinds, data), batches)  # type: ignore[arg-type]
+    yield from run_in_worker(task, Parcel(kinds, data), batches)  # type: ignore[arg-type]
+
+
+def run_in_worker(task: Any, parcel: Parcel, batches: Any) -> Iterator[pa.RecordBatch]:
+    """Run a task in a worker of Spark, which others will use after it."""
+    yield from task(parcel, batches)
+    set_modules_aside(len(sys.modules))
+
+
+@cache
+def set_modules_aside(n_modules: int) -> None:
+    """Once for these modules: they are no garbage.
+
+    Spark's workers look for garbage after every task, among all objects of all modules: 35
+    milliseconds with ours, most of what a small task costs.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def current_session() -> Any:
+    """The session there is; one on this machine where there is none."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        return start_session()  # says what to install
+    return SparkSession.getActiveSession() or start_session()
 
 
 def start_session(master: str = "local[*]", **config: Any) -> Any:
@@ -155,6 +224,40 @@ def start_session(master: str = "local[*]", **config: Any) -> Any:
     return session
 
 
+def table_form(frame: Any, scores: str | None) -> str:
+    """How a frame holds scores: "rows" of lists, "listed" candidates, or "long", a row a cell."""
+    name = scores or ("scores" if "scores" in frame.columns else "score")
+    if name not in frame.columns:
+        return "rows"  # refused by whoever looks for the column
+    kind = _field(frame, name).dataType
+    if kind.typeName() in FLOATS:
+        return "long"
+    is_listed = kind.typeName() == "array" and kind.elementType.typeName() == "struct"
+    return "listed" if is_listed else "rows"
+
+
+def grouped(
+    frame: Any, scores: str | None, labels: str | None, row_id: str | None
+) -> tuple[Any, str, str | None, str]:
+    """A long table with the candidates of a row in one list: one shuffle, whenever it is read.
+
+    Its columns are named as those of a long Parquet file are, unless told: row, label, score and,
+    where it says what was true, true.
+    """
+    from pyspark.sql.functions import col, collect_list, struct
+
+    scores, row_id = scores or "score", row_id or "row"
+    for part, name in (("scores", scores), ("row_id", row_id), ("label", "label"),
+                       ("labels", labels)):  # fmt: skip
+        if name is not None:
+            check_column(frame, part, name)
+    cells = {"label": "label", "score": scores} | ({} if labels is None else {"true": labels})
+    fields = [col(_quoted([name])[0]).alias(part) for part, name in cells.items()]
+    lists = collect_list(struct(*fields)).alias("scores")
+    found = frame.groupBy(_quoted([row_id])[0]).agg(lists)
+    return found, "scores", None if labels is None else "scores", row_id
+
+
 def score_type(frame: Any, name: str) -> tuple[Any, np.dtype[Any]]:
     """The frame with these scores as lists, and what a cell is. ML vectors become lists."""
     kind: Any = _field(frame, name).dataType
@@ -164,18 +267,24 @@ def score_type(frame: Any, name: str) -> tuple[Any, np.dtype[Any]]:
         frame = frame.withColumn(name, vector_to_array(frame[_quoted([name])[0]]))
         return frame, np.dtype(np.float64)
     cell = kind.elementType.typeName() if kind.typeName() == "array" else None
+    if cell == "struct":
+        parts = {field.name: field.dataType.typeName() for field in kind.elementType.fields}
+        cell = parts.get("score") if set(parts) & set(LABEL_FIELDS) else cell
     if cell not in FLOATS:
         raise InvalidInput(
-            f"{name} must be of type array<float>, array<double> or a vector, "
+            f"{name} must be of type array<float>, array<double>, a vector, or candidates "
+            f"array<struct<label, score>>, "
             f"got {kind.simpleString():.60}. Put a row's scores into one list, in label order."
         )
     return frame, FLOATS[cell]
 
 
 def label_type(frame: Any, name: str) -> str:
-    """Whether true labels are listed by name ("string") or by number ("int")."""
+    """Whether true labels are listed by name ("string"), by number ("int"), or told ("true")."""
     kind = _field(frame, name).dataType
     cell = kind.elementType.typeName() if kind.typeName() == "array" else None
+    if cell == "struct" and "true" in kind.elementType.names:  # candidates that say it themselves
+        return "true"
     if cell == "string":
         return "string"
     if cell in ("byte", "short", "integer", "long"):
@@ -226,7 +335,13 @@ def _explained(error: Exception) -> OddslipError:
             "executors need oddslip as the driver has it, and one has none. "
             "Install the same version on every worker, or point PYSPARK_PYTHON at one that has it."
         )
+    if "No space left on device" in text:
+        return SparkFailed(
+            "a Spark job failed: the disk of a worker is full (No space left on device). Make room "
+            "there, or let spark.local.dir name another disk."
+        )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.startswith("at ")]  # Java's stack
     telling = [line for line in lines if "Error" in line or "Exception" in line]
     cause = (telling[-1] if telling else _first_line(error))[:300]
     return SparkFailed(f"a Spark job failed: {cause}")

@@ -42,9 +42,9 @@ def versions() -> dict[str, str]:
     return {"oddslip": __version__, "NumPy": np.__version__, "Python": python}
 
 
-def check_versions(wanted: dict[str, str]) -> None:
+def check_versions(wanted: dict[str, str], found: dict[str, str] | None = None) -> None:
     """Refuse to work beside another version."""
-    for name, here in versions().items():
+    for name, here in (versions() if found is None else found).items():
         if here != wanted[name]:
             raise InvalidInput(
                 f"every executor must run {name} {wanted[name]}, as the driver does, got {here} "
@@ -91,11 +91,11 @@ def read_units(told: dict[str, Any], batches: Batches) -> Batches:
     """The batches themselves, or those of the files that they number."""
     if "units" not in told:
         return batches
-    return _read_files(told["units"], told["layout"].columns, batches)
+    return _read_files(told["units"], told["layout"], batches)
 
 
 def _read_files(
-    units: list[tuple[str, int]], columns: list[str], batches: Batches
+    units: list[tuple[str, int]], layout: Layout, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 
@@ -104,7 +104,8 @@ def _read_files(
             path, group = units[at]
             try:
                 with pq.ParquetFile(path, memory_map=True) as file:
-                    yield from file.iter_batches(row_groups=[group], columns=columns)
+                    # A row group may be larger than memory.
+                    yield from file.iter_batches(layout.block_rows, [group], layout.columns)
             except (OSError, pa.ArrowException) as error:
                 raise UnreadableFile(
                     f"{path} cannot be read by an executor ({type(error).__name__}). "
@@ -149,6 +150,8 @@ def join_shards(shards: dict[int, State], empty: State) -> State:
         if name in empty and joins[name] != "append":
             whole = whole.reshape(empty[name][0].shape)
         state[name] = whole, joins[name]
+    if state:  # what has no number is in no piece
+        state = {name: part for name, part in empty.items() if not part[0].size} | state
     return state
 
 
@@ -200,13 +203,18 @@ def map_rows(parcel: Parcel, batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def top_of_panel(panel: Panel, *, columns: NDArray[np.int32], values: NDArray[Any]) -> pa.Array:
-    """The top K of each row, as lists of (label, score)."""
-    n_rows, k = columns.shape
-    labels: pa.Array = pa.array(columns.reshape(-1))
+    """The top K of each row, as lists of (label, score); shorter where a slot is empty."""
+    shown = columns >= 0
+    ends = np.concatenate([[0], np.cumsum(shown.sum(axis=1))])
+    return list_cells(panel, ends, columns[shown], values[shown].astype(np.float64))
+
+
+def list_cells(
+    panel: Panel, ends: NDArray[Any], labels: NDArray[np.int32], values: NDArray[Any]
+) -> pa.Array:
+    """Lists of (label, score), one for each row."""
+    named: pa.Array = pa.array(labels)
     if panel.label_names is not None:
-        labels = pa.array(panel.label_names, pa.string()).take(labels)
-    scores = pa.array(np.ascontiguousarray(values, np.float64).reshape(-1))
-    cells = pa.StructArray.from_arrays([labels, scores], ["label", "score"])
-    return pa.ListArray.from_arrays(
-        pa.array(np.arange(0, n_rows * k + 1, k, dtype=np.int32)), cells
-    )
+        named = pa.array(panel.label_names, pa.string()).take(named)
+    cells = pa.StructArray.from_arrays([named, pa.array(values)], ["label", "score"])
+    return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), cells)

@@ -6,14 +6,16 @@ knots are where the hull turns. *Buckets*, monotone in the score, show some of t
 hull lies nowhere below the true one. A bucket has its lowest point where all its negatives come
 first: if even that is not below the hull of the buckets, the true hull does not turn inside. So
 `count_buckets` counts, `mark_buckets` marks the buckets in or beside which the hull may turn,
-`collect_cells` gathers the cells of those alone, and `join_hull` fits. All numbers are whole.
+`collect_cells` gathers the cells of those alone, `group_cells` and `sort_groups` bring them in
+order, and `join_hull` fits. All numbers are whole.
 
 Counts of a label lie in pairs, negatives and positives of one bucket after the other. Probabilities
 of 0 and of 1 have a bucket each, the first and the last: their scores are known, so they are never
-gathered.
+gathered. Marked buckets are numbered; gathered cells are in *groups*, two to a marked
+bucket, its negatives and its positives.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 
 from oddslip.kernels.types cimport bits_of, bits_of_single, parts, score_t
 
@@ -24,11 +26,17 @@ ctypedef fused cell_t:
     double
     uint8_t
 
+ctypedef fused count_t:
+    uint16_t
+    uint32_t
+
 cdef enum:
     WIDE = 16  # columns of a strip: a cache line of scores
     NARROW = 8
     TILE = 8192
     CHUNK = 1024
+    FEW = 64  # cells of a group: beyond, sorting them by steps is faster
+    STEP = 8
     PITCH = TILE + 16  # columns of a strip a power of two apart would share one set of the cache
 
 MOST_BUCKETS = 2**15  # counts of more would not stay in a core's cache
@@ -109,6 +117,13 @@ cdef inline bint _any_numbered(const int32_t* number_of, Py_ssize_t width) noexc
     return False
 
 
+cdef inline void _tally(const int32_t* slots, Py_ssize_t n, count_t* counts) noexcept nogil:
+    """Add 1 for every cell to the slot it belongs to."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        counts[slots[i]] += 1
+
+
 def count_buckets(
     const score_t[:, ::1] scores, const uint8_t[:, ::1] truths, bint margin,
     const int32_t[::1] number_of, const double[::1] low, const double[::1] high,
@@ -122,14 +137,18 @@ def count_buckets(
     """
     cdef Py_ssize_t n_rows = scores.shape[0], n_columns = scores.shape[1]
     cdef Py_ssize_t wide = WIDE if sizeof(score_t) == 4 else NARROW
-    cdef Py_ssize_t part, start, piece, column, w, width, n, chunk, done, some, i
+    cdef Py_ssize_t part, start, piece, column, w, width, n, chunk, done, some, i, n_slots, most = 0
     cdef int32_t number
-    cdef int32_t places[CHUNK]
+    cdef int32_t slots[CHUNK]
     cdef uint32_t* counted
-    cdef const uint8_t* truth
+    cdef bint near
     dtype = np.float32 if sizeof(score_t) == 4 else np.float64
     cdef score_t[::1] strip = np.empty(wide * PITCH, dtype)
     cdef uint8_t[::1] true = np.empty(wide * PITCH, np.uint8)
+    for number in range(starts.shape[0] - 1):
+        most = max(most, starts[number + 1] - starts[number])
+    # Counts of one tile and one label, half as wide: they stay near while all others would not.
+    cdef uint16_t[::1] small = np.zeros(most + 1, np.uint16)
     with nogil:
         for part in range(parts(n_rows, TILE)):
             start = part * TILE
@@ -145,30 +164,35 @@ def count_buckets(
                     number = number_of[column + w]
                     if number < 0:
                         continue
+                    n_slots = starts[number + 1] - starts[number]
                     counted = &counts[starts[number]]
+                    near = n_slots < 8 * n  # else adding them up takes longer than they spare
                     for chunk in range(parts(n, CHUNK)):
                         done = chunk * CHUNK
                         some = min(<Py_ssize_t> CHUNK, n - done)
                         _place(
                             &strip[w * PITCH + done], some, margin, low[number], high[number],
-                            scale[number],
-                            <int32_t> ((starts[number + 1] - starts[number]) // 2 - 1), places,
+                            scale[number], <int32_t> (n_slots // 2 - 1), slots,
                         )
-                        truth = &true[w * PITCH + done]
                         for i in range(some):
-                            counted[2 * places[i] + (truth[i] != 0)] += 1
+                            slots[i] = 2 * slots[i] + (true[w * PITCH + done + i] != 0)
+                        if near:
+                            _tally(slots, some, &small[0])
+                        else:
+                            _tally(slots, some, counted)
+                    if near:
+                        for i in range(n_slots):
+                            counted[i] += small[i]
+                            small[i] = 0
 
 
 def collect_cells(
     const score_t[:, ::1] scores, const uint8_t[:, ::1] truths, bint margin,
     const int32_t[::1] number_of, const double[::1] low, const double[::1] high,
     const double[::1] scale, const int64_t[::1] starts, const uint8_t[::1] marks,
-    score_t[::1] cells, int32_t[::1] owners,
+    const int32_t[::1] numbers, score_t[::1] cells, int32_t[::1] groups,
 ):
-    """Gather the cells in marked buckets, as many as there is room for; returns how many.
-
-    The owner of a cell is twice its label's number, plus 1 if it is a positive.
-    """
+    """Gather the cells in marked buckets, as many as there is room for; returns how many."""
     cdef Py_ssize_t n_rows = scores.shape[0], n_columns = scores.shape[1]
     cdef Py_ssize_t wide = WIDE if sizeof(score_t) == 4 else NARROW
     cdef Py_ssize_t part, start, piece, column, w, width, n, chunk, done, some, i, at
@@ -177,6 +201,7 @@ def collect_cells(
     cdef int32_t places[CHUNK]
     cdef int32_t found[CHUNK + 1]
     cdef const uint8_t* marked
+    cdef const int32_t* numbered
     dtype = np.float32 if sizeof(score_t) == 4 else np.float64
     cdef score_t[::1] strip = np.empty(wide * PITCH, dtype)
     with nogil:
@@ -194,6 +219,7 @@ def collect_cells(
                     if number < 0:
                         continue
                     marked = &marks[starts[number] // 2]
+                    numbered = &numbers[starts[number] // 2]
                     for chunk in range(parts(n, CHUNK)):
                         done = chunk * CHUNK
                         some = min(<Py_ssize_t> CHUNK, n - done)
@@ -204,15 +230,81 @@ def collect_cells(
                         )
                         n_found = 0
                         for i in range(some):  # without a branch per cell
-                            found[n_found] = <int32_t> (done + i)
+                            found[n_found] = <int32_t> i
                             n_found += marked[places[i]]
                         n_found = min(n_found, cells.shape[0] - n_cells)
                         for at in range(n_found):
                             i = found[at]
-                            cells[n_cells + at] = strip[w * PITCH + i]
-                            owners[n_cells + at] = 2 * number + (truths[start + i, column + w] != 0)
+                            cells[n_cells + at] = strip[w * PITCH + done + i]
+                            groups[n_cells + at] = 2 * numbered[places[i]] + (
+                                truths[start + done + i, column + w] != 0
+                            )
                         n_cells += n_found
     return n_cells
+
+
+def group_cells(
+    const int32_t[::1] groups, const score_t[::1] cells, int64_t[::1] places,
+    const int64_t[::1] ends, score_t[::1] grouped,
+):
+    """Bring cells to their groups; ``places`` holds where each group's next cell goes.
+
+    Returns how many found their group full.
+    """
+    cdef Py_ssize_t i, n_left = 0
+    cdef int32_t group
+    with nogil:
+        for i in range(groups.shape[0]):
+            group = groups[i]
+            if places[group] < ends[group]:
+                grouped[places[group]] = cells[i]
+                places[group] += 1
+            else:
+                n_left += 1
+    return n_left
+
+
+cdef inline void _sort_few(score_t* cells, Py_ssize_t n) noexcept nogil:
+    """Carry each cell up among those before it; without a branch this is fast, if they are few."""
+    cdef Py_ssize_t i, at
+    cdef score_t carried, met
+    for i in range(1, n):
+        carried = cells[i]
+        for at in range(i):
+            met = cells[at]
+            cells[at] = met if met < carried else carried
+            carried = carried if met < carried else met
+        cells[i] = carried
+
+
+cdef inline void _sort_many(score_t* cells, Py_ssize_t n) noexcept nogil:
+    """Shell's sort: short, and never slow."""
+    cdef Py_ssize_t gap = 1, i, at
+    cdef score_t cell
+    while 9 * gap < n:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            cell = cells[i]
+            at = i
+            while at >= gap and cells[at - gap] > cell:
+                cells[at] = cells[at - gap]
+                at -= gap
+            cells[at] = cell
+        gap //= 3
+
+
+def sort_groups(const int64_t[::1] ends, score_t[::1] cells):
+    """Sort the cells of every group."""
+    cdef Py_ssize_t group
+    cdef int64_t start = 0
+    with nogil:
+        for group in range(ends.shape[0]):
+            if ends[group] - start > FEW:
+                _sort_many(&cells[start], ends[group] - start)
+            elif ends[group] - start > 1:
+                _sort_few(&cells[start], ends[group] - start)
+            start = ends[group]
 
 
 # Blocks on the way to a hull: each has a mean above that of the one before. Those whose means are
@@ -240,14 +332,17 @@ cdef inline Py_ssize_t _pool(
 
 
 def mark_buckets(
-    const int64_t[::1] starts, const uint32_t[::1] counts, uint8_t[::1] marks, int64_t[:, ::1] held
+    const int64_t[::1] starts, const uint32_t[::1] counts, int64_t most, uint8_t[::1] marks,
+    int32_t[::1] numbers, int64_t[::1] held,
 ):
     """Mark the buckets in or beside which the hull may turn, but never a label's first and last.
 
-    ``held`` becomes the number of negatives and of positives in each label's marked buckets.
+    Only marked ones are given ``numbers``. ``held`` becomes the number of cells in each label's marked buckets. Where that is above
+    ``most``, it becomes -1, and the label has no marks.
     """
-    cdef Py_ssize_t label, at, block, depth, deepest = 1
-    cdef int64_t n_cells, n_hits, run, rise, cells, hits
+    cdef Py_ssize_t label, at, block, depth, begin, end, deepest = 1
+    cdef int64_t n_cells, n_hits, run, rise, misses, hits
+    cdef int32_t number = 0, before
     cdef bint below
     for label in range(starts.shape[0] - 1):
         deepest = max(deepest, (starts[label + 1] - starts[label]) // 2)
@@ -255,33 +350,41 @@ def mark_buckets(
     cdef Block* blocks = <Block*> &room[0, 0]
     with nogil:
         for label in range(starts.shape[0] - 1):
+            begin = starts[label] // 2
+            end = starts[label + 1] // 2
             depth = 0
-            for at in range(starts[label] // 2, starts[label + 1] // 2):
+            for at in range(begin, end):
                 marks[at] = 0
-                cells = <int64_t> counts[2 * at] + counts[2 * at + 1]
-                if cells > 0:
-                    depth = _pool(blocks, depth, counts[2 * at + 1], cells, at, at)
-            held[label, 0] = 0
-            held[label, 1] = 0
+                misses = counts[2 * at]
+                hits = counts[2 * at + 1]
+                if misses + hits > 0:
+                    depth = _pool(blocks, depth, hits, misses + hits, at, at)
+            before = number
+            held[label] = 0
             for block in range(depth):
                 rise = blocks[block].hits
                 run = blocks[block].cells
                 n_cells = 0
                 n_hits = 0
                 for at in range(blocks[block].first, blocks[block].last + 1):
+                    misses = counts[2 * at]
+                    hits = counts[2 * at + 1]
                     # All negatives first: is that corner below the chord of this block?
-                    n_cells += counts[2 * at]
-                    below = n_hits * run < n_cells * rise
-                    below = below & (counts[2 * at] > 0) & (counts[2 * at + 1] > 0)
-                    n_cells += counts[2 * at + 1]
-                    n_hits += counts[2 * at + 1]
-                    if at == blocks[block].first or at == blocks[block].last:
-                        below = True
-                    if at == starts[label] // 2 or at == starts[label + 1] // 2 - 1:
-                        below = False
-                    marks[at] = below
-                    held[label, 0] += below * <int64_t> counts[2 * at]
-                    held[label, 1] += below * <int64_t> counts[2 * at + 1]
+                    below = n_hits * run < (n_cells + misses) * rise
+                    below = below & (misses > 0) & (hits > 0)
+                    below = below | (at == blocks[block].first) | (at == blocks[block].last)
+                    n_cells += misses + hits
+                    n_hits += hits
+                    if below and begin < at < end - 1:
+                        marks[at] = 1
+                        numbers[at] = number
+                        number += 1
+                        held[label] += misses + hits
+            if held[label] > most:
+                held[label] = -1
+                number = before
+                for at in range(begin, end):
+                    marks[at] = 0
 
 
 cdef enum:  # where a block's end is no gathered cell
@@ -302,16 +405,17 @@ def join_hull(
 ):
     """Knots of the isotonic fit of every wanted label, written one after another.
 
-    The gathered cells of owner o are ``cells[ends[o]:ends[o + 1]]``, ascending. A block of the fit
-    gives its first and its last score, or one knot if they are the same. Returns the number of
-    knots; there is room for twice as many as gathered cells, and four more per label.
+    The gathered cells of a label are ``cells[ends[label]:ends[label + 1]]``: group by group, each
+    ascending. A block of the fit gives its first and its last score, or one knot if they are the
+    same. Returns the number of knots; there is room for twice as many as gathered cells, and four
+    more per label.
     """
     cdef Py_ssize_t label, begin, last, at, block, depth, deepest = 1, n_knots = 0
     cdef int64_t negative, positive, negatives_end, positives_end, n_misses, n_hits, place
-    cdef int64_t misses, hits, run_misses, run_hits
+    cdef int64_t run_misses, run_hits, first, n_below
     cdef score_t score
     for label in range(starts.shape[0] - 1):
-        deepest = max(deepest, 2 * (ends[2 * label + 2] - ends[2 * label]) + 3)
+        deepest = max(deepest, 2 * (ends[label + 1] - ends[label]) + 3)
     cdef int64_t[:, ::1] room = np.empty((deepest, 4), np.int64)
     cdef Block* blocks = <Block*> &room[0, 0]
     with nogil:
@@ -321,19 +425,18 @@ def join_hull(
                 continue
             begin = starts[label] // 2
             last = starts[label + 1] // 2 - 1
-            negative = ends[2 * label]
-            positive = ends[2 * label + 1]
+            positives_end = ends[label]
             depth = 0
             run_misses = 0
             run_hits = 0
             for at in range(begin, last + 1):
                 n_misses = counts[2 * at]
                 n_hits = counts[2 * at + 1]
-                if n_misses + n_hits == 0:
-                    continue
                 if begin < at < last and not marks[at]:
                     run_misses += n_misses  # the hull does not turn here: neighbours are one group
                     run_hits += n_hits
+                    continue
+                if n_misses + n_hits == 0:
                     continue
                 if run_misses + run_hits > 0:
                     depth = _pool(
@@ -345,24 +448,27 @@ def join_hull(
                     place = AT_ZERO if at == begin else AT_ONE
                     depth = _pool(blocks, depth, n_hits, n_misses + n_hits, place, place)
                     continue
+                negative = positives_end
                 negatives_end = negative + n_misses
-                positives_end = positive + n_hits
-                while negative < negatives_end or positive < positives_end:
-                    place = positive
-                    if positive == positives_end or (
-                        negative < negatives_end and cells[negative] < cells[positive]
-                    ):
-                        place = negative
-                    score = cells[place]
-                    misses = -negative
-                    hits = -positive
-                    while negative < negatives_end and cells[negative] == score:
-                        negative += 1
-                    while positive < positives_end and cells[positive] == score:
-                        positive += 1
-                    misses += negative
-                    hits += positive
-                    depth = _pool(blocks, depth, hits, misses + hits, place, place)
+                positives_end = negatives_end + n_hits
+                for positive in range(negatives_end, positives_end):
+                    # Negatives below it come first. Those level with it come later, and are pooled
+                    # with it, since their mean is 0.
+                    score = cells[positive]
+                    first = negative
+                    while negative + STEP <= negatives_end and cells[negative + STEP - 1] < score:
+                        negative += STEP
+                    n_below = 0
+                    for place in range(negative, min(negative + STEP, negatives_end)):
+                        n_below += cells[place] < score
+                    negative += n_below
+                    if negative > first:
+                        depth = _pool(blocks, depth, 0, negative - first, first, negative - 1)
+                    depth = _pool(blocks, depth, 1, 1, positive, positive)
+                if negative < negatives_end:
+                    depth = _pool(
+                        blocks, depth, 0, negatives_end - negative, negative, negatives_end - 1
+                    )
             for block in range(depth):
                 knots[n_knots] = _score_at(cells, blocks[block].first)
                 values[n_knots] = <double> blocks[block].hits / <double> blocks[block].cells

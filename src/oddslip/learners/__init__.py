@@ -1,6 +1,7 @@
 """One-vs-rest training with a weight per label: boosting, logistic regression, MLP.
 
-Learners make panels of margins; matched pairs make two. May import panels, sources and metrics.
+Learners make panels of margins; matched pairs make two. May import panels, sources, metrics
+and engines.
 """
 
 from importlib import import_module

@@ -136,20 +136,13 @@ class Checkpoint:
                 f"{', '.join(differing)}. Choose an empty folder, or remove this one."
             )
 
-    def _path(self, number: int) -> Path:
-        return self.folder / f"group-{number:05d}{self.backend.extension}"
-
     def finished(self, n_features: int) -> dict[int, Any]:
         """Models of the groups that are finished, by number."""
         models = {}
         for number in range(len(self.groups)):
-            path = self._path(number)
+            path = group_path(self.folder, number, self.backend)
             if path.exists():
-                digest, _, body = read_bytes(path).partition(b"\n")
-                if hash_bytes(body).encode() != digest:
-                    raise UnreadableFile(
-                        f"{path} was altered since it was written. Remove it to train it again."
-                    )
+                body = read_group(path)
                 try:
                     models[number] = load_group(
                         self.backend, body, self.groups[number].size, n_features
@@ -160,9 +153,33 @@ class Checkpoint:
 
     def keep(self, number: int, model: Any) -> None:
         """Write a finished group."""
-        body = self.backend.dump(model)
-        with whole_file(self._path(number)) as unfinished:
-            unfinished.write_bytes(hash_bytes(body).encode() + b"\n" + body)
+        write_group(group_path(self.folder, number, self.backend), self.backend.dump(model))
+
+
+def is_checkpoint(folder: Path) -> bool:
+    """Whether a training keeps its groups in this folder."""
+    return (folder / _MANIFEST).exists()
+
+
+def group_path(folder: Path, number: int, backend: Backend) -> Path:
+    """Where a finished group lies."""
+    return folder / f"group-{number:05d}{backend.extension}"
+
+
+def write_group(path: Path, body: bytes) -> None:
+    """Write the bytes of a finished group, whole or not at all."""
+    with whole_file(path) as unfinished:
+        unfinished.write_bytes(hash_bytes(body).encode() + b"\n" + body)
+
+
+def read_group(path: Path) -> bytes:
+    """The bytes of a finished group, checked against their SHA-256."""
+    digest, _, body = read_bytes(path).partition(b"\n")
+    if hash_bytes(body).encode() != digest:
+        raise UnreadableFile(
+            f"{path} was altered since it was written. Remove it to train it again."
+        )
+    return body
 
 
 def write_archive(

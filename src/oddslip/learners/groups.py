@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,14 @@ class LabelColumns:
             )
         self.names = check_names(label_names, self.n_labels)
         self.indptr, self.rows = _by_label(labels, self.names)
+
+    @classmethod
+    def of(cls, indptr: Any, rows: Any, n_rows: int) -> Self:
+        """Of arrays that were made here before; labels have no names."""
+        columns = object.__new__(cls)
+        columns.indptr, columns.rows, columns.names = indptr, rows, None
+        columns.n_rows, columns.n_labels = n_rows, indptr.size - 1
+        return columns
 
     @property
     def n_positives(self) -> NDArray[np.int64]:

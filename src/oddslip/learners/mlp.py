@@ -58,7 +58,8 @@ class MLPBackend(Backend):
     (256), ``learning_rate`` (0.001, of Adam), ``weight_decay`` (0, of Adam), and ``constants``
     (False; True gives labels of a single class an output too, whose scores are not used, as one
     network over whatever labels there are has it). Layers start as ``torch.nn.Linear`` does.
-    Features are standardised with the training rows' means and deviations. The loss is the mean
+    Features are standardised with the training rows' means and deviations; ``centre`` False leaves
+    the means alone, so that a 0 of a sparse feature stays 0. The loss is the mean
     over cells of binary cross-entropy, positives of label j weighted by its ``pos_weight``.
     """
 
@@ -75,6 +76,7 @@ class MLPBackend(Backend):
             "learning_rate": 1e-3,
             "weight_decay": 0.0,
             "constants": False,
+            "centre": True,
         }
 
     def trains_constants(self, parameters: dict[str, Any]) -> bool:
@@ -95,7 +97,8 @@ class MLPBackend(Backend):
                 "X must hold finite numbers for the MLP, got NaN or infinite cells. "
                 "Fill them first."
             )
-        return Standardised(rows, *column_moments(rows))
+        means, scales = column_moments(rows)
+        return Standardised(rows, means if parameters["centre"] else np.zeros_like(means), scales)
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
         """All labels: they share the trunk. Memory is that of a batch."""
@@ -209,8 +212,9 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
         raise InvalidInput(f"learning_rate must be above 0, got learning_rate={rate!r:.60}.")
     if not (is_number(decay) and 0 <= decay < math.inf):
         raise InvalidInput(f"weight_decay must be at least 0, got weight_decay={decay!r:.60}.")
-    if not isinstance(parameters["constants"], bool | np.bool_):
-        raise InvalidInput(f"constants must be a bool, got {parameters['constants']!r:.60}.")
+    for name in ("constants", "centre"):
+        if not isinstance(parameters[name], bool | np.bool_):
+            raise InvalidInput(f"{name} must be a bool, got {parameters[name]!r:.60}.")
 
 
 def _first_layers(

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from oddslip import DEFAULT_SEED
 from oddslip.arguments import check_whole, is_number
@@ -36,7 +36,7 @@ MEMORY_BYTES = 1024**3
 MOST_SEED = 2**31 - 1  # what every learner takes
 _BLOCK_BYTES = 32 * 1024 * 1024
 _UNSHARED = ("max_delta_step", "mode", "threads")  # may differ between arms on the same data
-_UNSAVED = ("checkpoint", "threads")  # of this machine, not of the model
+_UNSAVED = ("checkpoint", "engine", "threads")  # of this machine, not of the model
 _SAID_HERE = ("max_delta_step", "mode", "seed", "threads")
 
 
@@ -82,6 +82,10 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         Slots per row, for early stopping.
     parameters : dict, optional
         Parameters of the learner, on top of the preset.
+    engine : "spark" or SparkSession, optional
+        Train each group in a task of Spark, on one thread; ``memory_bytes`` is then that of a
+        task, and ``checkpoint`` a folder that every executor sees. "spark" is the session there
+        is.
 
     Attributes
     ----------
@@ -127,6 +131,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         early_stopping: int | None = None,
         k: int = 7,
         parameters: dict[str, Any] | None = None,
+        engine: Any = None,
     ) -> None:
         self.learner = learner
         self.weights = weights
@@ -140,6 +145,13 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.early_stopping = early_stopping
         self.k = k
         self.parameters = parameters
+        self.engine = engine
+
+    def __sklearn_clone__(self) -> Self:
+        """A clone; both use the same session, which can not be copied."""
+        given = self.get_params(deep=False)
+        engine = given.pop("engine")
+        return type(self)(**{k: clone(v, safe=False) for k, v in given.items()}, engine=engine)
 
     def prepare(self, X: Any) -> Prepared:
         """Bin, quantise or standardise X once, for several fits of the same learner.
@@ -152,7 +164,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return Prepared(rows, self.learner, parameters, self._ready(backend, rows, parameters))
 
     def _ready(self, backend: Backend, rows: Any, parameters: dict[str, Any]) -> Any:
-        """Features made ready on all threads; later each group has its own."""
+        """Features made ready on all threads; later each group has its own. Tasks do so there."""
+        if self.engine is not None:
+            return None
         if "threads" in parameters:
             parameters = parameters | {"threads": available_threads(self.threads)}
         return backend.prepare(rows, parameters)
@@ -250,11 +264,11 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         parameters = self.parameters_
         threads = available_threads(self.threads)
         memory_bytes = check_whole("memory_bytes", self.memory_bytes, 1)
-        workers = backend.workers(parameters, threads)
+        engine = None if self.engine is None else _open_workers(self.engine)
+        workers = backend.workers(parameters, threads if engine is None else engine.width())
         live = self._modelled(backend)
-        most = backend.group_size(
-            live.size, columns.n_rows, self.n_features_in_, memory_bytes // workers
-        )
+        memory_bytes = memory_bytes // workers if engine is None else memory_bytes
+        most = backend.group_size(live.size, columns.n_rows, self.n_features_in_, memory_bytes)
         groups = plan_groups(live, most, workers)
         done: dict[int, Any] = {}
         kept: Checkpoint | None = None
@@ -262,8 +276,25 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             configuration = self._configuration(rows, columns)
             kept = Checkpoint(self.checkpoint, configuration, groups, backend)
             groups, done = kept.groups, kept.finished(self.n_features_in_)
+
+        def keep(number: int, model: Any) -> None:
+            if kept is not None:
+                kept.keep(number, model)
+
+        self._groups = groups
+        if engine is not None:
+            from oddslip.learners.elsewhere import train_elsewhere
+
+            self._models = train_elsewhere(
+                engine, backend, rows, columns, groups, weights=self.weights_,
+                parameters=parameters, seed=self.seed, done=done, keep=keep,
+                folder=None if kept is None else kept.folder,
+            )  # fmt: skip
+            return
         if len(done) < len(groups):
-            ready = self._ready(backend, rows, parameters) if prepared is None else prepared.ready
+            ready = None if prepared is None else prepared.ready
+            if ready is None:
+                ready = self._ready(backend, rows, parameters)
             settings = dict(parameters)
             if "threads" in settings:
                 settings["threads"] = max(1, threads // workers)
@@ -273,11 +304,6 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             take = columns.take_rows if backend.batches_rows else columns.take
             return backend.train(ready, take(group), self.weights_[group], settings, self.seed)
 
-        def keep(number: int, model: Any) -> None:
-            if kept is not None:
-                kept.keep(number, model)
-
-        self._groups = groups
         self._models = run_groups(groups, train, workers=workers, done=done, keep=keep)
 
     def predict_margin(self, X: Any) -> NDArray[np.float64]:
@@ -470,3 +496,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             "labels": columns.hash(),
             "weights": hash_bytes(self.weights_.tobytes()),
         }
+
+
+def _open_workers(engine: Any) -> Any:
+    from oddslip.engines.jobs import open_workers
+
+    return open_workers(engine)

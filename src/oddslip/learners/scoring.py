@@ -57,7 +57,7 @@ def score_to_file(
         Fitted.
     X : array-like or scipy.sparse matrix of shape (n_rows, n_features)
     path : str or path
-        Ends in .npy or .parquet.
+        Ends in .npy, .csv or .parquet.
     kind : {"probability", "margin", "both"}
         Probabilities (float32) go to ``path``, and so do margins unless both are wanted: then
         they go beside it, ``scores.npy`` and ``scores.margin.npy``.

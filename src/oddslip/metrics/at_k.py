@@ -325,6 +325,45 @@ def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
     return array
 
 
+def resolve_propensities(
+    given: Any,
+    weights: NDArray[np.float64] | None,
+    n_labels: int,
+    label_names: Sequence[str] | None = None,
+) -> NDArray[np.float64] | None:
+    """Propensities one per label, by name, or those that training weights amount to.
+
+    None stays None: then the labels of the rows say them, by `label_propensities`.
+
+    Parameters
+    ----------
+    given : array-like, mapping, "weights" or None
+        "weights": propensities 1 / w, whose PSP weighted training approximates (Corollary 1c).
+    weights : numpy.ndarray or None
+        The weight each label was trained with, where it is known.
+    n_labels : int
+    label_names : sequence of str, optional
+
+    Examples
+    --------
+    >>> resolve_propensities("weights", np.array([2.0, 8.0]), 2)
+    array([1.  , 0.25])
+    """
+    if isinstance(given, str):
+        if given != "weights":
+            raise InvalidInput(
+                f'propensities must be one per label or "weights", got {given!r:.60}.'
+            )
+        if weights is None:
+            raise InvalidInput(
+                'propensities="weights" needs the weights that labels were trained with. '
+                "Pass weights as well."
+            )
+        return np.asarray(weights.min() / weights)  # a common factor does not matter
+    given = by_label("propensities", given, label_names)
+    return None if given is None else check_propensities(given, n_labels)
+
+
 def _metric(
     metric: str,
     scores: Any,

@@ -19,13 +19,13 @@ from oddslip.metrics.at_k import (
     Rows,
     Ties,
     check_choice,
-    check_propensities,
     label_propensities,
     metric_by_row,
     metric_of_sums,
     metric_values,
     need_labels,
     rank_source,
+    resolve_propensities,
 )
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.panels import Kind, check_k, read_sample_weight
@@ -33,8 +33,8 @@ from oddslip.results import as_frame, html_table, plain
 from oddslip.rows import match_rows
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan
-from oddslip.sources.views import WeighedSource, refuse_partial
-from oddslip.weights import by_label, resolve_weights
+from oddslip.sources.views import WeighedSource, refuse_weights
+from oddslip.weights import resolve_weights
 
 NAMES = {
     "map": "MAP",
@@ -44,6 +44,17 @@ NAMES = {
     "psp": "PSP",
     "hit_rate": "hit rate",
 }
+
+
+def metric_name(metric: str, k: int) -> str:
+    """What a metric is called wherever it is shown.
+
+    Examples
+    --------
+    >>> metric_name("ndcg", 7)
+    'nDCG@7'
+    """
+    return f"{NAMES[metric]}@{k}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,19 +397,18 @@ def evaluate(
     ids = source.row_ids() if source.ordered else None
     weight = None
     if sample_weight is not None:
+        refuse_weights(source)
         weight = read_sample_weight(sample_weight, source.n_rows, ids)
     if weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
-    propensities = by_label("propensities", propensities, source.label_names)
     if weights is not None:
         if propensities is not None:
             raise InvalidInput("PSP takes propensities or weights, got both. Leave out one.")
         counts, totals = source.label_counts(), source.totals(threads)
-        trained = resolve_weights(weights, counts, totals, label_names=source.label_names)
-        propensities = trained.min() / trained  # a common factor does not matter
-    if keyed:
-        refuse_partial(source)
+        weights = resolve_weights(weights, counts, totals, label_names=source.label_names)
+        propensities = "weights"
+    propensities = resolve_propensities(propensities, weights, source.n_labels, source.label_names)
     if keyed or not source.ordered:
         return _evaluate_keyed(
             source if weight is None else WeighedSource(source, weight), k, ties=ties,
@@ -483,10 +493,9 @@ def _evaluate_keyed(
     check_choice("denominator", told["denominator"], Denominator)
     if n_replicates:
         need_ids(source.has_ids, "drawing rows")
-    if propensities is None:
+    chances = propensities
+    if chances is None:
         chances = label_propensities(source.label_counts(), source.n_rows)
-    else:
-        chances = check_propensities(propensities, source.n_labels)
     tally = MetricTally(k, source.n_labels, chances, n_replicates=n_replicates, seed=seed, **told)
     tally = source.run(tally, threads=threads, what="evaluating rows").result()
     if not tally.n_evaluated:
@@ -556,7 +565,7 @@ def _difference(
 def _estimate_frame(estimates: dict[str, Estimate], k: int, value: str) -> Any:
     return as_frame(
         {
-            "metric": [f"{NAMES[name]}@{k}" for name in estimates],
+            "metric": [metric_name(name, k) for name in estimates],
             value: [e.value for e in estimates.values()],
             "low": [e.low for e in estimates.values()],
             "high": [e.high for e in estimates.values()],
@@ -568,7 +577,7 @@ def _estimate_table(
     estimates: dict[str, Estimate], k: int, value: str, style: str, caption: str
 ) -> str:
     rows = [
-        [f"{NAMES[name]}@{k}", *(format(number, style) for number in (e.value, e.low, e.high))]
+        [metric_name(name, k), *(format(number, style) for number in (e.value, e.low, e.high))]
         for name, e in estimates.items()
     ]
     return html_table(["metric", value, "low", "high"], rows, caption)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.labels import Positives
-from oddslip.panels import Kind, ListedPanel, Panel, check_k
+from oddslip.panels import Kind, ListedPanel, Panel, check_k, take_cells
 from oddslip.sources import open_source
 from oddslip.sources.opening import Nan
 from oddslip.tallies import State
@@ -92,24 +92,6 @@ def name_ranking(ranking: NDArray[np.int32], label_names: Sequence[str] | None) 
     n_labels = int(ranking.max(initial=-1)) + 1
     known = label_names or [str(label) for label in range(n_labels)]
     return np.array([*known, None], object)[ranking]
-
-
-def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
-    """Scores of ranked labels; NaN where a slot is empty."""
-    if isinstance(panel, ListedPanel):
-        counts = (ranking >= 0).sum(axis=1)
-        shown = Positives(np.concatenate([[0], np.cumsum(counts)]), ranking[ranking >= 0])
-        places = np.full(ranking.shape, -1, np.int64)
-        order = np.argsort(shown.places(panel.n_labels))
-        found = np.searchsorted(
-            panel.listed.places(panel.n_labels), shown.places(panel.n_labels)[order]
-        )
-        back = np.empty_like(found)
-        back[order] = found
-        places[ranking >= 0] = back
-        return np.append(panel.cells, panel.cells.dtype.type(np.nan))[places]
-    cells = np.take_along_axis(panel.scores, np.maximum(ranking, 0).astype(np.int64), axis=1)
-    return np.where(ranking >= 0, cells, cells.dtype.type(np.nan))
 
 
 def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:

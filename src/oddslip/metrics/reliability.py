@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from oddslip.arguments import check_whole
 from oddslip.errors import InvalidInput
-from oddslip.metrics.ranking import rank_panel, take_cells
-from oddslip.panels import Kind, Panel, check_k
+from oddslip.metrics.ranking import rank_panel
+from oddslip.panels import Kind, Panel, check_k, take_cells
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import open_source
 from oddslip.sources.opening import Nan
 from oddslip.tallies import Joined
 
+N_BINS = 10
 UNIT = 2.0**-40  # probabilities are summed as whole multiples of it: alike in any order
 MOST_BINS = 1000
 
@@ -53,6 +54,12 @@ class Reliability:
         held = self.n_shown > 0
         gaps = np.abs(self.probability - self.share)[held]
         return float((gaps * self.n_shown[held]).sum() / self.n_shown.sum())
+
+    @property
+    def reach(self) -> NDArray[np.float64]:
+        """What chance makes of so many slots: two standard errors of the share in each bin."""
+        n = np.maximum(1, self.n_shown)
+        return np.asarray(2 * np.sqrt(np.maximum(self.share * (1 - self.share), 0.25 / n) / n))
 
     @property
     def bias(self) -> float:
@@ -103,7 +110,7 @@ def reliability_at_k(
     labels: Any = None,
     *,
     k: int,
-    n_bins: int = 10,
+    n_bins: int = N_BINS,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
     exclude: Any = None,
@@ -150,11 +157,11 @@ def reliability_at_k(
 class ReliabilityTally(Joined):
     """Slots, their probabilities and hits, bin by bin."""
 
-    JOINED: ClassVar = dict.fromkeys(("n_shown", "summed", "hits"), "add")
+    JOINED: ClassVar = {"counts": "add"}
 
-    def __init__(self, k: int, n_bins: int) -> None:
+    def __init__(self, k: int, n_bins: int = N_BINS) -> None:
         self.k, self.n_bins = k, n_bins
-        self.n_shown, self.summed, self.hits = np.zeros((3, n_bins), np.int64)
+        self.counts = np.zeros((3, n_bins), np.int64)
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
@@ -168,21 +175,46 @@ class ReliabilityTally(Joined):
         """Rank one block and look at what it shows."""
         panel = panel.checked()
         columns = rank_panel(panel, self.k)
-        there = columns >= 0
-        shown = take_cells(panel, columns)[there].astype(np.float64)
-        if panel.kind == "margin":
-            shown = 0.5 * (1 + np.tanh(shown / 2))
-        rows = np.nonzero(there)[0]
-        positives = panel.positives()
-        true = np.isin(rows * panel.n_labels + columns[there], positives.places(panel.n_labels))
-        bins = np.minimum((shown * self.n_bins).astype(np.int64), self.n_bins - 1)
-        self.n_shown += np.bincount(bins, minlength=self.n_bins)
-        self.hits += np.bincount(bins[true], minlength=self.n_bins)
-        np.add.at(self.summed, bins, np.rint(shown / UNIT).astype(np.int64))
+        self.counts += count_shown(panel, columns, raw_shown(panel, columns), self.n_bins)
 
     def result(self) -> Reliability:
         """Means and shares."""
-        with np.errstate(invalid="ignore"):
-            means, shares = self.summed * UNIT / self.n_shown, self.hits / self.n_shown
-        edges = np.linspace(0.0, 1.0, self.n_bins + 1)
-        return Reliability(self.k, edges, self.n_shown.copy(), means, shares)
+        return reliability_of(self.counts, self.k)
+
+
+def raw_shown(panel: Panel, columns: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Probabilities of the cells that a checked panel shows, by its scores as they are."""
+    shown = take_cells(panel, columns)[columns >= 0].astype(np.float64)
+    return 0.5 * (1 + np.tanh(shown / 2)) if panel.kind == "margin" else shown
+
+
+def count_shown(
+    panel: Panel,
+    columns: NDArray[np.int32],
+    probabilities: NDArray[np.float64],
+    n_bins: int = N_BINS,
+) -> NDArray[np.int64]:
+    """Slots of every bin, the sum of their probabilities in units, and those that are true.
+
+    ``columns`` are what the rows show, -1 for nothing; ``probabilities`` those of what is there.
+    """
+    there = columns >= 0
+    rows = np.nonzero(there)[0]
+    places = np.append(panel.positives().places(panel.n_labels), -1)  # in order, but for the end
+    own = rows * panel.n_labels + columns[there]
+    true = places[np.searchsorted(places[:-1], own)] == own
+    bins = np.minimum((probabilities * n_bins).astype(np.int64), n_bins - 1)
+    units = np.rint(probabilities / UNIT).astype(np.int64)
+    halves = (units >> 20, units & 0xFFFFF)  # sums of which float64 holds exactly
+    high, low = (np.bincount(bins, half, minlength=n_bins).astype(np.int64) for half in halves)
+    summed = (high << 20) + low
+    hits = np.bincount(bins[true], minlength=n_bins)
+    return np.stack([np.bincount(bins, minlength=n_bins), summed, hits])
+
+
+def reliability_of(counts: NDArray[np.int64], k: int) -> Reliability:
+    """Means and shares of what `count_shown` counted, summed over blocks."""
+    n_shown, summed, hits = counts
+    with np.errstate(invalid="ignore"):
+        means, shares = summed * UNIT / n_shown, hits / n_shown
+    return Reliability(k, np.linspace(0.0, 1.0, n_shown.size + 1), n_shown.copy(), means, shares)

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from oddslip.diagnosis.thresholds import NEAR, REGAINED, SATURATED_SHARE, conditions_hold
-from oddslip.wording import estimated
+from oddslip.metrics.evaluation import NAMES
+from oddslip.wording import estimated, nat, score
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts
     from oddslip.diagnosis.ladder import Ladder
     from oddslip.diagnosis.result import Diagnosis
+    from oddslip.metrics.reliability import Reliability
 
 HERE = "this model"
+REFERENCE_METRIC = "map"  # in which the models that come with the package lost and regained
 
 
 # ------------------------------------------------------------------------- the waterfall, figure 1A
@@ -63,7 +66,7 @@ def waterfall_of(diagnosis: Diagnosis) -> Waterfall | None:
     ladder = diagnosis.ladder
     return Waterfall(
         name=HERE,
-        metric=f"MAP@{diagnosis.k}",
+        metric=diagnosis.metric_name,
         unweighted=ladder.value("unweighted"),
         what_if=ladder.value("what-if"),
         weighted=ladder.value("raw"),
@@ -327,8 +330,10 @@ def count_regimes(points: Iterable[RegimePoint]) -> RegimeCounts:
     return RegimeCounts(*counted[True], *counted[False])
 
 
-def tell_association(counts: RegimeCounts) -> list[str]:
+def tell_association(counts: RegimeCounts, diagnosis: Diagnosis | None = None) -> list[str]:
     """The paper's association in words, and how often it held.
+
+    A diagnosis in another metric than the models trained before is told apart from them.
 
     Examples
     --------
@@ -347,6 +352,11 @@ ln w: 2 of the 2 that meet both conditions, and 1 of the 4 that do not.'
             f"{counts.n_inside} that meet both conditions, and {counts.n_outside_regained} of the "
             f"{counts.n_outside} that do not."
         )
+        if diagnosis is not None and diagnosis.metric != REFERENCE_METRIC:
+            sentences.append(
+                f"Their losses are in {NAMES[REFERENCE_METRIC]}@K, this model's in "
+                f"{diagnosis.metric_name}."
+            )
     return sentences
 
 
@@ -370,8 +380,8 @@ def kind_of(rung: str) -> Literal["raw", "repair", "reference"]:
     return "repair" if rung in (*REPAIRS, "isotonic, identity") else "reference"
 
 
-def hurts(ladder: Ladder, rung: str, metric: str = "map") -> bool:
-    """Whether a repair stands below raw."""
+def hurts(ladder: Ladder, rung: str, metric: str | None = None) -> bool:
+    """Whether a repair stands below raw, in the ladder's metric unless told."""
     return kind_of(rung) == "repair" and ladder.value(rung, metric) < ladder.value("raw", metric)
 
 
@@ -393,10 +403,45 @@ def tell_likeness(diagnosis: Diagnosis) -> str:
     return f"Ranks within labels correlate with the twin's by {estimated(found.mean)}."
 
 
+def tell_shown(diagnosis: Diagnosis) -> str:
+    """Whether the probabilities of what is shown are right, as they are and repaired."""
+    raw, chosen = diagnosis.shown["raw"], diagnosis.shown.get("chosen")
+    found = f"Probabilities of the labels shown are off by {_off(raw)} (ECE@{diagnosis.k})"
+    if chosen is None or diagnosis.chosen is None or diagnosis.chosen.name == "raw":
+        return f"{found}."
+    return f"{found}; under {diagnosis.chosen.name}, which Repair chooses, by {_off(chosen)}."
+
+
+def _off(found: Reliability) -> str:
+    """How far probabilities are from the share that is true, in either direction and in all."""
+    way = "high" if found.bias > 0 else "low"
+    return f"{score(found.ece)} on average, too {way} by {score(abs(found.bias))} in all"
+
+
 def finite_budget(shifts: LabelShifts) -> float | None:
     """The step budget if there is one and it binds at all."""
     budget = shifts.budget
     return budget if budget is not None and math.isfinite(budget) else None
+
+
+def tell_residual(shifts: LabelShifts) -> list[str]:
+    """What the inversion leaves within rows, beside its bounds; empty where nothing is known."""
+    left, bounds = shifts.residual, shifts.inversion
+    sentences = []
+    if left is not None and left.median_spread is not None and left.largest_spread is not None:
+        sentences.append(
+            f"What inverting by ln w leaves spreads by {nat(left.median_spread)} nat within the "
+            f"median row, {nat(left.largest_spread)} at most; 0 would return the twin's order."
+        )
+        gap = left.to_dict()["largest_gap"]
+        if bounds is not None and math.isfinite(bounds.gap):
+            sentences.append(
+                f"No cell lies further than {nat(gap)} nat from the twin's; the cap allows "
+                f"{nat(bounds.gap)} (2 T eta c)."
+            )
+    if bounds is not None and math.isfinite(bounds.gap):
+        sentences.append(f"Inverting by ln w {bounds.sentence}.")
+    return sentences
 
 
 def lacks_shifts(diagnosis: Diagnosis) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.evaluation import metric_name
 from oddslip.wording import (
     estimated,
     interval,
@@ -93,7 +93,7 @@ def show_comparison(comparison: Comparison) -> Iterator[Any]:
     table = new_table("metric", "difference", "interval")
     for name, estimate in comparison.differences.items():
         shown = signed(estimate.value), signed_interval(estimate)
-        table.add_row(f"{NAMES[name]}@{comparison.k}", *shown)
+        table.add_row(metric_name(name, comparison.k), *shown)
     yield table
 
 
@@ -101,7 +101,7 @@ def evaluation_table(evaluation: Evaluation) -> Any:
     """Metrics of one ranking with their intervals."""
     table = new_table("metric", "value", f"{level_name(evaluation.level)} interval")
     for name, estimate in evaluation.metrics.items():
-        table.add_row(f"{NAMES[name]}@{evaluation.k}", score(estimate.value), interval(estimate))
+        table.add_row(metric_name(name, evaluation.k), score(estimate.value), interval(estimate))
     if evaluation.mean_auc is not None:
         table.add_row("within-label AUC", score(evaluation.mean_auc), "-")
     return table
@@ -120,7 +120,7 @@ def comparison_table(
     for name, estimate in first.metrics.items():
         difference = comparison[name]
         table.add_row(
-            f"{NAMES[name]}@{first.k}",
+            metric_name(name, first.k),
             score(estimate.value),
             score(second[name].value),
             signed(difference.value),
@@ -155,7 +155,7 @@ def ladder_table(results: Mapping[str, Evaluation], metric: str) -> Any:
     """Rungs of a repair ladder: one metric with its interval, and the within-label AUC."""
     first = next(iter(results.values()))
     table = new_table(
-        "", f"{NAMES[metric]}@{first.k}", f"{level_name(first.level)} interval", "AUC"
+        "", metric_name(metric, first.k), f"{level_name(first.level)} interval", "AUC"
     )
     for name, evaluation in results.items():
         estimate = evaluation[metric]
@@ -196,7 +196,7 @@ def selection_table(table: SelectionTable) -> Any:
     """Out-of-fold means of all candidates, and their differences to raw."""
     shown = new_table(
         "candidate",
-        f"out-of-fold {NAMES[table.metric]}@{table.k}",
+        f"out-of-fold {metric_name(table.metric, table.k)}",
         "minus raw",
         f"{level_name(table.level)} interval",
     )
@@ -221,7 +221,7 @@ def show_diagnosis(
     diagnosis: Diagnosis, *, verbose: bool = False, reader: Reader = TERMINAL
 ) -> Iterator[Any]:
     """What to print, piece by piece: texts and tables."""
-    from oddslip.reports.numbers import tell_signal
+    from oddslip.reports.numbers import tell_shown, tell_signal
 
     d = diagnosis
     yield printable(d.verdict.sentence)
@@ -229,8 +229,9 @@ def show_diagnosis(
     yield ladder_lines(d)
     yield protocol_sentence(d)
     yield tell_signal(d)
+    yield tell_shown(d)
     if d.decomposition is not None:
-        yield loss_sentence(d.decomposition, d.k)
+        yield loss_sentence(d.decomposition, d.metric_name)
     yield ""
     findings = d.findings if verbose else d.findings[:MATTERING]
     for finding in findings:
@@ -243,21 +244,21 @@ def show_diagnosis(
 
 
 def ladder_lines(d: Diagnosis) -> Any:
-    """Every rung with MAP at K and its paired difference to raw."""
+    """Every rung with its metric and its paired difference to raw."""
     return rung_table(d.ladder, "chosen" if d.chosen is None else f"chosen: {d.chosen.name}")
 
 
 def rung_table(ladder: Ladder, chosen: str = "chosen") -> Any:
     """The same of a ladder alone, which does not know what was chosen."""
     level = f"{level_name(ladder.level)} interval"
-    table = new_table("rung", f"MAP@{ladder.k}", level, "minus raw", level)
-    for name, rung in ladder.rungs.items():
-        difference = rung.differences["map"]
+    table = new_table("rung", ladder.metric_name, level, "minus raw", level)
+    for name in ladder:
+        estimate, difference = ladder.estimate(name), ladder.gain(name)
         apart = ("", "") if name == "raw" else (
             signed(difference.value), signed_interval(difference)
         )  # fmt: skip
         shown = chosen if name == "chosen" else name
-        table.add_row(shown, score(rung["map"].value), interval(rung["map"]), *apart)
+        table.add_row(shown, score(estimate.value), interval(estimate), *apart)
     return table
 
 
@@ -272,9 +273,9 @@ def protocol_sentence(d: Diagnosis) -> str:
     return f"{rows}, {d.n_labels:,} labels."
 
 
-def loss_sentence(parts: Decomposition, k: int) -> str:
-    """The loss and its parts in one line."""
-    loss = f"Loss against the twin: {score(parts.loss)} MAP@{k}"
+def loss_sentence(parts: Decomposition, metric: str) -> str:
+    """The loss and its parts in one line; the metric by its name."""
+    loss = f"Loss against the twin: {score(parts.loss)} {metric}"
     if parts.loss <= 0:
         return f"{loss}: none."
     named = {
@@ -309,7 +310,12 @@ def _evidence(value: Any) -> str:
 
 
 def _details(d: Diagnosis, reader: Reader) -> Iterator[Any]:
-    from oddslip.reports.numbers import finite_budget, label_columns, tell_likeness
+    from oddslip.reports.numbers import (
+        finite_budget,
+        label_columns,
+        tell_likeness,
+        tell_residual,
+    )
 
     yield ""
     shifts = d.shifts
@@ -322,6 +328,7 @@ def _details(d: Diagnosis, reader: Reader) -> Iterator[Any]:
         yield f"Direct shift: median {times(shifts.median_direct_ratio)} of ln w."
     if (budget := finite_budget(shifts)) is not None:
         yield f"Step budget: {nat(budget)} nat."
+    yield from tell_residual(shifts)
     if d.overlap is not None:
         yield (
             f"Top {d.k}: {d.overlap.mean:.2f} labels in common with the twin; "
@@ -352,6 +359,7 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[Any]:
         "labels beyond the budget": f"{beyond:,}",
         "smallest cap that admits every shift": nat(plan.admitting_cap),
         "largest cap that rules out saturation": nat(plan.unsaturating_cap),
+        "inverting by ln w": plan.inversion.sentence,
         f"leaf with 1 positive in {plan.rows_in_leaf}, driven to": _leaf(plan),
     }
     what_if = plan.what_if

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -67,6 +67,7 @@ class Dealt(NamedTuple):
     folds: Folds | KeyedFolds
     fold_of: Ints
     n_rows: Ints
+    n_present: NDArray[np.float64] | None = None  # cells that are there, of rows known by keys
 
     @classmethod
     def numbered(cls, folds: Folds, n_folds: int, positives: Positives) -> Dealt:
@@ -237,6 +238,9 @@ class FoldTallies:
     def add(self, panel: Panel, rows: NDArray[np.int64]) -> None:
         """Take these rows of a block."""
         if isinstance(panel, ListedPanel) or panel.absent is not None:
+            self.count()
+            if self.positives is None and self.moments is not None:
+                self._waiting.append(panel.positives().take(rows))
             return self._count(take_rows(panel, rows), panel.first_row + rows)
         if self._rows is None:
             room = max(1, block_rows(panel.n_labels, panel.scores.itemsize) // self.share)
@@ -364,20 +368,23 @@ class FoldCounts:
 
     Parameters
     ----------
-    cells : list of CellCounts
+    tallies : list of IntervalCounts
         One per fold, as if no cell were positive.
     positives : ndarray of shape (n_folds, n_keys)
         Positives of each fold at each key.
     """
 
-    def __init__(self, cells: Sequence[CellCounts], positives: Ints) -> None:
-        self.cells, self.positives = cells, positives
+    def __init__(self, tallies: Sequence[IntervalCounts], positives: NDArray[Any]) -> None:
+        self.tallies, self.positives = tallies, positives
 
     def without(self, left_out: int | None) -> CellCounts:
         """Counts of all rows but those of one fold; None leaves out none."""
-        kept = [fold for fold in range(len(self.cells)) if fold != left_out]
-        cells = reduce(CellCounts.merge, (self.cells[fold] for fold in kept))
-        positives = self.positives[kept].sum(axis=0)
+        kept = [fold for fold in range(len(self.tallies)) if fold != left_out]
+        total = self.tallies[0].fresh()
+        for fold in kept:
+            total.merge(self.tallies[fold])
+        cells = total.result()
+        positives = self.positives[kept].sum(axis=0, dtype=np.int64)
         return replace(cells, positives=positives, negatives_at=cells.negatives_at - positives)
 
 
@@ -393,6 +400,8 @@ def fold_totals(source: Source, dealt: Dealt, n_folds: int) -> NDArray[np.float6
     """
     weight = source.sample_weight
     if source.partial:
+        if dealt.n_present is not None:
+            return dealt.n_present
         assert isinstance(dealt.folds, np.ndarray)
         totals = np.zeros((n_folds, source.n_labels))
         for panel in source.blocks():
@@ -479,35 +488,48 @@ class FoldCounter:
         for start in range(0, len(deals), at_once):
             some = deals[start : start + at_once]
             empty = self._empty._replace(share=len(some))
+            # Counts are joined in any order. Sums that round wait for one another, so what holds
+            # them should be small.
+            kinds = [empty._replace(moments=None)] * bool(empty.counts)
+            kinds += [empty._replace(counts=())] * (empty.moments is not None)
             tallies = []
-            for dealt in some:
+            for kind, dealt in product(kinds, some):
                 positives = None if isinstance(dealt.folds, KeyedFolds) else self.cells.positives
-                tallies.append(FoldTally(dealt.folds, n_folds, positives, empty))
+                tallies.append(FoldTally(dealt.folds, n_folds, positives, kind))
             every = Together(tallies)
-            counted = self.source.run(every, threads=threads, what="cells of folds").result()
+            made = self.source.run(every, threads=threads, what="cells of folds").result()
             found += [
-                self._gather(folds, dealt, n_folds)
-                for folds, dealt in zip(counted, some, strict=True)
+                self._gather(counted, summed, dealt, n_folds)
+                for counted, summed, dealt in zip(
+                    made[: len(some)], made[-len(some) :], some, strict=True
+                )
             ]
         return found
 
-    def _gather(self, tallies: list[FoldTallies], dealt: Dealt, n_folds: int) -> FoldStatistics:
+    def _gather(
+        self,
+        counted: list[FoldTallies],
+        summed: list[FoldTallies],
+        dealt: Dealt,
+        n_folds: int,
+    ) -> FoldStatistics:
         fold_of, weight = dealt.fold_of, self._empty.sample_weight
         units = None
         if weight is not None:
             units = np.repeat(weight.units, self.cells.positives.counts).astype(np.float64)
         by_pooling = {}
         for at, places in enumerate(self._places):
-            cells = [fold.counts[at].result() for fold in tallies]
-            size = cells[0].keys.size
+            size = self._empty.counts[at].distinct.keys.size
             hits = np.bincount(fold_of * size + places, units, minlength=n_folds * size)
+            if units is None and self.source.n_rows < 2**31:
+                hits = hits.astype(np.int32)
             by_pooling[self._empty.counts[at].pooled] = FoldCounts(
-                cells, hits.astype(np.int64).reshape(n_folds, size)
+                [fold.counts[at] for fold in counted], hits.reshape(n_folds, size)
             )
         n_rows, totals = dealt.n_rows, fold_totals(self.source, dealt, n_folds)
         summaries = [
             Summary(fold.ranges, fold.moments, n, total)
-            for fold, n, total in zip(tallies, n_rows.tolist(), list(totals), strict=True)
+            for fold, n, total in zip(summed, n_rows.tolist(), list(totals), strict=True)
             if fold.ranges is not None and fold.moments is not None
         ]
         return FoldStatistics(by_pooling, summaries)

@@ -150,15 +150,23 @@ def _error(squares: Floats, mean: Floats, n: int) -> Floats:
 
 
 class KeyedPositives(Joined):
-    """The label, the key and, in each repeat, the fold of every positive; rows of every fold."""
+    """The label, the key and, in each repeat, the fold of every positive; rows of every fold.
 
-    JOINED: ClassVar = {"_folds": "append", "n_rows": "add", "n_evaluated": "add"}
+    With ``partial`` the cells of every fold that are there as well.
+    """
 
-    def __init__(self, n_labels: int, dtype: Any, deals: Sequence[KeyedFolds]) -> None:
-        self.deals = tuple(deals)
+    JOINED: ClassVar = {
+        "_folds": "append", "n_rows": "add", "n_evaluated": "add", "n_present": "add",
+    }  # fmt: skip
+
+    def __init__(
+        self, n_labels: int, dtype: Any, deals: Sequence[KeyedFolds], partial: bool = False
+    ) -> None:
+        self.deals, self.partial = tuple(deals), partial
         self.cells = PositiveKeys(n_labels, dtype)
         self._folds: list[NDArray[np.uint16]] = []
         self.n_rows = np.zeros((len(self.deals), self.deals[0].n_folds), np.int64)
+        self.n_present = np.zeros((*self.n_rows.shape, n_labels if partial else 0))
         self.n_evaluated = 0
 
     def fresh(self) -> Self:
@@ -167,7 +175,8 @@ class KeyedPositives(Joined):
 
     def spec(self) -> dict[str, Any]:
         """The arguments of a fresh one."""
-        return {"n_labels": self.cells.n_labels, "dtype": self.cells.dtype, "deals": self.deals}
+        return {"n_labels": self.cells.n_labels, "dtype": self.cells.dtype, "deals": self.deals,
+                "partial": self.partial}  # fmt: skip
 
     def add(self, panel: Panel) -> None:
         """Take the positives of one block, after a look at every cell."""
@@ -178,6 +187,11 @@ class KeyedPositives(Joined):
         self.n_evaluated += int(np.count_nonzero(counts))
         for own, column in zip(self.n_rows, folds.T, strict=True):
             own += np.bincount(column, minlength=own.size)
+        if not self.partial:
+            return
+        for repeat, column in zip(self.n_present, folds.T, strict=True):
+            for fold, present in enumerate(repeat):
+                present += take_rows(panel, np.flatnonzero(column == fold)).n_present()
 
     def merge(self, other: Self) -> None:
         """Take over another's positives."""
@@ -200,8 +214,9 @@ class KeyedPositives(Joined):
         none = np.empty((0, len(self.deals)), np.uint16)
         folds = np.concatenate([none, *self._folds]).astype(np.int64)
         cells = PositiveCells(Positives(np.array([0, labels.size]), labels), keys)
+        present: Any = self.n_present if self.partial else [None] * len(self.deals)
         dealt = [
-            Dealt(deal, np.ascontiguousarray(folds[:, at]), self.n_rows[at])
+            Dealt(deal, np.ascontiguousarray(folds[:, at]), self.n_rows[at], present[at])
             for at, deal in enumerate(self.deals)
         ]
         return cells, dealt
@@ -308,6 +323,7 @@ def try_keyed(
     also: Sequence[Candidate] = (),
     k: int,
     metric: str = "map",
+    propensities: Floats | None = None,
     n_folds: int = 5,
     n_repeats: int = 1,
     seed: int = DEFAULT_SEED,
@@ -327,7 +343,7 @@ def try_keyed(
     if source.sample_weight is not None:
         raise InvalidInput("sample_weight goes with rows in order, got it with rows by keys.")
     deals = [KeyedFolds(n_folds, seed, repeat) for repeat in range(n_repeats)]
-    first: list[Any] = [KeyedPositives(source.n_labels, source.dtype, deals)]
+    first: list[Any] = [KeyedPositives(source.n_labels, source.dtype, deals, source.partial)]
     if summary_needed((*candidates, *also)):
         first.append(Ranges(source.n_labels))
     tally = source.run(Together(first), threads=threads, what="positives")
@@ -344,9 +360,8 @@ def try_keyed(
     ranges = tally.tallies[1] if len(first) > 1 else None
     counter = FoldCounter(source, cells, counts_needed((*candidates, *also)), ranges)
     counts = np.bincount(cells.positives.indices, minlength=source.n_labels)
-    silent = find_unheard(
-        Seen.alike(counts, source.n_rows), *find_prior(prior, counts, source.n_rows)
-    )
+    totals = source.totals(threads) if source.partial else source.n_rows
+    silent = find_unheard(Seen.alike(counts, totals), *find_prior(prior, counts, totals))
     n_fits: Counter[str] = Counter()
     fitted: list[MapsByFold] = []
     counted = counter.count_all(dealt, n_folds, threads=threads)
@@ -359,9 +374,10 @@ def try_keyed(
         for fold in range(n_folds):
             fits.forget(fold)
         n_fits += fits.n_fits
-    chances = label_propensities(counts, source.n_rows)
+    if propensities is None:
+        propensities = label_propensities(counts, source.n_rows)
     trial = TrialTally(
-        _silence(fitted, silent), deals, tuple(candidates).index(RAW), k, metric, chances
+        _silence(fitted, silent), deals, tuple(candidates).index(RAW), k, metric, propensities
     )
     total, by_fold = source.run(trial, threads=threads, what="rows out of fold").result()
     return KeyedTrials(

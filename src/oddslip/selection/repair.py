@@ -15,8 +15,9 @@ from oddslip import DEFAULT_SEED
 from oddslip.calibrators.base import ScoreTransformer
 from oddslip.calibrators.fingerprint import Expected
 from oddslip.calibrators.policy import DeadPolicy, check_policy
+from oddslip.metrics.at_k import resolve_propensities
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
-from oddslip.metrics.evaluation import NAMES, Estimate
+from oddslip.metrics.evaluation import Estimate, metric_name
 from oddslip.panels import Kind
 from oddslip.results import as_frame, html_table, plain
 from oddslip.selection.candidates import RAW
@@ -24,9 +25,9 @@ from oddslip.selection.fold_fits import affordable
 from oddslip.selection.keyed import KeyedTrials, try_keyed
 from oddslip.selection.rules import Choice, Rule, read_rule
 from oddslip.selection.trials import Trials, try_candidates
+from oddslip.sources import Source
 from oddslip.sources.opening import Nan
-from oddslip.sources.views import refuse_partial
-from oddslip.weights import by_label
+from oddslip.weights import by_label, resolve_weights
 
 N_REPLICATES = 2000
 LEVEL = 0.95
@@ -108,7 +109,7 @@ class SelectionTable:
         return [percentile_interval(each / self.n_evaluated, self.level) for each in sums.T]
 
     def __repr__(self) -> str:
-        metric = f"{NAMES[self.metric]}@{self.k}"
+        metric = metric_name(self.metric, self.k)
         return f"SelectionTable({self.chosen} of {len(self.candidates)} candidates, by {metric})"
 
     def __str__(self) -> str:
@@ -160,7 +161,7 @@ class SelectionTable:
             ]
             for line in self.lines
         ]
-        header = ["candidate", f"out-of-fold {NAMES[self.metric]}@{self.k}", "less raw",
+        header = ["candidate", f"out-of-fold {metric_name(self.metric, self.k)}", "less raw",
                   f"{self.level:.0%} interval"]  # fmt: skip
         return html_table(header, rows, self.why)
 
@@ -199,6 +200,9 @@ class Repair(ScoreTransformer):
         name of a candidate to take in any case: "raw", "hierarchical", "isotonic-5", ...
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
         What candidates are compared by.
+    propensities : array-like or "weights", optional
+        For PSP; by default from the counts of the labels fitted on. "weights" are propensities
+        1 / w, the metric that weighted training approximates.
     prior : array-like, optional
         Training prevalence of each label, for dead labels; else the smoothed prevalence of the
         rows fitted on.
@@ -246,6 +250,7 @@ class Repair(ScoreTransformer):
         k: int,
         rule: str | Rule = "auto",
         metric: str = "map",
+        propensities: Any = None,
         prior: Any = None,
         weights: Any = None,
         dead: DeadPolicy = "prior",
@@ -257,6 +262,7 @@ class Repair(ScoreTransformer):
         self.k = k
         self.rule = rule
         self.metric = metric
+        self.propensities = propensities
         self.prior = prior
         self.weights = weights
         self.dead = dead
@@ -299,14 +305,16 @@ class Repair(ScoreTransformer):
         candidates = rule.candidates_for(self.weights)
         if rule.fixed is None:
             candidates = affordable(candidates, source)
-        if self.keyed:
-            refuse_partial(source)
+        propensities = resolve_propensities(
+            self.propensities, self._weights_of(source), source.n_labels, source.label_names
+        )
         try_all: Any = try_keyed if self.keyed or not source.ordered else try_candidates
         trials: Trials | KeyedTrials = try_all(
             source,
             candidates,
             k=self.k,
             metric=self.metric,
+            propensities=propensities,
             n_folds=self.n_folds,
             n_repeats=rule.repeats_for(source.n_rows),
             seed=self.seed,
@@ -323,6 +331,14 @@ class Repair(ScoreTransformer):
         expected = Expected(self.metric, *trials.level(choice.place))
         self._keep(source, maps, record, threads, expected, chosen=chosen.name, why=choice.why)
         return self
+
+    def _weights_of(self, source: Source) -> NDArray[np.float64] | None:
+        """The weights by label, where propensities are made of them; as maps read them."""
+        if self.weights is None or not isinstance(self.propensities, str):
+            return None
+        prior = by_label("prior", self.prior, source.label_names)
+        counts = (source.label_counts(), source.totals()) if prior is None else (prior, 1)
+        return resolve_weights(self.weights, *counts, label_names=source.label_names)
 
     def rank(
         self,

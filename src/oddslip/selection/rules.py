@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.evaluation import metric_name
 from oddslip.selection.candidates import (
     HALFWAY,
     HIERARCHICAL,
@@ -127,7 +127,7 @@ class Rule:
 
     def choose(self, trials: Trials | KeyedTrials) -> Choice:
         """The candidate to take."""
-        criterion = f"{NAMES[trials.metric]}@{trials.k}"
+        criterion = metric_name(trials.metric, trials.k)
         names = [candidate.name for candidate in trials.candidates]
         if self.fixed is not None:
             return Choice(
@@ -174,7 +174,9 @@ class Rule:
             place, asked = trials.candidates.index(candidate), self.guard_of(candidate)
             gain, error = float(gains[place]), float(errors[place])
             if gain > 0 and asked * error - gain < tolerated:
-                reached = f"{gain:.4f} in out-of-fold {NAMES[trials.metric]}@{trials.k} over raw"
+                reached = (
+                    f"{gain:.4f} in out-of-fold {metric_name(trials.metric, trials.k)} over raw"
+                )
                 return Choice(
                     place,
                     f"{candidate.name} gains {reached}, {gain / error:.1f} standard errors: no "

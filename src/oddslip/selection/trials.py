@@ -62,6 +62,8 @@ class Trials:
         The fits of the last repeat, from which a candidate is fitted on all rows.
     n_fits : dict
         Fits made out of fold, by what was fitted.
+    fitted : list, optional
+        Maps of the last repeat by fold and candidate tried, where rankings were asked for.
     """
 
     candidates: tuple[Candidate, ...]
@@ -77,6 +79,7 @@ class Trials:
     rankings: NDArray[np.int32] | None
     fits: FoldFits
     n_fits: dict[str, int]
+    fitted: list[list[LabelMaps]] | None = None
 
     @property
     def n_evaluated(self) -> int:
@@ -143,6 +146,7 @@ def try_candidates(
     *,
     k: int,
     metric: str = "map",
+    propensities: Floats | None = None,
     n_folds: int = 5,
     n_repeats: int = 1,
     seed: int = DEFAULT_SEED,
@@ -162,7 +166,8 @@ def try_candidates(
     candidates : sequence of Candidate
     k, metric
         What rows are scored by: "map", "precision", "recall", "ndcg", "psp" or "hit_rate" at K.
-        PSP takes its propensities from the labels of all rows.
+    propensities : ndarray of shape (n_labels,), optional
+        Of PSP; from the labels of all rows unless told.
     n_folds, n_repeats, seed
         See `draw_folds`.
     dead, prior
@@ -200,7 +205,8 @@ def try_candidates(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
     counter = FoldCounter(source, cells, counts_needed(fittable), tally.ranges)
-    scorer = _Scorer(source, cells.positives, k, metric, _find_unheard(source, cells, prior))
+    unheard = _find_unheard(source, cells, prior)
+    scorer = _Scorer(source, cells.positives, k, metric, propensities, unheard)
     repeated = np.zeros((n_repeats, rows.size, len(candidates)))
     rankings = None
     if keep_rankings:
@@ -226,6 +232,7 @@ def try_candidates(
         candidates=tuple(candidates), metric=metric, k=k, n_folds=n_folds, n_repeats=n_repeats,
         seed=seed, rows=rows, values=repeated.mean(axis=0), repeated=repeated,
         folds=folds[:, rows], rankings=rankings, fits=fits, n_fits=dict(n_fits),
+        fitted=fitted[-1] if keep_rankings else None,
     )  # fmt: skip
 
 
@@ -248,12 +255,15 @@ class _Scorer:
         positives: Positives,
         k: int,
         metric: str,
+        propensities: Floats | None,
         unheard: NDArray[np.bool_],
     ) -> None:
         self.source, self.positives, self.k, self.metric = source, positives, k, metric
         self.unheard = unheard
-        counts = np.bincount(positives.indices, minlength=source.n_labels)
-        self.propensities = label_propensities(counts, source.n_rows)
+        if propensities is None:
+            counts = np.bincount(positives.indices, minlength=source.n_labels)
+            propensities = label_propensities(counts, source.n_rows)
+        self.propensities = propensities
         self.counted = positives.counts > 0
         self.places = np.cumsum(self.counted) - 1  # among the rows with a true label
 

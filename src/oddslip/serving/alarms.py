@@ -18,7 +18,7 @@ from oddslip.diagnosis.thresholds import (
     TIED_SHARE,
     UNSEEN_POSITIVES,
 )
-from oddslip.metrics.evaluation import NAMES, Estimate
+from oddslip.metrics.evaluation import Estimate, metric_name
 from oddslip.serving.monitor import Watch
 from oddslip.serving.performance import Performance
 from oddslip.shifts import Saturation
@@ -73,14 +73,14 @@ def slots_moved(seen: Watch, name_of: NameOf) -> Finding | None:
     which = seen.slots_moved
     if not which.any():
         return None
-    before, now = (each.slots / each.n_rows for each in (seen.calibrated, seen.now))
+    before, now = (each.per_cell(each.slots) for each in (seen.calibrated, seen.now))
     at = _furthest(which, now - before)
     are = "is" if which.sum() == 1 else "are"
     return Finding(
         "OS502",
         _severity(seen, which),
         f"{_of(which)} {are} shown more or less often. Furthest {name_of(at)!r:.60}: in "
-        f"{small_percent(now[at])} of the rows, before in {small_percent(before[at])}.",
+        f"{small_percent(now[at])} of {_rows_of(seen)}, before in {small_percent(before[at])}.",
         _evidence(seen, which, now - before, name_of),
         "See whether scores moved (OS501, OS503) or other rows are served.",
     )
@@ -282,7 +282,7 @@ def performance_alarms(
         yield Finding(
             "OS508",
             "critical",
-            f"{NAMES[metric]}@{k} surely dropped: {score(is_now)}, before {score(was)} "
+            f"{metric_name(metric, k)} surely dropped: {score(is_now)}, before {score(was)} "
             f"({signed_estimate(change)}), against {done.against}.",
             {"before": was, "now": is_now, "change": change.value, "change_low": change.low,
              "change_high": change.high, "max_drop": max_drop, "against": done.against},
@@ -345,6 +345,12 @@ def _slots(seen: Watch, which: Bools) -> float:
         if each.k is not None
     ]
     return max(shares, default=float(which.mean()))
+
+
+def _rows_of(seen: Watch) -> str:
+    """The rows that a label can be shown in."""
+    whole = all((each.n_cells == each.n_rows).all() for each in (seen.calibrated, seen.now))
+    return "the rows" if whole else "the rows that have it"
 
 
 def _of(which: Bools) -> str:

@@ -16,7 +16,7 @@ from oddslip.calibrators.saved import FittedRepair, align_labels, load_repair, o
 from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding, Severity, order_findings
 from oddslip.errors import InvalidInput
-from oddslip.metrics.evaluation import NAMES, Estimate
+from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
 from oddslip.metrics.ranking import rank
 from oddslip.panels import Kind, check_k
 from oddslip.results import as_frame, html_table, label_frame, plain
@@ -41,7 +41,8 @@ from oddslip.serving.performance import (
 )
 from oddslip.shifts import saturation
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import is_path
+from oddslip.sources.opening import Nan
+from oddslip.sources.places import is_path
 from oddslip.wording import count_of, estimated, score, signed_estimate
 
 LEVEL = 0.95
@@ -146,7 +147,7 @@ class CheckResult:
         for name, each in self.metrics.items():
             change = self.changes.get(name)
             before = None if change is None else each.value - change.value
-            lines.append((f"{NAMES[name]}@{self.k}", before, each.value, each.low, each.high))
+            lines.append((metric_name(name, self.k), before, each.value, each.low, each.high))
         return lines
 
     def __str__(self) -> str:
@@ -160,7 +161,7 @@ class CheckResult:
         for name, each in self.metrics.items():
             change = self.changes.get(name)
             beside = "" if change is None else f", change {signed_estimate(change)}"
-            told.append(f"{NAMES[name]}@{self.k} {estimated(each)}{beside}")
+            told.append(f"{metric_name(name, self.k)} {estimated(each)}{beside}")
         if self.against:
             told.append(f"Changes are against {self.against}, with {DROP_LEVEL:.0%} intervals.")
         expected = self.measures.get("expected_precision")
@@ -199,6 +200,8 @@ def check(
     max_drop: float = 0.01,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
     n_replicates: int = 1000,
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
@@ -231,6 +234,9 @@ def check(
         What the scores are; a repair knows.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
+    exclude, nan
+        Cells that count for nothing, as in `oddslip.rank`. Every share of a label is then over the
+        rows that have it.
     n_replicates : int
         Bootstrap replicates of metrics.
     seed : int
@@ -255,7 +261,9 @@ def check(
     wanted = _read_fail_on(fail_on)
     drawn: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed, "threads": threads}
     if repair is None:
-        source = open_source(scores, labels, kind=kind, label_names=label_names)
+        source = open_source(
+            scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+        )
         if k is None:
             raise InvalidInput("k is needed to check raw scores: how many labels does a row show?")
         k = check_k(k, source.n_labels)
@@ -263,7 +271,7 @@ def check(
     fitted = _read_repair(repair)
     if kind is not None and kind != fitted.maps.kind:
         raise InvalidInput(f"this repair was fitted on {fitted.maps.kind} scores, got {kind!r}.")
-    source = open_as(fitted.maps.kind, scores, labels, label_names)
+    source = open_as(fitted.maps.kind, scores, labels, label_names, exclude=exclude, nan=nan)
     known = fitted.fingerprint and fitted.fingerprint.k
     chosen = known if k is None else k
     chosen = fitted.parameters.get("k") if chosen is None else chosen
@@ -348,7 +356,8 @@ def _check_repaired(
             metric = kept.expected.metric if kept.expected.metric in NAMES else "map"
             earlier = Baseline("what the repair reached out of fold", {metric: kept.expected[1:]})
         done = perform(source, fitted.rank(source, k=k, threads=threads), prior, earlier, **drawn)
-        drift = drifted_labels(before, fitted.n_rows, done.counts, source.n_rows)
+        n_before: Any = fitted.n_rows if kept is None else np.maximum(1, kept.n_cells)
+        drift = drifted_labels(before, n_before, done.counts, np.maximum(1, now.n_cells))
         findings += performance_alarms(done, max_drop, metric, k, before, drift, name_of)
         looked_for += LABELLED
     else:

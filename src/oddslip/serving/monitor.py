@@ -41,13 +41,15 @@ COARSER = 0.5  # of the scores that a label seemed to have: fewer are worth a wo
 
 
 class Day(NamedTuple):
-    """One side of all comparisons: so many of ``n_rows`` rows, label by label.
+    """One side of all comparisons: so many of ``n_cells`` rows that have the label, label by label.
 
     ``bins`` holds the cells between cuts, ``crowded`` those in the bin that most cells of both
-    sides share; ``tied`` is one number, ``shown`` the mean probability of what is shown.
+    sides share; ``tied`` is one number, of ``n_rows`` rows, ``shown`` the mean probability of what
+    is shown.
     """
 
     n_rows: int
+    n_cells: NDArray[np.int64]
     bins: Floats
     crowded: Floats
     saturated: Floats
@@ -55,6 +57,11 @@ class Day(NamedTuple):
     tied: Floats
     shown: float
     shown_error: float
+
+    def total(self, name: str) -> Any:
+        """How many could have been counted."""
+        nothing = not getattr(self, name).size
+        return self.n_rows if name == "tied" or nothing else self.n_cells
 
 
 COUNTED = ("crowded", "saturated", "slots", "tied")
@@ -111,15 +118,15 @@ class Watch:
             "shift_before": self.shift_before,
             "shift_now": self.shift_now,
             "shift_moved": self.shifted,
-            "saturated_before": self.calibrated.saturated / self.calibrated.n_rows,
-            "saturated_now": self.now.saturated / self.now.n_rows,
+            "saturated_before": self.calibrated.per_cell(self.calibrated.saturated),
+            "saturated_now": self.now.per_cell(self.now.saturated),
             "distinct_before": self.calibrated.distinct,
             "distinct_now": self.now.distinct,
         }
         if self.now.k is not None:
             columns |= {
-                "slots_before": self.calibrated.slots / self.calibrated.n_rows,
-                "slots_now": self.now.slots / self.now.n_rows,
+                "slots_before": self.calibrated.per_cell(self.calibrated.slots),
+                "slots_now": self.now.per_cell(self.now.slots),
                 "slots_moved": self.slots_moved,
             }
         return columns
@@ -149,18 +156,18 @@ def watch(
     if calibrated.k is None:  # then nothing that is shown can be compared
         now = replace(now, **NOT_SHOWN)
     mapped = probabilities_of(maps)
-    places = cut_places(calibrated.counts / calibrated.n_rows + now.counts / now.n_rows)
-    crowd = (calibrated.counts / calibrated.n_rows + now.counts / now.n_rows).argmax(axis=1)
+    both = calibrated.per_cell(calibrated.counts) + now.per_cell(now.counts)
+    places, crowd = cut_places(both), both.argmax(axis=1)
     spread = _shown_spread(calibrated, now)
     first, second = (_side(each, places, crowd, spread) for each in (calibrated, now))
-    weights = _bin_weights(calibrated, now, mapped, places)
+    weights = _bin_weights(both, mapped, places)
     level = quiet_level(first, second, weights, seed)
     chances = rate_chances(*_above(first), *_above(second))
     apart = odds_apart(*_above(first), *_above(second))
     sure = (chances <= level) & (np.abs(apart) >= MATERIAL_NAT)
 
     def differ(name: str) -> tuple[Bools, Floats]:
-        pair = (getattr(first, name), first.n_rows, getattr(second, name), second.n_rows)
+        pair = _counted(first, second, name)
         apart = odds_apart(*pair)
         return (rate_chances(*pair) <= level) & (np.abs(apart) >= MATERIAL_NAT), apart
 
@@ -175,7 +182,7 @@ def watch(
     surest = np.where(sure, chances, 2.0).argmin(axis=1)[:, None]
     at_cut = np.take_along_axis(places, surest, axis=1)[:, 0]
     share_before, share_now = (
-        np.take_along_axis(_above(each)[0], surest, axis=1)[:, 0] / each.n_rows
+        np.take_along_axis(_above(each)[0], surest, axis=1)[:, 0] / np.maximum(1, each.n_cells)
         for each in (first, second)
     )
     moved = np.asarray(sure.any(axis=1))
@@ -212,21 +219,23 @@ def quiet_level(first: Day, second: Day, weights: Floats, seed: int = DEFAULT_SE
 
 def _draw_smallest(first: Day, second: Day, weights: Floats, rng: np.random.Generator) -> float:
     """The smallest chance of all comparisons between two days drawn from the rows of both."""
-    n_all = first.n_rows + second.n_rows
-    shares = (first.bins + second.bins) / n_all
+    shares = (first.bins + second.bins) / np.maximum(1, first.n_cells + second.n_cells)[:, None]
 
-    def draw(n_rows: int, error: float) -> Day:
+    def rate(name: str) -> Floats:
+        one, n_one, two, n_two = _counted(first, second, name)
+        return np.asarray((one + two) / np.maximum(1, n_one + n_two))
+
+    def draw(day: Day) -> Day:
         counted: dict[str, Any] = {
-            name: rng.binomial(n_rows, (getattr(first, name) + getattr(second, name)) / n_all)
-            for name in COUNTED
+            name: rng.binomial(day.total(name), rate(name)) for name in COUNTED
         }
-        bins: Any = rng.multinomial(n_rows, shares)
-        return Day(n_rows, bins, **counted, shown=error * rng.standard_normal(), shown_error=error)
+        bins: Any = rng.multinomial(day.n_cells, shares)
+        error = day.shown_error
+        return day._replace(bins=bins, **counted, shown=error * rng.standard_normal())
 
-    one, two = draw(first.n_rows, first.shown_error), draw(second.n_rows, second.shown_error)
+    one, two = draw(first), draw(second)
     pairs = [(*_above(one), *_above(two)), _weighed(one, two, weights)]
-    for name in COUNTED:
-        pairs.append((getattr(one, name), one.n_rows, getattr(two, name), two.n_rows))
+    pairs += [_counted(one, two, name) for name in COUNTED]
     return min(_mean_chance(one, two), *(smallest_chance(*pair) for pair in pairs))
 
 
@@ -241,12 +250,13 @@ def _side(
     counted: Fingerprint, places: NDArray[np.int64], crowd: NDArray[np.int64], spread: float
 ) -> Day:
     above = count_above(counted.counts, places)
-    ends = np.full((len(above), 1), float(counted.n_rows))
+    ends = counted.n_cells[:, None].astype(np.float64)
     bins = -np.diff(np.hstack([ends, above, np.zeros_like(ends)]), axis=1)
     ranked = counted.k is not None
     shown, error = counted.shown[0], float(np.sqrt(spread / counted.n_rows))
     return Day(
         n_rows=counted.n_rows,
+        n_cells=counted.n_cells,
         bins=bins,
         crowded=np.take_along_axis(counted.counts, crowd[:, None], axis=1)[:, 0].astype(np.float64),
         saturated=counted.saturated.astype(np.float64),
@@ -257,16 +267,18 @@ def _side(
     )
 
 
-def _above(day: Day) -> tuple[Floats, int]:
+def _above(day: Day) -> tuple[Floats, NDArray[np.int64]]:
     """Rows above each cut, and of how many."""
-    return np.cumsum(day.bins[:, ::-1], axis=1)[:, -2::-1], day.n_rows
+    return np.cumsum(day.bins[:, ::-1], axis=1)[:, -2::-1], day.n_cells[:, None]
 
 
-def _bin_weights(
-    calibrated: Fingerprint, now: Fingerprint, mapped: Floats, places: NDArray[np.int64]
-) -> Floats:
+def _counted(first: Day, second: Day, name: str) -> tuple[Any, Any, Any, Any]:
+    """What was counted on both sides, each with how many could have been."""
+    return getattr(first, name), first.total(name), getattr(second, name), second.total(name)
+
+
+def _bin_weights(both: Floats, mapped: Floats, places: NDArray[np.int64]) -> Floats:
     """Mean calibrated probability between cuts, or its complement where that is the smaller."""
-    both = calibrated.counts / calibrated.n_rows + now.counts / now.n_rows
     sides = []
     for counts in (both, both * mapped):
         above = count_above(counts, places)
@@ -287,7 +299,7 @@ def _weighed(first: Day, second: Day, weights: Floats) -> tuple[Floats, Floats, 
     # A constant is no sample of anything.
     flat = np.ptp(weights, axis=1) < 1e-9
     one, two = np.where(flat, 0.0, one), np.where(flat, 0.0, two)
-    return one, first.n_rows * size, two, second.n_rows * size
+    return one, first.n_cells * size, two, second.n_cells * size
 
 
 def _mean_chance(first: Day, second: Day) -> float:

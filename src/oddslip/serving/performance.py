@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from oddslip import DEFAULT_SEED
 from oddslip.arguments import is_number
 from oddslip.calibrators.saved import FittedRepair, load_repair
+from oddslip.diagnosis.climb import constant_maps
 from oddslip.diagnosis.drift import find_drifted
 from oddslip.diagnosis.ladder import LEVEL
 from oddslip.documents import read_json
@@ -26,7 +27,7 @@ from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.metrics.ranking import Rankings, rank
 from oddslip.panels import Kind
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import is_path
+from oddslip.sources.places import is_path
 
 Floats = NDArray[np.float64]
 DROP_LEVEL = 0.99  # of the interval of a change: one quiet week of 200 seems to drop
@@ -89,8 +90,7 @@ def perform(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
     k = columns.shape[1]
-    popular = np.argsort(-prior, kind="stable")[:k].astype(np.int32)
-    rankings = [columns, np.tile(popular, (source.n_rows, 1))]
+    rankings = [columns, rank_by_prior(source, prior, k, threads)]
     if baseline is not None and baseline.columns is not None:
         rankings.append(baseline.columns)
     values = [_score(ranking, positives, source.n_labels) for ranking in rankings]
@@ -123,8 +123,20 @@ def perform(
     )
 
 
+def rank_by_prior(
+    source: Source, prior: Floats, k: int, threads: int | None = None
+) -> NDArray[np.int32]:
+    """The most popular labels: the same in every row, or of those that each row has."""
+    if not source.partial:
+        popular = np.argsort(-prior, kind="stable")[:k].astype(np.int32)
+        return np.tile(popular, (source.n_rows, 1))
+    maps = constant_maps(prior, source.kind)
+    blocks = source.map(lambda panel: maps.rank_panel(panel, k), threads=threads)
+    return np.concatenate([block for _, block in blocks])
+
+
 def drifted_labels(
-    before: NDArray[np.int64], n_before: int, now: NDArray[np.int64], n_now: int
+    before: NDArray[np.int64], n_before: Any, now: NDArray[np.int64], n_now: Any
 ) -> tuple[NDArray[np.bool_], float]:
     """Labels whose prevalence drifted, and the share of all positives that they hold."""
     drifted = find_drifted(before, now, n_before, n_now)

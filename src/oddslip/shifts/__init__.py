@@ -1,6 +1,7 @@
 """Shifts: what a weight should do to the odds, what it did, and what it could not do.
 
-Odds shift and inversion, what-if, realized and direct shift, step budget, saturation and ties.
+Odds shift and inversion, what-if, realized and direct shift, step budget, what the inversion
+leaves, saturation and ties.
 May import errors, labels, panels, weights, tallies, sources and kernels; the kernels only when
 they run.
 """
@@ -16,6 +17,7 @@ from oddslip.shifts.budget import (
 )
 from oddslip.shifts.odds import balanced_weights, invert_odds, log_odds, shift_odds
 from oddslip.shifts.realized import RealizedShift, realized_shift
+from oddslip.shifts.residual import InversionBounds, Residual, inversion_bounds, residual
 from oddslip.shifts.saturation import Saturation, saturation
 from oddslip.shifts.twin import direct_shift, reorder_saturated
 from oddslip.shifts.what_if import WhatIf, flips, overlap, what_if
@@ -25,13 +27,16 @@ from oddslip.weights import check_weights
 __all__ = [
     "SATURATED_MARGIN",
     "SATURATED_MARGIN_FLOAT32",
+    "InversionBounds",
     "RealizedShift",
+    "Residual",
     "Saturation",
     "WhatIf",
     "balanced_weights",
     "check_weights",
     "direct_shift",
     "flips",
+    "inversion_bounds",
     "invert_odds",
     "largest_unsaturating_cap",
     "leaf_saturation_weight",
@@ -41,6 +46,7 @@ __all__ = [
     "overlap",
     "realized_shift",
     "reorder_saturated",
+    "residual",
     "saturation",
     "shift_odds",
     "smallest_admitting_cap",

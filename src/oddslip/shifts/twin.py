@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip import DEFAULT_SEED
+from oddslip.arguments import check_seed
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import logit_block
@@ -72,25 +74,28 @@ def reorder_saturated(
     *,
     k: int,
     labels: Any = None,
+    seed: int = DEFAULT_SEED,
     kind: Kind | None = None,
     order_kind: Kind | None = None,
 ) -> NDArray[np.int32]:
     """Rank the weighted scores, the saturated cells of a row in an order of their own.
 
     The saturated cells keep their places at the top of the row and change them among themselves:
-    by another panel (the twin's order), or by the true labels (an oracle, positives first).
-    All other cells rank as before.
+    by another panel (the twin's order), by the true labels (an oracle, positives first), or at
+    random. All other cells rank as before.
 
     Parameters
     ----------
     weighted : anything of shape (n_rows, n_labels)
         Scores whose saturated cells are put in order.
-    order : anything of shape (n_rows, n_labels), or None
-        Scores that say the order. None if labels are given.
+    order : anything of shape (n_rows, n_labels), "random", or None
+        Scores that say the order, or "random". None if labels are given.
     k : int
         Slots per row.
     labels : optional
-        What was true. Needed where order is None.
+        What was true: positives first.
+    seed : int
+        Same seed, same order at random.
     kind, order_kind : {"probability", "margin"}, optional
         What the scores are; probabilities unless said otherwise, and the order of the same kind.
 
@@ -112,9 +117,11 @@ def reorder_saturated(
     k = check_k(k, arm.n_labels)
     ranking = np.empty((arm.n_rows, k), np.int32)
     start = 0
-    if order is None:
+    if order is None or (isinstance(order, str) and order == "random"):
+        dice = None if order is None else np.random.default_rng(check_seed(seed))
         for panel in arm.blocks():
-            ranking[start : start + panel.n_rows] = _rank(panel, _truth_keys(panel), k)
+            keys = _truth_keys(panel) if dice is None else _random_keys(panel, dice)
+            ranking[start : start + panel.n_rows] = _rank(panel, keys, k)
             start += panel.n_rows
         check_all_rows(start, arm.n_rows)
         return ranking
@@ -171,16 +178,21 @@ def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
 
 def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
     """Differences block by block; NaN where either arm is at the edge."""
-    for pair in pair_blocks(arm, twin):
-        one, other = (panel.checked() for panel in pair)
-        gap = logit_block(one)
-        gap -= logit_block(other)
-        for panel in (one, other):
-            there = panel.present()
-            if there is not None:
-                gap[~there] = np.nan
-            gap[~_inside(panel)] = np.nan
-        yield gap
+    for one, other in pair_blocks(arm, twin):
+        yield log_odds_gap(one, other)
+
+
+def log_odds_gap(one: Panel, other: Panel) -> NDArray[np.float64]:
+    """Log-odds of one block less those of the other; NaN where a cell is absent or at the edge."""
+    one, other = one.checked(), other.checked()
+    gap = logit_block(one)
+    gap -= logit_block(other)
+    for panel in (one, other):
+        there = panel.present()
+        if there is not None:
+            gap[~there] = np.nan
+        gap[~_inside(panel)] = np.nan
+    return gap
 
 
 def _inside(panel: Panel) -> NDArray[np.bool_]:
@@ -266,6 +278,11 @@ def _truth_keys(panel: Panel) -> NDArray[Any]:
     keys = np.zeros((panel.n_rows, panel.n_labels), np.uint32)
     keys[np.repeat(np.arange(panel.n_rows), positives.counts), positives.indices] = 1
     return keys
+
+
+def _random_keys(panel: Panel, dice: np.random.Generator) -> NDArray[Any]:
+    # Numbers below 2^31, so that moving them up by one stays within their type.
+    return dice.integers(2**31, size=(panel.n_rows, panel.n_labels)).astype(np.uint32)
 
 
 def _rank(panel: Panel, order: NDArray[Any], k: int) -> NDArray[np.int32]:

@@ -1,4 +1,4 @@
-"""Where panels come from and where they go: arrays, .npy/.npz files, Parquet; and the sinks.
+"""Where panels come from and where they go: arrays, files, Arrow streams; and the sinks.
 
 Each source yields panels block by block and runs tallies over itself; a table of Spark leaves that
 to an engine. May import the ground floor and engines.

@@ -7,7 +7,6 @@ the candidates.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,16 +73,16 @@ def list_sparse(matrix: Any) -> tuple[Positives, NDArray[Any]]:
     return Positives(indptr, indices.astype(np.int32)), np.ascontiguousarray(cells)
 
 
-def read_long(path: Path, labels: Any, kind: Kind, names: Sequence[str] | None) -> ListedSource:
-    """A long Parquet table in any order, whose rows hold some labels each."""
+def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) -> ListedSource:
+    """A long table in any order, whose rows hold some labels each."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from oddslip.sources.parquet.columns import id_cells, score_cells, truth_cells
-    from oddslip.sources.parquet.files import ParquetFiles, reading
+    from oddslip.sources.parquet.files import reading
     from oddslip.sources.parquet.long import CELLS
 
-    files = ParquetFiles(path)
+    path = files.path
     columns = [name for name in ("row", "label", "score", "true") if name in files.schema.names]
     with reading(path):
         table = pa.Table.from_batches(list(files.batches(columns, CELLS))).combine_chunks()

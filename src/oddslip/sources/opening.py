@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.labels import Labels, Positives, is_nested, labels_from_lists
+from oddslip.errors import InvalidInput
+from oddslip.labels import (
+    Labels,
+    Positives,
+    SparseLabels,
+    as_labels,
+    is_nested,
+    labels_from_lists,
+)
 from oddslip.panels import Kind, ListedPanel, Panel, label_row_ids
 from oddslip.sources.arrays import ArraySource
-from oddslip.sources.base import Source
+from oddslip.sources.base import Source, join_positives
+from oddslip.sources.chained import ChainedSource, check_alike
 from oddslip.sources.listed import ListedSource, list_sparse, read_long
 from oddslip.sources.npy import read_labels_npz, read_npy, read_npz, read_sparse
+from oddslip.sources.places import Found, find_files, form_of, is_files, is_path
+from oddslip.sources.streams.frames import is_table, open_table
 from oddslip.sources.views import PartialSource
+
+if TYPE_CHECKING:
+    from oddslip.sources.streams.batches import Batches
 
 Nan = Literal["refuse", "absent"]
 
@@ -37,8 +49,13 @@ def open_source(
 ) -> Source:
     """Open scores and labels, whatever they are: arrays, frames, paths, a panel or a source.
 
-    Files are ``.npy``, ``.npz`` or ``.parquet`` (a folder counts as Parquet). A DataFrame of Spark
-    stays where it is; ``scores``, ``labels``, ``row_id`` and ``unweighted`` name its columns.
+    Files are ``.npy``, ``.npz``, ``.csv`` or ``.parquet``: a path, a pattern such as
+    ``"scores-*.parquet"``, a folder of Parquet files, or a list of paths. Files of a pattern or a
+    folder come in the natural order of their names, part-2 before part-10. Parquet may lie at an
+    address such as ``s3://bucket/scores.parquet``. Anything with ``__arrow_c_stream__`` (an Arrow
+    table or reader, a DuckDB relation) and a LazyFrame of polars are tables as Parquet files are;
+    those that are computed or come once are kept in a temporary file. A DataFrame of Spark stays
+    where it is; ``scores``, ``labels``, ``row_id`` and ``unweighted`` name its columns.
 
     Parameters
     ----------
@@ -46,7 +63,8 @@ def open_source(
         Scores and labels of shape (n_rows, n_labels). A panel or a source brings its own labels,
         kind and names. Or a DataFrame of Spark, or with ``engine`` a folder of Parquet files.
     scores : str, optional
-        Of a Spark table: the column with a list of scores per row; "scores" unless told.
+        Of a Spark table: the column with a list of scores per row, or of candidates (label,
+        score); "scores" unless told. Of a long one the score of a cell, whose label is in "label".
     kind : {"probability", "margin"}, optional
         What the scores are; as a file says that we wrote, else probabilities.
     label_names : sequence of str, optional
@@ -104,9 +122,9 @@ def _open_excluded(exclude: Any, whole: Source) -> Positives:
     """Excluded labels pass the gate that true ones do."""
     try:
         shape = (whole.n_rows, whole.n_labels)
-        if is_path(exclude):
+        if is_stored(exclude):
             ids = whole.row_ids()
-            exclude = open_labels(Path(exclude), whole.label_names, shape=shape, row_ids=ids)
+            exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
         if is_nested(exclude):  # lists, never cells
             exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
         ids = None if label_row_ids(exclude) is None else whole.row_ids()
@@ -134,34 +152,88 @@ def _open_whole(
         if isinstance(scores, ListedPanel):
             return ListedSource(scores)
         return scores if isinstance(scores, Source) else ArraySource(scores)
-    if is_path(scores):
-        path = Path(scores)
-        if is_parquet(path):
-            from oddslip.sources.parquet.source import ParquetSource, is_long_file
-
-            if row_ids is not None:
-                raise InvalidInput(
-                    f"row_ids must be a column of {path}, got them apart. Add a column row_id."
-                )
-            if nan == "absent" and is_long_file(path):
-                return _open_long(path, labels, kind, label_names)
-            return ParquetSource(
-                path, labels, kind=kind, label_names=label_names, nan=nan == "absent"
-            )
-        scores = read_sparse(path) if path.suffix == ".npz" else None
-        if scores is None:
-            scores = read_npz(path) if path.suffix == ".npz" else read_npy(path)
+    if is_stored(scores):
+        found = find_files(scores) if is_files(scores) else None
+        if found is None or found.form != "array":
+            files = open_table(scores) if found is None else open_columns(found)
+            return _open_columns(files, labels, kind, label_names, row_ids, nan)
+        arrays = [_read_array(file) for file in found.files]
+        if len(arrays) > 1:
+            return _open_chain(arrays, found.files, labels, kind, label_names, row_ids)
+        (scores,) = arrays
     scores, kind = _native(scores), "probability" if kind is None else kind
     if hasattr(scores, "tocsr"):
         return _open_listed(scores, labels, kind, label_names, row_ids)
-    if is_path(labels):
+    if is_stored(labels):
         panel = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
         scores, label_names, row_ids = panel.scores, panel.label_names, panel.row_ids
         shape = panel.scores.shape
-        labels = open_labels(Path(labels), label_names, shape=shape, row_ids=row_ids)
+        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     panel = Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
     source = ArraySource(panel)
     source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
+    return source
+
+
+def open_columns(found: Found, *, truths: bool = False, names: bool = True) -> Batches:
+    """Parquet or CSV files as a table of columns."""
+    if found.form == "parquet":
+        from oddslip.sources.parquet.files import ParquetFiles
+
+        return ParquetFiles(found)
+    from oddslip.sources.streams.csv import CsvBatches
+
+    return CsvBatches(found, truths=truths, names=names)
+
+
+def _open_columns(
+    files: Batches,
+    labels: Any,
+    kind: Kind | None,
+    label_names: Sequence[str] | None,
+    row_ids: Any,
+    nan: str,
+) -> Source:
+    from oddslip.sources.parquet.long import is_long
+    from oddslip.sources.parquet.source import ParquetSource
+
+    if row_ids is not None:
+        raise InvalidInput(
+            f"row_ids must be a column of {files.path}, got them apart. Add a column row_id."
+        )
+    if nan == "absent" and is_long(files.schema):
+        return _open_long(files, labels, kind, label_names)
+    return ParquetSource(files, labels, kind=kind, label_names=label_names, nan=nan == "absent")
+
+
+def _read_array(path: Path) -> Any:
+    """An array of a file, or the sparse matrix that it holds."""
+    if path.suffix != ".npz":
+        return read_npy(path)
+    matrix = read_sparse(path)
+    return read_npz(path) if matrix is None else matrix
+
+
+def _open_chain(
+    arrays: list[Any],
+    files: list[Any],
+    labels: Any,
+    kind: Kind | None,
+    label_names: Sequence[str] | None,
+    row_ids: Any,
+) -> Source:
+    kind = "probability" if kind is None else kind
+    sparse = next((f for f, a in zip(files, arrays, strict=True) if hasattr(a, "tocsr")), None)
+    if sparse is not None:
+        raise InvalidInput(f"files of a list must hold dense arrays, got {sparse}, a sparse one.")
+    parts = [ArraySource(Panel(_native(array), kind=kind)) for array in arrays]
+    check_alike(parts, files)
+    if is_stored(labels):
+        shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
+        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
+    told: Any = {"kind": kind, "label_names": label_names, "row_ids": row_ids}
+    source = ChainedSource(parts, files, _native(labels), **told)
+    source.labels_named = row_ids is not None and label_row_ids(labels) is not None
     return source
 
 
@@ -170,8 +242,8 @@ def _open_listed(
 ) -> ListedSource:
     shape = scores.shape
     listed, cells = list_sparse(scores)
-    if is_path(labels):
-        labels = open_labels(Path(labels), label_names, shape=shape, row_ids=row_ids)
+    if is_stored(labels):
+        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     panel = ListedPanel.made(
         listed, cells, int(shape[1]), labels=_native(labels), kind=kind, label_names=label_names,
         row_ids=row_ids,
@@ -182,17 +254,17 @@ def _open_listed(
 
 
 def _open_long(
-    path: Path, labels: Any, kind: Kind | None, label_names: Sequence[str] | None
+    files: Batches, labels: Any, kind: Kind | None, label_names: Sequence[str] | None
 ) -> ListedSource:
-    from oddslip.sources.parquet.files import ParquetFiles
     from oddslip.sources.parquet.source import stored_kind
 
-    kind = stored_kind(ParquetFiles(path), kind)
-    source = read_long(path, None if is_path(labels) else labels, kind, label_names)
-    if is_path(labels):
+    kind = stored_kind(files, kind)
+    stored = is_stored(labels)
+    source = read_long(files, None if stored else labels, kind, label_names)
+    if stored:
         shape, ids = (source.n_rows, source.n_labels), source.row_ids()
-        labels = open_labels(Path(labels), source.label_names, shape=shape, row_ids=ids)
-        source = read_long(path, labels, kind, label_names)
+        labels = open_labels(labels, source.label_names, shape=shape, row_ids=ids)
+        source = read_long(files, labels, kind, label_names)
     source.labels_named = source.panel.labels is not None
     return source
 
@@ -219,23 +291,48 @@ def _open_spark(table: Any, engine: Any, *, row_ids: Any, **told: Any) -> Source
     return open_files(Path(table), engine, **told)
 
 
+def is_stored(thing: Any) -> bool:
+    """Whether this has to be opened first: files, or a table of another library."""
+    return is_files(thing) or is_table(thing)
+
+
 def open_labels(
-    path: Path,
+    given: Any,
     label_names: Sequence[str] | None = None,
     *,
     shape: tuple[int, ...] | None = None,
     row_ids: Any = None,
 ) -> Labels | Any:
-    """Labels from a file: .npy, .npz (dense or scipy.sparse) or Parquet.
+    """Labels from files or a table: .npy, .npz (dense or scipy.sparse), CSV, Parquet, Arrow.
 
-    Parquet that only lists the true cells can not say how many rows and labels there are;
+    Tables that only list the true cells can not say how many rows and labels there are;
     ``shape``, that of the scores, does; ``row_ids`` are theirs.
     """
-    if is_parquet(path):
-        from oddslip.sources.parquet.labels import read_labels_parquet
+    found = find_files(given) if is_files(given) else None
+    if found is None or found.form != "array":
+        from oddslip.sources.parquet.labels import read_label_table
 
-        return read_labels_parquet(path, label_names, shape=shape, row_ids=row_ids)
-    return read_labels_npz(path) if path.suffix == ".npz" else read_npy(path)
+        files = (
+            open_table(given) if found is None
+            else open_columns(found, truths=True, names=label_names is not None)
+        )  # fmt: skip
+        return read_label_table(files, label_names, shape=shape, row_ids=row_ids)
+    parts = [read_labels_npz(f) if f.suffix == ".npz" else read_npy(f) for f in found.files]
+    return parts[0] if len(parts) == 1 else _stacked(parts, found.files)
+
+
+def _stacked(parts: list[Any], files: list[Any]) -> SparseLabels:
+    """Labels of several files below one another. Memory goes with the positives."""
+    widths = [part.shape[-1] for part in parts]
+    stranger = next((at for at, width in enumerate(widths) if width != widths[0]), None)
+    if stranger is not None:
+        raise InvalidInput(
+            f"all files must have the same labels, but {files[stranger]} has {widths[stranger]} "
+            f"and {files[0]} has {widths[0]}."
+        )
+    gated = [as_labels(_native(part), widths[0]) for part in parts]
+    whole = join_positives(labels.positives(0, labels.shape[0]) for labels in gated)
+    return SparseLabels(*whole, (whole.indptr.size - 1, widths[0]))
 
 
 def _native(cells: Any) -> Any:
@@ -246,19 +343,6 @@ def _native(cells: Any) -> Any:
     return cells
 
 
-def is_path(thing: Any) -> bool:
-    """Whether this names a file rather than being the data."""
-    return isinstance(thing, str | os.PathLike)
-
-
 def is_parquet(path: Path) -> bool:
     """Whether this path is Parquet: by its ending, or a folder of such files."""
-    if path.suffix in (".parquet", ".pq") or path.is_dir():
-        return True
-    if path.suffix not in (".npy", ".npz"):
-        if not path.exists():
-            raise UnreadableFile(f"{path} does not exist.")
-        raise UnreadableFile(
-            f"{path} must end in .npy, .npz or .parquet, got {path.suffix or 'no ending'!r}."
-        )
-    return False
+    return path.is_dir() or form_of(path) == "parquet"

@@ -1,7 +1,8 @@
-"""Where results go: .npy or .parquet files, written whole or not at all."""
+"""Where results go: .npy, .csv or .parquet files, written whole or not at all."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from oddslip.errors import InvalidInput, first_line
 from oddslip.files import whole_file
 from oddslip.panels import Kind, check_names
+from oddslip.sources.streams.formulas import guard
 
 Parts = Iterator[tuple[int, tuple[NDArray[Any], ...]]]
 
@@ -29,14 +31,16 @@ def write_scores(
     label_names: Sequence[str] | None = None,
     row_ids: Any = None,
 ) -> None:
-    """Write scores to an .npy or .parquet file.
+    """Write scores to an .npy, .csv or .parquet file.
 
     Parameters
     ----------
     path : str or path
         Ends in .npy, or in .parquet: then a column ``scores`` of lists, ``row_id`` if there are
         row ids, and the label names and the kind in the metadata, all of which `open_source`
-        reads back. An .npy file has no place for names, ids and a kind.
+        reads back. An .npy file has no place for names, ids and a kind. In .csv there is a column
+        per label, named after it, and ``row_id``; a name that a spreadsheet would run has an
+        apostrophe before it, which `open_source` takes off.
     blocks : iterable of (first_row, cells)
         Blocks of rows in any order, each row once.
     n_rows, n_labels : int
@@ -58,6 +62,12 @@ def write_scores(
     parts = ((first, (cells,)) for first, cells in blocks)
     if check_ending(path) == ".npy":
         _write_npy(path, parts, (n_rows, n_labels), dtype)
+        return
+    if path.suffix == ".csv":
+        header = [str(j) for j in range(n_labels)] if names is None else list(names)
+        _write_csv(path, parts, (n_rows, n_labels), header, row_ids, "row_id", lambda cells: [
+            np.ascontiguousarray(cells, dtype)[:, j] for j in range(n_labels)
+        ])  # fmt: skip
         return
     import pyarrow as pa
 
@@ -90,19 +100,21 @@ def write_ranking(
     label_names: Sequence[str] | None = None,
     row_ids: Any = None,
 ) -> None:
-    """Write the top K of each row to an .npy or .parquet file.
+    """Write the top K of each row to an .npy, .csv or .parquet file.
 
     Parameters
     ----------
     path : str or path
         Ends in .npy: label indices of shape (n_rows, k); or in .parquet: columns ``row``,
-        ``labels`` (names where known, else indices) and perhaps ``scores``, lists of length k.
+        ``labels`` (names where known, else indices) and perhaps ``scores``, lists of length k;
+        or in .csv: columns ``row``, ``label_1`` to ``label_k`` and perhaps ``score_1`` to
+        ``score_k``.
     blocks : iterable of (first_row, labels) or (first_row, labels, scores)
         Blocks of rows in any order, each row once; label indices, best first.
     n_rows, k : int
         Shape of the whole.
     scores_dtype : dtype, optional
-        Type of the scores, if the blocks bring scores. Parquet only.
+        Type of the scores, if the blocks bring scores. Not for .npy.
     label_names, row_ids : sequence, optional
         Names of the labels and of the rows.
 
@@ -114,8 +126,11 @@ def write_ranking(
     parts = ((first, tuple(arrays)) for first, *arrays in blocks)
     if check_ending(path) == ".npy":
         if scores_dtype is not None:
-            raise InvalidInput(f"a ranking with scores must go to .parquet, got {path}.")
+            raise InvalidInput(f"a ranking with scores must go to .csv or .parquet, got {path}.")
         _write_npy(path, parts, (n_rows, k), np.dtype(np.int32))
+        return
+    if path.suffix == ".csv":
+        _write_ranking_csv(path, parts, (n_rows, k), scores_dtype, label_names, row_ids)
         return
     import pyarrow as pa
 
@@ -149,9 +164,9 @@ def write_ranking(
 
 def check_ending(path: Path) -> str:
     """The ending of a file that scores or rankings can go to."""
-    if path.suffix not in (".npy", ".parquet", ".pq"):
+    if path.suffix not in (".npy", ".csv", ".parquet", ".pq"):
         raise InvalidInput(
-            f"{path} must end in .npy or .parquet, got {path.suffix or 'no ending'!r}."
+            f"{path} must end in .npy, .csv or .parquet, got {path.suffix or 'no ending'!r}."
         )
     return path.suffix
 
@@ -163,7 +178,7 @@ def _check_text(names: Sequence[str] | None) -> None:
             str(name).encode()
         except UnicodeEncodeError:
             raise InvalidInput(
-                f"label_names must be text in UTF-8 for Parquet, got {name!r:.60}. Write .npy."
+                f"label_names must be text in UTF-8 for a table, got {name!r:.60}. Write .npy."
             ) from None
 
 
@@ -180,7 +195,7 @@ def _as_ids(row_ids: Any, n_rows: int) -> Any:
         return pa.array(row_ids)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise InvalidInput(
-            "row_ids must be whole numbers or text to go to Parquet, got others "
+            "row_ids must be whole numbers or text to go to a table, got others "
             f"({first_line(error)})."
         ) from error
 
@@ -201,6 +216,75 @@ def _write_npy(path: Path, parts: Parts, shape: tuple[int, int], dtype: np.dtype
         rows.check_whole()
 
 
+def _write_ranking_csv(
+    path: Path,
+    parts: Parts,
+    shape: tuple[int, int],
+    scores_dtype: DTypeLike | None,
+    label_names: Sequence[str] | None,
+    row_ids: Any,
+) -> None:
+    """The top K as CSV: an empty slot is an empty cell."""
+    import pyarrow as pa
+
+    k = shape[1]
+    names = None if label_names is None else pa.array([guard(str(name)) for name in label_names])
+    header = [f"label_{slot + 1}" for slot in range(k)]
+    header += [] if scores_dtype is None else [f"score_{slot + 1}" for slot in range(k)]
+
+    def columns(labels: NDArray[Any], *scores: NDArray[Any]) -> list[Any]:
+        found = []
+        for slot in range(k):
+            indices = np.ascontiguousarray(labels[:, slot], np.int32)
+            slots = pa.array(indices, mask=indices < 0)
+            found.append(slots if names is None else names.take(slots))
+        if scores_dtype is not None:
+            for slot in range(k):
+                cells = np.ascontiguousarray(scores[0][:, slot], scores_dtype)
+                found.append(pa.array(cells, mask=labels[:, slot] < 0))
+        return found
+
+    _check_text(label_names)
+    _write_csv(path, parts, shape, header, row_ids, "row", columns, numbered=True)
+
+
+def _write_csv(
+    path: Path,
+    parts: Parts,
+    shape: tuple[int, int],
+    header: list[str],
+    row_ids: Any,
+    id_column: str,
+    columns: Callable[..., list[Any]],
+    numbered: bool = False,
+) -> None:
+    """Write blocks of rows as CSV, block by block; a column of ids, or of row numbers, first."""
+    import csv as texts
+
+    import pyarrow as pa
+    from pyarrow import csv
+
+    _check_text(header)
+    ids = _as_ids(row_ids, shape[0])
+    if ids is not None and pa.types.is_string(ids.type):
+        ids = pa.array([None if text is None else guard(text) for text in ids.to_pylist()])
+    if ids is not None or numbered:
+        header = [id_column, *header]
+    with whole_file(path) as unfinished, unfinished.open("wb") as file:
+        line = io.StringIO()
+        texts.writer(line, lineterminator="\n").writerow(map(guard, header))
+        file.write(line.getvalue().encode())
+        for first, arrays in _in_order(parts, shape):
+            made = columns(*arrays)
+            n = len(arrays[0])
+            if ids is not None:
+                made = [ids.slice(first, n), *made]
+            elif numbered:
+                made = [np.arange(first, first + n), *made]
+            batch = pa.record_batch([pa.array(c) for c in made], [str(j) for j in range(len(made))])
+            csv.write_csv(batch, file, csv.WriteOptions(include_header=False))
+
+
 def _write_parquet(
     path: Path,
     parts: Parts,
@@ -208,12 +292,10 @@ def _write_parquet(
     schema: Any,
     columns: Callable[..., list[Any]],
 ) -> None:
-    """Write blocks of rows to a Parquet file. Those that come early wait for their turn."""
+    """Write blocks of rows to a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = _Rows(shape)
-    waiting: dict[int, tuple[NDArray[Any], ...]] = {}
     texts = [field.name for field in schema if not pa.types.is_nested(field.type)]
     if "labels" in schema.names:
         texts.append("labels.list.element")
@@ -221,17 +303,25 @@ def _write_parquet(
         whole_file(path) as unfinished,
         pq.ParquetWriter(unfinished, schema, compression="zstd", use_dictionary=texts) as writer,
     ):
-        following = 0
-        for first, arrays in parts:
-            rows.take(first, arrays[0])
-            waiting[first] = arrays
-            while following in waiting:
-                ready = waiting.pop(following)
-                if len(ready[0]):
-                    batch = pa.record_batch(columns(following, *ready), schema=schema)
-                    writer.write_batch(batch)
-                following += len(ready[0])
-        rows.check_whole()
+        for first, arrays in _in_order(parts, shape):
+            batch = pa.record_batch(columns(first, *arrays), schema=schema)
+            writer.write_batch(batch)
+
+
+def _in_order(parts: Parts, shape: tuple[int, int]) -> Parts:
+    """Blocks of rows in their order, each once. Those that come early wait for their turn."""
+    rows = _Rows(shape)
+    waiting: dict[int, tuple[NDArray[Any], ...]] = {}
+    following = 0
+    for first, arrays in parts:
+        rows.take(first, arrays[0])
+        waiting[first] = arrays
+        while following in waiting:
+            ready = waiting.pop(following)
+            if len(ready[0]):
+                yield following, ready
+            following += len(ready[0])
+    rows.check_whole()
 
 
 class _Rows:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from oddslip.engines.base import Engine, run_tally
 from oddslip.engines.parcel import pack
-from oddslip.engines.rows import Layout
-from oddslip.engines.task import top_of_panel, versions
+from oddslip.engines.rows import LABEL_FIELDS, Layout
+from oddslip.engines.task import list_cells, top_of_panel, versions
 from oddslip.errors import InvalidInput
 from oddslip.labels import Positives
-from oddslip.panels import Kind, Panel, check_k, check_names
+from oddslip.panels import Kind, ListedPanel, Panel, check_k, check_names, take_cells
 from oddslip.progress import progress_bar
 from oddslip.sources.base import Source
 from oddslip.tallies import Joined
@@ -27,12 +27,14 @@ _ID_TYPES = {
 
 
 class LabelCounts(Joined):
-    """Positives of each label. Scores are not looked at."""
+    """Positives of each label, and with ``partial`` its cells that are there. No score is read."""
 
-    JOINED: ClassVar = {"counts": "add"}
+    JOINED: ClassVar = {"counts": "add", "present": "add"}
 
-    def __init__(self, n_labels: int) -> None:
+    def __init__(self, n_labels: int, partial: bool = False) -> None:
+        self.partial = partial
         self.counts = np.zeros(n_labels, np.int64)
+        self.present = np.zeros(n_labels if partial else 0)
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
@@ -40,12 +42,14 @@ class LabelCounts(Joined):
 
     def spec(self) -> dict[str, Any]:
         """The arguments of a fresh one."""
-        return {"n_labels": self.counts.size}
+        return {"n_labels": self.counts.size, "partial": self.partial}
 
     def add(self, panel: Panel) -> None:
         """Count one block."""
         if panel.labels is not None:
             self.counts += np.bincount(panel.positives().indices, minlength=self.counts.size)
+        if self.partial:
+            self.present += panel.n_present()
 
     def result(self) -> NDArray[np.int64]:
         """Positives per label."""
@@ -74,6 +78,7 @@ class TableSource(Source):
         self.engine, self.layout, self.id_type, self.more = engine, layout, id_type, more
         self.n_labels, self.kind, self.dtype = layout.n_labels, layout.kind, layout.dtype
         self.label_names, self.has_labels = layout.label_names, layout.labels is not None
+        self.partial = layout.listed
         self.n_passes = 0
         self._seen: tuple[int, int] | None = None
         self._counts: NDArray[np.int64] | None = None
@@ -98,11 +103,18 @@ class TableSource(Source):
         assert self._counts is not None
         return self._counts.copy()
 
+    def totals(self, threads: int | None = None) -> Any:
+        """The cells of each label that are there; the number of rows, if all are."""
+        if self.partial and self._totals is None:
+            self._count()
+        return self._totals if self.partial else float(self.n_rows)
+
     def _count(self) -> None:
         narrow = self.layout._replace(scores=None, twin=None)
-        if not narrow.columns:
-            narrow = self.layout
-        self._counts = self._run(LabelCounts(self.n_labels), narrow, "labels").counts
+        if not narrow.columns or self.partial:  # a true label counts where it is a candidate
+            narrow = self.layout._replace(twin=None)
+        counted = self._run(LabelCounts(self.n_labels, self.partial), narrow, "labels")
+        self._counts, self._totals = counted.counts, counted.present
 
     def run(self, tally: Any, *, threads: int | None = None, what: str = "rows") -> Any:
         """Feed all rows to the tally, in tasks, and return it."""
@@ -137,7 +149,7 @@ class TableSource(Source):
                 self.engine.check(column)
         layout = self.layout._replace(**columns)
         other = TableSource(self.engine, layout, id_type=self.id_type, **self.more)
-        other._seen, other._counts = self._seen, self._counts
+        other._seen, other._counts, other._totals = self._seen, self._counts, self._totals
         return other
 
     def rank(self, k: int, maps: Any = None) -> Any:
@@ -150,6 +162,9 @@ class TableSource(Source):
     def transform(self, maps: Any, dtype: Any = None) -> Any:
         """Calibrated scores of every row, as a table."""
         cell = {4: "float", 8: "double"}[np.dtype(dtype or self.dtype).itemsize]
+        if self.layout.listed:
+            label = "int" if self.label_names is None else "string"
+            cell = f"struct<label: {label}, score: {cell}>"
         name = self.layout.scores or "scores"
         options = {"maps": maps, "dtype": np.dtype(dtype or self.dtype), "name": name}
         return self._attach(transform_rows, {name: f"array<{cell}>"}, **options)
@@ -182,24 +197,31 @@ class TableSource(Source):
 
 
 def rank_rows(panel: Panel, *, k: int, maps: Any) -> dict[str, pa.Array]:
-    """The top K of each row of a panel."""
-    from oddslip.kernels.topk import rank_keys
+    """The top K of each row of a panel; of calibrated scores only those K are computed."""
+    from oddslip.kernels.topk import rank_keys, rank_lists
 
-    if maps is None:
-        panel = panel.checked()
-        columns, values = rank_keys(panel.keys(), k)[0], panel.scores
+    panel = panel.checked()
+    if maps is not None:
+        columns = maps.rank_panel(panel, k)
+    elif isinstance(panel, ListedPanel):
+        columns = rank_lists(*panel.listed, panel.cell_keys(), k)[0]
     else:
-        columns, values = maps.rank_panel(panel, k), maps.transform_panel(panel, np.float64)
-    return {
-        "top": top_of_panel(
-            panel, columns=columns, values=np.take_along_axis(values, columns.astype(np.int64), 1)
-        )
-    }
+        columns = rank_keys(panel.keys(), k)[0]
+    values = take_cells(panel, columns)
+    if maps is not None:
+        there = columns >= 0  # -1 where candidates are too few
+        raw, values = values[there], np.full(columns.shape, np.nan)
+        values[there] = maps.probabilities_at(raw, columns[there])
+    return {"top": top_of_panel(panel, columns=columns, values=values)}
 
 
 def transform_rows(panel: Panel, *, maps: Any, dtype: Any, name: str) -> dict[str, pa.Array]:
     """Calibrated scores of each row of a panel."""
     cells = maps.transform_panel(panel, dtype)
+    if isinstance(panel, ListedPanel):
+        ends, labels = panel.listed
+        own = cells.reshape(-1)[panel.listed.places(panel.n_labels)]
+        return {name: list_cells(panel, ends, labels, own)}
     ends = np.arange(0, cells.size + 1, cells.shape[1], dtype=np.int32)
     return {name: pa.ListArray.from_arrays(pa.array(ends), pa.array(cells.reshape(-1)))}
 
@@ -217,28 +239,46 @@ def open_table(
     """A DataFrame of Spark as a source."""
     from oddslip.engines import spark
 
-    named = {"scores": "scores" if scores is None else scores, "labels": labels,
-             "row_id": row_id, "unweighted": unweighted}  # fmt: skip
-    for part, name in named.items():
+    form = spark.table_form(table, scores)
+    if form == "long":
+        table, scores, labels, row_id = spark.grouped(table, scores, labels, row_id)
+    scores = scores or "scores"
+    for part, name in (("scores", scores), ("labels", labels), ("row_id", row_id),
+                       ("unweighted", unweighted)):  # fmt: skip
         if name is not None:
             spark.check_column(table, part, name)
-    table, dtype = spark.score_type(table, named["scores"])
+    listed = form != "rows"
+    _check_listed(listed, unweighted, label_names)
+    table, dtype = spark.score_type(table, scores)
     if unweighted is not None:
         table, other = spark.score_type(table, unweighted)
         if other != dtype:
             raise InvalidInput(
-                f"{unweighted} must be of the type of {named['scores']}, {dtype}, got {other}."
+                f"{unweighted} must be of the type of {scores}, {dtype}, got {other}."
             )
-    if labels is not None and spark.label_type(table, labels) == "string" and label_names is None:
+    by_name = labels is not None and spark.label_type(table, labels) == "string"
+    if by_name and label_names is None:
         raise InvalidInput("labels listed by name need label_names, got none. Pass label_names=...")
-    n_labels = spark.first_width(table, named["scores"]) if label_names is None else None
+    n_labels = spark.first_width(table, scores) if label_names is None else None
     names = None if label_names is None else tuple(label_names)
     names = check_names(names, n_labels or len(names or ()))
     layout = Layout(
         n_labels=n_labels or len(names or ()), kind=kind or "probability", dtype=dtype,
-        label_names=names, scores=named["scores"], labels=labels, row_id=row_id, twin=unweighted,
+        label_names=names, scores=scores, labels=labels, row_id=row_id, twin=unweighted,
+        listed=listed,
     )  # fmt: skip
     return TableSource(spark.SparkTable(table), layout)
+
+
+def _check_listed(listed: bool, unweighted: Any, label_names: Any) -> None:
+    if not listed:
+        return
+    if label_names is None:
+        raise InvalidInput("candidates need label_names, got none. Pass label_names=...")
+    if unweighted is not None:
+        raise InvalidInput(
+            "unweighted goes with rows that score every label, got candidates. Leave it out."
+        )
 
 
 def open_files(
@@ -271,13 +311,22 @@ def open_files(
     for part, name in (("scores", scores), ("labels", labels), ("row_id", row_id),
                        ("unweighted", unweighted)):  # fmt: skip
         if name is not None and name not in schema.names:
-            listed = ", ".join(schema.names)
+            columns = ", ".join(schema.names)
             raise InvalidInput(
-                f"{part} must name a column, one of {listed:.120}, got {name!r:.60}."
+                f"{part} must name a column, one of {columns:.120}, got {name!r:.60}."
             )
-    listed = schema.field(scores).type
-    if not hasattr(listed, "value_type") or str(listed.value_type) not in ("float", "double"):
-        raise InvalidInput(f"{scores} must be a list of float or double, got {listed}.")
+    kind_of_scores = schema.field(scores).type
+    cell = getattr(kind_of_scores, "value_type", None)
+    listed = cell is not None and bool(pa.types.is_struct(cell))
+    if cell is not None and listed:
+        fields = {field.name: field.type for field in cell}
+        cell = fields.get("score") if set(fields) & set(LABEL_FIELDS) else None
+    if cell is None or str(cell) not in ("float", "double"):
+        raise InvalidInput(
+            f"{scores} must be a list of float or double, or of candidates (label, score), "
+            f"got {kind_of_scores!s:.80}."
+        )
+    _check_listed(listed, unweighted, label_names)
     if label_names is None:
         first = next(pq.ParquetFile(files[0]).iter_batches(1, columns=[scores]))
         n_labels = len(first.column(0)[0])
@@ -285,9 +334,9 @@ def open_files(
         n_labels = len(tuple(label_names))
     layout = Layout(
         n_labels=n_labels, kind=kind or "probability",
-        dtype=np.dtype(listed.value_type.to_pandas_dtype()),
+        dtype=np.dtype(cell.to_pandas_dtype()),
         label_names=check_names(label_names, n_labels), scores=scores, labels=labels,
-        row_id=row_id, twin=unweighted,
+        row_id=row_id, twin=unweighted, listed=listed,
     )  # fmt: skip
     id_type = "" if row_id is None else _ID_TYPES.get(str(schema.field(row_id).type), "")
     if row_id is not None and not id_type:

@@ -90,11 +90,12 @@ class PartialSource(Source):
             yield part
 
 
-def refuse_partial(source: Source) -> None:
-    """Refuse rows known by their keys of which cells are absent."""
-    if source.partial:
+def refuse_weights(source: Source) -> None:
+    """Refuse weights of rows that have no order."""
+    if not source.ordered:
         raise InvalidInput(
-            "keyed=True goes with rows that have every label, got absent cells. Leave out keyed."
+            "sample_weight goes with rows of this machine, got a Spark table. Collect a sample of "
+            "the rows, and pass that."
         )
 
 

@@ -2,7 +2,7 @@
 
 import io
 
-from oddslip.reports.figures.series import draw_intervals, draw_lines
+from oddslip.reports.figures.series import draw_intervals, draw_lines, draw_points
 from oddslip.reports.numbers import Series, SeriesPanel
 
 RAW = Series("raw", {"a": (0.1, 0.05, 0.2), "b": (0.3, None, None)}, "raw")
@@ -58,3 +58,22 @@ def test_hostile_names_are_drawn_as_text():
     (label,) = figure.axes[0].get_yticklabels()
     assert len(label.get_text()) <= 28
     assert "\x1b" not in figure.legends[0].get_texts()[0].get_text()
+
+
+def test_lines_of_every_panel_lie_within_the_axis_that_panels_share():
+    """The second panel is higher than the first."""
+    panels = [
+        SeriesPanel(title, [Series("raw", {"1": (top / 2, None, None), "r": (top, None, None)})])
+        for title, top in (("low", 0.1), ("high", 0.9))
+    ]
+    for axis in draw_lines(panels, "weight", "MAP@7").axes:
+        bottom, top = axis.get_ylim()
+        assert bottom == 0
+        assert top >= 0.9
+
+
+def test_points_lie_where_their_numbers_say():
+    points = {"worlds": [(0.2, 0.4)], "unseen": [(0.9, 0.8), (0.1, 0.0)]}
+    axis = draw_points(points, "predicted", "kept", mark=0.5).axes[0]
+    drawn = [line.get_xydata().tolist() for line in axis.lines if line.get_linestyle() == "None"]
+    assert drawn == [[[0.2, 0.4]], [[0.9, 0.8], [0.1, 0.0]]]

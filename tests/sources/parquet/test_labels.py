@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.sources import open_source
-from oddslip.sources.parquet.labels import read_labels_parquet
+from oddslip.sources.parquet.files import ParquetFiles
+from oddslip.sources.parquet.labels import read_label_table
+
+
+def read_labels_parquet(path, label_names=None, **told):
+    return read_label_table(ParquetFiles(path), label_names, **told)
 
 
 def write(path, columns, metadata=None, row_group=3):

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -6,7 +8,9 @@ import pytest
 from oddslip import inputs
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.sources import open_source
+from oddslip.sources.parquet.columns import LabelIndex
 from oddslip.sources.parquet.files import ParquetFiles
+from oddslip.sources.parquet.list import ListTable
 from oddslip.sources.parquet.source import ParquetSource
 
 SCORES = np.array([[0.1, 0.9], [0.4, 0.3], [0.2, 0.8]], np.float32)
@@ -135,6 +139,23 @@ def test_lists_of_different_lengths_are_refused(tmp_path):
     path = write(tmp_path / "s.parquet", {"scores": [[0.1, 0.2], [0.1, 0.2], [0.3]]})
     with pytest.raises(InvalidInput, match="2 cells in every row, got 1 at row 2"):
         read(path)
+
+
+def test_a_list_column_whose_rows_do_not_come_has_no_label():
+    columns = pa.schema({"scores": pa.list_(pa.float32())})
+    none = SimpleNamespace(
+        path="s", schema=columns, n_rows=3, metadata=lambda _: None, batches=lambda *_, **__: ()
+    )
+    with pytest.raises(InvalidInput, match="at least one label, got s with none"):
+        ListTable(none, None)
+
+
+def test_a_label_name_that_can_not_be_decoded_is_shown_as_bytes():
+    ends = pa.py_buffer(np.array([0, 1], np.int32).tobytes())
+    broken = pa.Array.from_buffers(pa.string(), 1, [None, ends, pa.py_buffer(b"\xe3")])
+    for names in (("a", "b"), None):
+        with pytest.raises(InvalidInput, match=r"got b'\\xe3' at row 7"):
+            LabelIndex(names, 2).indices(broken, lambda at: f"row {7 + at}")
 
 
 def test_a_column_of_unknown_meaning_beside_a_list_is_refused(tmp_path):

@@ -179,6 +179,17 @@ def test_the_page_says_which_cells_are_not_finished():
     assert "| yeast | 0.600 - 0.400 - |" in text
 
 
+def test_a_set_left_out_by_the_paper_is_told_apart_and_counted_nowhere():
+    cells = printed_cells()
+    plain = write_page(cells, "paper")
+    other = {"map": {"raw": 0.1234}, "auc": 0.8, "distinct": 5.0}
+    page = write_page(cells | {"tmc": {"n_labels": 22}, "tmc-lightgbm-r": other}, "paper")
+    assert "## Left out by the paper" not in plain
+    before, after = page.split("## Left out by the paper")
+    assert before.rstrip() == plain.rstrip()
+    assert "| tmc | lightgbm | r | 0.123 | - | - | - | - | - | 0.800 |" in after
+
+
 def test_a_dose_that_never_raises_the_map_is_bold():
     assert "| yeast | **0.600 0.500 0.500 0.100** |" in write_page(
         dosed_cells([0.6, 0.5, 0.5, 0.1]), "paper"

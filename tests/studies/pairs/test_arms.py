@@ -22,8 +22,14 @@ def test_pairs_and_caps_come_first():
 
 def test_the_paper_has_these_arms():
     keys = {arm.key for part, arm in plan_arms() if part not in ON_SCORES}
-    assert len(keys) == 4 + 2 * 5 + 2 * 2 + 2 * 3 + 2
-    assert {"lightgbm-r", "lightgbm-1-cap-0.3", "mlp-10r", "lightgbm-r-draw-3"} <= keys
+    assert len(keys) == 4 + 2 * 5 + 2 * 2 + 2 * 3 + 1 + 2
+    assert {
+        "lightgbm-r",
+        "lightgbm-1-cap-0.3",
+        "mlp-10r",
+        "lightgbm-r-draw-3",
+        "lightgbm-1-earlier",
+    } <= keys
 
 
 def test_every_arm_stands_once_among_the_distinct_ones():

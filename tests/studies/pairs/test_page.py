@@ -32,6 +32,9 @@ def test_the_page_has_every_section(cells):
         "The data", "Table 1", "The whole ladder, lightgbm", "The whole ladder, mlp",
         "What the loss is made of", "Caps of the leaf step", "Doses of the weight",
         "Draws of the training rows", "Sizes of the calibration split", "All products as labels",
+        "What-if by steps of ln w", "The direct shift, and what the inversion leaves",
+        "Label by label", "The earlier configuration", "Trained a second time",
+        "Dead labels by the size of the split",
         "Which of the paper's claims hold here", "What it took",
     ):  # fmt: skip
         assert f"\n## {title}" in page
@@ -60,11 +63,12 @@ def test_only_the_papers_rows_stand_beside_the_papers_digits(cells):
     other = write_page(cells, "santander")
     assert "not the paper's data" in other
     assert "0.117" not in other
-    assert "Numbers of the text" not in other
+    assert "Every printed number" not in other
     cells["data"] |= SANTANDER
     own = write_page(cells, "santander")
     assert "(0.117, " in own
-    assert "| odds share, lightgbm (%) |" in own or "| raw at cap 0.3 |" in own
+    assert "| lightgbm w=r: label_free | Table S1 |" in own
+    assert "Not here" in own  # WGBoost among them
 
 
 @pytest.mark.parametrize(
@@ -190,7 +194,7 @@ def test_models_without_a_loss_have_no_place_among_the_regimes(cells):
 def test_pictures_are_files(cells, tmp_path):
     set_losses(cells)
     drawn = write_pictures(cells, "tafeng", tmp_path / "new")
-    names = ("figure-1", "figure-2", "ladders", "doses", "draws", "splits", "choices")
+    names = ("figure-1", "figure-2", "ladders", "doses", "draws", "splits", "choices", "labels")
     assert [path.name for path in drawn] == [f"tafeng-{name}.png" for name in names]
     for path in drawn:
         assert path.read_bytes().startswith(b"\x89PNG")

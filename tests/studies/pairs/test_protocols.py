@@ -11,7 +11,7 @@ from oddslip.studies.pairs import protocols as pair_protocols
 from oddslip.studies.pairs.arms import Arm
 from oddslip.studies.pairs.bench import Bench
 from oddslip.studies.pairs.cells import measure_arm, rung_values
-from oddslip.studies.pairs.protocols import compare_repaired, open_rows, rank_repaired, sweep_splits
+from oddslip.studies.pairs.protocols import compare_repaired, open_rows, rank_repaired
 
 pytestmark = pytest.mark.usefixtures("few_replicates")
 
@@ -85,14 +85,3 @@ def test_the_gap_to_the_twin_is_that_of_the_two_ladders(study, protocol):
     plain = rung_values(measure_arm(data, Arm("lightgbm", "1"), twin, None), protocol)
     assert gap["value"] == pytest.approx(weighted["isotonic"] - plain["isotonic"], abs=1e-12)
     assert gap["low"] <= gap["value"] <= gap["high"]
-
-
-def test_the_largest_split_is_the_test_split_protocol(study):
-    data, own, twin = study
-    splits = sweep_splits(own, data, 7)
-    cell = measure_arm(data, Arm("lightgbm", "r"), own, twin)
-    wanted = rung_values(cell, "test-split")["isotonic"]
-    assert splits[-1]["map"] == pytest.approx(wanted, abs=1e-12)
-    assert [split["share"] for split in splits] == list(pair_protocols.SPLITS)
-    dead = [split["n_dead"] for split in splits]
-    assert dead == sorted(dead, reverse=True)  # shares are nested

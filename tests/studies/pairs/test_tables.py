@@ -85,6 +85,7 @@ def test_draws_are_averaged_with_their_deviation(cells):
 
 def test_splits_stand_beside_one_another(cells):
     header, *rows = split_rows(cells)
-    assert header[4:] == ["lightgbm-r", "lightgbm-1", "mlp-r", "mlp-1"]
-    assert [row[0] for row in rows] == [0.01, 0.03, 0.1, 0.3]
-    assert rows[-1][4] == pytest.approx(rung(cells, "lightgbm-r", "isotonic"), abs=1e-12)
+    arms = ["lightgbm-r", "lightgbm-1", "mlp-r", "mlp-1"]
+    assert header[4:] == [f"{arm}{end}" for arm in arms for end in ("", ", pooled", ", raw")]
+    assert [row[0] for row in rows] == [0.003, 0.01, 0.03, 0.1, 0.3]
+    assert rows[-1][4] == cells["splits-lightgbm-r"]["splits"][-1]["map"]

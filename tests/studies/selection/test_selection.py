@@ -8,11 +8,19 @@ import pytest
 from oddslip import Repair
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
+from oddslip.learners.backend import preset_parameters
 from oddslip.metrics import average_precision_at_k
 from oddslip.sources import open_source
+from oddslip.studies.mulan.arms import LEARNERS
+from oddslip.studies.mulan.study import DATASETS
 from oddslip.studies.selection.cells import CHOOSING, CONTENDERS, OLD, measure_cell
 from oddslip.studies.selection.page import best_candidate, split_cells, summarise, write_page
-from oddslip.studies.selection.study import is_tuned, read_finished, settings
+from oddslip.studies.selection.study import (
+    WEIGHTS,
+    is_tuned,
+    read_finished,
+    settings,
+)
 from oddslip.studies.store import CellStore
 
 PAIR = synthetic_pair(700, 8, prevalence=(0.01, 0.3), noise=0.4, seed=4)
@@ -91,6 +99,16 @@ def test_the_page_tells_every_contender_and_every_cell():
     assert CELL["candidates"][best]["test"] == gain
 
 
+def test_the_page_names_the_cells_that_are_missing():
+    made = {f"flags-{one}-r": CELL for one in LEARNERS} | {"yeast-mlp-1": CELL, "yeast-mlp-r": CELL}
+    told = " ".join(write_page(made).split())
+    assert "Not measured, or not with the presets of today: emotions, all; " in told
+    assert "; flags, lightgbm at 1, lightgbm-regularised at 1, xgboost at 1, logistic at 1" in told
+    assert "; yeast, lightgbm, lightgbm-regularised, xgboost, logistic; birds, all; " in told
+    keys = [f"{name}-{one}-{weight}" for name in DATASETS for one in LEARNERS for weight in WEIGHTS]
+    assert "Not measured" not in write_page(dict.fromkeys(keys, CELL))
+
+
 def test_the_page_says_what_one_cell_makes_and_which_cells_were_chosen_for_anew():
     far = json.loads(json.dumps(CELL)) | {"rechosen": True}
     best, gain = best_candidate({"flags-mlp-r": CELL})
@@ -110,3 +128,15 @@ def test_cells_of_other_rules_are_not_read(tmp_path):
         read_finished(store)
     store.write("flags-mlp-r", settings(), CELL, seconds=1.0, command="x")
     assert read_finished(store) == {"flags-mlp-r": json.loads(json.dumps(CELL))}
+
+
+def test_cells_of_other_presets_are_not_read(tmp_path):
+    store, preset = CellStore(tmp_path, "selection"), "paper-mlp"
+    parameters = preset_parameters(preset)
+    for key, trained in {
+        "flags-mlp-r": parameters,
+        "flags-mlp-1": parameters | {"seen": 1},
+    }.items():
+        about = settings() | {"preset": preset, "parameters": trained}
+        store.write(key, about, CELL, seconds=1.0, command="")
+    assert list(read_finished(store)) == ["flags-mlp-r"]

@@ -33,12 +33,12 @@ def check_takeover(d: Measurements) -> Finding | None:
         grave_if_repaired(d),
         "Passed through a per-label calibrator with their raw score, "
         f"{count_of(d.takeover.n_dead, 'dead label')} would take slots in {small_percent(share)} "
-        f"of the rows ({signed(-cost)} MAP@{d.k} against the prior).",
+        f"of the rows ({signed(-cost)} {d.metric_name} against the prior).",
         {
             "n_dead": d.takeover.n_dead,
             "n_rows": d.takeover.n_rows,
             "share": share,
-            "map_cost": cost,
+            f"{d.metric}_cost": cost,
             "labels": {
                 d.label_names[at]: int(d.takeover.slots[at])
                 for at in busiest
@@ -97,8 +97,8 @@ def check_harm(d: Measurements) -> Finding | None:
     return Finding(
         "OS403",
         grave_if_repaired(d),
-        f"Calibration hurts here: per-label isotonic moves MAP@{d.k} by {signed(cost.value)}, and "
-        "no calibrator fitted on these rows surely beats raw.",
+        f"Calibration hurts here: per-label isotonic moves {d.metric_name} by "
+        f"{signed(cost.value)}, and no calibrator fitted on these rows surely beats raw.",
         {"gain": cost.value, "gain_low": cost.low, "gain_high": cost.high},
         advise_repair(d)
         if is_sound(d)

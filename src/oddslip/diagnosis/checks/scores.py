@@ -62,8 +62,8 @@ def check_popularity(d: Measurements) -> Finding | None:
     return Finding(
         "OS201",
         "critical",
-        f"The ranking is below popularity: MAP@{d.k} {score(raw)} against {score(popular)} for the "
-        "same list in every row.",
+        f"The ranking is below popularity: {d.metric_name} {score(raw)} against "
+        f"{score(popular)} for the same list in every row.",
         {"raw": raw, "popularity": popular, "difference": -gain.value},
         f"Do not deploy these scores as they are. {advise_repair(d)}"
         + (" Or retrain without label-specific weights." if weights_may_go(d) else ""),
@@ -105,12 +105,12 @@ def check_ties(d: Measurements) -> Finding | None:
         "OS203",
         "critical" if share >= 0.5 else "warning",
         f"Ties decide the top {d.k} in {small_percent(share)} of the rows: by how they are broken, "
-        f"MAP@{d.k} lies between {score(d.ties.map_worst)} and {score(d.ties.map_best)}.",
+        f"{d.metric_name} lies between {score(d.ties.worst)} and {score(d.ties.best)}.",
         {
             "n_rows": d.ties.n_rows,
             "share": share,
-            "map_worst": d.ties.map_worst,
-            "map_best": d.ties.map_best,
+            f"{d.metric}_worst": d.ties.worst,
+            f"{d.metric}_best": d.ties.best,
         },
         "Equal scores rank by label index here and by chance elsewhere. Keep margins or float64, "
         "or remove the cause: saturated or very coarse leaves.",

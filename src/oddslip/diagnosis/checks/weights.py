@@ -43,7 +43,9 @@ def check_different_weights(d: Measurements) -> Finding | None:
     advice = "They cost nothing against the unweighted twin."
     if twin_standing(d) == "below":
         gained = signed(-d.ladder.gain("unweighted").value)
-        advice = f"Keep the weights, with which MAP@{d.k} is {gained} against the unweighted twin."
+        advice = (
+            f"Keep the weights, with which {d.metric_name} is {gained} against the unweighted twin."
+        )
     elif weights_may_go(d):
         advice = (
             "Train without weights, or with one weight common to all labels, which changes no "
@@ -201,7 +203,7 @@ INVERSION_FINDINGS: dict[Outcome, tuple[str, Severity, str]] = {
 
 def _measured(d: Measurements, trial: InversionTrial) -> str:
     """The paired differences, in words."""
-    moves = f"it moves MAP@{d.k} by {signed_estimate(trial.gain)}"
+    moves = f"it moves {d.metric_name} by {signed_estimate(trial.gain)}"
     if trial.lead is None or trial.to_other is None:
         return moves
     place = {

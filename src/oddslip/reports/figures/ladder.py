@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.evaluation import metric_name
 from oddslip.reports.figures.style import (
     BLUE,
     GREY,
@@ -35,13 +35,14 @@ KINDS: dict[str, dict[str, Any]] = {
 LEGEND = {"raw": "the scores as they are", "repair": "repairs", "reference": "to compare with"}
 
 
-def draw_ladder(diagnosis: Diagnosis, metric: str = "map") -> Figure:
+def draw_ladder(diagnosis: Diagnosis, metric: str | None = None) -> Figure:
     """Every rung of the ladder of a diagnosis; a vertical line marks raw.
 
     Parameters
     ----------
     diagnosis : Diagnosis
-    metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
+    metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}, optional
+        That of the diagnosis unless told.
 
     Returns
     -------
@@ -61,12 +62,12 @@ def draw_ladder(diagnosis: Diagnosis, metric: str = "map") -> Figure:
     return finish(figure)
 
 
-def put_ladder(panel: Any, diagnosis: Diagnosis, metric: str = "map") -> None:
+def put_ladder(panel: Any, diagnosis: Diagnosis, metric: str | None = None) -> None:
     """The picture into a figure or a part of one, with the legend below."""
     ladder = diagnosis.ladder
     axis = panel.subplots()
     axis.axvline(ladder.value("raw", metric), color=ORANGE, linewidth=0.8, linestyle="--", zorder=1)
-    estimates = {name: rung[metric] for name, rung in ladder.rungs.items()}
+    estimates = {name: ladder.estimate(name, metric) for name in ladder}
     ends = [
         end
         for e in estimates.values()
@@ -90,7 +91,7 @@ def put_ladder(panel: Any, diagnosis: Diagnosis, metric: str = "map") -> None:
     style_axis(axis)
     axis.tick_params(axis="y", length=0)
     with_intervals = any(has_interval(e) for e in estimates.values())
-    unit = f"{NAMES[metric]}@{diagnosis.k}"
+    unit = metric_name(metric or ladder.metric, diagnosis.k)
     name_axes(
         axis, f"{unit}, with {level_name(ladder.level)} intervals" if with_intervals else unit
     )

@@ -48,9 +48,7 @@ def draw_reliability(found: Reliability) -> Figure:
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
     held = found.n_shown > 0
     upper.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--", zorder=1)
-    # What chance makes of so many slots: two standard errors of the share.
-    share, n = found.share[held], found.n_shown[held]
-    reach = 2 * np.sqrt(np.maximum(share * (1 - share), 0.25 / n) / n)
+    share, reach = found.share[held], found.reach[held]
     at = found.probability[held]
     ends = np.clip([share - reach, share + reach], 0, 1)
     upper.vlines(at, *ends, color=BLUE, linewidth=1.2, zorder=2)

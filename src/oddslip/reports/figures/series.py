@@ -1,19 +1,21 @@
-"""Numbers by name: as dots with intervals below each other, or as lines from left to right."""
+"""Numbers by name: dots with intervals below each other, lines, or points of two numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from oddslip.reports.figures.ladder import KINDS
 from oddslip.reports.figures.style import (
     GREY,
+    PALE_GREY,
     drawable,
     finish,
     legend_mark,
     name_axes,
     new_figure,
     put_legend,
+    series_marks,
     style_axis,
 )
 from oddslip.reports.numbers import Series, SeriesPanel
@@ -78,10 +80,42 @@ def draw_lines(panels: Sequence[SeriesPanel], x: str, y: str) -> Figure:
             axis.plot(places, heights, **{**_mark(series), **style})
         axis.set_xticks(range(len(names)), [drawable(name) for name in names])
         axis.set_xlim(-0.3, len(names) - 0.7)
-        axis.set_ylim(bottom=0)
         style_axis(axis, grid="y")
         name_axes(axis, x, y if axis is axes[0] else "", title=drawable(panel.title))
+    axes[0].set_ylim(bottom=0)  # last: it ends the automatic upper end, which panels share
     _put_names(figure, panels, lines=True)
+    return finish(figure)
+
+
+def draw_points(
+    series: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str, *, mark: float
+) -> Figure:
+    """Two shares against each other, the diagonal, and lines at ``mark`` on both axes.
+
+    Examples
+    --------
+    >>> draw_points({"worlds": [(0.9, 0.8)]}, "predicted", "kept", mark=0.5).axes[0].get_xlabel()
+    'predicted'
+    """
+    figure = new_figure(105, 105.0)
+    axis = figure.subplots()
+    axis.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
+    for line in (axis.axhline, axis.axvline):
+        line(mark, color=GREY, linewidth=0.8, linestyle="--", zorder=1)
+    handles = []
+    for at, (name, look) in enumerate(series_marks(list(series)).items()):
+        # The first is the ground that the others stand on.
+        how: dict[str, Any] = {**look, "linestyle": "none", "markersize": 4.0 if at else 2.5}
+        if not at:
+            how |= {"color": PALE_GREY}
+        across, up = zip(*series[name], strict=True) if series[name] else ((), ())
+        axis.plot(across, up, zorder=2 + at, **how)
+        handles.append(legend_mark(drawable(name, 40), **how))
+    axis.set_xlim(-0.03, 1.03)
+    axis.set_ylim(-0.03, 1.03)
+    style_axis(axis, grid="both")
+    name_axes(axis, x, y)
+    put_legend(figure, handles)
     return finish(figure)
 
 

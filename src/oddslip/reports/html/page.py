@@ -14,14 +14,17 @@ import numpy as np
 
 from oddslip.diagnosis.ladder import RUNGS
 from oddslip.files import whole_file
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.evaluation import NAMES, metric_name
 from oddslip.reports.html import words
 from oddslip.reports.html.pictures import (
+    SHOWN_LOOKS,
+    draw_dot_key,
     draw_key,
     draw_ladder_scale,
     draw_regimes,
     draw_rung,
     draw_shifts,
+    draw_shown,
     draw_waterfall,
     ladder_axis,
     shape_by_series,
@@ -38,6 +41,7 @@ from oddslip.reports.numbers import (
     read_regimes,
     regime_of,
     tell_association,
+    tell_shown,
     tell_signal,
     waterfall_of,
 )
@@ -123,6 +127,7 @@ def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = 
         ladder=ladder_part(diagnosis),
         dead=words.tell_dead(diagnosis),
         signal=tell_signal(diagnosis),
+        shown=shown_part(diagnosis),
         shifts=shift_part(diagnosis),
         shift_words=words.tell_shifts(diagnosis),
         tiles=words.tiles_of(diagnosis),
@@ -187,23 +192,22 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
         {
             "name": name,
             "what": RUNGS[name],
-            "svg": draw_rung(rung, ladder, axis),
-            "value": score(rung["map"].value),
-            "interval": interval(rung["map"]),
-            "apart": "" if name == "raw" else signed(rung.differences["map"].value),
-            "apart_interval": "" if name == "raw" else signed_interval(rung.differences["map"]),
+            "svg": draw_rung(name, ladder, axis),
+            "value": score(ladder.value(name)),
+            "interval": interval(ladder.estimate(name)),
+            "apart": "" if name == "raw" else signed(ladder.gain(name).value),
+            "apart_interval": "" if name == "raw" else signed_interval(ladder.gain(name)),
             "is_raw": name == "raw",
             "chosen": printable(chosen.name) if chosen and name == "chosen" else "",
         }
-        for name, rung in ladder.rungs.items()
+        for name in ladder
     ]
+    other_metrics = [metric for metric in NAMES if metric != ladder.metric]
     others = [
         {
             "name": name,
             "cells": [
-                (score(rung[metric].value), interval(rung[metric]))
-                for metric in NAMES
-                if metric != "map"
+                (score(rung[metric].value), interval(rung[metric])) for metric in other_metrics
             ],
         }
         for name, rung in ladder.rungs.items()
@@ -213,7 +217,19 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
         "scale": draw_ladder_scale(axis),
         "level": level_name(ladder.level) if ladder.n_replicates else "",
         "others": others,
-        "metrics": [f"{title}@{diagnosis.k}" for name, title in NAMES.items() if name != "map"],
+        "metrics": [metric_name(metric, ladder.k) for metric in other_metrics],
+    }
+
+
+def shown_part(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Whether the probabilities of what is shown are right: in words, and the picture."""
+    names = {"raw": "as they are", "chosen": "chosen by Repair"}
+    if diagnosis.chosen is not None:
+        names["chosen"] = f"{printable(diagnosis.chosen.name)}, chosen by Repair"
+    return {
+        "words": tell_shown(diagnosis),
+        "svg": draw_shown(diagnosis.shown),
+        "series": [(names[name], draw_dot_key(SHOWN_LOOKS[name])) for name in diagnosis.shown],
     }
 
 
@@ -232,7 +248,7 @@ def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, Any]:
     return {
         "svg": draw_regimes(points) if points else None,
         "measured": measured_inversion(diagnosis),
-        "association": tell_association(count_regimes(regimes.points)),
+        "association": tell_association(count_regimes(regimes.points), diagnosis),
         "lacks": lacks_regime(diagnosis),
         "source": printable(regimes.source),
         "has_references": bool(regimes.points),
@@ -332,6 +348,7 @@ COLUMNS = (
     Column("realized_shift", "Realized", "Realized shift, nat; empty where it can not be read"),
     Column("ratio", "Ratio", "Realized over intended shift"),
     Column("direct_shift", "Direct", "Median difference to the twin's log-odds, nat"),
+    Column("residual", "Residual", "Mean difference to the twin's log-odds less ln w, nat"),
     Column("over_correction", "Beyond budget", "Part of ln w beyond the step budget, nat"),
     Column("auc", "AUC", "Chance that a row in which it is true scores above one in which not"),
     Column("saturated_cells", "Cells at 1.0", "Saturated cells: stored as exactly 1.0"),

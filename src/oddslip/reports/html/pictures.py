@@ -24,7 +24,8 @@ from oddslip.wording import has_interval, nat, percent, score, signed, small_per
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.label_shifts import LabelShifts
-    from oddslip.diagnosis.ladder import Ladder, Rung
+    from oddslip.diagnosis.ladder import Ladder
+    from oddslip.metrics.reliability import Reliability
 
 
 # ------------------------------------------------------------------------------------ the waterfall
@@ -115,26 +116,23 @@ def _draw_ceiling(ceiling: float, axis: Axis, top: float) -> list[str]:
 RUNG_HEIGHT = 26  # pixels
 
 
-def ladder_axis(ladder: Ladder, metric: str = "map") -> Axis:
+def ladder_axis(ladder: Ladder) -> Axis:
     """One scale for all rungs, in percent of the width."""
-    values = [
-        value
-        for rung in ladder.rungs.values()
-        for value in (rung[metric].value, rung[metric].low, rung[metric].high)
-    ]
+    estimates = [ladder.estimate(name) for name in ladder]
+    values = [end for each in estimates for end in (each.value, each.low, each.high)]
     return axis_over(values, 3.0, 97.0)
 
 
-def draw_rung(rung: Rung, ladder: Ladder, axis: Axis, metric: str = "map") -> str:
+def draw_rung(rung: str, ladder: Ladder, axis: Axis) -> str:
     """The picture beside the numbers. Screen readers skip it: the numbers say it all."""
-    estimate, raw, middle = rung[metric], ladder.value("raw", metric), RUNG_HEIGHT / 2
+    estimate, raw, middle = ladder.estimate(rung), ladder.value("raw"), RUNG_HEIGHT / 2
     at_raw = axis.percent(raw)
     pieces = [tag("line", x1=at_raw, x2=at_raw, y1=0, y2=RUNG_HEIGHT, class_="reference")]
     if has_interval(estimate):
         low, high = axis.percent(estimate.low), axis.percent(estimate.high)
         pieces.append(tag("line", x1=low, x2=high, y1=middle, y2=middle, class_="interval"))
     looks = {"raw": "raw", "reference": "plain", "repair": "good"}
-    look = "bad" if hurts(ladder, rung.name, metric) else looks[kind_of(rung.name)]
+    look = "bad" if hurts(ladder, rung) else looks[kind_of(rung)]
     place = axis.percent(estimate.value)
     pieces.append(tag("circle", cx=place, cy=middle, r=4.5, class_=f"dot {look}"))
     return tag("svg", *pieces, width="100%", height=RUNG_HEIGHT, aria_hidden="true", class_="rung")
@@ -170,6 +168,70 @@ def _draw_ticks(ticks: Mapping[float, str], x_axis: Axis, unit: str) -> list[str
         for mark, name in ticks.items()
     ]
     return [*marks, text(unit, x="50%", y=GRID_HEIGHT - 6, class_="axis-text middle")]
+
+
+# ---------------------------------------------------------------------------------- what is shown
+
+SHOWN_TOP = 30  # pixels
+SHOWN_LOOKS = {"raw": "raw", "chosen": "good"}
+
+
+def draw_shown(shown: Mapping[str, Reliability]) -> str:
+    """Share true against probability of the labels shown, by raw scores and by the repair."""
+    held = {name: each.n_shown > 0 for name, each in shown.items()}
+    ends = [0.0, 0.1]  # never narrower, so that rare labels do not fill the picture with noise
+    for name, each in shown.items():
+        ends += [*each.probability[held[name]], *each.share[held[name]]]
+    top = min(1.0, 1.05 * max(ends))
+    x_axis, y_axis = Axis(0.0, top, 0.0, 100.0), Axis(0.0, top, GRID_BOTTOM, SHOWN_TOP)
+    levels = [_draw_level(mark, f"{mark:g}", y_axis) for mark in _round_ticks(y_axis)]
+    ticks = {mark: f"{mark:g}" for mark in _round_ticks(x_axis)}
+    pieces = [
+        *chain(*levels),
+        *_draw_ticks(ticks, x_axis, "probability of the labels shown, mean of each bin"),
+        text("share of them that is true", x="0", y=12, class_="axis-text"),
+        tag(
+            "line", x1="0%", y1=short(y_axis(0.0)), x2="100%", y2=short(y_axis(top)),
+            class_="diagonal",
+        ),
+    ]  # fmt: skip
+    for name, each in shown.items():
+        for at in np.flatnonzero(held[name]):
+            pieces += _draw_bin(each, int(at), SHOWN_LOOKS[name], x_axis, y_axis)
+    return picture(
+        pieces,
+        height=GRID_HEIGHT,
+        id_="reliability",
+        title="Are the probabilities of what is shown right?",
+        description="; ".join(f"{name}: ECE {score(each.ece)}" for name, each in shown.items())
+        + ". On the dashed diagonal a probability is right.",
+    )
+
+
+def _round_ticks(axis: Axis) -> list[float]:
+    return [round(mark, 12) for mark in axis.ticks()]
+
+
+def _draw_bin(found: Reliability, at: int, look: str, x_axis: Axis, y_axis: Axis) -> list[str]:
+    share, reach = float(found.share[at]), float(found.reach[at])
+    x = x_axis.percent(float(found.probability[at]))
+    low, high = max(share - reach, 0.0), min(share + reach, y_axis.high)
+    told = (
+        f"{found.n_shown[at]:,} slots: probability {score(float(found.probability[at]))}, "
+        f"true {score(share)}"
+    )
+    return [
+        tag(
+            "line", x1=x, x2=x, y1=short(y_axis(low)), y2=short(y_axis(high)), class_="interval bin"
+        ),
+        tag("circle", cx=x, cy=short(y_axis(share)), r=4.5, class_=f"dot {look}", data_t=told),
+    ]
+
+
+def draw_dot_key(look: str) -> str:
+    """A dot for the legend."""
+    dot = tag("circle", cx=8, cy=8, r=4.5, class_=f"dot {look}")
+    return tag("svg", dot, width=16, height=16, aria_hidden="true", class_="key")
 
 
 # --------------------------------------------------------------------------------------- the shifts

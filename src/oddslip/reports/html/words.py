@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from oddslip.reports.html.pictures import choose_labels
-from oddslip.reports.numbers import finite_budget, tell_likeness
+from oddslip.reports.numbers import finite_budget, tell_likeness, tell_residual
 from oddslip.wording import (
     estimated,
     nat,
@@ -56,6 +56,7 @@ def facts_of(diagnosis: Diagnosis) -> list[tuple[str, str]]:
         ("rows calibrated on", f"{diagnosis.n_calibration_rows:,}"),
         ("labels", f"{diagnosis.n_labels:,}"),
         ("slots, K", f"{diagnosis.k}"),
+        ("metric", diagnosis.metric_name),
         ("protocol", diagnosis.protocol),
         ("weights", diagnosis.weighting),
         ("within-label AUC", estimated(diagnosis.signal.mean)),
@@ -67,7 +68,7 @@ def tell_loss(diagnosis: Diagnosis) -> list[str]:
     parts = diagnosis.decomposition
     if parts is None:
         return []
-    metric = f"MAP@{diagnosis.k}"
+    metric = diagnosis.metric_name
     if parts.loss <= 0:
         change = f"{signed(-parts.loss)} {metric}"
         sentences = [f"The weighted model lost nothing against its twin ({change})."]
@@ -146,6 +147,7 @@ def tell_shifts(diagnosis: Diagnosis) -> list[str]:
         )
     elif shifts.budget is not None:
         sentences.append("The leaf step has no cap, so no step budget bounds the shift.")
+    sentences += tell_residual(shifts)
     n_drawn = len(choose_labels(n_labels))
     if shifts.intended is not None and n_drawn < n_labels:
         sentences.append(f"{n_drawn:,} of {n_labels:,} labels are drawn, evenly chosen.")
@@ -177,8 +179,8 @@ def tell_ties(diagnosis: Diagnosis) -> str:
     if not ties.n_rows:
         return "No row is decided by ties: the order of tied labels can not move the metric."
     return (
-        f"Depending on how a sort breaks them, ties put the raw MAP@{diagnosis.k} anywhere from "
-        f"{score(ties.map_worst)} to {score(ties.map_best)}. Here the lower label index goes "
+        f"Depending on how a sort breaks them, ties put the raw {diagnosis.metric_name} anywhere "
+        f"from {score(ties.worst)} to {score(ties.best)}. Here the lower label index goes "
         f"first: {score(diagnosis.ladder.value('raw'))}."
     )
 

@@ -1,1 +1,1 @@
-"""Scores and labels in Parquet: wide, list and long tables, one file or a folder of them."""
+"""Tables of scores and labels in columns: wide, list and long; Parquet files among them."""

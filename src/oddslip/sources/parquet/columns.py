@@ -1,4 +1,4 @@
-"""Columns of a Parquet batch: cells as NumPy arrays, row ids, label names; strangers refused."""
+"""Columns of a batch: cells as NumPy arrays, row ids, label names; strangers refused."""
 
 from __future__ import annotations
 
@@ -7,25 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.panels import check_names
+from oddslip.sources.streams.frames import ROW_ID_NAMES
 
 PlaceOf = Callable[[int], str]  # where the i-th cell of a column lies: "row 3, label 'a'"
 
 ID_ROWS = 64 * 1024  # rows per batch where only ids are read
-ROW_ID_NAMES = (
-    "row_id",
-    "id",
-    "row",
-    "user",
-    "user_id",
-    "customer",
-    "customer_id",
-    "index",
-    "__index_level_0__",
-)
 
 
 class Block(NamedTuple):
@@ -35,6 +26,54 @@ class Block(NamedTuple):
     scores: NDArray[Any] | None
     truths: NDArray[np.bool_] | None
     ids: NDArray[Any] | None
+
+
+class LabelIndex:
+    """Labels by index or by name, and how many there are."""
+
+    def __init__(self, names: tuple[str, ...] | None, n_labels: int) -> None:
+        self.names, self.n_labels = names, n_labels
+
+    def indices(self, column: Any, place_of: PlaceOf) -> NDArray[np.int64]:
+        """Label indices of a column of names or indices."""
+        if column.null_count:
+            raise InvalidInput(
+                f"labels must not be null, got a null at {place_of(first_null(column))}."
+            )
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if is_text(column.type):
+            if self.names is None:
+                raise InvalidInput(
+                    f"labels are given by name, got {show_value(column[0])} at {place_of(0)}, "
+                    "but the labels have no names. Pass label_names."
+                )
+            known = pa.array(self.names, column.type)
+            indices: NDArray[Any] = pc.index_in(column, value_set=known).fill_null(-1).to_numpy()
+        elif pa.types.is_integer(column.type):
+            indices = column.to_numpy()
+        else:
+            raise InvalidInput(
+                f"labels must be names or indices, got type {column.type} at {place_of(0)}."
+            )
+        wrong = np.flatnonzero((indices < 0) | (indices >= self.n_labels))
+        if wrong.size:
+            at = int(wrong[0])
+            rule = (
+                "labels must be among label_names"
+                if is_text(column.type)
+                else f"label indices must be between 0 and n_labels - 1 = {self.n_labels - 1}"
+            )
+            raise InvalidInput(f"{rule}, got {show_value(column[at])} at {place_of(at)}.")
+        return indices.astype(np.int64)
+
+
+def show_value(value: Any) -> str:
+    """A value for an error's line; bytes where a damaged text can not be decoded."""
+    try:
+        return repr(value.as_py())
+    except UnicodeDecodeError:
+        return repr(value.as_buffer().to_pybytes())
 
 
 def is_float(kind: Any) -> bool:

@@ -1,4 +1,4 @@
-"""One Parquet file or a folder of them, read in batches of rows with bounded memory."""
+"""Parquet files, here or at an address, read in batches of rows with bounded memory."""
 
 from __future__ import annotations
 
@@ -14,26 +14,32 @@ from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import unreadable
 from oddslip.inputs import check_memory, input_path
 from oddslip.sources.parquet.footer import read_chunks
+from oddslip.sources.places import Found, find_files
+from oddslip.sources.streams.batches import Batches
 
 # Column chunks are read through small buffers: without them each chunk would be held whole, and
 # with Arrow's pre-buffering the whole file.
 BUFFER_BYTES = 16 * 1024
+REMOTE_BYTES = 1024 * 1024  # at an address every read is a request
 KIND_KEY = b"oddslip.kind"
 CELL_BYTES = 8  # at most, of a number in a list
 DAMAGED = "cut short, damaged or not a Parquet file"
 
 
-class ParquetFiles:
-    """The files at a path, in the order of their names. All must have the same columns."""
+class ParquetFiles(Batches):
+    """Files found at a path, in their order. All must have the same columns."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.files = list_files(path)
+    def __init__(self, found: Found | Path) -> None:
+        found = found if isinstance(found, Found) else find_files(found)
+        self.path = path = found.called
+        self.files = found.files
         self.n_rows = 0
-        self.footers: dict[Path, Any] = {}
+        self.footers: dict[Any, Any] = {}
         schema: Any = None
         for file in self.files:
-            with reading(input_path(file)), self._opened(file) as opened:
+            if isinstance(file, Path):
+                input_path(file)
+            with reading(file), self._opened(file) as opened:
                 own = opened.schema_arrow
                 own.names  # noqa: B018  # refuses names that are not UTF-8
                 self.footers[file] = opened.metadata
@@ -49,12 +55,7 @@ class ParquetFiles:
             raise UnreadableFile(f"{path} holds no rows.")
         self.schema: Any = schema
 
-    def metadata(self, key: bytes) -> bytes | None:
-        """What the schema carries under this key."""
-        value: bytes | None = (self.schema.metadata or {}).get(key)
-        return value
-
-    def group_rows(self, file: Path) -> list[int]:
+    def group_rows(self, file: Any) -> list[int]:
         """Rows of each row group of a file."""
         footer = self.footers[file]
         return [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
@@ -71,7 +72,7 @@ class ParquetFiles:
 
     def file_batches(
         self,
-        file: Path,
+        file: Any,
         columns: Sequence[str],
         n_rows: int,
         *,
@@ -80,7 +81,10 @@ class ParquetFiles:
     ) -> Iterator[Any]:
         """Batches of one file, or of some of its row groups."""
         self._check_lists(file, columns, n_rows, groups)
-        options = {"buffer_size": BUFFER_BYTES, "read_dictionary": list(coded)}
+        near = isinstance(file, Path)
+        options = {
+            "buffer_size": BUFFER_BYTES if near else REMOTE_BYTES, "read_dictionary": list(coded)
+        }  # fmt: skip
         with self._opened(file, metadata=self.footers[file], **options) as opened:
             # One thread: the tallies keep the others busy, and Arrow's cost twice the CPU time.
             batches = opened.iter_batches(
@@ -99,7 +103,7 @@ class ParquetFiles:
                     yield batch
 
     def _check_lists(
-        self, file: Path, columns: Sequence[str], n_rows: int, groups: list[int] | None
+        self, file: Any, columns: Sequence[str], n_rows: int, groups: list[int] | None
     ) -> None:
         """Refuse lists of which memory can not hold a batch: few bytes may stand for billions."""
         nested = [name for name in columns if pa.types.is_nested(self.schema.field(name).type)]
@@ -114,13 +118,14 @@ class ParquetFiles:
                 if chunk.column in nested:
                     check_memory(file, int(max(0, chunk.n_values) * share) * CELL_BYTES)
 
-    def _opened(self, file: Path, **options: Any) -> Any:
+    def _opened(self, file: Any, **options: Any) -> Any:
         with reading(file):
-            return pq.ParquetFile(file, pre_buffer=False, **options)
+            source = file if isinstance(file, Path) else file.open()
+            return pq.ParquetFile(source, pre_buffer=False, **options)
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def reading(path: Any) -> Iterator[None]:
     """What Arrow raises on a damaged file is one line of ours."""
     try:
         yield
@@ -136,17 +141,3 @@ def _count_rows(footer: Any) -> int:
     if footer.num_rows != sum(groups) or min(groups, default=0) < 0:
         raise ValueError(f"its row groups hold {sum(groups)} rows and not {footer.num_rows}")
     return int(footer.num_rows)
-
-
-def list_files(path: Path) -> list[Path]:
-    """The Parquet files at a path. Names that start with a dot or underscore do not count."""
-    if not path.is_dir():
-        return [path]
-    files = sorted(
-        file
-        for file in path.iterdir()
-        if file.suffix in (".parquet", ".pq") and file.name[0] not in "._"
-    )
-    if not files:
-        raise UnreadableFile(f"{path} is a folder without .parquet files.")
-    return files

@@ -5,7 +5,6 @@ pyarrow knows it too, but asked for a column chunk of some damaged footers it en
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 MAGIC = b"PAR1"
@@ -22,7 +21,7 @@ class Chunk(NamedTuple):
     n_values: int
 
 
-def read_chunks(file: Path) -> list[list[Chunk]]:
+def read_chunks(file: Any) -> list[list[Chunk]]:
     """The column chunks of every row group. What is no footer is a ValueError."""
     with file.open("rb") as opened:
         size = opened.seek(0, 2)

@@ -1,9 +1,8 @@
-"""Labels in Parquet: a 0/1 column per label, (row, label) pairs, or a list per row."""
+"""Labels in tables: a 0/1 column per label, (row, label) pairs, or a list per row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,41 +17,40 @@ from oddslip.panels import check_names
 from oddslip.sources.base import block_rows, join_positives
 from oddslip.sources.parquet.columns import (
     ID_ROWS,
+    LabelIndex,
     PlaceOf,
-    first_null,
     id_cells,
     is_list,
     is_row_id,
-    is_text,
     list_cells,
     matched_names,
     read_ids,
     truth_cells,
 )
-from oddslip.sources.parquet.files import ParquetFiles
+from oddslip.sources.streams.batches import Batches
 
 ROWS_KEY = b"oddslip.n_rows"
 PAIRS = 256 * 1024  # pairs or lists per batch
 
 
-def read_labels_parquet(
-    path: Path,
+def read_label_table(
+    files: Batches,
     label_names: Sequence[str] | None = None,
     *,
     shape: tuple[int, ...] | None = None,
     row_ids: NDArray[Any] | None = None,
 ) -> SparseLabels:
-    """Labels of a Parquet file or folder, as compressed rows: memory goes with the positives.
+    """Labels of a table, as compressed rows: memory goes with the positives.
 
     Parameters
     ----------
-    path : Path
-        One of three layouts, recognised from the columns: *wide*, a 0/1 or bool column per label
-        and perhaps row ids, aligned by name with ``label_names``; *long*, columns ``row`` (a row
-        number, or an id where the scores have ids; ``row_id`` always is one), ``label`` (a name
-        or an index) and perhaps ``true``, one line per true pair;
-        *list*, one column that lists the true labels of each row, by index or by name. A
-        fixed-size list as long as there are labels, or a list of bools, holds 0/1 cells instead.
+    files : Batches
+        In one of three layouts, recognised from the columns: *wide*, a 0/1 or bool column per
+        label and perhaps row ids, aligned by name with ``label_names``; *long*, columns ``row``
+        (a row number, or an id where the scores have ids; ``row_id`` always is one), ``label``
+        (a name or an index) and perhaps ``true``, one line per true pair; *list*, one column that
+        lists the true labels of each row, by index or by name. A fixed-size list as long as there
+        are labels, or a list of bools, holds 0/1 cells instead.
     label_names : sequence of str, optional
         Names of the labels, in the order of the scores.
     shape : (n_rows, n_labels), optional
@@ -63,11 +61,10 @@ def read_labels_parquet(
 
     Examples
     --------
-    >>> labels = read_labels_parquet(Path("labels.parquet"), ["a", "b"])  # doctest: +SKIP
+    >>> labels = read_label_table(ParquetFiles(Path("y.parquet")), ["a", "b"])  # doctest: +SKIP
     >>> labels.shape  # doctest: +SKIP
     (131209, 2)
     """
-    files = ParquetFiles(path)
     columns = set(files.schema.names)
     row = "row_id" if "row_id" in columns else "row"
     if {row, "label"} <= columns <= {row, "label", "true"}:
@@ -87,58 +84,25 @@ def read_labels_parquet(
     return _read_wide(files, label_names)
 
 
-class _Names:
-    """Labels by index or by name, and how many there are."""
+class _Names(LabelIndex):
+    """Labels of a file that does not say how many there are."""
 
     def __init__(
         self,
-        files: ParquetFiles,
+        files: Batches,
         label_names: Sequence[str] | None,
         shape: tuple[int, ...] | None,
     ) -> None:
-        self.names = None if label_names is None else check_names(label_names, len(label_names))
-        if self.names is None and shape is None:
+        names = None if label_names is None else check_names(label_names, len(label_names))
+        if names is None and shape is None:
             raise InvalidInput(
                 f"{files.path} lists true labels only, so the number of labels must be known. "
                 "Pass label_names, or the scores as well."
             )
-        self.n_labels = len(self.names) if self.names is not None else int((shape or (0, 0))[1])
-
-    def indices(self, column: Any, place_of: PlaceOf) -> NDArray[np.int64]:
-        """Label indices of a column of names or indices."""
-        if column.null_count:
-            raise InvalidInput(
-                f"labels must not be null, got a null at {place_of(first_null(column))}."
-            )
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        if is_text(column.type):
-            if self.names is None:
-                raise InvalidInput(
-                    f"labels are given by name, got {column[0].as_py()!r} at {place_of(0)}, "
-                    "but the labels have no names. Pass label_names."
-                )
-            known = pa.array(self.names, column.type)
-            indices: NDArray[Any] = pc.index_in(column, value_set=known).fill_null(-1).to_numpy()
-        elif pa.types.is_integer(column.type):
-            indices = column.to_numpy()
-        else:
-            raise InvalidInput(
-                f"labels must be names or indices, got type {column.type} at {place_of(0)}."
-            )
-        wrong = np.flatnonzero((indices < 0) | (indices >= self.n_labels))
-        if wrong.size:
-            at = int(wrong[0])
-            rule = (
-                "labels must be among label_names"
-                if is_text(column.type)
-                else f"label indices must be between 0 and n_labels - 1 = {self.n_labels - 1}"
-            )
-            raise InvalidInput(f"{rule}, got {column[at].as_py()!r} at {place_of(at)}.")
-        return indices.astype(np.int64)
+        super().__init__(names, len(names) if names is not None else int((shape or (0, 0))[1]))
 
 
-def _read_wide(files: ParquetFiles, label_names: Sequence[str] | None) -> SparseLabels:
+def _read_wide(files: Batches, label_names: Sequence[str] | None) -> SparseLabels:
     check_names(files.schema.names, len(files.schema.names))
     columns = [field for field in files.schema if not is_row_id(field)]
     for field in columns:
@@ -157,7 +121,7 @@ def _read_wide(files: ParquetFiles, label_names: Sequence[str] | None) -> Sparse
     return _joined(_wide_blocks(files, names), len(names), _row_ids(files, ids) if ids else None)
 
 
-def _wide_blocks(files: ParquetFiles, names: tuple[str, ...]) -> Iterator[Positives]:
+def _wide_blocks(files: Batches, names: tuple[str, ...]) -> Iterator[Positives]:
     first = 0
     for batch in files.batches(names, block_rows(len(names), 1)):
         cells = np.empty((batch.num_rows, len(names)), np.bool_)
@@ -167,7 +131,7 @@ def _wide_blocks(files: ParquetFiles, names: tuple[str, ...]) -> Iterator[Positi
         first += batch.num_rows
 
 
-def _cell_lists(files: ParquetFiles, column: str, names: _Names) -> Iterator[Positives]:
+def _cell_lists(files: Batches, column: str, names: _Names) -> Iterator[Positives]:
     first, width = 0, names.n_labels
     for batch in files.batches([column], block_rows(width, 1)):
         listed = list_cells(batch.column(column), width, "labels", first)
@@ -176,7 +140,7 @@ def _cell_lists(files: ParquetFiles, column: str, names: _Names) -> Iterator[Pos
         first += batch.num_rows
 
 
-def _index_lists(files: ParquetFiles, column: str, names: _Names) -> Iterator[Positives]:
+def _index_lists(files: Batches, column: str, names: _Names) -> Iterator[Positives]:
     first = 0
     for batch in files.batches([column], PAIRS):
         lists = batch.column(column)
@@ -188,11 +152,11 @@ def _index_lists(files: ParquetFiles, column: str, names: _Names) -> Iterator[Po
         first += batch.num_rows
 
 
-def _row_ids(files: ParquetFiles, column: str) -> NDArray[Any]:
+def _row_ids(files: Batches, column: str) -> NDArray[Any]:
     return read_ids(files.batches([column], ID_ROWS), column)
 
 
-def _read_pairs(files: ParquetFiles, names: _Names, numbered: _Numbers | _Ids) -> SparseLabels:
+def _read_pairs(files: Batches, names: _Names, numbered: _Numbers | _Ids) -> SparseLabels:
     pairs, n_rows = [np.empty(0, np.int64)], numbered.n_rows
     for batch in files.batches(files.schema.names, PAIRS):
         rows = numbered.numbers(batch.column(numbered.column))
@@ -211,7 +175,7 @@ class _Numbers:
 
     ids = None
 
-    def __init__(self, files: ParquetFiles, column: str, shape: tuple[int, ...] | None) -> None:
+    def __init__(self, files: Batches, column: str, shape: tuple[int, ...] | None) -> None:
         self.column = column
         kind = files.schema.field(column).type
         if column == "row_id" or not pa.types.is_integer(kind):
@@ -229,7 +193,7 @@ class _Numbers:
 class _Ids:
     """Rows of pairs by the ids of the scores."""
 
-    def __init__(self, files: ParquetFiles, column: str, ids: NDArray[Any]) -> None:
+    def __init__(self, files: Batches, column: str, ids: NDArray[Any]) -> None:
         self.column, self.ids, self.n_rows = column, ids, int(ids.size)
         self._place = {name: at for at, name in enumerate(ids.tolist())}
         if len(self._place) < ids.size:
@@ -250,7 +214,7 @@ class _Ids:
         return np.fromiter((self._place[name] for name in named), np.int64, len(named))
 
 
-def _stored_rows(files: ParquetFiles, shape: tuple[int, ...] | None) -> int:
+def _stored_rows(files: Batches, shape: tuple[int, ...] | None) -> int:
     stored = files.metadata(ROWS_KEY)
     if stored is not None and stored.isdigit():
         n_rows = int(stored[:20])

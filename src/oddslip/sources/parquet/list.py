@@ -1,11 +1,13 @@
-"""Parquet tables with the scores of a row in one list column."""
+"""Tables with the scores of a row in one list column, and perhaps its true labels in another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oddslip.documents import parse_json
@@ -15,20 +17,23 @@ from oddslip.sources.base import block_rows
 from oddslip.sources.parquet.columns import (
     ID_ROWS,
     Block,
+    LabelIndex,
     PlaceOf,
     batch_ids,
     is_float,
     is_list,
     is_row_id,
+    is_text,
     list_cells,
     read_ids,
     score_cells,
     score_dtype,
     truth_cells,
 )
-from oddslip.sources.parquet.files import ParquetFiles
+from oddslip.sources.streams.batches import Batches
 
 NAMES_KEY = b"oddslip.label_names"
+LISTS = 256 * 1024  # lists of labels per batch
 
 
 class ListTable:
@@ -36,7 +41,7 @@ class ListTable:
 
     null_absent = False
 
-    def __init__(self, files: ParquetFiles, names: Sequence[str] | None) -> None:
+    def __init__(self, files: Batches, names: Sequence[str] | None) -> None:
         self.files, self.n_rows = files, files.n_rows
         self.column = score_list(files.schema) or "scores"
         self.id_column, self.truth_column = self._other_columns()
@@ -55,6 +60,7 @@ class ListTable:
         else:
             self.names = check_names(names, self.n_labels)
         self.has_labels = self.truth_column is not None
+        self.truths_listed = self.has_labels and self._lists_truths()
 
     def _other_columns(self) -> tuple[str | None, str | None]:
         ids = truths = None
@@ -69,15 +75,34 @@ class ListTable:
                 raise InvalidInput(
                     f"{self.files.path} holds scores in the list column {self.column!r} and a "
                     f"column {field.name!r} ({field.type}) of unknown meaning. Drop it, or "
-                    "rename it to row_id (ids) or labels (lists of 0/1)."
+                    "rename it to row_id (ids) or labels (lists of 0/1, of indices or of names)."
                 )
         return ids, truths
+
+    def _lists_truths(self) -> bool:
+        """Whether labels are lists of the true ones, by index or name, and not 0/1 cells.
+
+        Whole numbers are cells if every row has as many as there are labels.
+        """
+        column = str(self.truth_column)
+        kind = self.files.schema.field(column).type
+        if pa.types.is_fixed_size_list(kind) and kind.list_size == self.n_labels:
+            return is_text(kind.value_type)
+        if not pa.types.is_integer(kind.value_type):
+            return is_text(kind.value_type) or pa.types.is_null(kind.value_type)
+        for batch in self.files.batches([column], LISTS):
+            lists = batch.column(column)
+            if lists.null_count or (pc.list_value_length(lists).to_numpy() != self.n_labels).any():
+                return True
+        return False
 
     def _width(self, kind: Any) -> int:
         if pa.types.is_fixed_size_list(kind):
             return int(kind.list_size)
-        first = next(self.files.batches([self.column], 1)).column(self.column)[0]
-        return len(first) if first.is_valid else 0
+        for batch in self.files.batches([self.column], 1):
+            first = batch.column(self.column)[0]
+            return len(first) if first.is_valid else 0
+        return 0  # no row
 
     def blocks(self, *, scores: bool = True) -> Iterator[Block]:
         """The rows in order; without their scores if only the labels are wanted."""
@@ -91,11 +116,31 @@ class ListTable:
                 listed = list_cells(batch.column(self.column), self.n_labels, "scores", first)
                 cells = score_cells(listed, place_of, self.null_absent)
                 cells = cells.astype(self.dtype, copy=False).reshape(shape)
-            if self.truth_column is not None:
+            if self.truths_listed:
+                truths = self._listed_truths(batch.column(self.truth_column), first)
+            elif self.truth_column is not None:
                 listed = list_cells(batch.column(self.truth_column), self.n_labels, "labels", first)
                 truths = truth_cells(listed, place_of).reshape(shape)
             yield Block(batch.num_rows, cells, truths, batch_ids(batch, self.id_column, first))
             first += batch.num_rows
+
+    def _listed_truths(self, lists: Any, first: int) -> NDArray[np.bool_]:
+        """0/1 cells of lists of true labels; a row without a list has none."""
+        lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
+        rows = np.repeat(np.arange(len(lists)), lengths)
+        truths = np.zeros((len(lists), self.n_labels), np.bool_)
+        if rows.size:
+            known = LabelIndex(self.names, self.n_labels)
+            indices = known.indices(lists.flatten(), lambda at: f"row {first + int(rows[at])}")
+            truths[rows, indices] = True
+            twice = np.flatnonzero(truths.sum(axis=1) < lengths)
+            if twice.size:
+                raise InvalidInput(
+                    f"labels must list a true label once, got one twice at row "
+                    f"{first + int(twice[0])}. Cells of 0/1 must be one per label, "
+                    f"{self.n_labels}, in every row."
+                )
+        return truths
 
     def _places(self, first: int) -> PlaceOf:
         def place_of(at: int) -> str:
@@ -112,7 +157,7 @@ class ListTable:
         return read_ids(self.files.batches([self.id_column], ID_ROWS), self.id_column)
 
 
-def _parse_names(stored: bytes, files: ParquetFiles) -> Any:
+def _parse_names(stored: bytes, files: Batches) -> Any:
     try:
         return parse_json(stored)
     except ValueError as error:

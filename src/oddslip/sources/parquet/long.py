@@ -1,8 +1,9 @@
-"""Long Parquet tables: one row per cell, with columns row, label, score and perhaps true.
+"""Long tables: one row per cell, with columns row, label, score and perhaps true.
 
 The cells of a row lie together and each row holds every label once, so cell number ``p`` belongs
 to row ``p // n_labels``: the number of rows follows from the number of cells, and blocks can be
-filled while the file streams by, wherever its batches and row groups are cut.
+filled while the file streams by, wherever its batches and row groups are cut. Tables in another
+order are sorted first: see `sorting`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from oddslip.sources.parquet.columns import (
     score_dtype,
     truth_cells,
 )
-from oddslip.sources.parquet.files import ParquetFiles
+from oddslip.sources.streams.batches import Batches
 
 CELLS = 128 * 1024  # cells per batch: what is computed for them should stay in a core's cache
 
@@ -40,32 +41,34 @@ def is_long(schema: Any) -> bool:
     )
 
 
+def check_long(files: Batches) -> None:
+    """Refuse columns that a long table has no place for."""
+    for name in files.schema.names:
+        if name not in ("row", "label", "score", "true"):
+            raise InvalidInput(
+                f"{files.path} must hold the columns row, label, score and perhaps true, "
+                f"got also {name!r}. Drop it."
+            )
+    for name in ("row", "label"):
+        kind = files.schema.field(name).type
+        if pa.types.is_nested(kind):
+            raise InvalidInput(
+                f"{name} must be a column of names or numbers, got type {kind} in {files.path}."
+            )
+    kind = files.schema.field("score").type
+    if not (is_float(kind) or pa.types.is_integer(kind)):
+        raise InvalidInput(f"score must be a column of floats, got type {kind} in {files.path}.")
+
+
 class LongTable:
     """Cells one by one. Labels are ordered as in the first row unless names say otherwise."""
 
     null_absent = False
 
-    def __init__(self, files: ParquetFiles, names: Sequence[str] | None) -> None:
+    def __init__(self, files: Batches, names: Sequence[str] | None) -> None:
         self.files = files
-        for name in files.schema.names:
-            if name not in ("row", "label", "score", "true"):
-                raise InvalidInput(
-                    f"{files.path} must hold the columns row, label, score and perhaps true, "
-                    f"got also {name!r}. Drop it."
-                )
-        for name in ("row", "label"):
-            kind = files.schema.field(name).type
-            if pa.types.is_nested(kind):
-                raise InvalidInput(
-                    f"{name} must be a column of names or numbers, got type {kind} in {files.path}."
-                )
         self.coded = [name for name in ("row", "label") if is_text(files.schema.field(name).type)]
-        kind = files.schema.field("score").type
-        if not (is_float(kind) or pa.types.is_integer(kind)):
-            raise InvalidInput(
-                f"score must be a column of floats, got type {kind} in {files.path}."
-            )
-        self.dtype = score_dtype([kind])
+        self.dtype = score_dtype([files.schema.field("score").type])
         self.has_labels = "true" in files.schema.names
         listed = self._first_row()
         if not listed:

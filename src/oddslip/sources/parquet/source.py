@@ -1,4 +1,4 @@
-"""`ParquetSource`: scores in a Parquet file or a folder of them, read block by block."""
+"""`ParquetSource`: scores in Parquet files, or in any other table of columns, block by block."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.labels import DenseLabels, Positives
 from oddslip.panels import Kind, Panel, label_row_ids
 from oddslip.sources.base import Source, block_rows, join_positives
-from oddslip.sources.opening import is_path, open_labels
+from oddslip.sources.opening import is_stored, open_labels
 from oddslip.sources.parquet.files import KIND_KEY, ParquetFiles
 from oddslip.sources.parquet.list import ListTable, score_list
-from oddslip.sources.parquet.long import LongTable, is_long
+from oddslip.sources.parquet.long import LongTable, check_long, is_long
+from oddslip.sources.parquet.sorting import is_scattered, sort_cells
 from oddslip.sources.parquet.wide import WideTable
+from oddslip.sources.streams.batches import Batches
 
 
 class ParquetSource(Source):
-    """Scores in Parquet, in one of three layouts, recognised from the columns.
+    """Scores in Parquet or another table, in one of three layouts, recognised from the columns.
 
     * *wide*: one float column per label, named after it; perhaps a column of row ids.
     * *list*: one column with a list of all scores of the row; perhaps row ids, and a list column
-      ``labels`` of 0/1.
-    * *long*: columns ``row``, ``label``, ``score`` and perhaps ``true``; the cells of a row lie
-      together, each row holds every label once.
+      ``labels`` of 0/1 cells, or of the true labels by index or name.
+    * *long*: columns ``row``, ``label``, ``score`` and perhaps ``true``; each row holds every label
+      once. Where the cells of a row do not lie together, they are sorted in temporary files first.
 
     Memory stays near one block of rows, whatever the size of the row groups. A wide table in large
     row groups goes through a temporary file for that; the list layout is the quickest.
 
     Parameters
     ----------
-    path : str or path
-        A file, or a folder whose .parquet files are read in the order of their names.
+    path : str, path or Batches
+        A file, a folder whose .parquet files are read in the natural order of their names, or a
+        table that was opened.
     labels : optional
         What was true, row by row, in any form `open_source` takes. Refused if the file has labels.
     kind : {"probability", "margin"}, optional
@@ -55,14 +58,14 @@ class ParquetSource(Source):
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Batches,
         labels: Any = None,
         *,
         kind: Kind | None = None,
         label_names: Sequence[str] | None = None,
         nan: bool = False,
     ) -> None:
-        files = ParquetFiles(Path(path))
+        files = path if isinstance(path, Batches) else ParquetFiles(Path(path))
         kind = stored_kind(files, kind)
         self.table = read_layout(files, label_names)
         self.table.null_absent = nan
@@ -75,8 +78,8 @@ class ParquetSource(Source):
         self.kind, self.label_names, self.dtype = kind, self.table.names, self.table.dtype
         shape = (self.n_rows, self.n_labels)
         ids = None if labels is None else self.table.row_ids()
-        if is_path(labels):
-            labels = open_labels(Path(labels), self.label_names, shape=shape, row_ids=ids)
+        if is_stored(labels):
+            labels = open_labels(labels, self.label_names, shape=shape, row_ids=ids)
         named = ids is not None and label_row_ids(labels) is not None
         self.labels_named = named or self.table.has_labels
         # A panel of the whole with no cells behind it: the one gate checks labels and names.
@@ -118,7 +121,7 @@ class ParquetSource(Source):
             raise UnreadableFile(f"{self.table.files.path} changed while it was read.")
 
 
-def stored_kind(files: ParquetFiles, kind: Kind | None) -> Kind:
+def stored_kind(files: Batches, kind: Kind | None) -> Kind:
     """The kind of the scores, which the file may say; refuses another."""
     stored = (files.metadata(KIND_KEY) or b"").decode("utf-8", "replace")
     if stored not in get_args(Kind):
@@ -131,16 +134,14 @@ def stored_kind(files: ParquetFiles, kind: Kind | None) -> Kind:
     return cast("Kind", stored)
 
 
-def is_long_file(path: Path) -> bool:
-    """Whether a Parquet file is a long table."""
-    return is_long(ParquetFiles(path).schema)
-
-
 def read_layout(
-    files: ParquetFiles, label_names: Sequence[str] | None
+    files: Batches, label_names: Sequence[str] | None
 ) -> WideTable | ListTable | LongTable:
     """The layout of a table of scores."""
     if is_long(files.schema):
+        check_long(files)
+        if is_scattered(files, label_names):
+            return ListTable(sort_cells(files, label_names), None)
         return LongTable(files, label_names)
     if score_list(files.schema) is not None:
         return ListTable(files, label_names)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,8 @@ from oddslip.sources.parquet.columns import (
     score_cells,
     score_dtype,
 )
-from oddslip.sources.parquet.files import ParquetFiles
+from oddslip.sources.streams.batches import Batches
+from oddslip.sources.streams.spool import temporary_room
 
 GROUP_BYTES = 64 * 1024 * 1024  # cells of a row group of columns that may be open at a time
 
@@ -36,7 +36,7 @@ class WideTable:
     has_labels = False
     null_absent = False
 
-    def __init__(self, files: ParquetFiles, names: Sequence[str] | None) -> None:
+    def __init__(self, files: Batches, names: Sequence[str] | None) -> None:
         self.files, self.n_rows = files, files.n_rows
         self.id_column, columns = split_columns(files.schema, files)
         self.names = matched_names(names, columns)
@@ -56,7 +56,7 @@ class WideTable:
                 yield block
                 first += block.n_rows
 
-    def _streamed(self, file: Path, first: int) -> Iterator[Block]:
+    def _streamed(self, file: Any, first: int) -> Iterator[Block]:
         columns = [*self.names, *([self.id_column] if self.id_column else [])]
         step = block_rows(self.n_labels, self.dtype.itemsize)
         for batch in self.files.file_batches(file, columns, step):
@@ -64,7 +64,7 @@ class WideTable:
             yield Block(batch.num_rows, cells, None, batch_ids(batch, self.id_column, first))
             first += batch.num_rows
 
-    def _spilled(self, file: Path, groups: list[int], first: int) -> Iterator[Block]:
+    def _spilled(self, file: Any, groups: list[int], first: int) -> Iterator[Block]:
         """Large row groups, turned from columns into rows by way of a temporary file.
 
         Streaming rows keeps a page and a dictionary of every column open, often more than all
@@ -75,7 +75,7 @@ class WideTable:
         for group, n_rows in enumerate(groups):
             width = max(1, GROUP_BYTES // 2 // (max(1, n_rows) * size))
             stripes = [self.names[at : at + width] for at in range(0, self.n_labels, width)]
-            with tempfile.TemporaryFile() as scratch:
+            with tempfile.TemporaryFile() as scratch, temporary_room():
                 for names in stripes:
                     rows = block_rows(len(names), size)
                     at = first
@@ -101,7 +101,7 @@ class WideTable:
                     yield Block(len(cells), cells, None, None if ids is None else ids[start:stop])
             first += n_rows
 
-    def _group_ids(self, file: Path, group: int, first: int) -> NDArray[Any] | None:
+    def _group_ids(self, file: Any, group: int, first: int) -> NDArray[Any] | None:
         if self.id_column is None:
             return None
         batches = self.files.file_batches(file, [self.id_column], ID_ROWS, groups=[group])
@@ -122,7 +122,7 @@ class WideTable:
         return read_ids(self.files.batches([self.id_column], ID_ROWS), self.id_column)
 
 
-def split_columns(schema: Any, files: ParquetFiles) -> tuple[str | None, list[str]]:
+def split_columns(schema: Any, files: Batches) -> tuple[str | None, list[str]]:
     """The row-id column, if there is one, and the float columns."""
     check_names(schema.names, len(schema.names))
     others = [field for field in schema if not is_float(field.type)]

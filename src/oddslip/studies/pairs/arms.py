@@ -12,16 +12,26 @@ from oddslip.studies.store import WEIGHTS, check_names
 
 SEED = 42
 LEARNERS = {"lightgbm": "paper-booster", "mlp": "paper-mlp-pairs"}
-DRAWS = (0, 1, 2, 3)  # 0: all training rows; else the seed of a draw
-DRAWN_SHARE = 0.9  # of the training rows (section 3, Robustness)
+DRAWS = (0, 1, 2, 3)  # 0: all training rows; else a draw, whose seed is one less
+DRAWN_SHARE = 0.9  # chance of a training row to be drawn (section 3, Robustness)
 # What a study is made of, the pairs and the caps first.
-PARTS = ("ladder", "caps", "splits", "choices", "doses", "draws", "all-products")
-ON_SCORES = ("splits", "choices")  # parts that look again at arms of other parts
+PARTS = (
+    "ladder", "caps", "splits", "choices", "doses", "draws", "earlier", "again", "all-products",
+)  # fmt: skip
+ON_SCORES = ("splits", "choices", "again")  # parts that look again at arms of other parts
+# The supplement's earlier configuration had 100 trees and subsampling. Its share is not published:
+# four fifths of the rows, drawn anew for each tree, is ours.
+EARLIER = {"num_iterations": 100, "bagging_fraction": 0.8, "bagging_freq": 1}
+AGAIN = "again"
+VARIANTS = ("", "earlier", AGAIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
     """One model of the study. ``cap`` is that of the leaf step, ``draw`` a draw of the rows.
+
+    ``variant`` is "earlier" for the supplement's earlier configuration, "again" for the same model
+    trained a second time.
 
     Examples
     --------
@@ -36,6 +46,7 @@ class Arm:
     cap: float | None = None
     draw: int = 0
     all_products: bool = False
+    variant: str = ""
 
     @property
     def key(self) -> str:
@@ -44,6 +55,7 @@ class Arm:
         parts += [] if self.cap is None else [f"cap-{self.cap:g}"]
         parts += [f"draw-{self.draw}"] if self.draw else []
         parts += ["all-products"] if self.all_products else []
+        parts += [self.variant] if self.variant else []
         return "-".join(parts)
 
     @property
@@ -62,16 +74,33 @@ class Arm:
         options = f"--learner {self.learner} --weight {self.weight}"
         if self.all_products:
             return f"{options} --part all-products"
+        if self.variant:
+            return f"{options} --part {self.variant}"
         cap = "none" if self.cap is None else f"{self.cap:g}"
         return f"{options} --cap {cap} --draw {self.draw}"
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those of the learner."""
+        own = preset_parameters(LEARNERS[self.learner])
+        return own | EARLIER if self.variant == "earlier" else own
+
     def configuration(self) -> dict[str, Any]:
         """All that its scores depend on but the data."""
-        preset = LEARNERS[self.learner]
+        told = self._configuration()
+        if self.draw:
+            told["drawn_by"] = f"chance, seed {self.draw - 1}"
+        return told | ({"variant": self.variant} if self.variant else {})
+
+    def earlier_configuration(self) -> dict[str, Any]:
+        """The same as cells of the first measures have it: draws of a fixed number of rows."""
+        return self._configuration()
+
+    def _configuration(self) -> dict[str, Any]:
         return {
             "learner": self.learner,
-            "preset": preset,
-            "parameters": preset_parameters(preset),
+            "preset": LEARNERS[self.learner],
+            "parameters": self.parameters,
             "mode": "grouped",
             "weight": WEIGHTS[self.weight],
             "cap": self.cap,
@@ -84,23 +113,24 @@ class Arm:
         """What `oddslip.diagnose` wants to know for the step budget; nothing for an MLP."""
         if self.learner != "lightgbm":
             return {}
-        parameters = preset_parameters(LEARNERS[self.learner])
         return {
-            "rounds": parameters["num_iterations"],
-            "learning_rate": parameters["learning_rate"],
+            "rounds": self.parameters["num_iterations"],
+            "learning_rate": self.parameters["learning_rate"],
             "max_delta_step": self.cap or 0.0,
         }
 
 
 def _part_arms(part: str) -> Iterator[Arm]:
     """Arms of a part, a twin always before its weighted arm."""
-    if part in ("ladder", "splits"):
+    if part in ("ladder", "splits", "again"):
         yield from (Arm(learner, weight) for learner in LEARNERS for weight in ("1", "r"))
     elif part == "choices":
         yield from (*_part_arms("ladder"), *_part_arms("caps"))
     elif part == "caps":
         caps = [cap for cap in CAPS if cap is not None]
         yield from (Arm("lightgbm", weight, cap=cap) for cap in caps for weight in ("1", "r"))
+    elif part == "earlier":
+        yield Arm("lightgbm", "1", variant="earlier")
     elif part == "doses":
         doses = [weight for weight in WEIGHTS if weight not in ("1", "r")]
         yield from (Arm(learner, weight) for learner in LEARNERS for weight in doses)
@@ -145,4 +175,6 @@ def plan_arms(
         and (weights is None or arm.weight in weights)
         and (caps is None or arm.cap in caps)
         and (draws is None or arm.draw in draws)
+        # A cap or a draw that is asked for is one of the configuration of Table 1.
+        and (not arm.variant or (caps is None and draws is None))
     ]

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from oddslip.datasets.recommendation import Recommendation
 from oddslip.documents import check_seal, read_json, sealed
 from oddslip.errors import UnreadableFile, first_line
-from oddslip.files import whole_file
+from oddslip.files import hash_file, whole_file
 from oddslip.learners import OneVsRest, score_to_file
 from oddslip.provenance import digest_of
 from oddslip.results import plain
 from oddslip.sources.features import hash_features
-from oddslip.studies.pairs.arms import DRAWN_SHARE, LEARNERS, SEED, Arm
+from oddslip.studies.pairs.arms import DRAWN_SHARE, EARLIER, LEARNERS, SEED, Arm
 from oddslip.studies.store import WEIGHTS, Stages, stage
 from oddslip.weights import resolve_weights
 
@@ -37,6 +37,10 @@ class ArmScores:
     weights: NDArray[np.float64]
     prior: NDArray[np.float64]
     stages: Stages
+
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of the files."""
+        return {name: hash_file(getattr(self, name)) for name in ("validation", "test")}
 
 
 def data_configuration(data: Recommendation) -> dict[str, Any]:
@@ -55,15 +59,18 @@ def data_configuration(data: Recommendation) -> dict[str, Any]:
 def draw_rows(n_rows: int, draw: int) -> NDArray[np.int64] | None:
     """Training rows of a draw, in order; None for all of them.
 
+    Every row is drawn by chance, with the seeds 0, 1 and 2. So drawn, the paper's two data sets
+    have just the numbers of rows that its supplement prints.
+
     Examples
     --------
-    >>> draw_rows(10, 1).size
-    9
+    >>> draw_rows(131_209, 1).size
+    118219
     """
     if draw == 0:
         return None
-    order = np.random.default_rng(draw).permutation(n_rows)
-    return np.sort(order[: int(DRAWN_SHARE * n_rows)])
+    drawn = np.random.default_rng(draw - 1).random(n_rows) < DRAWN_SHARE
+    return np.flatnonzero(drawn)
 
 
 def _read_stages(path: Path) -> Stages:
@@ -88,7 +95,7 @@ class Bench:
     def __init__(self, data: Recommendation, folder: Path) -> None:
         self.data, self.folder = data, folder
         self.configuration = data_configuration(data)
-        self._ready: tuple[tuple[str, int], Any] | None = None
+        self._ready: tuple[tuple[str, int, str], Any] | None = None
 
     def scores(self, arm: Arm) -> ArmScores:
         """Scores of an arm: from disk if they are there, else trained."""
@@ -121,6 +128,7 @@ class Bench:
             weights=WEIGHTS[arm.weight],
             max_delta_step=arm.cap or 0.0,
             preset=LEARNERS[arm.learner],
+            parameters=EARLIER if arm.variant == "earlier" else None,
             seed=SEED,
             checkpoint=checkpoint,
         )
@@ -136,7 +144,7 @@ class Bench:
 
     def _prepare(self, arm: Arm, model: OneVsRest) -> Any:
         """Features made ready for a learner and a draw; kept until another is asked for."""
-        wanted = (arm.learner, arm.draw)
+        wanted = (arm.learner, arm.draw, arm.variant)
         if self._ready is None or self._ready[0] != wanted:
             self._ready = None  # let go of the last before the next is made
             rows = draw_rows(self.data.train.n_rows, arm.draw)

@@ -11,9 +11,8 @@ from oddslip.datasets.recommendation import Recommendation
 from oddslip.diagnosis import Diagnosis, diagnose
 from oddslip.metrics import mean_auc, rank
 from oddslip.selection import Repair
-from oddslip.shifts import reorder_saturated, saturation
-from oddslip.sources import open_source
-from oddslip.studies.pairs.arms import SEED, Arm
+from oddslip.shifts import saturation
+from oddslip.studies.pairs.arms import LEARNERS, SEED, Arm
 from oddslip.studies.pairs.bench import ArmScores
 from oddslip.studies.pairs.paper import is_papers_data
 from oddslip.studies.pairs.protocols import (
@@ -22,12 +21,23 @@ from oddslip.studies.pairs.protocols import (
     compare_repaired,
     mean_gap,
     open_rows,
-    sweep_splits,
 )
-from oddslip.studies.store import Stages, row_precisions, score_ranking, stage
+from oddslip.studies.pairs.supplement.measures import (
+    attribute_ties,
+    cap_what_if,
+    compare_again,
+    count_dead,
+    count_zeros,
+    measure_direct,
+    step_what_if,
+    sweep_splits,
+    tabulate_labels,
+)
+from oddslip.studies.store import Stages, row_precisions, stage
 from oddslip.weights import balance_ratios
 
 RULES = ("paper", "auto")
+LABEL_TABLES = tuple(Arm(learner, "r") for learner in LEARNERS)  # of figure S1
 HARM = 0.01  # below raw by more than this counts as harm, as in the paper's section 4
 K = 7
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -44,6 +54,7 @@ def describe_data(data: Recommendation) -> dict[str, Any]:
         "n_labels_without_training_positive": int((data.positives == 0).sum()),
         "settings": data.settings,
         "generated": data.generated,
+        "dead_frequency": count_dead(data),
     }
     return about | {"papers_data": is_papers_data(data.name, about)}
 
@@ -70,25 +81,40 @@ def measure_arm(
             "saturated_share": stored.share,
             "saturated_per_row": stored.share * data.n_labels,
             "full_rows_share": stored.full_rows / data.test.n_rows,
+            "zero_share": count_zeros(own.test),
             "weights": summarise(own.weights),
+            "sha256": own.hashes(),
         }
         for protocol in PROTOCOLS:
             diagnosis = _diagnose(data, arm, own, twin, protocol)
             cell[protocol] = summarise_diagnosis(diagnosis)
+            if protocol == "deployment" and arm in LABEL_TABLES:
+                cell["labels"] = tabulate_labels(data, diagnosis)
             if twin is not None:
                 gap = compare_repaired(own, twin, data, protocol, k)
                 cell[protocol]["repaired_minus_twin"] = gap
         if twin is not None:
-            cell["reordered"] = _reorder(data, own, twin, cell["deployment"])
+            cell["reordered"] = attribute_ties(own, twin, data, k)
+            cell["what_if"] = step_what_if(own, twin, data, k)
+            cell["capped_what_if"] = cap_what_if(arm, own, twin, data, k)
+            cell["direct"] = measure_direct(arm, own, twin)
     return cell | {"stages": stages}
 
 
-def measure_part(part: str, data: Recommendation, own: ArmScores) -> dict[str, Any]:
-    """What fewer calibration rows cost ("splits"), or what the rules choose ("choices")."""
-    measure = {"splits": sweep_splits, "choices": compare_choices}[part]
+def measure_part(
+    part: str, data: Recommendation, own: ArmScores, again: ArmScores | None = None
+) -> dict[str, Any]:
+    """What fewer calibration rows cost ("splits"), what rules choose ("choices"), or "again".
+
+    ``again`` are the scores of the same arm trained a second time.
+    """
     stages: Stages = {}
     with stage(stages, "diagnose"):
-        findings = measure(own, data, choose_k(data))
+        if again is not None:
+            findings: Any = compare_again(own, again, data, choose_k(data))
+        else:
+            measure = {"splits": sweep_splits, "choices": compare_choices}[part]
+            findings = measure(own, data, choose_k(data))
     return {"k": choose_k(data), part: findings, "stages": stages}
 
 
@@ -162,24 +188,6 @@ def rung_values(cell: Any, protocol: str) -> dict[str, float]:
     """MAP@K of the rungs of a cell's ladder by name."""
     rungs = cell[protocol]["ladder"]["rungs"]
     return {name: rung["map"]["value"] for name, rung in rungs.items()}
-
-
-def _reorder(
-    data: Recommendation, own: ArmScores, twin: ArmScores, deployment: dict[str, Any]
-) -> dict[str, Any]:
-    """MAP of all test rows with the saturated cells in another order, as a share of the loss."""
-    values = rung_values({"deployment": deployment}, "deployment")
-    raw, loss = values["raw"], values["unweighted"] - values["raw"]
-    k, truth = choose_k(data), open_source(own.test, data.test.Y).positives()
-    rankings = {
-        "by_twin": reorder_saturated(own.test, twin.test, k=k),
-        "by_oracle": reorder_saturated(own.test, None, k=k, labels=data.test.Y),
-    }
-    reordered: dict[str, Any] = {"loss": loss}
-    for name, ranking in rankings.items():
-        score = score_ranking(ranking, truth, data.n_labels)
-        reordered[name] = {"map": score, "share": (score - raw) / loss if loss > 0 else None}
-    return reordered
 
 
 def compare_choices(scores: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from oddslip.studies.pairs.arms import LEARNERS, Arm
-from oddslip.studies.pairs.cells import HARM, RULES, rung_values
+from oddslip.studies.pairs.cells import HARM, RULES
 from oddslip.studies.pairs.claims import find_claims
-from oddslip.studies.pairs.paper import NUMBERS, TABLE_1, is_papers_data
+from oddslip.studies.pairs.paper import TABLE_1, is_papers_data
 from oddslip.studies.pairs.pictures import supplements
 from oddslip.studies.pairs.protocols import PROTOCOLS
+from oddslip.studies.pairs.supplement.measures import SPLIT_SEEDS
+from oddslip.studies.pairs.supplement.printed import printed_section
+from oddslip.studies.pairs.supplement.sections import (
+    again_section,
+    dead_section,
+    direct_section,
+    earlier_section,
+    label_section,
+    tie_section,
+    what_if_section,
+)
 from oddslip.studies.pairs.tables import (
     Cells,
     Value,
@@ -74,9 +85,9 @@ def write_page(
     if about is not None:
         lines += _data_section(about)
     lines += ["## Table 1", "", *_table_section(cells, study, papers)]
+    lines += _tell_earlier(cells)
     lines += [line for section in _sections(cells, study) if section for line in (*section, "")]
-    if papers:
-        lines += ["## Numbers of the text", "", quoted_numbers(cells, NUMBERS[study]), ""]
+    lines += [line for line in printed_section(cells, study) if papers]
     lines += ["## Which of the paper's claims hold here", "", *_claims(cells), ""]
     lines += [*cost_section(cells), ""]
     return "\n".join(lines)
@@ -90,6 +101,20 @@ def _tell_origin(about: Any, study: str, papers: bool) -> list[str]:
     if generated:
         return [GENERATED]
     return [OTHERS, UNKNOWN] if about and generated is None and study in FORMS else [OTHERS]
+
+
+def _tell_earlier(cells: Cells) -> list[str]:
+    """Which cells were measured before the supplement was, and so lack what it measures."""
+    keys = [key for key, cell in cells.items() if "measures" in cell and "test-split" in cell]
+    if not keys:
+        return []
+    return [
+        "Measured before the supplement's measures were there, and not since: "
+        + ", ".join(keys)
+        + ". What stands below of label-free and direct shifts, what-if by steps, random ties, "
+        "split sizes and labels leaves these out.",
+        "",
+    ]
 
 
 def _data_section(about: Any) -> list[str]:
@@ -145,6 +170,14 @@ def _sections(cells: Cells, study: str) -> Iterator[list[str]]:
     yield choice_section(cells)
     yield picture("choices", "What the choice of each rule gains over raw")
     yield all_products_section(cells)
+    yield what_if_section(cells)
+    yield tie_section(cells)
+    yield direct_section(cells)
+    yield label_section(cells)
+    yield picture("labels", "Intended and realized shift of every label, and its saturated share")
+    yield earlier_section(cells)
+    yield again_section(cells)
+    yield dead_section(cells)
 
 
 def _ladder_section(cells: Cells, learner: str) -> list[str]:
@@ -211,7 +244,8 @@ def cap_section(cells: Cells) -> list[str]:
     if not rows:
         return []
     forms = {"cap": "g", "identified": ",d", "saturated": ".1%", "largest shift": ".2f",
-             "budget": ".1f", "median ratio": ".2f", "over-inverted": ".1f"}  # fmt: skip
+             "budget": ".1f", "median ratio": ".2f", "over-inverted": ".1f", "auc": ".3f",
+             "largest direct": ".2f", "2 T eta c": ".1f", "direct ratio": ".2f"}  # fmt: skip
 
     def shown(name: str, value: Value) -> str:
         missing = "none" if name == "cap" else "--"
@@ -222,7 +256,9 @@ def cap_section(cells: Cells) -> list[str]:
         "",
         "Budget, largest realized shift and median over-inversion (ln w less the realized shift)",
         "in nat, over the labels without a saturated cell (`identified`), all test rows. MAP@K by",
-        "the test-split protocol.",
+        "the test-split protocol; ceiling, AUC and what-if of all test rows. The capped what-if",
+        "adds min(ln w, T eta c) to the twin. The direct shift is held against 2 T eta c; its",
+        "ratio is the median over ln w.",
         "",
         markdown(list(rows[0]), [[shown(*item) for item in row.items()] for row in rows]),
     ]
@@ -266,14 +302,20 @@ def split_section(cells: Cells) -> list[str]:
         return []
     header, *rows = table
     shown = [
-        [f"{share:.0%}", f"{n_rows:,}", f"{dead:,}", f"{median:g}", *(f"{v:.4f}" for v in maps)]
+        [
+            f"{100 * share:g}%",
+            f"{n_rows:,}",
+            f"{dead:,g}",
+            f"{median:g}",
+            *map("{:.4f}".format, maps),
+        ]
         for share, n_rows, dead, median, *maps in rows
     ]
     return [
         "## Sizes of the calibration split",
         "",
-        "MAP@K of per-label isotonic with the prior, fitted on a share of the test rows and",
-        "evaluated on the same 70% of them.",
+        "MAP@K of per-label isotonic with the prior, of the pooled map and of raw scores. Fitted",
+        f"on a share of the test rows, evaluated on the rest; means over {len(SPLIT_SEEDS)} seeds.",
         "",
         markdown(header, shown),
     ]
@@ -295,11 +337,21 @@ def choice_section(cells: Cells) -> list[str]:
             shown += [choice["chosen"], change]
         rows.append(shown)
     counts = ", ".join(f"{rule} {count}" for rule, count in harmed.items())
+    before = [arm for arm, cell in arms.items() if "measures" in cell]
+    stale = (
+        [
+            "",
+            f"By the rules of an earlier version, and not chosen again since: {', '.join(before)}.",
+        ]
+        if before
+        else []
+    )
     return [
         "## What the selection rules choose",
         "",
         "Chosen and fitted on the validation period, evaluated on all test rows; differences to",
         f"raw with paired intervals. More than {HARM} below raw, of {len(arms)} arms: {counts}.",
+        *stale,
         "",
         markdown(["arm", "raw", *(name for rule in RULES for name in (rule, "less raw"))], rows),
     ]
@@ -312,8 +364,9 @@ def all_products_section(cells: Cells) -> list[str]:
         return []
     names = ["raw", "inversion", "isotonic", "isotonic, identity", "isotonic, exclude"]
     there = [each for each in (arm, arm.twin) if each.key in cells]
+    columns = [(each, protocol) for each in there for protocol in PROTOCOLS]
     rows = [
-        [name, *(show_rung(cells[each.key], "test-split", name) for each in there)]
+        [name, *(show_rung(cells[each.key], protocol, name) for each, protocol in columns)]
         for name in (*names, "popularity", "ceiling")
     ]
     about, positives = cells.get("data-all-products"), cells[arm.key]["test-split"]
@@ -324,61 +377,8 @@ def all_products_section(cells: Cells) -> list[str]:
         "",
         f"{labels}{dead:,} of them without a calibration positive.",
         "",
-        markdown(["rung", *(f"w={each.weight}" for each in there)], rows),
+        markdown(["rung", *(f"w={each.weight}, {protocol}" for each, protocol in columns)], rows),
     ]
-
-
-def quoted_numbers(cells: Cells, printed: Mapping[str, float]) -> str:
-    """What the text of the paper prints, ours, and the difference, as Markdown."""
-    ours = dict(_find(cells))
-    rows = [
-        [name, f"{ours[name]:.4g}", f"{value:g}", f"{ours[name] - value:+.3f}"]
-        for name, value in printed.items()
-        if name in ours
-    ]
-    return markdown(["", "ours", "paper", "difference"], rows)
-
-
-def _find(cells: Cells) -> Iterator[tuple[str, float]]:
-    """Our numbers under the names of `oddslip.studies.pairs.paper.NUMBERS`."""
-    for learner in LEARNERS:
-        cell = cells.get(Arm(learner, "r").key)
-        if cell is None:
-            continue
-        parts = cell["test-split"]["decomposition"]
-        shares = {
-            "odds share": parts["shares"]["odds"],
-            "inversion returns": parts["returned"].get("inversion"),
-            "isotonic returns": parts["returned"].get("isotonic"),
-            "re-ordered by the twin": cell["reordered"]["by_twin"]["share"],
-            "re-ordered by the oracle": cell["reordered"]["by_oracle"]["share"],
-        }
-        for name, share in shares.items():
-            if share is not None:
-                yield f"{name}, {learner} (%)", 100 * share
-        ratio = cell["deployment"]["shifts"]["median_ratio"]
-        if ratio is not None:
-            yield f"median realized over intended shift, {learner}", ratio
-        yield f"isotonic, deployment, {learner}", rung_values(cell, "deployment")["isotonic"]
-    for weight, said in (("sqrt", "sqrt r"), ("10r", "10 r")):
-        cell = cells.get(Arm("lightgbm", weight).key)
-        for rung in ("raw", "isotonic") if cell else ():
-            yield f"{rung} at {said}, lightgbm", rung_values(cell, "test-split")[rung]
-    for row in cap_rows(cells):
-        names = ("raw", "inversion", "isotonic", "largest shift", "twin raw", "twin isotonic")
-        for name in names if row["cap"] is not None else ():
-            value = row[name]
-            if value is not None:
-                yield f"{name} at cap {row['cap']:g}", value
-    for name, drawn in draw_rows(cells).items():
-        scale, unit = (100, " (%)") if name == "odds share" else (1, "")
-        yield f"{name.removeprefix('w=r ')} over draws{unit}", scale * drawn["mean"]
-    cell = cells.get(Arm("mlp", "r", all_products=True).key)
-    if cell is not None:
-        values = rung_values(cell, "test-split")
-        yield "isotonic, all products, mlp", values["isotonic"]
-        yield "isotonic with identity, all products, mlp", values["isotonic, identity"]
-        yield "popularity, all products", values["popularity"]
 
 
 def _claims(cells: Cells) -> list[str]:

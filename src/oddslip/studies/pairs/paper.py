@@ -1,4 +1,4 @@
-"""What the paper prints about its matched pairs: Table 1 and the numbers of section 3."""
+"""What the paper prints in Table 1, and by which its own files are known."""
 
 from __future__ import annotations
 
@@ -63,46 +63,6 @@ _SIZES: dict[str, dict[str, Any]] = {
     "instacart": {"n_labels": 4_000, "rows": {"test": 131_209}, "weights": (6, 2_301)},
 }
 _NEAR = 0.1  # weights are printed as whole numbers
-
-# Section 3: shares of the loss in percent, and other single numbers, by study.
-NUMBERS: dict[str, dict[str, float]] = {
-    "santander": {
-        "odds share, lightgbm (%)": 23,
-        "odds share, mlp (%)": 98,
-        "inversion returns, lightgbm (%)": 5,
-        "inversion returns, mlp (%)": 21,
-        "isotonic returns, lightgbm (%)": 97,
-        "re-ordered by the twin, lightgbm (%)": 5,
-        "re-ordered by the oracle, lightgbm (%)": 8,
-        "median realized over intended shift, lightgbm": 0.98,
-        "isotonic, deployment, lightgbm": 0.780,
-        "raw at sqrt r, lightgbm": 0.688,
-        "raw at 10 r, lightgbm": 0.036,
-        "isotonic at sqrt r, lightgbm": 0.806,
-        "isotonic at 10 r, lightgbm": 0.772,
-        "raw at cap 0.3": 0.634,
-        "isotonic at cap 0.3": 0.556,
-        "largest shift at cap 0.3": 0.90,
-        "raw at cap 5": 0.718,
-        "inversion at cap 5": 0.806,
-        "isotonic at cap 5": 0.829,
-        "largest shift at cap 5": 8.90,
-        "twin raw at cap 5": 0.823,
-        "twin isotonic at cap 5": 0.829,
-        "raw over draws": 0.092,
-        "isotonic over draws": 0.788,
-        "odds share over draws (%)": 20.3,
-    },
-    "instacart": {
-        "odds share, lightgbm (%)": 32,
-        "re-ordered by the twin, lightgbm (%)": 54,
-        "median realized over intended shift, lightgbm": 0.88,
-        "median realized over intended shift, mlp": 1.06,
-        "isotonic, all products, mlp": 0.073,
-        "isotonic with identity, all products, mlp": 0.001,
-        "popularity, all products": 0.051,
-    },
-}
 
 
 def is_papers_data(study: str, about: Mapping[str, Any]) -> bool:

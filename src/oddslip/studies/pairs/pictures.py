@@ -33,6 +33,7 @@ _DOSES = {"raw": ("raw", False), "inversion": ("raw", True), "isotonic": ("repai
 
 def supplements(cells: Cells) -> dict[str, Callable[[], Figure]]:
     """What can be drawn of these cells, by the name of the picture."""
+    from oddslip.reports.figures.labels import draw_labels
     from oddslip.reports.figures.series import draw_intervals, draw_lines
 
     unit = next((f"MAP@{cell['k']}" for cell in cells.values() if "test-split" in cell), "MAP@K")
@@ -51,6 +52,13 @@ def supplements(cells: Cells) -> dict[str, Callable[[], Figure]]:
     if choices:
         axis = f"{unit} of the choice less raw, 95% intervals; dashed: 0, and harm ({HARM})"
         drawn["choices"] = lambda: draw_intervals(choices, axis, marks=(0.0, -HARM))
+    tables = {
+        TITLES[learner]: cells[Arm(learner, "r").key]["labels"]
+        for learner in LEARNERS
+        if "labels" in cells.get(Arm(learner, "r").key, {})
+    }
+    if tables:
+        drawn["labels"] = lambda: draw_labels(tables)
     return drawn
 
 
@@ -107,7 +115,7 @@ def split_panels(cells: Cells) -> list[SeriesPanel]:
             Series(
                 f"w = {weight}",
                 {
-                    f"{row[0]:.0%}": _alone(row[header.index(Arm(learner, weight).key)])
+                    f"{100 * row[0]:g}%": _alone(row[header.index(Arm(learner, weight).key)])
                     for row in rows
                 },
                 _TONES[weight],

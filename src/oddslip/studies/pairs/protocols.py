@@ -25,7 +25,6 @@ from oddslip.studies.pairs.bench import ArmScores
 from oddslip.studies.store import row_precisions
 
 PROTOCOLS = ("test-split", "deployment")
-SPLITS = (0.01, 0.03, 0.1, 0.3)  # of the test rows, to calibrate on
 N_REPLICATES = 2000  # the paper's B
 LEVEL = 0.95
 
@@ -70,33 +69,3 @@ def mean_gap(gaps: NDArray[np.float64]) -> dict[str, float]:
     """The mean of paired differences, row by row, with its interval."""
     drawn = bootstrap_sums(gaps[:, None], n_replicates=N_REPLICATES, seed=SEED)[:, 0] / len(gaps)
     return Estimate(float(gaps.mean()), *percentile_interval(drawn, LEVEL)).to_dict()
-
-
-def sweep_splits(scores: ArmScores, data: Recommendation, k: int) -> list[dict[str, float]]:
-    """MAP of per-label isotonic by the share of test rows it is fitted on.
-
-    The shares are nested, and the same 70% of the rows are evaluated after each.
-    """
-    test = open_source(scores.test, data.test.Y)
-    truth = test.positives()
-    evaluated = FoldSource(test, ~draw_calibration_rows(test.n_rows, SEED), truth)
-    order = np.random.default_rng(SEED).permutation(test.n_rows)
-    splits = []
-    for share in SPLITS:
-        kept = np.zeros(test.n_rows, np.bool_)
-        kept[order[: max(1, int(share * test.n_rows))]] = True
-        calibration = FoldSource(test, kept, truth)
-        counts = np.bincount(calibration.positives().indices, minlength=data.n_labels)
-        alive = counts[counts > 0]
-        ranking = rank_repaired(Rows(calibration, evaluated), scores.prior, k)
-        precisions = row_precisions(ranking, evaluated.positives(), data.n_labels)
-        splits.append(
-            {
-                "share": share,
-                "n_rows": calibration.n_rows,
-                "n_dead": int((counts == 0).sum()),
-                "median_positives": float(np.median(alive)) if alive.size else 0.0,
-                "map": float(precisions.mean()),
-            }
-        )
-    return splits

@@ -51,6 +51,16 @@ def all_records(cells: Cells, study: str) -> dict[str, Records]:
         ],
         "splits": [dict(zip(header, row, strict=True)) for row in splits],
         "choices": list(_choices(cells)),
+        "what-if": list(_measured(cells, "what_if")),
+        "ties": list(_measured(cells, "reordered")),
+        "direct": list(_measured(cells, "direct")),
+        "labels": list(_labels(cells)),
+        "again": [{"arm": key, **cell["again"]} for key, cell in cells.items() if "again" in cell],
+        "dead": [
+            {"data": key, **each}
+            for key, cell in cells.items()
+            for each in cell.get("dead_frequency", [])
+        ],
         "claims": [each._asdict() for each in find_claims(cells)],
         "costs": list(_costs(cells)),
     }
@@ -150,6 +160,26 @@ def _choices(cells: Cells) -> Iterator[dict[str, Any]]:
             }
             head = {"arm": arm, "raw": cell["choices"]["raw"], "rule": rule}
             yield {**head, "chosen": choice["chosen"], "map": choice["map"], **ends}
+
+
+def _measured(cells: Cells, measure: str) -> Iterator[dict[str, Any]]:
+    """A measure of the supplement; what it holds of more than one number, each under its name."""
+    for key, cell in cells.items():
+        found = cell.get(measure)
+        if found is not None:
+            flat = {"arm": key}
+            for name, value in found.items():
+                inner = value if isinstance(value, Mapping) else {"": value}
+                flat |= {f"{name} {part}".strip(): each for part, each in inner.items()}
+            yield flat
+
+
+def _labels(cells: Cells) -> Iterator[dict[str, Any]]:
+    for key, cell in cells.items():
+        columns = cell.get("labels")
+        if columns is not None:
+            for row in zip(*columns.values(), strict=True):
+                yield {"arm": key, **dict(zip(columns, row, strict=True))}
 
 
 def _costs(cells: Cells) -> Iterator[dict[str, Any]]:

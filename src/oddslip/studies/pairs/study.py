@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,16 @@ from oddslip.datasets.origin import were_generated
 from oddslip.datasets.recommendation import Recommendation
 from oddslip.errors import InvalidInput
 from oddslip.progress import progress_bar
-from oddslip.studies.pairs.arms import ON_SCORES, PARTS, Arm, plan_arms
+from oddslip.studies.pairs.arms import AGAIN, ON_SCORES, PARTS, Arm, plan_arms
 from oddslip.studies.pairs.bench import Bench
 from oddslip.studies.pairs.cells import describe_data, measure_arm, measure_part
+from oddslip.studies.pairs.protocols import PROTOCOLS
 from oddslip.studies.store import CellStore, Stages, stage
 
-MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
+MEASURES = 2  # raised when what a cell measures changes, so that cells are measured again
+# Without the supplement's measures; kept until it can be measured again. Its direct shift was
+# another one and is not shown. Splits were evaluated on other rows, and are not shown either.
+EARLIER_MEASURES = 1
 
 Cells = dict[str, dict[str, Any]]
 Reader = Callable[[int | None], Recommendation]
@@ -40,6 +44,10 @@ class Variant:
         if self.read is None:
             self.configuration = self.store.read_configuration(key, "data")
             cells = {} if self.configuration is None else self._cell(key, {}, None, "")
+            if self.configuration is not None and not cells:
+                earlier = {"data": self.configuration, "measures": EARLIER_MEASURES}
+                kept = self.store.read(key, earlier)
+                cells = {} if kept is None else {key: kept}
             return self._with_origin(cells)
         stages: Stages = {}
         with stage(stages, "read"):
@@ -65,6 +73,9 @@ class Variant:
         def measure() -> dict[str, Any]:
             assert bench is not None
             own = bench.scores(arm)
+            if part == AGAIN:
+                again = bench.scores(replace(arm, variant=AGAIN))
+                return measure_part(part, bench.data, own, again)
             if part in ON_SCORES:
                 return measure_part(part, bench.data, own)
             twin = bench.scores(arm.twin) if arm.weighted else None
@@ -72,7 +83,22 @@ class Variant:
 
         key = f"{part}-{arm.key}" if part in ON_SCORES else arm.key
         options = f"--part {part} {arm.options}" if part in ON_SCORES else arm.options
-        return self._cell(key, {"arm": arm.configuration()}, measure if bench else None, options)
+        found = self._cell(key, {"arm": arm.configuration()}, measure if bench else None, options)
+        return found or self._earlier(part, key, arm)
+
+    def _earlier(self, part: str, key: str, arm: Arm) -> Cells:
+        """A cell of the first measures, without what they had otherwise."""
+        if part in ("splits", AGAIN):
+            return {}
+        configuration = {"data": self.configuration, "measures": EARLIER_MEASURES}
+        kept = self.store.read(key, configuration | {"arm": arm.earlier_configuration()})
+        if kept is None:
+            return {}
+        for protocol in PROTOCOLS:
+            if protocol in kept:
+                kept[protocol]["shifts"]["median_direct_ratio"] = None
+                kept[protocol]["label_quantiles"].pop("direct", None)
+        return {key: dict(kept) | {"measures": EARLIER_MEASURES}}
 
     def _cell(
         self, key: str, arm: dict[str, Any], compute: Callable[[], Any] | None, options: str
@@ -112,7 +138,9 @@ def reproduce_pairs(
     n_labels : int, optional
         Labels of all parts but "all-products".
     parts : sequence of str
-        Of `PARTS`: "ladder", "caps", "splits", "choices", "doses", "draws", "all-products".
+        Of `PARTS`: "ladder", "caps", "splits", "choices", "doses", "draws", "earlier" (the
+        supplement's earlier configuration), "again" (every arm of the ladder trained a second
+        time), "all-products".
     learners, weights, caps, draws : collections, optional
         Only these arms of the parts. A cap of None is no cap, a draw of 0 all training rows.
     results, work : path

@@ -11,7 +11,7 @@ from oddslip.learners.pairs import CAPS
 from oddslip.studies.pairs.arms import DRAWS, LEARNERS, Arm
 from oddslip.studies.pairs.cells import rung_values
 from oddslip.studies.pairs.paper import ROWS
-from oddslip.studies.pairs.protocols import SPLITS
+from oddslip.studies.pairs.supplement.measures import SPLITS
 from oddslip.studies.store import WEIGHTS
 
 Cells = Mapping[str, Mapping[str, Any]]
@@ -103,6 +103,12 @@ def cap_rows(cells: Cells) -> list[dict[str, Value]]:
                 "isotonic": values["isotonic"],
                 "twin raw": other["raw"],
                 "twin isotonic": other["isotonic"],
+                "ceiling": rung_values(cell, "deployment")["ceiling"],
+                "auc": cell["auc"],
+                "capped what-if": cell.get("capped_what_if"),
+                "largest direct": cell.get("direct", {}).get("largest"),
+                "2 T eta c": cell.get("direct", {}).get("bound"),
+                "direct ratio": cell.get("direct", {}).get("median_ratio"),
             }
         )
     return rows
@@ -158,18 +164,22 @@ def choice_cells(cells: Cells) -> dict[str, Mapping[str, Any]]:
 
 
 def split_rows(cells: Cells) -> list[list[Any]]:
-    """One row for each share of the test rows: dead labels, then MAP of every arm that is there."""
+    """One row for each share of the test rows: dead labels, then isotonic, pooled and raw MAP.
+
+    Means over the seeds, on the rows that a split left.
+    """
     keys = [Arm(learner, weight).key for learner in LEARNERS for weight in ("r", "1")]
     there = {key: cells[f"splits-{key}"] for key in keys if f"splits-{key}" in cells}
     if not there:
         return []
-    header: list[Any] = ["share", "rows", "dead labels", "median positives", *there]
-    rows = [header]
+    columns = {"": "map", ", pooled": "pooled", ", raw": "raw"}
+    names = [f"{key}{suffix}" for key in there for suffix in columns]
+    rows: list[list[Any]] = [["share", "rows", "dead labels", "median positives", *names]]
     for at, share in enumerate(SPLITS):
         splits = [cell["splits"][at] for cell in there.values()]
         first = splits[0]
         counts = [first["n_rows"], first["n_dead"], first["median_positives"]]
-        rows.append([share, *counts, *(each["map"] for each in splits)])
+        rows.append([share, *counts, *(each[name] for each in splits for name in columns.values())])
     return rows
 
 

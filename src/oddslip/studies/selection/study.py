@@ -13,22 +13,22 @@ import numpy as np
 from oddslip.datasets.mulan.reader import Protocol, read_mulan
 from oddslip.datasets.synthetic import synthetic_pair
 from oddslip.errors import InvalidInput
+from oddslip.learners.backend import preset_parameters
 from oddslip.progress import progress_bar
 from oddslip.selection.rules import MANY_ROWS
 from oddslip.sources import open_source
 from oddslip.studies.mulan.arms import LEARNERS, arm_configuration, train_arm
-from oddslip.studies.mulan.study import DATASETS as MULAN
+from oddslip.studies.mulan.study import DATASETS
 from oddslip.studies.pairs.arms import Arm
 from oddslip.studies.pairs.bench import Bench
 from oddslip.studies.pairs.cells import choose_k
 from oddslip.studies.selection.cells import CHOOSING, SEED, measure_cell, sweep_seeds
-from oddslip.studies.store import CellStore, check_names
+from oddslip.studies.store import CellStore, check_names, read_cell
 
 MEASURES = 1  # raised when what a cell measures changes, so that cells are measured again
 PROTOCOL: Protocol = "paper"
 # Constants of the rules were set on these sets, and on the MLP of Ta-Feng, and on nothing else.
 TUNED = ("emotions", "birds", "medical", "enron", "corel5k")
-DATASETS = (*MULAN, "tmc2007-500")
 STABILITY = ("birds", "medical", "enron")  # sets on which folds are drawn again and again
 WEIGHTS = ("1", "r")
 TAFENG = tuple(
@@ -124,10 +124,14 @@ def reproduce_selection(
 
 
 def read_finished(store: CellStore) -> Cells:
-    """Every cell that is kept and was computed with the rules of today."""
+    """Every cell that is kept and was computed with the rules and the presets of today."""
     cells = {}
     for path in sorted(store.folder.glob("*.json")):
-        values = store.read_values(path.stem, **settings())
+        configuration = read_cell(path)["configuration"]
+        wanted = settings()
+        if "preset" in configuration:
+            wanted["parameters"] = preset_parameters(configuration["preset"])
+        values = store.read_values(path.stem, **wanted)
         if values is not None:
             cells[path.stem] = values
     if not cells:

@@ -1,0 +1,276 @@
+"""What the inversion leaves: the residual of a pair, and its spread within rows (Corollary 2).
+
+The residual of a cell is the weighted log-odds, less the unweighted, less ln w_j. Where it does not
+depend on the label within a row, inverting by ln w_j returns the unweighted order of that row
+whatever its level; so it is the spread within rows that counts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.panels import Kind, Panel
+from oddslip.results import plain
+from oddslip.shifts.twin import check_pair, log_odds_gap, open_twin, pair_blocks
+from oddslip.sources import open_source
+from oddslip.tallies import Joined, check_all_rows
+from oddslip.weights import check_weights, per_label
+from oddslip.wording import nat
+
+Floats = NDArray[np.float64]
+
+
+class InversionBounds(NamedTuple):
+    """What a step budget T eta c leaves possible for the inversion, in nat; infinite without a cap.
+
+    Attributes
+    ----------
+    gap : float
+        2 T eta c: no cell of the two arms lies further apart.
+    spread : float
+        4 T eta c: no two cells of a row have moved further apart.
+    largest_intended : float
+        The largest abs(ln w_j). The inversion can be exact only if it is within ``gap``.
+    intended_range : float
+        The largest less the smallest ln w_j. The residual can be constant within rows, and the
+        inversion return the twin's order, only if it is within ``spread``. What is beyond is
+        ``least_spread``: the residual of no row spreads less.
+    """
+
+    gap: float
+    spread: float
+    largest_intended: float
+    intended_range: float
+
+    @property
+    def can_be_exact(self) -> bool:
+        """Whether every cell can have moved by its ln w_j."""
+        return self.largest_intended <= self.gap
+
+    @property
+    def can_keep_order(self) -> bool:
+        """Whether the residual can be constant within rows."""
+        return self.intended_range <= self.spread
+
+    @property
+    def least_spread(self) -> float:
+        """Nats by which the residual of every row spreads at least."""
+        return 0.0 if self.can_keep_order else self.intended_range - self.spread
+
+    @property
+    def sentence(self) -> str:
+        """What is possible, in words."""
+        if not math.isfinite(self.gap):
+            return "no cap, so no bound says whether it can be exact"
+        if self.can_be_exact:
+            return f"can be exact: ln w up to {nat(self.largest_intended)} of {nat(self.gap)} nat"
+        if self.can_keep_order:
+            return (
+                f"can not be exact: ln w up to {nat(self.largest_intended)}, cells move by at most "
+                f"{nat(self.gap)} nat"
+            )
+        return (
+            f"can not keep the order: ln w differ by {nat(self.intended_range)}, shifts by at most "
+            f"{nat(self.spread)} nat"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only; None for an infinite bound."""
+        derived = {
+            name: getattr(self, name) for name in ("can_be_exact", "can_keep_order", "least_spread")
+        }
+        return plain(self._asdict() | derived)  # type: ignore[no-any-return]
+
+
+def inversion_bounds(weights: ArrayLike, budget: float) -> InversionBounds:
+    """Whether the inversion can be exact, or keep the order of rows, under a step budget.
+
+    Both arms must start from the same score, as LightGBM's do.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_labels,)
+        Positive and finite.
+    budget : float
+        Of `step_budget`: T eta c, in nat.
+
+    Examples
+    --------
+    >>> bounds = inversion_bounds([1.0, 100.0], budget=0.9)
+    >>> bounds.gap, bounds.can_be_exact, bounds.spread, round(bounds.least_spread, 3)
+    (1.8, False, 3.6, 1.005)
+    >>> inversion_bounds([100.0, 100.0], budget=0.9).can_keep_order  # a common weight escapes
+    True
+    """
+    weight = per_label("weights", weights)
+    if weight.size == 0:
+        raise InvalidInput("weights must hold at least one label, got none.")
+    if not budget >= 0:
+        raise InvalidInput(f"budget must be at least 0, got {budget}. See step_budget.")
+    intended = np.log(check_weights(weight, weight.size))
+    return InversionBounds(
+        2.0 * float(budget),
+        4.0 * float(budget),
+        float(np.abs(intended).max()),
+        float(intended.max() - intended.min()),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Residual:
+    """What the inversion leaves of a pair, over the cells away from 0 and 1 in both arms.
+
+    Attributes
+    ----------
+    mean : numpy.ndarray
+        Mean residual of each label, in nat; NaN where it has no such cell.
+    largest_gap : numpy.ndarray
+        Largest abs(weighted - unweighted log-odds) of each label; NaN likewise.
+    n_cells : numpy.ndarray
+        Cells of each label that count.
+    spread : numpy.ndarray
+        Largest less smallest residual of every row with two such cells or more, ascending.
+    n_rows : int
+        Rows that were read.
+    """
+
+    mean: Floats
+    largest_gap: Floats
+    n_cells: NDArray[np.int64]
+    spread: Floats
+    n_rows: int
+
+    @property
+    def median_spread(self) -> float | None:
+        """Median over rows; None where no row has a spread."""
+        return float(np.median(self.spread)) if self.spread.size else None
+
+    @property
+    def largest_spread(self) -> float | None:
+        """Of all rows."""
+        return float(self.spread[-1]) if self.spread.size else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary, in built-in types."""
+        known = self.largest_gap[~np.isnan(self.largest_gap)]
+        return plain(  # type: ignore[no-any-return]
+            {
+                "median_spread": self.median_spread,
+                "smallest_spread": float(self.spread[0]) if self.spread.size else None,
+                "largest_spread": self.largest_spread,
+                "largest_gap": float(known.max()) if known.size else None,
+                "n_rows": self.n_rows,
+                "n_rows_spread": int(self.spread.size),
+                "n_cells": int(self.n_cells.sum()),
+            }
+        )
+
+
+def residual(
+    weighted: Any,
+    unweighted: Any,
+    weights: ArrayLike,
+    *,
+    kind: Kind | None = None,
+    unweighted_kind: Kind | None = None,
+) -> Residual:
+    """What inverting by ln w_j leaves between two arms, label by label and within rows.
+
+    Only cells whose probability lies strictly inside (1e-6, 1 - 1e-6) in both arms count, as for
+    `direct_shift`.
+
+    Parameters
+    ----------
+    weighted, unweighted : anything of shape (n_rows, n_labels)
+        The two arms: arrays, panels, sources or paths.
+    weights : array-like of shape (n_labels,)
+        Positive and finite.
+    kind, unweighted_kind : {"probability", "margin"}, optional
+        What the scores are; probabilities unless said otherwise, and the twin of the same kind.
+
+    Examples
+    --------
+    >>> left = residual([[1.0, 3.0]], [[0.0, 1.0]], [1.0, 1.0], kind="margin")
+    >>> left.mean.tolist(), left.spread.tolist()
+    ([1.0, 2.0], [1.0])
+    """
+    arm = open_source(weighted, kind=kind)
+    twin = open_twin(unweighted, unweighted_kind, arm)
+    check_pair(arm, twin, "weighted and unweighted scores")
+    tally = ResidualTally(check_weights(weights, arm.n_labels, label_names=arm.label_names))
+    for panel, other in pair_blocks(arm, twin):
+        tally.add_pair(panel, other)
+    check_all_rows(tally.n_rows, arm.n_rows)
+    return tally.result()
+
+
+class ResidualTally(Joined):
+    """Residuals of blocks whose panels bring their twin's scores, of the same kind."""
+
+    JOINED: ClassVar = {
+        "sums": "add",
+        "n_cells": "add",
+        "largest": "max",
+        "n_rows": "add",
+        "spreads": "append",
+    }
+
+    blocks_apart = 1
+
+    def __init__(self, weights: Floats) -> None:
+        self.weights = weights
+        self.sums = np.zeros(weights.size)
+        self.n_cells = np.zeros(weights.size, np.int64)
+        self.largest = np.full(weights.size, -np.inf)
+        self.n_rows = 0
+        self.spreads: list[Floats] = []
+
+    def fresh(self) -> Self:
+        """An empty tally for another thread."""
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"weights": self.weights}
+
+    def add(self, panel: Panel) -> None:
+        """Take one block of rows that brings its twin's scores."""
+        if panel.twin is None:
+            raise InvalidInput("a twin must come with every row, got a block without one.")
+        other = panel.rows(0, panel.n_rows)
+        other.scores, other.twin = panel.twin, None
+        self.add_pair(panel, other)
+
+    def add_pair(self, panel: Panel, other: Panel) -> None:
+        """Take one block of rows of both arms."""
+        gap = log_odds_gap(panel, other)
+        known = ~np.isnan(gap)
+        self.n_rows += panel.n_rows
+        self.n_cells += known.sum(axis=0)
+        np.maximum(
+            self.largest, np.where(known, np.abs(gap), -np.inf).max(axis=0, initial=-np.inf),
+            out=self.largest,
+        )  # fmt: skip
+        gap -= np.log(self.weights)
+        self.sums += np.where(known, gap, 0.0).sum(axis=0)
+        gap = gap[known.sum(axis=1) > 1]
+        self.spreads.append(np.nanmax(gap, axis=1) - np.nanmin(gap, axis=1))
+
+    def result(self) -> Residual:
+        """Means by label, spreads by row."""
+        some = self.n_cells > 0
+        mean = np.full(self.sums.size, np.nan)
+        np.divide(self.sums, self.n_cells, out=mean, where=some)
+        return Residual(
+            mean,
+            np.where(some, self.largest, np.nan),
+            self.n_cells,
+            np.sort(np.concatenate([np.empty(0), *self.spreads])),
+            self.n_rows,
+        )

@@ -1,0 +1,121 @@
+"""An archive of the arrays that studies trained: scores, what made them, and SHA-256 of each."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from oddslip.errors import InvalidInput, UnreadableFile, first_line
+from oddslip.files import whole_file
+from oddslip.provenance import commit, versions
+
+MANIFEST = "MANIFEST.json"
+KEPT = (".npy", ".npz", ".json")
+LEFT_OUT = ("training", "data")  # unfinished models, and data that may not be passed on
+_PIECE = 1 << 20
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same files give the same bytes
+
+
+def write_archive(work: Path, output: Path) -> dict[str, Any]:
+    """Write all finished arrays of a work folder as one .zip, whole or not at all.
+
+    Returns its manifest, which the archive holds too: for every file its path, size and SHA-256.
+    Arrays that would need pickle are refused.
+
+    Examples
+    --------
+    >>> write_archive(Path(".work"), Path("scores.zip"))["n_files"]  # doctest: +SKIP
+    14
+    """
+    if not work.is_dir():
+        raise InvalidInput(f"work must be a folder of trained scores, got {work}.")
+    paths = list(_find(work))
+    if not paths:
+        raise InvalidInput(f"{work} must hold finished arrays (.npy, .npz), got none. Train first.")
+    listed = []
+    with (
+        whole_file(output) as unfinished,
+        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
+    ):
+        for path in paths:
+            _check_plain(path)
+            name = path.relative_to(work).as_posix()
+            with path.open("rb") as file, archive.open(_entry(name), "w", force_zip64=True) as to:
+                sha256, size = _copy(file, to)
+            listed.append({"path": name, "bytes": size, "sha256": sha256})
+        manifest = {
+            "format": "oddslip.archive/1",
+            "n_files": len(listed),
+            "versions": versions(),
+            "commit": commit(),
+            "files": listed,
+        }
+        archive.writestr(_entry(MANIFEST), json.dumps(manifest, indent=1) + "\n")
+    return manifest
+
+
+def check_archive(path: Path) -> dict[str, Any]:
+    """The manifest of an archive, once every file in it has the hash and the size it lists."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            manifest: dict[str, Any] = json.loads(archive.read(MANIFEST))
+            listed = {each["path"]: (each["sha256"], each["bytes"]) for each in manifest["files"]}
+            names = [name for name in archive.namelist() if name != MANIFEST]
+            if sorted(names) != sorted(listed):
+                raise ValueError("its files are not those of its manifest")
+            for name in names:
+                with archive.open(name) as file:
+                    if _copy(file, None) != listed[name]:
+                        raise ValueError(f"{name!r:.80} is not what the manifest lists")
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise UnreadableFile(
+            f"{path} is not an archive of scores, or was altered ({first_line(error)})."
+        ) from error
+    return manifest
+
+
+def _find(work: Path) -> Iterator[Path]:
+    """Arrays of finished arms in the order of their paths, and the notes beside them."""
+    for path in sorted(work.rglob("*")):
+        folders = path.relative_to(work).parts[:-1]
+        hidden = any(part.startswith(".") for part in path.relative_to(work).parts)
+        if path.is_file() and path.suffix in KEPT and not hidden:
+            finished = path.suffix != ".npy" or (path.parent / "finished.json").exists()
+            if finished and not set(folders) & set(LEFT_OUT):
+                yield path
+
+
+def _check_plain(path: Path) -> None:
+    """Refuse an array that only pickle could read."""
+    if path.suffix == ".json":
+        return
+    try:
+        loaded = np.load(path, mmap_mode="r" if path.suffix == ".npy" else None, allow_pickle=False)
+        if path.suffix == ".npz":
+            with loaded:
+                for name in loaded.files:
+                    loaded[name]
+    except (ValueError, OSError, zipfile.BadZipFile) as error:
+        raise UnreadableFile(
+            f"{path} must be plain arrays without pickle ({first_line(error)}). Remove it."
+        ) from error
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    return zipfile.ZipInfo(name, _EPOCH)
+
+
+def _copy(file: IO[bytes], to: IO[bytes] | None) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+        size += len(piece)
+        if to is not None:
+            to.write(piece)
+    return digest.hexdigest(), size

@@ -1,0 +1,1 @@
+"""Beyond per-label maps: what a ranker that sees the row adds to a repair."""

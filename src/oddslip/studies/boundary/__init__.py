@@ -1,0 +1,1 @@
+"""Where the collapse begins, told from label counts and the booster's parameters alone."""

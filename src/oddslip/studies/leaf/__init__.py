@@ -1,0 +1,1 @@
+"""Leaf saturation, counted and measured (Tables S8 and S9)."""

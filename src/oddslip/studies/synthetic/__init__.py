@@ -1,0 +1,1 @@
+"""The synthetic study with known marginals (Table S10)."""

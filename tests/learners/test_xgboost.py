@@ -90,6 +90,75 @@ def test_any_weight_gives_the_trees_of_the_loop(seed, exponent, depth, rounds):
     np.testing.assert_array_equal(margins(X, Y, weights, **changed), loop(X, Y, weights, **changed))
 
 
+def make_words(seed, share=0.08, n_words=40):
+    """Rows of standardised words, and labels that follow some of them."""
+    rng = np.random.default_rng(seed)
+    there = rng.random((N_ROWS, n_words)) < share * rng.uniform(0.1, 2, n_words)
+    Y = (there @ rng.normal(0, 3, (n_words, N_LABELS)) + rng.logistic(size=(N_ROWS, 1)) > 2).astype(
+        np.uint8
+    )
+    Y[:3], Y[3:6] = 1, 0
+    spread = np.where(there.std(axis=0) > 0, there.std(axis=0), 1)
+    return (there - there.mean(axis=0)) / spread, Y
+
+
+def loop_scores(X, Y, weights, rows, **changed):
+    """Margins of other rows by a loop over labels that knows nothing of words."""
+    told = parameters(**changed)
+    rounds, _ = told.pop("n_estimators"), told.pop("start")
+    told |= {"objective": "binary:logistic", "nthread": 1, "seed": 0}
+    columns = []
+    for label, weight in enumerate(weights):
+        told |= {"scale_pos_weight": float(weight)}
+        booster = xgb.train(told, xgb.QuantileDMatrix(X, Y[:, label], nthread=1), rounds)
+        columns.append(booster.inplace_predict(rows, predict_type="margin"))
+    return np.stack(columns, axis=1).astype(float)
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 1000), depth=st.integers(1, 6), weighted=st.booleans())
+def test_features_of_two_values_give_the_splits_of_all_cells(seed, depth, weighted):
+    X, Y = make_words(seed)
+    weights = balanced(Y) if weighted else np.ones(N_LABELS)
+    told = {"max_depth": depth, "start": "weighted"}
+    assert BACKEND.prepare(X, parameters(**told)).high is not None
+    model = train(X, Y, weights, **told)
+    # Rows that were standardised otherwise: below, between, beyond, and just at the values.
+    rng = np.random.default_rng(seed)
+    rows = np.vstack([X, X * 1.01, X * 0.99, rng.normal(0, 2, X.shape)])
+    rows[0, 0] = np.nan
+    found = BACKEND.predict_margin(model, rows)
+    wanted = loop_scores(X, Y, weights, rows, **told)
+    np.testing.assert_array_equal(found[1:], wanted[1:])
+
+
+def test_words_come_back_from_a_dump_and_groups_split_them_alike():
+    X, Y = make_words(5)
+    model = train(X, Y, balanced(Y))
+    assert BACKEND.prepare(X, parameters()).high is not None
+    np.testing.assert_array_equal(BACKEND.predict_margin(model, X), loop(X, Y, balanced(Y)))
+    again = BACKEND.load(BACKEND.dump(model), N_LABELS, X.shape[1])
+    np.testing.assert_array_equal(
+        BACKEND.predict_margin(again, X), BACKEND.predict_margin(model, X)
+    )
+
+
+@pytest.mark.parametrize(
+    ("why", "change", "told"),
+    [
+        ("a third value", {"cell": 0.123}, {}),
+        ("a missing cell", {"cell": np.nan}, {}),
+        ("many cells", {"share": 0.6}, {}),
+        ("a direction", {}, {"monotone_constraints": "(" + ",".join(["1"] * 40) + ")"}),
+    ],
+)
+def test_all_cells_are_trained_on_where_two_values_do_not_say_all(why, change, told):
+    X, Y = make_words(2, change.get("share", 0.08))
+    if "cell" in change:
+        X[7, 3] = change["cell"]
+    assert BACKEND.prepare(X, parameters(**told)).high is None
+
+
 @pytest.mark.parametrize("sampled", [{}, {"subsample": 0.7, "colsample_bytree": 0.5}])
 def test_a_label_does_not_depend_on_the_labels_of_its_group(sampled):
     X, Y = make_rows()

@@ -153,7 +153,7 @@ def test_words_come_back_from_a_dump_and_groups_split_them_alike():
     ],
 )
 def test_all_cells_are_trained_on_where_two_values_do_not_say_all(why, change, told):
-    X, Y = make_words(2, change.get("share", 0.08))
+    X, _ = make_words(2, change.get("share", 0.08))
     if "cell" in change:
         X[7, 3] = change["cell"]
     assert BACKEND.prepare(X, parameters(**told)).high is None

@@ -67,3 +67,24 @@ def pytest_runtest_makereport(item, call):
 def pytest_make_collect_report(collector):
     outcome = yield
     fail_if_skipped(outcome.get_result())
+
+
+# --- Spark is started by one process alone -------------------------------------------------------
+# Two would start two clusters at a time. `xdist_group` does not do it: pytest-xdist 3.8 writes the
+# group into the id of a test, where pytest 9.2 does not look (pytest-dev/pytest-xdist#1386).
+
+TOGETHER = "engines/"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByFolder(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            folder = nodeid.partition("::")[0]
+            return TOGETHER if TOGETHER in folder else super()._split_scope(nodeid)
+
+    return ByFolder(config, log)

@@ -37,9 +37,9 @@ from oddslip.learners import elsewhere
 from oddslip.sources.table import TableSource
 
 sys.path.insert(0, str(Path(__file__).parent))
-from cluster import SETTINGS, start_cluster
+from cluster import SETTINGS, start_cluster, start_connect
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 FULL = os.environ.get("ODDSLIP_SPARK") == "full"
 ENGINES = ("processes", "local", "cluster", "connect")
@@ -120,27 +120,17 @@ def tables(request, tmp_path_factory):
         session.stop()
         return
     if request.param == "connect":
-        session = connect_session()
-        yield Tables("connect", session)
-        session.stop()
+        with start_connect(folder) as address:
+            session = start_session(address)
+            assert not hasattr(type(session), "_jsparkSession")  # it has no context
+            yield Tables("connect", session)
+            session.stop()
         return
     with start_cluster(folder) as address:
         speculation = {"spark_speculation": "true"} if FULL else {}
         session = start_session(address, **SETTINGS, **speculation)
         yield Tables("cluster", session)
         session.stop()
-
-
-def connect_session():
-    """A session without a context, whose server runs on this machine."""
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.remote("local[2]")
-    for name, value in SETTINGS.items():
-        builder = builder.config(name.replace("_", "."), value)
-    session = builder.getOrCreate()
-    assert not hasattr(type(session), "_jsparkSession")
-    return session
 
 
 def numbers_of(result):

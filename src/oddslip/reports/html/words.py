@@ -190,8 +190,11 @@ def tell_dead(diagnosis: Diagnosis) -> str:
     taken = diagnosis.takeover
     if taken is None or not taken.n_dead:
         return ""
-    labels = "1 label is" if taken.n_dead == 1 else f"{taken.n_dead:,} labels are"
-    return (
-        f"{labels} dead: no calibration row in which they are true. If they kept their raw scores, "
-        f"they would take slots in {taken.n_rows:,} of {diagnosis.n_rows:,} rows."
-    )
+    if taken.n_dead == 1:
+        dead = "1 label is dead: it is true in no calibration row. If it kept its raw scores, it"
+    else:
+        dead = (
+            f"{taken.n_dead:,} labels are dead: they are true in no calibration row. If they kept "
+            "their raw scores, they"
+        )
+    return f"{dead} would take slots in {taken.n_rows:,} of {diagnosis.n_rows:,} rows."

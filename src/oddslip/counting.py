@@ -398,7 +398,7 @@ class IntervalCounts:
         _buckets: _Buckets | None = None,
     ) -> None:
         self.distinct, self.kind, self.pooled = distinct, kind, pooled
-        self._buckets = _buckets or _make_buckets(distinct, kind)
+        self._buckets: _Buckets | None = _buckets or _make_buckets(distinct, kind)
         n_labels = distinct.indptr.size - 1
         # Many of these lie in memory at a time, one for every fold: numbers are as short as they
         # can be, and become wider when more cells might come than they can count.
@@ -462,7 +462,7 @@ class IntervalCounts:
         if panel.sample_weight is None:
             self._make_room(n_cells)
             place_cells(
-                keys, owners, indptr, own_keys, *self._buckets, self._recent, self._largest,
+                keys, owners, indptr, own_keys, *self._tables, self._recent, self._largest,
                 self._lowest,
             )  # fmt: skip
         else:
@@ -528,7 +528,7 @@ class IntervalCounts:
         indptr, own_keys, _ = self.distinct
         owners = np.arange(panel.n_labels)
         self._make_room(panel.n_rows)
-        arguments = (owners, indptr, own_keys, *self._buckets)
+        arguments = (owners, indptr, own_keys, *self._tables)
         ends = self._largest, self._lowest
         place_cells(keys_of(scores, panel.kind), *arguments, self._recent, *ends)
         once = np.zeros_like(self._recent)
@@ -570,6 +570,16 @@ class IntervalCounts:
         np.minimum(self._lowest, other._lowest, out=self._lowest)
         self._n_rows += other._n_rows
         self._n_cells = self._n_cells + other._n_cells
+
+    @property
+    def _tables(self) -> _Buckets:
+        if self._buckets is None:
+            self._buckets = _make_buckets(self.distinct, self.kind)
+        return self._buckets
+
+    def close(self) -> None:
+        """Let go of the look-up tables, once all rows were taken: they take more than counts."""
+        self._buckets = None
 
     def cut(self, first: int, last: int) -> Self:
         """What was counted of the labels from ``first`` to before ``last``; takes no more rows."""

@@ -100,8 +100,8 @@ class FoldFits:
     source : Source
     cells : PositiveCells
         Of all its rows.
-    counter : FoldCounter
-        With the counts that the candidates need.
+    counter : FoldCounter, optional
+        With the counts that the candidates need, where nothing is counted yet.
     dealt : Dealt
         How rows fall into folds.
     n_folds : int
@@ -120,7 +120,7 @@ class FoldFits:
         self,
         source: Source,
         cells: PositiveCells,
-        counter: FoldCounter,
+        counter: FoldCounter | None,
         dealt: Dealt,
         n_folds: int,
         *,
@@ -136,7 +136,10 @@ class FoldFits:
         self.n_fits: Counter[str] = Counter()
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
-        self._statistics = statistics or counter.count(dealt, n_folds, threads=threads)
+        if statistics is None:
+            assert counter is not None
+            statistics = counter.count(dealt, n_folds, threads=threads)
+        self._statistics = statistics
         self._seen = see_folds(source, cells.positives, dealt, n_folds)
 
     def fit(self, candidate: Candidate, left_out: int | None) -> Fitted:

@@ -617,6 +617,8 @@ class FoldCounter:
                     intervals, fold_of[~self._starting], n_folds, keys.size + 1, None
                 )
             hits = _by_fold(places, own_folds, n_folds, keys.size, units)
+            for fold_tallies in counted:
+                fold_tallies.counts[at].close()
             by_pooling[empty.pooled] = FoldCounts(
                 [fold.counts[at] for fold in counted], hits, between
             )

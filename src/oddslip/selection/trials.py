@@ -222,9 +222,10 @@ def try_candidates(
     n_fits: Counter[str] = Counter()
     fitted: list[list[list[LabelMaps]]] = []
     counted = counter.count_all(deals, n_folds, threads=threads)
+    del first, counter, tally, buckets, starting  # large, and of no use to fits
     for dealt, statistics in zip(deals, counted, strict=True):
         fits = FoldFits(
-            source, cells, counter, dealt, n_folds, dead=dead, prior=prior, weights=weights,
+            source, cells, None, dealt, n_folds, dead=dead, prior=prior, weights=weights,
             statistics=statistics, threads=threads,
         )  # fmt: skip
         fitted.append([])

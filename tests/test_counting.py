@@ -355,14 +355,15 @@ def test_means_that_differ_by_less_than_a_rounding_are_told_apart():
     assert knots[1][0] == knots[1][1]
 
 
-def test_more_cells_than_a_slot_can_count_are_moved_to_wider_numbers():
+@pytest.mark.parametrize("bits", [16, 32])
+def test_more_cells_than_a_slot_can_count_are_moved_to_wider_numbers(bits):
     scores, labels, _, _ = make_panel("tied", np.float32, 10, n_rows=120)
-    panel, full = Panel(scores, labels), 2**32 - 1
+    panel, full = Panel(scores, labels), 2**bits - 1
     distinct = open_source(scores, labels).run(PositiveKeys(5, np.float32)).result()
     almost_full = [IntervalCounts(distinct, "probability") for _ in range(2)]
     for tally in almost_full:
-        tally._slots[:, 0] = full - 1
-        tally._unkept = full - 1
+        tally._make_room(full - 1)
+        tally._recent[:] = full - 1
         tally.add(panel)
     whole = count_cells(open_source(scores, labels))
     one, other = almost_full
@@ -370,7 +371,8 @@ def test_more_cells_than_a_slot_can_count_are_moved_to_wider_numbers():
     one.merge(other)
     assert_array_equal(one.result().negatives_between, 2 * (whole.negatives_between + full - 1))
     fresh = one.fresh()
-    fresh._slots[:, 0], fresh._unkept = full, full
+    fresh._make_room(full)
+    fresh._recent[:] = full
     fresh.merge(one)
     expected = 2 * (whole.negatives_between + full - 1) + full
     assert_array_equal(fresh.result().negatives_between, expected)

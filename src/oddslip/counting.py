@@ -7,6 +7,8 @@ states are whole numbers, so the outcome is the same to the bit for any blocks, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -15,9 +17,7 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.kernels.isotonic import (
-    COUNT,
     GAPS,
-    LARGEST,
     count_pairs,
     fill_buckets,
     group_keys,
@@ -66,6 +66,13 @@ class Knots(NamedTuple):
     x: NDArray[np.float64]
     y: NDArray[np.float64]
 
+    @classmethod
+    def in_a_row(cls, parts: Sequence[Knots]) -> Knots:
+        """Knots of neighbouring labels as one."""
+        sizes = [np.diff(part.indptr) for part in parts]
+        indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
+        return cls(indptr, *(np.concatenate([part[i] for part in parts]) for i in (1, 2)))
+
 
 @dataclass(frozen=True, eq=False)
 class CellCounts:
@@ -90,6 +97,9 @@ class CellCounts:
     n_cells : int or ndarray
         Cells per label: the rows, or rows x labels if pooled; of each label where some are absent.
     kind : {"probability", "margin"}
+    positives_between : ndarray, optional
+        For each interval its positives, where not all of their keys are listed: knots are the same
+        as long as every key is listed at which a block of the fit starts. Areas are not known then.
 
     Where rows have weights, cells are counted in units of them: see `SampleWeight`.
 
@@ -112,6 +122,7 @@ class CellCounts:
     n_rows: int
     n_cells: Any
     kind: Kind
+    positives_between: Ints | None = None
 
     @property
     def n_labels(self) -> int:
@@ -126,7 +137,11 @@ class CellCounts:
     @property
     def n_positives(self) -> Ints:
         """Positives per label."""
-        return np.diff(np.concatenate([[0], np.cumsum(self.positives)])[self.indptr])
+        listed = np.diff(np.concatenate([[0], np.cumsum(self.positives)])[self.indptr])
+        if self.positives_between is None:
+            return listed
+        starts = self.indptr[:-1] + np.arange(self.n_labels)  # of intervals: one more than keys
+        return np.asarray(listed + np.add.reduceat(self.positives_between, starts))
 
     @property
     def n_negatives(self) -> Ints:
@@ -136,6 +151,7 @@ class CellCounts:
     def merge(self, other: CellCounts) -> CellCounts:
         """Counts of both, for disjoint rows counted against the same keys."""
         same = self.kind == other.kind and np.array_equal(self.indptr, other.indptr)
+        same = same and self.positives_between is None and other.positives_between is None
         if not (same and np.array_equal(self.keys, other.keys)):
             raise InvalidInput(
                 "counts must be taken against the same positives to be merged, got different ones."
@@ -199,6 +215,7 @@ class CellCounts:
             indptr,
             knots,
             values,
+            self.positives_between,
         )
         scores = scores_of(knots[:n_knots], self.kind).astype(np.float64)
         return Knots(indptr, scores, values[:n_knots].copy())
@@ -370,7 +387,7 @@ class IntervalCounts:
     array([1, 1])
     """
 
-    ROOM = 2**32 - 1  # cells that float32's slots, two 32-bit numbers each, can surely count
+    NEAR, ROOM = 2**16 - 1, 2**32 - 1  # cells that 16-bit and 32-bit numbers can surely count
 
     def __init__(
         self,
@@ -381,16 +398,24 @@ class IntervalCounts:
         _buckets: _Buckets | None = None,
     ) -> None:
         self.distinct, self.kind, self.pooled = distinct, kind, pooled
-        self._buckets = _buckets or _make_buckets(distinct, kind)
+        self._buckets: _Buckets | None = _buckets or _make_buckets(distinct, kind)
         n_labels = distinct.indptr.size - 1
-        n_slots = 2 * distinct.keys.size + n_labels
-        self._slots = np.zeros((n_slots, 2), distinct.keys.dtype)
+        # Many of these lie in memory at a time, one for every fold: numbers are as short as they
+        # can be, and become wider when more cells might come than they can count.
+        self._recent: NDArray[Any] = np.zeros(2 * distinct.keys.size + n_labels, np.uint16)
+        self._largest = np.zeros(distinct.keys.size + n_labels, distinct.keys.dtype)
         self._kept: Ints | None = None
         self._unkept = 0
         limit = LIMITS[distinct.keys.dtype, kind]
         self._lowest = np.full(n_labels, limit, distinct.keys.dtype)
         self._n_rows = 0
         self._n_cells: Any = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the counts take, save for the tables."""
+        kept = 0 if self._kept is None else self._kept.nbytes
+        return self._recent.nbytes + self._largest.nbytes + self._lowest.nbytes + kept
 
     def fresh(self) -> Self:
         """An empty tally of the same kind; the tables are shared."""
@@ -404,7 +429,7 @@ class IntervalCounts:
         """Counts as wide numbers, and the ends."""
         return {
             "counts": (self._counts(), "add"),
-            "largest": (self._slots[:, LARGEST].copy(), "max"),
+            "largest": (self._largest, "max"),
             "lowest": (self._lowest, "min"),
             "n_rows": (np.array([self._n_rows]), "add"),
             "n_cells": (np.zeros(self._lowest.size, np.int64) + self._n_cells, "add"),
@@ -413,8 +438,8 @@ class IntervalCounts:
     def restore(self, state: State) -> None:
         """Take over counts and ends."""
         self._kept, self._unkept = owned(state["counts"][0]), 0
-        self._slots[:, COUNT] = 0
-        self._slots[:, LARGEST] = state["largest"][0]
+        self._recent[:] = 0
+        self._largest = owned(state["largest"][0])
         self._lowest = owned(state["lowest"][0])
         self._n_rows = int(state["n_rows"][0][0])
         n_cells = owned(state["n_cells"][0])  # of each label; one number where they are alike
@@ -436,15 +461,17 @@ class IntervalCounts:
         indptr, own_keys, _ = self.distinct
         if panel.sample_weight is None:
             self._make_room(n_cells)
-            slots = self._slots
-            place_cells(keys, owners, indptr, own_keys, *self._buckets, slots, self._lowest)
+            place_cells(
+                keys, owners, indptr, own_keys, *self._tables, self._recent, self._largest,
+                self._lowest,
+            )  # fmt: skip
         else:
             units = panel.sample_weight.units
             n_cells = int(units.sum()) * (n_columns if self.pooled else 1)
             if self._kept is None:
-                self._kept = np.zeros(len(self._slots), np.int64)
+                self._kept = np.zeros(len(self._recent), np.int64)
             weigh_cells(
-                keys, owners, units, indptr, own_keys, self._kept, self._slots, self._lowest
+                keys, owners, units, indptr, own_keys, self._kept, self._largest, self._lowest
             )
         self._n_rows += panel.n_rows
         self._n_cells = self._n_cells + n_cells
@@ -459,7 +486,7 @@ class IntervalCounts:
         """Take listed cells of rows, each as often as its row counts."""
         indptr, own_keys, _ = self.distinct
         if self._kept is None:
-            self._kept = np.zeros(len(self._slots), np.int64)
+            self._kept = np.zeros(len(self._recent), np.int64)
         owners = listed.indices.astype(np.int64)
         weight = panel.sample_weight
         parts = [(0, keys.size, 1)]
@@ -469,7 +496,7 @@ class IntervalCounts:
         for start, stop, units in parts:
             weigh_cells(
                 np.ascontiguousarray(keys[None, start:stop]), owners[start:stop],
-                np.full(1, units, np.int64), indptr, own_keys, self._kept, self._slots,
+                np.full(1, units, np.int64), indptr, own_keys, self._kept, self._largest,
                 self._lowest,
             )  # fmt: skip
         each = np.ones(panel.n_rows, np.int64) if weight is None else weight.units
@@ -497,47 +524,78 @@ class IntervalCounts:
             return self._weigh(panel, Positives(listed.indptr, labels), keys)
         scores, some, times = panel.filled()
         empty = times == panel.n_rows
-        lowest, largest = self._lowest.copy(), self._slots[:, LARGEST].copy()
+        lowest, largest = self._lowest.copy(), self._largest.copy()
         indptr, own_keys, _ = self.distinct
         owners = np.arange(panel.n_labels)
         self._make_room(panel.n_rows)
-        arguments = (owners, indptr, own_keys, *self._buckets)
-        place_cells(keys_of(scores, panel.kind), *arguments, self._slots, self._lowest)
-        once = np.zeros_like(self._slots)
-        place_cells(keys_of(some, panel.kind), *arguments, once, self._lowest.copy())
-        sizes = 2 * np.diff(indptr) + 1
-        self._slots[:, COUNT] -= once[:, COUNT] * np.repeat(times, sizes).astype(once.dtype)
+        arguments = (owners, indptr, own_keys, *self._tables)
+        ends = self._largest, self._lowest
+        place_cells(keys_of(scores, panel.kind), *arguments, self._recent, *ends)
+        once = np.zeros_like(self._recent)
+        place_cells(keys_of(some, panel.kind), *arguments, once, *(each.copy() for each in ends))
+        n_keys = np.diff(indptr)
+        self._recent -= once * np.repeat(times, 2 * n_keys + 1).astype(once.dtype)
         if empty.any():
             self._lowest[empty] = lowest[empty]
-            of_empty = np.repeat(empty, sizes)
-            self._slots[of_empty, LARGEST] = largest[of_empty]
+            of_empty = np.repeat(empty, n_keys + 1)
+            self._largest[of_empty] = largest[of_empty]
         self._n_rows += panel.n_rows
         self._n_cells = self._n_cells + (panel.n_rows - times).astype(np.int64)
         return None
 
     def _make_room(self, n_cells: int) -> None:
         """Move the counts to wider numbers before so many more cells might overflow them."""
+        if self._unkept + n_cells > self.NEAR:
+            self._recent = self._recent.astype(np.uint32, copy=False)
         if self._unkept + n_cells > self.ROOM:
             self._kept = self._counts()
-            self._slots[:, COUNT] = 0
+            self._recent[:] = 0
             self._unkept = 0
         self._unkept += n_cells
 
     def _counts(self) -> Ints:
-        recent = self._slots[:, COUNT].astype(np.int64)
-        return recent if self._kept is None else recent + self._kept
+        recent = self._recent.astype(np.int64)
+        if self._kept is not None:
+            recent += self._kept
+        return recent
 
     def merge(self, other: Self) -> None:
         """Take over what another tally has counted."""
         self._make_room(other._unkept)
-        self._slots[:, COUNT] += other._slots[:, COUNT]
+        # Counts that were wide and have been moved are small again.
+        self._recent += other._recent.astype(self._recent.dtype, copy=False)
         if other._kept is not None:
             self._kept = other._kept.copy() if self._kept is None else self._kept + other._kept
-        largest = self._slots[:, LARGEST]
-        np.maximum(largest, other._slots[:, LARGEST], out=largest)
+        np.maximum(self._largest, other._largest, out=self._largest)
         np.minimum(self._lowest, other._lowest, out=self._lowest)
         self._n_rows += other._n_rows
         self._n_cells = self._n_cells + other._n_cells
+
+    @property
+    def _tables(self) -> _Buckets:
+        if self._buckets is None:
+            self._buckets = _make_buckets(self.distinct, self.kind)
+        return self._buckets
+
+    def close(self) -> None:
+        """Let go of the look-up tables, once all rows were taken: they take more than counts."""
+        self._buckets = None
+
+    def cut(self, first: int, last: int) -> Self:
+        """What was counted of the labels from ``first`` to before ``last``; takes no more rows."""
+        indptr, keys, positives = self.distinct
+        start, stop = int(indptr[first]), int(indptr[last])
+        slots, gaps = slice(2 * start + first, 2 * stop + last), slice(start + first, stop + last)
+        part = copy(self)
+        part.distinct = DistinctKeys(
+            indptr[first : last + 1] - start, keys[start:stop], positives[start:stop]
+        )
+        part._recent, part._largest = self._recent[slots].copy(), self._largest[gaps].copy()
+        part._kept = None if self._kept is None else self._kept[slots].copy()
+        part._lowest = self._lowest[first:last].copy()
+        if np.ndim(self._n_cells):
+            part._n_cells = self._n_cells[first:last].copy()
+        return part
 
     def result(self) -> CellCounts:
         """Counts of the negatives: those of all cells less the positives' own."""
@@ -552,7 +610,7 @@ class IntervalCounts:
             positives=positives,
             negatives_at=counts[is_key] - positives,
             negatives_between=counts[~is_key],
-            largest_between=self._slots[~is_key, LARGEST],
+            largest_between=self._largest.copy(),
             lowest=self._lowest.copy(),
             n_rows=self._n_rows,
             n_cells=self._n_cells,

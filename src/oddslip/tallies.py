@@ -15,6 +15,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from itertools import chain, islice
 from queue import SimpleQueue
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar
@@ -40,6 +41,9 @@ class Tally(Protocol):
     A tally of counts may take its blocks in any order. One that adds up floats has an attribute
     ``blocks_apart``: so many blocks are summed apart, and these sums are joined in row order,
     since rounding depends on the order. So threads never change a bit.
+
+    A tally that is large may have an attribute ``threads_served``: so many threads may call its
+    `add` at a time, and share it.
     """
 
     def fresh(self) -> Self:
@@ -261,6 +265,28 @@ def map_threads(
                 future.cancel()
 
 
+def release_memory() -> None:
+    """Give memory that is free back to the system, where the C library can.
+
+    It keeps what threads have freed, and what lies between pieces that are in use: after a pass
+    over many labels as much again as is in use.
+    """
+    trim = _find_trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _find_trim() -> Any:
+    """glibc's `malloc_trim`; other C libraries have none, and give back by themselves."""
+    import ctypes
+
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
 def check_all_rows(seen: int, n_rows: int) -> None:
     """Refuse rows that were promised and did not come, or came and were not promised."""
     if seen != n_rows:
@@ -338,7 +364,7 @@ def run_tally(
             return _run_mixed(blocks, tally, n_rows=n_rows, threads=threads, what=what)
         loose = Together([])
         return _run_in_order(blocks, tally, loose, n_rows=n_rows, threads=threads, what=what)
-    parts = [tally, *(tally.fresh() for _ in range(threads - 1))]
+    parts = tallies_of_threads(tally, threads)
     idle: SimpleQueue[T] = SimpleQueue()
     for part in parts:
         idle.put(part)
@@ -352,9 +378,31 @@ def run_tally(
 
     for _ in map_blocks(blocks, add, n_rows=n_rows, threads=threads, what=what):
         pass
-    for part in parts[1:]:
-        tally.merge(part)
+    join_threads(parts)
     return tally
+
+
+def tallies_of_threads(tally: T, threads: int) -> list[T]:
+    """The tally that each thread adds to, the first being the one given: fresh ones, or shared."""
+    if isinstance(tally, Together):
+        each = [tallies_of_threads(own, threads) for own in tally.tallies]
+        return [tally, *(type(tally)([own[at] for own in each]) for at in range(1, threads))]
+    parts = [tally]
+    for at in range(1, threads):
+        is_shared = at % getattr(tally, "threads_served", 1) > 0
+        parts.append(parts[-1] if is_shared else tally.fresh())
+    return parts
+
+
+def join_threads(parts: Sequence[Any]) -> None:
+    """Merge into the first what all threads have seen; what they shared, once."""
+    if isinstance(parts[0], Together):
+        for own in zip(*(part.tallies for part in parts), strict=True):
+            join_threads(own)
+        return
+    for other in {id(part): part for part in parts[1:]}.values():
+        if other is not parts[0]:
+            parts[0].merge(other)
 
 
 def _run_mixed(blocks: Iterable[Panel], tally: T, **options: Any) -> T:
@@ -395,7 +443,7 @@ def _run_in_order(
     """
     blocks = iter(blocks)
     groups = iter(lambda: list(islice(blocks, tally.blocks_apart)), [])  # type: ignore[attr-defined]
-    others = [loose, *(loose.fresh() for _ in range(threads - 1))]
+    others = tallies_of_threads(loose, threads)
     idle: SimpleQueue[Together] = SimpleQueue()
     for other in others:
         idle.put(other)
@@ -422,6 +470,5 @@ def _run_in_order(
             seen += n_done
             del part
     check_all_rows(seen, n_rows)
-    for other in others[1:]:
-        loose.merge(other)
+    join_threads(others)
     return tally if total is None else total

@@ -28,6 +28,7 @@ from oddslip.selection.folds import (
     FoldCounter,
     FoldTally,
     KeyedFolds,
+    PooledBuckets,
     PositiveCellTally,
     draw_folds,
 )
@@ -135,6 +136,9 @@ TALLIES = {
     "MetricTally": lambda: MetricTally(3, N_LABELS, np.full(N_LABELS, 0.5), n_replicates=30),
     "PositiveCellTally": lambda: PositiveCellTally(SCORES.dtype, Ranges(N_LABELS)),
     "FoldTally": make_folds,
+    "PooledBuckets": lambda: PooledBuckets(
+        draw_folds(N_ROWS, 3)[0], 3, SCORES.dtype, "probability"
+    ),
     "FoldTally, keyed": lambda: make_folds(KeyedFolds(3, 1, 0)),
     "LadderTally": lambda: make_ladder(DEALS[0]),
     "LadderTally, held out": lambda: make_ladder(None),

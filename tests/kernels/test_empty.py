@@ -89,12 +89,12 @@ def test_no_margins_have_no_gradients():
 
 def test_no_cells_are_counted_among_keys_or_in_buckets(scores):
     n = scores.shape[1]
-    slots = np.zeros((n, 2), keys.UNSIGNED[scores.dtype])
+    slots, largest = np.zeros(n, np.uint16), np.zeros(n, keys.UNSIGNED[scores.dtype])
     zeros, none = np.zeros(n + 1, np.int64), np.empty(0, np.uint32)
     steps = np.zeros(n, np.uint64)
     isotonic.place_cells(
-        keys.keys_of(scores, "probability"), np.arange(n), zeros, none.astype(slots.dtype), 0, 0,
-        zeros, none, steps, steps, slots, slots[:, 0].copy(),
+        keys.keys_of(scores, "probability"), np.arange(n), zeros, none.astype(largest.dtype), 0, 0,
+        zeros, none, steps, steps, slots, largest, largest.copy(),
     )  # fmt: skip
     counts, truths = np.zeros(4 * n, np.uint32), np.empty(scores.shape, np.uint8)
     ranges = False, np.arange(n, dtype=np.int32), *np.ones((3, n)), 4 * np.arange(n + 1)

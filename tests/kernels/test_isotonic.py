@@ -5,9 +5,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from oddslip.kernels.isotonic import (
-    COUNT,
     GAPS,
-    LARGEST,
     count_pairs,
     fill_buckets,
     group_keys,
@@ -51,18 +49,20 @@ def buckets_of(indptr, u, gap, shift):
 @pytest.mark.parametrize("kind", ["probability", "margin"])
 @pytest.mark.parametrize("crowded", [False, True])
 @pytest.mark.parametrize("coarse", [False, True])
-def test_every_cell_is_counted_where_a_search_finds_it(dtype, frozen, kind, crowded, coarse):
+@pytest.mark.parametrize("width", [np.uint16, np.uint32])
+def test_every_cell_is_counted_where_a_search_finds_it(dtype, frozen, kind, crowded, coarse, width):
     keys, _, indptr, u = world(dtype, kind, 1, n=2500, crowded=crowded)
     wide = keys.dtype == np.uint64
     tables = buckets_of(indptr, u, GAPS[keys.dtype, kind], (52 if wide else 24) if coarse else (46 if wide else 17))  # fmt: skip
-    slots = np.zeros((2 * u.size + keys.shape[1], 2), keys.dtype)
+    counts = np.zeros(2 * u.size + keys.shape[1], width)
+    largest = np.zeros(u.size + keys.shape[1], keys.dtype)
     lowest = np.full(keys.shape[1], LIMITS[keys.dtype, kind], keys.dtype)
     low, high, *arrays = tables
     place_cells(
-        *frozen(keys, np.arange(keys.shape[1]), indptr, u), low, high, *frozen(*arrays), slots,
-        lowest,
+        *frozen(keys, np.arange(keys.shape[1]), indptr, u), low, high, *frozen(*arrays), counts,
+        largest, lowest,
     )  # fmt: skip
-    wanted = np.zeros_like(slots)
+    wanted, wanted_largest = np.zeros_like(counts), np.zeros_like(largest)
     for j in range(keys.shape[1]):
         label = u[indptr[j] : indptr[j + 1]]
         if not label.size:
@@ -70,26 +70,26 @@ def test_every_cell_is_counted_where_a_search_finds_it(dtype, frozen, kind, crow
         at = np.searchsorted(label, keys[:, j])
         met = label[np.minimum(at, label.size - 1)] == keys[:, j]
         found = 2 * indptr[j] + j + 2 * at + met
-        np.add.at(wanted[:, COUNT], found, 1)
-        np.maximum.at(wanted[:, LARGEST], found, keys[:, j])
+        np.add.at(wanted, found, 1)
+        np.maximum.at(wanted_largest, (indptr[j] + j + at)[~met], keys[~met, j])
         assert lowest[j] == keys[:, j].min()
-    np.testing.assert_array_equal(slots[:, COUNT], wanted[:, COUNT])
-    is_key = np.zeros(len(slots), bool)
-    is_key[2 * np.arange(u.size) + 1 + np.repeat(np.arange(keys.shape[1]), np.diff(indptr))] = True
-    np.testing.assert_array_equal(slots[~is_key, LARGEST], wanted[~is_key, LARGEST])
+    np.testing.assert_array_equal(counts, wanted)
+    np.testing.assert_array_equal(largest, wanted_largest)
 
 
 def test_a_block_without_positives_anywhere_is_passed_over(dtype, frozen):
     keys = frozen(keys_of(np.full((3, 2), 0.5, dtype), "probability"))
-    slots, lowest = np.zeros((2, 2), keys.dtype), np.full(2, 9, keys.dtype)
+    counts, largest = np.zeros(2, np.uint16), np.zeros(2, keys.dtype)
+    lowest = np.full(2, 9, keys.dtype)
     zeros = np.zeros(3, np.int64)
     none = np.empty(0, np.uint32)
     steps = np.zeros(2, np.uint64)
     place_cells(
-        keys, np.arange(2), zeros, none.astype(keys.dtype), 0, 0, zeros, none, steps, steps, slots,
-        lowest,
+        keys, np.arange(2), zeros, none.astype(keys.dtype), 0, 0, zeros, none, steps, steps,
+        counts, largest, lowest,
     )  # fmt: skip
-    assert not slots.any()
+    assert not counts.any()
+    assert not largest.any()
 
 
 def counts_of(keys, true, indptr, u):

@@ -8,8 +8,19 @@ from hypothesis import strategies as st
 import oddslip.sources.base as sources
 from oddslip.counting import count_cells
 from oddslip.errors import InvalidInput
-from oddslip.selection.folds import Dealt, FoldCounter, PositiveCellTally, draw_folds, find_distinct
+from oddslip.selection import folds as folding
+from oddslip.selection.folds import (
+    Dealt,
+    FoldCounter,
+    FoldTally,
+    PositiveCellTally,
+    draw_folds,
+    find_distinct,
+    find_starting,
+    make_buckets,
+)
 from oddslip.sources import open_source
+from oddslip.tallies import Together, tallies_of_threads
 
 
 def collect(source):
@@ -48,6 +59,81 @@ def test_a_fit_without_a_fold_equals_a_fit_on_the_other_rows(pooled, kind, dtype
             assert (found.n_rows, found.n_cells) == (alone.n_rows, alone.n_cells)
             for one, other in zip(found.isotonic_knots(), alone.isotonic_knots(), strict=True):
                 np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("bits", [1, 6, 12, 19])
+@pytest.mark.parametrize("kind", ["probability", "margin"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_a_pooled_fit_needs_the_positives_alone_at_which_it_may_turn(bits, kind, dtype, seed):
+    scores, labels = draw_panel(seed, dtype, kind)
+    folds = draw_folds(60, 4, seed=seed)
+    source = open_source(scores, labels, kind=kind)
+    cells = collect(source)
+    deals = [Dealt.numbered(folds[0], 4, cells.positives)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folding, "LEAST_CELLS", 0)
+        patch.setattr(folding, "BUCKET_BITS", bits)
+        buckets = [source.run(each) for each in make_buckets(source, folds, 4)]
+    starting = find_starting(buckets, deals, cells.keys)
+    counter = FoldCounter(source, cells, [True], starting=starting)
+    counts = counter.count(deals[0], 4).counts[True]
+    for fold in (0, 1, 2, 3, None):
+        kept = folds[0] != fold if fold is not None else slice(None)
+        alone = count_cells(open_source(scores[kept], labels[kept], kind=kind), pooled=True)
+        np.testing.assert_array_equal(counts.without(fold).n_positives, alone.n_positives)
+        for one, other in zip(counts.knots(fold), alone.isotonic_knots(), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_most_positives_of_many_cells_are_where_no_pooled_fit_turns():
+    rng = np.random.default_rng(0)
+    scores = rng.random((20_000, 20), dtype=np.float32)
+    source = open_source(scores, rng.random(scores.shape, dtype=np.float32) < scores / 4)
+    folds = draw_folds(source.n_rows, 5)
+    cells = collect(source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(folding, "LEAST_CELLS", 0)
+        buckets = [source.run(each) for each in make_buckets(source, folds, 5)]
+    deals = [Dealt.numbered(folds[0], 5, cells.positives)]
+    assert find_starting(buckets, deals, cells.keys).mean() < 0.25
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 10**6])
+def test_knots_of_some_labels_at_a_time_are_those_of_all(monkeypatch, at_once):
+    scores, labels = draw_panel(5, np.float32)
+    source = open_source(scores, labels)
+    cells = collect(source)
+    dealt = Dealt.numbered(draw_folds(60, 4)[0], 4, cells.positives)
+    counts = FoldCounter(source, cells, [False]).count(dealt, 4).counts[False]
+    monkeypatch.setattr(folding, "KEYS_AT_ONCE", at_once)
+    for one, other in zip(counts.knots(2), counts.without(2).isotonic_knots(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_as_many_threads_as_there_are_folds_share_one_state():
+    source = open_source(*draw_panel(1, np.float32))
+    cells = collect(source)
+    counter = FoldCounter(source, cells, [False, True])
+    tally = FoldTally(draw_folds(60, 4)[0], 4, cells.positives, counter._empty)
+    n_states = [
+        len({id(each.tallies[0]) for each in tallies_of_threads(Together([tally]), threads)})
+        for threads in (1, 2, 4, 5, 8, 9)
+    ]
+    assert n_states == [1, 1, 1, 2, 2, 3]
+
+
+def test_a_fold_takes_nine_bytes_for_a_positive_of_single_precision():
+    """Two counts of 16 bits, the largest key between, and how often the key is a positive's."""
+    rng = np.random.default_rng(0)
+    source = open_source(rng.random((4_000, 5), dtype=np.float32), rng.random((4_000, 5)) < 0.3)
+    cells = collect(source)
+    dealt = Dealt.numbered(draw_folds(4_000, 5)[0], 5, cells.positives)
+    counts = FoldCounter(source, cells, [False]).count(dealt, 5, threads=2).counts[False]
+    n_keys = counts.tallies[0].distinct.keys.size
+    per_label = 2 + 4 + 4  # one slot and one interval more than keys, and the lowest key
+    assert counts.nbytes == 5 * (9 * n_keys + per_label * 5)
 
 
 @settings(max_examples=40, deadline=None)

@@ -35,6 +35,7 @@ from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
 from oddslip.sources.shared import read_together
 from oddslip.sources.views import take_rows
+from oddslip.tallies import release_memory
 
 N_FOLDS = 5  # those of `Repair`
 Ranking = NDArray[np.int32]
@@ -202,21 +203,25 @@ def _climb_crossed(case: Case) -> Climb:
         n_folds=n_folds, n_repeats=rule.repeats_for(n_rows), seed=case.seed,
         prior=prior, weights=case.weights, keep_rankings=True, threads=case.threads,
     ))  # fmt: skip
-    crossed = cross_choose(rule, trials.of(wanted))
+    crossed = cross_choose(rule, replace(trials, rankings=None).of(wanted))
     assert trials.rankings is not None
-    assert crossed.rankings is not None
+    assert trials.fitted is not None
     # One repeat is shown, the last, whose maps are still at hand.
     shown = trials.rankings[-1]
     out_of_fold = {name: shown[trials.candidates.index(each)] for name, each in rungs.items()}
-    out_of_fold["chosen"] = crossed.rankings[-1]
+    places = [trials.candidates.index(wanted[place]) for place in crossed.places[-1]]
+    out_of_fold["chosen"] = np.empty_like(shown[0])
+    for fold, place in enumerate(places):
+        inside = trials.folds[-1] == fold
+        out_of_fold["chosen"][inside] = shown[place, inside]
     name = wanted[crossed.choice.place].name
     counts = trials.fits.counts(None)
-    maps = _refit(trials) | {"ceiling": [make_ceiling(case, counts)]}
-    assert trials.fitted is not None
-    maps["chosen"] = [
-        fitted[trials.candidates.index(wanted[place])]
-        for fitted, place in zip(trials.fitted, crossed.places[-1], strict=True)
-    ]
+    maps = _other_rungs(trials) | {"ceiling": [make_ceiling(case, counts)]}
+    trials.fits.let_go()
+    signal = find_signal(trials.fits.cells, counts)
+    del counts
+    release_memory()
+    maps["chosen"] = [fitted[place] for fitted, place in zip(trials.fitted, places, strict=True)]
     ranked = _rank(case.arm, maps, case, trials.fits.folds, tied=True)
     taken = _take_over(case, trials, ranked.rankings, out_of_fold["isotonic"])
     held = _held_positives(case, trials.fits.folds)
@@ -224,17 +229,18 @@ def _climb_crossed(case: Case) -> Climb:
     out_of_fold.pop("raw", None)
     return _finish(
         case, ranked, asides, out_of_fold, chosen=Chosen(name, crossed.choice.why),
-        signal=find_signal(trials.fits.cells, counts), takeover=taken, unseen=unseen, marks=None,
+        signal=signal, takeover=taken, unseen=unseen, marks=None,
     )  # fmt: skip
 
 
-def _refit(trials: Trials) -> dict[str, MapsByFold]:
+def _other_rungs(trials: Trials) -> dict[str, MapsByFold]:
     """Isotonic maps of every fold under the other policies for dead labels."""
+    assert trials.fitted is not None
+    isotonic = Candidate("isotonic")
     by_fold = []
-    for fold in range(trials.n_folds):
-        maps, record = trials.fits.fit(Candidate("isotonic"), fold)
-        by_fold.append(dict(other_policies(maps, record.dead)))
-        trials.fits.forget(fold)
+    for fold, fitted in enumerate(trials.fitted):
+        dead = trials.fits.record(isotonic.tau, fold).dead
+        by_fold.append(dict(other_policies(fitted[trials.candidates.index(isotonic)], dead)))
     return {name: [maps[name] for maps in by_fold] for name in by_fold[0]}
 
 
@@ -432,6 +438,7 @@ def _finish(
         popular_maps = constant_maps(case.prior, case.arm.kind)
         by_prior = _rank(case.arm, {"popularity": [popular_maps]}, case).rankings
         of_rows["popularity"] = by_prior["popularity"][counted]
+    release_memory()
     values = {
         name: metric_values(
             Rankings.made(ranking, true, case.arm.n_labels), propensities_given=chances

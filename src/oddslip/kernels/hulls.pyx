@@ -186,6 +186,40 @@ def count_buckets(
                             small[i] = 0
 
 
+def find_places(
+    const score_t[::1] scores, bint margin, double low, double high, double scale,
+    int32_t n_buckets, int32_t[::1] places,
+):
+    """The bucket of each score among ``n_buckets``, the first and the last for 0 and 1 included."""
+    if scores.shape[0]:
+        with nogil:
+            _place(
+                &scores[0], scores.shape[0], margin, low, high, scale, n_buckets - 1, &places[0]
+            )
+
+
+def count_rows(
+    const score_t[:, ::1] scores, const uint8_t[::1] part_of, bint margin, double low, double high,
+    double scale, uint32_t[:, ::1] counts,
+):
+    """Add all cells of each row to the buckets of its part, those of all columns alike."""
+    cdef Py_ssize_t n_columns = scores.shape[1], i, chunk, done, some, j
+    cdef int32_t places[CHUNK]
+    cdef uint32_t* counted
+    with nogil:
+        for i in range(scores.shape[0]):
+            counted = &counts[part_of[i], 0]
+            for chunk in range(parts(n_columns, CHUNK)):
+                done = chunk * CHUNK
+                some = min(<Py_ssize_t> CHUNK, n_columns - done)
+                _place(
+                    &scores[i, done], some, margin, low, high, scale,
+                    <int32_t> (counts.shape[1] - 1), places,
+                )
+                for j in range(some):
+                    counted[places[j]] += 1
+
+
 def collect_cells(
     const score_t[:, ::1] scores, const uint8_t[:, ::1] truths, bint margin,
     const int32_t[::1] number_of, const double[::1] low, const double[::1] high,

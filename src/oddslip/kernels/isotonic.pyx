@@ -2,14 +2,14 @@
 
 A label with m distinct keys u_1 < ... < u_m has 2m + 1 *slots*: below u_1, at u_1, between u_1
 and u_2, ..., at u_m, above u_m. `fill_buckets` makes a look-up table from the bits of a key to its
-neighbourhood, `place_cells` counts the cells of every slot and keeps the largest key, and
-`pool_labels` turns the counts into the isotonic fit.
+neighbourhood, `place_cells` counts the cells of every slot and keeps the largest key of every slot
+between keys, and `pool_labels` turns the counts into the isotonic fit.
 
 A *column* is a column of the scores; it belongs to a label, its own one or, for a pooled fit, the
 only one.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from oddslip.kernels.types cimport key_t, parts
 
@@ -17,9 +17,9 @@ import numpy as np
 
 from oddslip.kernels.keys import UNSIGNED, keys_of
 
-cpdef enum:  # what a slot holds
-    COUNT = 0
-    LARGEST = 1
+ctypedef fused count_t:
+    uint16_t
+    uint32_t
 
 cdef enum:
     STRIP = 16
@@ -96,8 +96,8 @@ cdef inline void _turn(
 
 
 cdef inline Py_ssize_t _sweep(
-    const key_t* cells, Py_ssize_t n, key_t first, key_t last, key_t* bottom, key_t* top,
-    key_t* lowest,
+    const key_t* cells, Py_ssize_t n, key_t first, key_t last, count_t* bottom, count_t* top,
+    key_t* largest_below, key_t* largest_above, key_t* lowest,
 ) noexcept nogil:
     """Tally the cells below ``first``, at ``last`` and above it; returns how many they are.
 
@@ -115,12 +115,12 @@ cdef inline Py_ssize_t _sweep(
         below += is_below
         at_last += key == last
         above += key > last
-    bottom[COUNT] += below
-    bottom[LARGEST] = max(bottom[LARGEST], highest_below)
-    top[COUNT - 2] += at_last
-    top[COUNT] += above
+    bottom[0] += <count_t> below
+    largest_below[0] = max(largest_below[0], highest_below)
+    (top - 1)[0] += <count_t> at_last
+    top[0] += <count_t> above
     if above > 0:
-        top[LARGEST] = max(top[LARGEST], highest)
+        largest_above[0] = max(largest_above[0], highest)
     lowest[0] = min(lowest[0], low)
     return <Py_ssize_t> (below + at_last + above)
 
@@ -180,27 +180,28 @@ cdef inline void _search(
 
 
 cdef inline void _tally(
-    const key_t* inner, const uint32_t* found, Py_ssize_t n, key_t* slots
+    const key_t* inner, const uint32_t* found, Py_ssize_t n, count_t* counts, key_t* largest
 ) noexcept nogil:
     """Add cells to the slots they were found to belong to."""
     cdef Py_ssize_t i
-    cdef key_t* slot
+    cdef key_t between
     for i in range(n):
-        slot = slots + 2 * <uint64_t> found[i]
-        slot[COUNT] += 1
-        slot[LARGEST] = max(slot[LARGEST], inner[i])
+        counts[found[i]] += 1
+        between = <key_t> (found[i] & 1) - 1  # all bits, or none for a cell at a key
+        largest[found[i] >> 1] = max(largest[found[i] >> 1], inner[i] & between)
 
 
 def place_cells(
     const key_t[:, ::1] keys, const int64_t[::1] label_of, const int64_t[::1] indptr,
     const key_t[::1] u, uint64_t low, uint64_t high, const int64_t[::1] bucket_indptr,
     const uint32_t[::1] buckets, const uint64_t[::1] shifts, const uint64_t[::1] steps,
-    key_t[:, ::1] slots, key_t[::1] lowest,
+    count_t[::1] counts, key_t[::1] largest, key_t[::1] lowest,
 ):
     """Add every cell of a block to the slots of its label; ``lowest`` keeps a label's lowest key.
 
-    Label j has keys ``u[indptr[j]:indptr[j + 1]]`` and slots from ``2 * indptr[j] + j``. Labels
-    without a key are passed over.
+    Label j has keys ``u[indptr[j]:indptr[j + 1]]``, slots from ``2 * indptr[j] + j`` and intervals
+    from ``indptr[j] + j``. Labels without a key are passed over. Counts must have room for as
+    many cells more as the block has of a label.
     """
     cdef Py_ssize_t n_rows = keys.shape[0], n_columns = keys.shape[1]
     cdef Py_ssize_t part, start, piece, column, w, width, n, n_inner, n_crowded, label
@@ -232,8 +233,9 @@ def place_cells(
                     first = u[begin]
                     last = u[end - 1]
                     if n == _sweep(
-                        cells, n, first, last, &slots[2 * begin + label, 0],
-                        &slots[2 * end + label, 0], &lowest[label],
+                        cells, n, first, last, &counts[2 * begin + label],
+                        &counts[2 * end + label], &largest[begin + label],
+                        &largest[end + label], &lowest[label],
                     ):
                         continue
                     n_inner = _sift(cells, n, first, last, &inner[0])
@@ -244,17 +246,17 @@ def place_cells(
                     _search(
                         &inner[0], &crowded[0], n_crowded, &u[0], end - 1, steps[label], &found[0]
                     )
-                    _tally(&inner[0], &found[0], n_inner, &slots[label, 0])
+                    _tally(&inner[0], &found[0], n_inner, &counts[label], &largest[label])
 
 
 def weigh_cells(
     const key_t[:, ::1] keys, const int64_t[::1] owners, const int64_t[::1] units,
-    const int64_t[::1] indptr, const key_t[::1] u, int64_t[::1] weights, key_t[:, ::1] slots,
+    const int64_t[::1] indptr, const key_t[::1] u, int64_t[::1] weights, key_t[::1] largest,
     key_t[::1] lowest,
 ):
     """As `place_cells` for rows of unequal weight: ``units`` of each row go to its cells' slots.
 
-    ``weights`` holds one sum for every slot; of ``slots`` the largest keys alone are used.
+    ``weights`` holds one sum for every slot.
     """
     cdef Py_ssize_t i, j, label, slot
     cdef int64_t low, high, middle
@@ -274,8 +276,9 @@ def weigh_cells(
                 slot = 2 * low + label
                 if low < indptr[label + 1] and u[low] == key:
                     slot += 1
+                else:
+                    largest[low + label] = max(largest[low + label], key)
                 weights[slot] += units[i]
-                slots[slot, LARGEST] = max(slots[slot, LARGEST], key)
                 lowest[label] = min(lowest[label], key)
 
 
@@ -319,15 +322,20 @@ def pool_labels(
     const int64_t[::1] negatives_at, const int64_t[::1] negatives_between,
     const key_t[::1] largest_between, const key_t[::1] lowest, const uint8_t[::1] wanted,
     int64_t[::1] knot_indptr, key_t[::1] knots, double[::1] values,
+    const int64_t[::1] positives_between=None,
 ):
     """Knots of the isotonic fit of every wanted label, written one after another.
+
+    ``positives_between`` are positives whose keys are not listed: where no block of the fit can
+    start, the fit does not depend on how they lie. None where all are listed.
 
     A block of the fit gives its first and its last key, or one knot if they are the same. Returns
     the number of knots; there is room for ``2 * (keys.size + n_labels)``.
     """
     cdef Py_ssize_t n_labels = indptr.shape[0] - 1
     cdef Py_ssize_t label, at, interval, block, depth, deepest = 1, n_knots = 0
-    cdef int64_t n_cells
+    cdef int64_t n_cells, n_hits
+    cdef bint some_unlisted = positives_between is not None
     cdef double value
     for label in range(n_labels):
         deepest = max(deepest, 2 * (indptr[label + 1] - indptr[label]) + 1)
@@ -344,12 +352,14 @@ def pool_labels(
             depth = 0
             for at in range(indptr[label], indptr[label + 1] + 1):
                 interval = at + label
-                if negatives_between[interval] > 0:
-                    # The mean is 0, so this group is pooled with what lies before it, if anything
-                    # does; else it starts at the label's lowest cell.
+                n_hits = positives_between[interval] if some_unlisted else 0
+                n_cells = negatives_between[interval] + n_hits
+                if n_cells > 0:
+                    # The mean is 0, or no block can start here, so this group is pooled with what
+                    # lies before it, if anything does; else it starts at the label's lowest cell.
                     depth = _pool(
-                        &hits[0], &cells[0], &firsts[0], &lasts[0], depth, 0,
-                        negatives_between[interval], lowest[label], largest_between[interval],
+                        &hits[0], &cells[0], &firsts[0], &lasts[0], depth, n_hits, n_cells,
+                        lowest[label], largest_between[interval],
                     )
                 if at == indptr[label + 1]:
                     break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,7 @@ def cross_choose(rule: Rule, trials: Trials) -> CrossChoice:
     True
     """
     choice = rule.choose(trials)
+    values_alone = replace(trials, rankings=None)  # which rankings of other rows say nothing of
     places = np.full((trials.n_repeats, trials.n_folds), choice.place)
     values = np.empty((trials.n_repeats, trials.rows.size))
     rankings = None
@@ -71,7 +72,7 @@ def cross_choose(rule: Rule, trials: Trials) -> CrossChoice:
         for fold in range(trials.n_folds):
             inside = folds == fold
             if not inside.all():  # else no other row has a true label, and none can choose
-                places[repeat, fold] = rule.choose(trials.among(~inside)).place
+                places[repeat, fold] = rule.choose(values_alone.among(~inside)).place
             taken = places[repeat, fold]
             values[repeat, inside] = trials.repeated[repeat, inside, taken]
             if rankings is not None and trials.rankings is not None:

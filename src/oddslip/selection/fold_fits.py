@@ -47,6 +47,7 @@ from oddslip.selection.folds import (
 from oddslip.sources import Source
 from oddslip.sources.shared import read_together
 from oddslip.sources.views import SummarisedSource
+from oddslip.tallies import release_memory
 
 Fitted = tuple[LabelMaps, LabelRecord]
 T = TypeVar("T")
@@ -99,8 +100,8 @@ class FoldFits:
     source : Source
     cells : PositiveCells
         Of all its rows.
-    counter : FoldCounter
-        With the counts that the candidates need.
+    counter : FoldCounter, optional
+        With the counts that the candidates need, where nothing is counted yet.
     dealt : Dealt
         How rows fall into folds.
     n_folds : int
@@ -119,7 +120,7 @@ class FoldFits:
         self,
         source: Source,
         cells: PositiveCells,
-        counter: FoldCounter,
+        counter: FoldCounter | None,
         dealt: Dealt,
         n_folds: int,
         *,
@@ -135,7 +136,10 @@ class FoldFits:
         self.n_fits: Counter[str] = Counter()
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
-        self._statistics = statistics or counter.count(dealt, n_folds, threads=threads)
+        if statistics is None:
+            assert counter is not None
+            statistics = counter.count(dealt, n_folds, threads=threads)
+        self._statistics = statistics
         self._seen = see_folds(source, cells.positives, dealt, n_folds)
 
     def fit(self, candidate: Candidate, left_out: int | None) -> Fitted:
@@ -156,7 +160,7 @@ class FoldFits:
             return self._keep((form, left_out), lambda: self._mix(left_out))
         if form not in ("isotonic", "shrunk"):
             return self._once((form, left_out), self._fit_smooth)
-        record = self._record(candidate.tau, left_out)
+        record = self.record(candidate.tau, left_out)
         if form == "isotonic":
             # Where tau is reached by no more labels than a smaller tau, the maps are the same.
             key = ("isotonic with dead labels", left_out, record.n_dead)
@@ -185,9 +189,15 @@ class FoldFits:
         """Cells of every label between its positives, of all rows but those of one fold."""
         return self._statistics.counts[False].without(left_out)
 
+    def let_go(self) -> None:
+        """Let go of what folds come to, which is large: nothing more can be fitted."""
+        self._kept, self._statistics = {}, FoldStatistics({}, [])
+        release_memory()
+
     def forget(self, left_out: int) -> None:
         """Let go of what was fitted without a fold."""
         self._kept = {key: fit for key, fit in self._kept.items() if key[1] != left_out}
+        release_memory()
 
     def _once(self, key: tuple[str, int | None], make: Callable[[str, int | None], T]) -> T:
         """What was fitted before under this key, else what is fitted now, and counted."""
@@ -210,7 +220,8 @@ class FoldFits:
             sum(seen.total for seen in kept),
         )
 
-    def _record(self, tau: int, left_out: int | None) -> LabelRecord:
+    def record(self, tau: int, left_out: int | None) -> LabelRecord:
+        """What becomes of each label without a fold."""
         seen = self._seen_without(left_out)
         return record_policy(seen, dead=self.dead, tau=tau, prior=self.prior)
 
@@ -233,14 +244,14 @@ class FoldFits:
         return self._once(("isotonic", left_out), self._find_knots)
 
     def _find_knots(self, _: str, left_out: int | None) -> Knots:
-        return self.counts(left_out).isotonic_knots()
+        return self._statistics.counts[False].knots(left_out)
 
     def _fit_isotonic(self, record: LabelRecord, left_out: int | None) -> Fitted:
         knots = self._knots(left_out)
         return build_maps(self.source.kind, "probability", record, knots=knots), record
 
     def _fit_pooled(self, _: str, left_out: int | None) -> Fitted:
-        knots = self._statistics.counts[True].without(left_out).isotonic_knots()
+        knots = self._statistics.counts[True].knots(left_out)
         if not knots.x.size:  # no positive at all: the fit is 0 everywhere
             knots = Knots(np.array([0, 1]), np.zeros(1), np.zeros(1))
         maps = build_shared_maps(self.source.kind, self.source.n_labels, knots)
@@ -289,13 +300,15 @@ class FoldFits:
 def see_folds(source: Source, positives: Positives, dealt: Dealt, n_folds: int) -> list[Seen]:
     """How often each label is true in the rows of each fold."""
     n_labels, weight = source.n_labels, source.sample_weight
-    cells = dealt.fold_of * n_labels + positives.indices
-    counts = np.bincount(cells, minlength=n_folds * n_labels).reshape(n_folds, n_labels)
+    own = [np.flatnonzero(dealt.fold_of == fold) for fold in range(n_folds)]
+    counts = np.stack([np.bincount(positives.indices[each], minlength=n_labels) for each in own])
     weights = counts.astype(np.float64)
     if weight is not None:
         units = np.repeat(weight.units.astype(np.float64), positives.counts)
-        sums = np.bincount(cells, units, minlength=n_folds * n_labels)
-        weights = weight.floats(sums.reshape(n_folds, n_labels))
+        sums = [
+            np.bincount(positives.indices[each], units[each], minlength=n_labels) for each in own
+        ]
+        weights = weight.floats(np.stack(sums))
     totals = list(fold_totals(source, dealt, n_folds))
     return [Seen(*each) for each in zip(counts, weights, totals, strict=True)]
 

@@ -7,10 +7,11 @@ fold are the sum of the other folds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import product
-from typing import Any, NamedTuple, Self
+from itertools import pairwise, product
+from threading import Lock
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,22 +29,36 @@ from oddslip.counting import (
     DistinctKeys,
     IntervalCounts,
     Ints,
+    Knots,
     positive_scores,
     starts_of_runs,
 )
 from oddslip.errors import InvalidInput
 from oddslip.identity import keyed_folds
-from oddslip.kernels.keys import UNSIGNED, keys_of
+from oddslip.kernels.hulls import count_rows, find_places, fold_probabilities, mark_buckets
+from oddslip.kernels.keys import UNSIGNED, keys_of, scores_of
 from oddslip.kernels.logistic import N_MOMENTS
 from oddslip.labels import Positives, SparseLabels
-from oddslip.panels import ListedPanel, Panel, SampleWeight
+from oddslip.panels import Kind, ListedPanel, Panel, SampleWeight
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES, block_rows, join_positives
 from oddslip.sources.views import take_rows
-from oddslip.tallies import State, Together, nest_states, unnest_states
+from oddslip.tallies import (
+    Joined,
+    State,
+    Together,
+    nest_states,
+    release_memory,
+    unnest_states,
+)
 
 Folds = NDArray[np.int32]
 
+KEYS_AT_ONCE = 2**20  # positives of which counts are joined at a time
+BUCKET_BITS = 20  # of the number of buckets that all cells are counted in
+FARTHEST_NAT = 40.0  # margins beyond it share a bucket
+LEAST_CELLS = 2**24  # below, all positives of a pooled fit are soon listed
+SUMMED_APART = 4  # summaries of groups of blocks that are held at a time, about: rows wait in each
 BINS_SHARE = 0.5  # of the bins of a fit on all rows: folds are held all at once, and need less
 AT_ONCE = 256 * 1024 * 1024  # bytes of summaries of folds up to which repeats share a pass
 
@@ -65,14 +80,14 @@ class Dealt(NamedTuple):
     """How rows fall: the fold of each or what decides it, of each positive cell, and sizes."""
 
     folds: Folds | KeyedFolds
-    fold_of: Ints
+    fold_of: NDArray[np.integer]
     n_rows: Ints
     n_present: NDArray[np.float64] | None = None  # cells that are there, of rows known by keys
 
     @classmethod
     def numbered(cls, folds: Folds, n_folds: int, positives: Positives) -> Dealt:
         """Rows whose folds are listed."""
-        fold_of = np.repeat(folds.astype(np.int64), positives.counts)
+        fold_of = np.repeat(folds.astype(np.min_scalar_type(n_folds)), positives.counts)
         return cls(folds, fold_of, np.bincount(folds, minlength=n_folds))
 
 
@@ -203,7 +218,7 @@ def _gathered(none: NDArray[Any], blocks: list[_PositivesOfBlock], name: str) ->
 
 def find_distinct(
     labels: NDArray[np.int32], keys: NDArray[Any], n_labels: int
-) -> tuple[DistinctKeys, Ints]:
+) -> tuple[DistinctKeys, NDArray[np.integer]]:
     """The distinct keys of every label, counted as none yet, and the place of each cell's key."""
     # Short numbers are sorted by radix.
     order = np.argsort(labels.astype(np.min_scalar_type(max(n_labels - 1, 0))), kind="stable")
@@ -214,7 +229,7 @@ def find_distinct(
     ordered = keys[order]
     is_first = starts_of_runs(ordered, ends)
     firsts = np.flatnonzero(is_first)[:-1]
-    places = np.empty(keys.size, np.int64)
+    places: NDArray[Any] = np.empty(keys.size, np.int32 if keys.size < 2**31 else np.int64)
     places[order] = np.cumsum(is_first[:-1]) - 1
     indptr = np.searchsorted(firsts, ends)
     return DistinctKeys(indptr, ordered[firsts], np.zeros(firsts.size, np.int64)), places
@@ -259,6 +274,11 @@ class FoldTallies:
             self._n += some.size
             self._panel = panel
         return None
+
+    def settle(self) -> None:
+        """Count the rows that wait, and let go of their place."""
+        self.count()
+        self._rows = None
 
     def count(self) -> None:
         """Count the rows that wait."""
@@ -321,8 +341,11 @@ class FoldTally:
     ) -> None:
         self.folds, self.n_folds, self.positives, self.empty = folds, n_folds, positives, empty
         self._tallies = [FoldTallies(positives, empty) for _ in range(n_folds)]
+        self._locks = [Lock() for _ in range(n_folds)]
         if empty.moments is not None:  # sums of floats: see `oddslip.tallies.Tally`
             self.blocks_apart = max(1, n_folds * empty.moments.moments.nbytes // BLOCK_BYTES)
+        else:  # large, and as many threads can be at work in it as there are folds
+            self.threads_served = n_folds
 
     def fresh(self) -> Self:
         """An empty tally of the same kind."""
@@ -343,13 +366,23 @@ class FoldTally:
             Together(fold.tallies).restore(part)
 
     def add(self, panel: Panel) -> None:
-        """Deal the rows of one block to their folds."""
+        """Deal the rows of one block to their folds, those first in which no thread is at work."""
         if isinstance(self.folds, KeyedFolds):
             here = self.folds.of(panel)
         else:
             here = self.folds[panel.first_row : panel.first_row + panel.n_rows]
-        for fold, tallies in enumerate(self._tallies):
-            tallies.add(panel, np.flatnonzero(here == fold))
+        left = list(range(self.n_folds))
+        for is_last in (False, True):
+            busy = []
+            for fold in left:
+                if not self._locks[fold].acquire(blocking=is_last):
+                    busy.append(fold)
+                    continue
+                try:
+                    self._tallies[fold].add(panel, np.flatnonzero(here == fold))
+                finally:
+                    self._locks[fold].release()
+            left = busy
 
     def merge(self, other: Self) -> None:
         """Take over the counts of another tally, fold by fold."""
@@ -359,7 +392,7 @@ class FoldTally:
     def result(self) -> list[FoldTallies]:
         """The tallies of every fold, with no row left waiting."""
         for tallies in self._tallies:
-            tallies.count()
+            tallies.settle()
         return self._tallies
 
 
@@ -370,22 +403,70 @@ class FoldCounts:
     ----------
     tallies : list of IntervalCounts
         One per fold, as if no cell were positive.
-    positives : ndarray of shape (n_folds, n_keys)
+    positives : list of ndarray of shape (n_keys,)
         Positives of each fold at each key.
+    positives_between : list of ndarray of shape (n_keys + 1,), optional
+        Those in each interval, where not all keys are listed: see `CellCounts`.
     """
 
-    def __init__(self, tallies: Sequence[IntervalCounts], positives: NDArray[Any]) -> None:
+    def __init__(
+        self,
+        tallies: Sequence[IntervalCounts],
+        positives: Sequence[NDArray[Any]],
+        positives_between: Sequence[NDArray[Any]] | None = None,
+    ) -> None:
         self.tallies, self.positives = tallies, positives
+        self.positives_between = positives_between
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the counts take."""
+        parts: list[Any] = [*self.tallies, *self.positives]
+        return sum(each.nbytes for each in parts)
 
     def without(self, left_out: int | None) -> CellCounts:
         """Counts of all rows but those of one fold; None leaves out none."""
-        kept = [fold for fold in range(len(self.tallies)) if fold != left_out]
-        total = self.tallies[0].fresh()
+        return self._part(left_out, 0, self.tallies[0].distinct.indptr.size - 1)
+
+    def knots(self, left_out: int | None) -> Knots:
+        """Knots of the isotonic fits without a fold, of some labels at a time.
+
+        Counts of all labels without a fold, as wide numbers, would take more than those of folds.
+        """
+        indptr = self.tallies[0].distinct.indptr
+        ends = [0]
+        while ends[-1] < indptr.size - 1:
+            reached = np.searchsorted(indptr, indptr[ends[-1]] + KEYS_AT_ONCE, "right") - 1
+            ends.append(max(ends[-1] + 1, int(reached)))
+        parts = [self._part(left_out, *each).isotonic_knots() for each in pairwise(ends)]
+        return Knots.in_a_row(parts)
+
+    def _part(self, left_out: int | None, first: int, last: int) -> CellCounts:
+        """Counts of the labels from ``first`` to before ``last``."""
+        first_kept, *kept = [fold for fold in range(len(self.tallies)) if fold != left_out]
+        total = self.tallies[first_kept].cut(first, last)
         for fold in kept:
-            total.merge(self.tallies[fold])
+            total.merge(self.tallies[fold].cut(first, last))
         cells = total.result()
-        positives = self.positives[kept].sum(axis=0, dtype=np.int64)
-        return replace(cells, positives=positives, negatives_at=cells.negatives_at - positives)
+        own = slice(*self.tallies[0].distinct.indptr[[first, last]])
+        positives = sum_whole(self.positives[fold][own] for fold in (first_kept, *kept))
+        negatives_at = cells.negatives_at - positives
+        if self.positives_between is None:
+            return replace(cells, positives=positives, negatives_at=negatives_at)
+        between = sum_whole(self.positives_between[fold] for fold in (first_kept, *kept))
+        return replace(
+            cells, positives=positives, negatives_at=negatives_at, positives_between=between,
+            negatives_between=cells.negatives_between - between,
+        )  # fmt: skip
+
+
+def sum_whole(parts: Iterable[NDArray[Any]]) -> Ints:
+    """The sum of short numbers, in wide ones."""
+    first, *others = parts
+    total = first.astype(np.int64)
+    for each in others:
+        total += each.astype(np.int64, copy=False)
+    return total
 
 
 def summaries_bytes(n_labels: int) -> int:
@@ -439,6 +520,8 @@ class FoldCounter:
         The counts wanted: per label (False), of all labels as one (True), or both.
     ranges : Ranges, optional
         Of all rows, where summaries are wanted as well. Their bins serve all folds.
+    starting : ndarray of bool, optional
+        Positives at which a block of a pooled fit may start: see `find_starting`.
     """
 
     def __init__(
@@ -447,14 +530,17 @@ class FoldCounter:
         cells: PositiveCells,
         pooled: Sequence[bool],
         ranges: Ranges | None = None,
+        starting: NDArray[np.bool_] | None = None,
     ) -> None:
-        self.source, self.cells = source, cells
-        self._places: list[Ints] = []
+        self.source, self.cells, self._starting = source, cells, starting
+        self._places: list[NDArray[np.integer]] = []
         counts: list[IntervalCounts] = []
         labels = cells.positives.indices
         for as_one in pooled:
-            own = np.zeros_like(labels) if as_one else labels
-            distinct, places = find_distinct(own, cells.keys, 1 if as_one else source.n_labels)
+            own, keys = np.zeros_like(labels) if as_one else labels, cells.keys
+            if as_one and starting is not None:
+                own, keys = own[starting], keys[starting]
+            distinct, places = find_distinct(own, keys, 1 if as_one else source.n_labels)
             self._places.append(places)
             counts.append(IntervalCounts(distinct, source.kind, pooled=as_one))
         moments = None
@@ -491,13 +577,16 @@ class FoldCounter:
             # Counts are joined in any order. Sums that round wait for one another, so what holds
             # them should be small.
             kinds = [empty._replace(moments=None)] * bool(empty.counts)
-            kinds += [empty._replace(counts=())] * (empty.moments is not None)
+            fewer = empty._replace(counts=(), share=SUMMED_APART * len(some))
+            kinds += [fewer] * (empty.moments is not None)
             tallies = []
             for kind, dealt in product(kinds, some):
                 positives = None if isinstance(dealt.folds, KeyedFolds) else self.cells.positives
                 tallies.append(FoldTally(dealt.folds, n_folds, positives, kind))
             every = Together(tallies)
             made = self.source.run(every, threads=threads, what="cells of folds").result()
+            del every, tallies
+            release_memory()
             found += [
                 self._gather(counted, summed, dealt, n_folds)
                 for counted, summed, dealt in zip(
@@ -519,12 +608,19 @@ class FoldCounter:
             units = np.repeat(weight.units, self.cells.positives.counts).astype(np.float64)
         by_pooling = {}
         for at, places in enumerate(self._places):
-            size = self._empty.counts[at].distinct.keys.size
-            hits = np.bincount(fold_of * size + places, units, minlength=n_folds * size)
-            if units is None and self.source.n_rows < 2**31:
-                hits = hits.astype(np.int32)
-            by_pooling[self._empty.counts[at].pooled] = FoldCounts(
-                [fold.counts[at] for fold in counted], hits.reshape(n_folds, size)
+            empty, own_folds, between = self._empty.counts[at], fold_of, None
+            keys = empty.distinct.keys
+            if empty.pooled and self._starting is not None:
+                own_folds = fold_of[self._starting]
+                intervals = np.searchsorted(keys, self.cells.keys[~self._starting])
+                between = _by_fold(
+                    intervals, fold_of[~self._starting], n_folds, keys.size + 1, None
+                )
+            hits = _by_fold(places, own_folds, n_folds, keys.size, units)
+            for fold_tallies in counted:
+                fold_tallies.counts[at].close()
+            by_pooling[empty.pooled] = FoldCounts(
+                [fold.counts[at] for fold in counted], hits, between
             )
         n_rows, totals = dealt.n_rows, fold_totals(self.source, dealt, n_folds)
         summaries = [
@@ -533,3 +629,114 @@ class FoldCounter:
             if fold.ranges is not None and fold.moments is not None
         ]
         return FoldStatistics(by_pooling, summaries)
+
+
+def _by_fold(
+    places: NDArray[np.integer],
+    fold_of: NDArray[np.integer],
+    n_folds: int,
+    size: int,
+    units: NDArray[np.float64] | None,
+) -> list[NDArray[Any]]:
+    """How many positives of each fold lie in each place, in numbers as short as can be."""
+    found = []
+    for fold in range(n_folds):
+        inside = np.flatnonzero(fold_of == fold)
+        own = None if units is None else units[inside]
+        hits = np.bincount(places[inside], own, minlength=size)
+        if units is None:
+            hits = hits.astype(np.min_scalar_type(hits.max(initial=0)))
+        found.append(hits)
+    return found
+
+
+# Of a pooled fit the cells of all labels are counted among the positives of all labels. Where both
+# are many, most positives lie far from where the fit turns. Cells in buckets of scores, counted in
+# the pass that collects the positives, say where it may turn: see `oddslip.kernels.hulls`.
+
+
+class PooledBuckets(Joined):
+    """Cells of each fold in buckets of their scores, whatever their label."""
+
+    JOINED: ClassVar = {"counts": "add"}
+
+    def __init__(self, folds: Folds, n_folds: int, dtype: Any, kind: Kind) -> None:
+        self.folds, self.n_folds, self.dtype, self.kind = folds, n_folds, np.dtype(dtype), kind
+        low, high = -FARTHEST_NAT, FARTHEST_NAT
+        if kind == "probability":
+            ends = np.array([2.0**-32, 1 - 2.0**-24], self.dtype)
+            fold_probabilities(ends, folded := np.empty(2))
+            low, high = folded.tolist()
+        n_inner = 2**BUCKET_BITS
+        # Half a bucket less, so that no rounding leads beyond the last.
+        self.ranges = kind == "margin", low, high, (n_inner - 0.5) / (high - low)
+        self.counts = np.zeros((n_folds, n_inner + 2), np.uint32)
+
+    def fresh(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of a fresh one."""
+        return {"folds": self.folds, "n_folds": self.n_folds, "dtype": self.dtype,
+                "kind": self.kind}  # fmt: skip
+
+    def add(self, panel: Panel) -> None:
+        """Take one block of rows."""
+        here = self.folds[panel.first_row : panel.first_row + panel.n_rows].astype(np.uint8)
+        scores = np.ascontiguousarray(panel.checked().scores)
+        count_rows(scores, here, *self.ranges, self.counts)
+
+    def result(self) -> NDArray[np.uint32]:
+        """Cells of each fold in each bucket."""
+        return self.counts
+
+    def place(self, keys: NDArray[Any]) -> NDArray[np.int32]:
+        """The bucket of each key."""
+        places = np.empty(keys.size, np.int32)
+        scores = np.ascontiguousarray(scores_of(keys, self.kind))
+        find_places(scores, *self.ranges, self.counts.shape[1], places)
+        return places
+
+    def mark(self, keys: NDArray[Any], fold_of: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which of these positives lie where a fit may turn, without any of the folds or with all.
+
+        Every positive at which a block of such a fit starts is among them.
+        """
+        n_buckets, places = self.counts.shape[1], self.place(keys)
+        hits = _by_fold(places, fold_of, self.n_folds, n_buckets, None)
+        may_turn = np.zeros(n_buckets, np.bool_)
+        for left_out in (None, *range(self.n_folds)):
+            kept = [fold for fold in range(self.n_folds) if fold != left_out]
+            cells, positives = (
+                sum_whole(each[fold] for fold in kept) for each in (self.counts, hits)
+            )
+            # The first bucket and the last are never marked: there an empty one stands before and
+            # behind all.
+            pairs = np.zeros((n_buckets + 2, 2), np.uint32)
+            pairs[1:-1, 0], pairs[1:-1, 1] = cells - positives, positives
+            marks, numbers = np.zeros(len(pairs), np.uint8), np.zeros(len(pairs), np.int32)
+            starts, held = np.array([0, pairs.size]), np.zeros(1, np.int64)
+            mark_buckets(starts, pairs.reshape(-1), pairs.size << 32, marks, numbers, held)
+            may_turn |= marks[1:-1].view(np.bool_)
+        return np.asarray(may_turn[places])
+
+
+def make_buckets(source: Source, folds: Folds, n_folds: int) -> list[PooledBuckets]:
+    """Buckets for each time that rows are dealt; none where all positives are soon listed."""
+    n_cells = source.n_rows * source.n_labels
+    if source.sample_weight is not None or source.partial or n_folds > 255:
+        return []
+    if not LEAST_CELLS <= n_cells < 2**31:
+        return []
+    return [PooledBuckets(each, n_folds, source.dtype, source.kind) for each in folds]
+
+
+def find_starting(
+    buckets: Sequence[PooledBuckets], deals: Sequence[Dealt], keys: NDArray[Any]
+) -> NDArray[np.bool_] | None:
+    """Positives at which a block of a pooled fit may start, however rows were dealt."""
+    if not buckets:
+        return None
+    marks = [own.mark(keys, dealt.fold_of) for own, dealt in zip(buckets, deals, strict=True)]
+    return np.asarray(np.any(marks, axis=0))

@@ -370,8 +370,9 @@ def try_keyed(
             source, cells, counter, deal, n_folds, dead=dead, prior=prior, weights=weights,
             threads=threads, statistics=statistics,
         )  # fmt: skip
-        fitted.append([[fits.fit(each, fold)[0] for each in candidates] for fold in range(n_folds)])
+        fitted.append([])
         for fold in range(n_folds):
+            fitted[-1].append([fits.fit(each, fold)[0] for each in candidates])
             fits.forget(fold)
         n_fits += fits.n_fits
     if propensities is None:

@@ -34,9 +34,12 @@ from oddslip.selection.folds import (
     PositiveCells,
     PositiveCellTally,
     draw_folds,
+    find_starting,
+    make_buckets,
 )
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
+from oddslip.tallies import Together
 
 Floats = NDArray[np.float64]
 
@@ -197,14 +200,19 @@ def try_candidates(
     folds = draw_folds(source.n_rows, n_folds, seed=seed, n_repeats=n_repeats)
     fittable = (*candidates, *also)
     ranges = Ranges(source.n_labels) if summary_needed(fittable) else None
-    tally = source.run(PositiveCellTally(source.dtype, ranges), threads=threads, what="positives")
+    needed = counts_needed(fittable)
+    buckets = make_buckets(source, folds, n_folds) if True in needed else []
+    first = Together([PositiveCellTally(source.dtype, ranges), *buckets])
+    tally, *buckets = source.run(first, threads=threads, what="positives").tallies
     cells = tally.result()
     rows = np.flatnonzero(cells.positives.counts)
     if not rows.size:
         raise InvalidInput(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
-    counter = FoldCounter(source, cells, counts_needed(fittable), tally.ranges)
+    deals = [Dealt.numbered(repeat, n_folds, cells.positives) for repeat in folds]
+    starting = find_starting(buckets, deals, cells.keys)
+    counter = FoldCounter(source, cells, needed, tally.ranges, starting)
     unheard = _find_unheard(source, cells, prior)
     scorer = _Scorer(source, cells.positives, k, metric, propensities, unheard)
     repeated = np.zeros((n_repeats, rows.size, len(candidates)))
@@ -212,16 +220,17 @@ def try_candidates(
     if keep_rankings:
         rankings = np.zeros((n_repeats, len(candidates), rows.size, k), np.int32)
     n_fits: Counter[str] = Counter()
-    fitted = []
-    deals = [Dealt.numbered(repeat, n_folds, cells.positives) for repeat in folds]
+    fitted: list[list[list[LabelMaps]]] = []
     counted = counter.count_all(deals, n_folds, threads=threads)
+    del first, counter, tally, buckets, starting  # large, and of no use to fits
     for dealt, statistics in zip(deals, counted, strict=True):
         fits = FoldFits(
-            source, cells, counter, dealt, n_folds, dead=dead, prior=prior, weights=weights,
+            source, cells, None, dealt, n_folds, dead=dead, prior=prior, weights=weights,
             statistics=statistics, threads=threads,
         )  # fmt: skip
-        fitted.append([[fits.fit(each, fold)[0] for each in candidates] for fold in range(n_folds)])
+        fitted.append([])
         for fold in range(n_folds):
+            fitted[-1].append([fits.fit(each, fold)[0] for each in candidates])
             fits.forget(fold)
         n_fits += fits.n_fits
     scorer.score(folds, fitted, repeated, rankings, threads)

@@ -13,6 +13,7 @@ from oddslip.panels import Panel
 from oddslip.sources.base import Source, block_rows
 
 BEHIND = 8  # blocks that may still be in use by the time their pages are given back
+LATE = 64  # blocks before them that may have been used since: groups of blocks wait for a thread
 
 
 class ArraySource(Source):
@@ -38,7 +39,8 @@ class ArraySource(Source):
             yield self.panel.rows(start, min(start + step, self.n_rows))
             if give_back and number >= BEHIND:
                 done = start - BEHIND * step
-                give_back(done * scores.strides[0], (done + step) * scores.strides[0])
+                first = max(0, done - LATE * step)
+                give_back(first * scores.strides[0], (done + step) * scores.strides[0])
         if give_back:
             give_back(0, self.n_rows * scores.strides[0])
 

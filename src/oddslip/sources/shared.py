@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oddslip.labels import Positives
 from oddslip.panels import Panel
 from oddslip.sources.base import Source
-from oddslip.tallies import Gather, Tally, Together
+from oddslip.tallies import Gather, Tally, Together, release_memory
 
 T = TypeVar("T", bound=Tally)
 R = TypeVar("R")
@@ -72,6 +72,7 @@ def read_together(
     try:
         while waiting := meeting.wait():
             _serve(source, waiting, threads, what)
+            release_memory()
             meeting.resume()
     except BaseException as error:
         meeting.give_up(error)

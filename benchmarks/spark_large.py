@@ -14,11 +14,12 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -161,6 +162,7 @@ def open_rows(folder: Path, size: Size) -> Iterator[Callable[[Path], TableSource
         start_cluster(Path(scratch).resolve(), memory="2g") as master,
     ):
         session = start_session(master, **SETTINGS | more)
+        signal.signal(signal.SIGTERM, partial(end_jobs, session))
         try:
             # One job, so that both executors are there when tables are cut for them.
             # A lambda travels by value: executors need not have this package.
@@ -168,6 +170,12 @@ def open_rows(folder: Path, size: Size) -> Iterator[Callable[[Path], TableSource
             yield partial(oddslip.open_source, **NAMES, engine=session)
         finally:
             session.stop()
+
+
+def end_jobs(session: Any, *_: Any) -> NoReturn:
+    """Leave, so that the cluster is stopped too: Spark would wait for the end of the pass."""
+    threading.Thread(target=session.sparkContext.cancelAllJobs, daemon=True).start()
+    sys.exit(1)
 
 
 class Kept:

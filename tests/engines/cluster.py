@@ -118,8 +118,11 @@ def stop_all(started):
 
 
 def answers(host, port, process):
-    """Wait until a port answers; whether it does before the process ends."""
-    for _ in range(600):
+    """Wait until a port answers; whether it does before the process ends.
+
+    A process that lives may take minutes where many others want the same cores.
+    """
+    for _ in range(6000):
         if process.poll() is not None:
             return False
         with socket.socket() as one:

@@ -680,6 +680,14 @@ def test_a_diagnosis_of_candidates_is_the_same_word_by_word(tables, held_out):
     assert_alike(found, wanted)
 
 
+@HERE
+def test_a_twin_of_candidates_is_refused_in_one_line(tables):
+    source = open_candidates(tables, EVALUATED)
+    with pytest.raises(InvalidInput, match="go with rows that have every label") as refused:
+        diagnose(source, k=K, unweighted="scores0", n_replicates=0)
+    assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("label", "score", "message"),
     [

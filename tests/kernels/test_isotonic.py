@@ -77,6 +77,26 @@ def test_every_cell_is_counted_where_a_search_finds_it(dtype, frozen, kind, crow
     np.testing.assert_array_equal(largest, wanted_largest)
 
 
+def test_cells_among_more_keys_than_a_cache_holds_are_counted_where_a_search_finds_them(frozen):
+    rng = np.random.default_rng(5)
+    u = np.unique(keys_of(rng.normal(0, 2, (1, 1_100_000)).astype(np.float32), "margin"))
+    assert u.size > 2**20
+    cells = rng.normal(0, 2, (300, 40)).astype(np.float32)
+    keys = keys_of(cells, "margin")
+    keys[::3] = rng.choice(u, keys[::3].shape)  # some meet a key
+    indptr = np.array([0, u.size])
+    low, high, *arrays = buckets_of(indptr, u, GAPS[u.dtype, "margin"], 8)
+    slots, lowest = np.zeros((2 * u.size + 1, 2), u.dtype), np.full(1, 2**32 - 1, u.dtype)
+    place_cells(
+        *frozen(keys, np.zeros(40, np.int64), indptr, u), low, high, *frozen(*arrays), slots, lowest
+    )
+    at = np.searchsorted(u, keys.reshape(-1))
+    met = u[np.minimum(at, u.size - 1)] == keys.reshape(-1)
+    wanted = np.bincount(2 * at + met, minlength=len(slots))
+    np.testing.assert_array_equal(slots[:, COUNT], wanted)
+    assert lowest[0] == keys.min()
+
+
 def test_a_block_without_positives_anywhere_is_passed_over(dtype, frozen):
     keys = frozen(keys_of(np.full((3, 2), 0.5, dtype), "probability"))
     counts, largest = np.zeros(2, np.uint16), np.zeros(2, keys.dtype)

@@ -86,14 +86,16 @@ def test_cells_among_more_keys_than_a_cache_holds_are_counted_where_a_search_fin
     keys[::3] = rng.choice(u, keys[::3].shape)  # some meet a key
     indptr = np.array([0, u.size])
     low, high, *arrays = buckets_of(indptr, u, GAPS[u.dtype, "margin"], 8)
-    slots, lowest = np.zeros((2 * u.size + 1, 2), u.dtype), np.full(1, 2**32 - 1, u.dtype)
+    counts, largest = np.zeros(2 * u.size + 1, np.uint32), np.zeros(u.size + 1, u.dtype)
+    lowest = np.full(1, 2**32 - 1, u.dtype)
     place_cells(
-        *frozen(keys, np.zeros(40, np.int64), indptr, u), low, high, *frozen(*arrays), slots, lowest
-    )
+        *frozen(keys, np.zeros(40, np.int64), indptr, u), low, high, *frozen(*arrays), counts,
+        largest, lowest,
+    )  # fmt: skip
     at = np.searchsorted(u, keys.reshape(-1))
     met = u[np.minimum(at, u.size - 1)] == keys.reshape(-1)
-    wanted = np.bincount(2 * at + met, minlength=len(slots))
-    np.testing.assert_array_equal(slots[:, COUNT], wanted)
+    wanted = np.bincount(2 * at + met, minlength=len(counts))
+    np.testing.assert_array_equal(counts, wanted)
     assert lowest[0] == keys.min()
 
 

@@ -85,6 +85,21 @@ def test_standardising_inside_is_standardising_before(form):
     np.testing.assert_allclose(ours, loop(scaled, Y, balanced(Y)), atol=1e-6)
 
 
+@pytest.mark.parametrize("heavy", [1.0, 5.0])
+def test_lbfgs_takes_the_steps_of_scikit_learn_where_a_sparse_x_is_standardised(heavy):
+    X, Y = make_rows()
+    X = (X > 1) * np.linspace(0.5, 3, X.shape[1])
+    scaled = StandardScaler().fit_transform(X)
+    weights = np.full(Y.shape[1], heavy)
+    told = {"standardise": True, "solver": "lbfgs", "tol": 1e-4, "max_iter": 2000}
+    ours = margins(sp.csr_matrix(X), Y, weights, **told)
+    for label in range(Y.shape[1]):
+        shares = np.where(Y[:, label] == 1, heavy, 1.0)
+        model = LogisticRegression(tol=1e-4, max_iter=2000)
+        theirs = model.fit(scaled, Y[:, label], sample_weight=shares).decision_function(scaled)
+        np.testing.assert_allclose(ours[:, label], theirs, atol=1e-6)
+
+
 def test_a_weight_counts_a_positive_that_many_times():
     X, Y = make_rows()
     Y = Y[:, [3]]

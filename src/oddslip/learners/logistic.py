@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,7 @@ class Design(NamedTuple):
     means: Array
     scales: Array
     squares: Array  # of the standardised columns, summed
+    Xt: Any = None  # X transposed, where its products are many
 
     def forward(self, W: Array) -> Array:
         """Margins of coefficients, the intercept last."""
@@ -49,7 +51,8 @@ class Design(NamedTuple):
     def backward(self, R: Array) -> Array:
         """The transpose of `forward`."""
         totals = R.sum(axis=0)
-        slopes = (self.X.T @ R - np.outer(self.means, totals)) / self.scales
+        transposed = self.X.T if self.Xt is None else self.Xt
+        slopes = (transposed @ R - np.outer(self.means, totals)) / self.scales
         return np.vstack([slopes, totals])
 
 
@@ -67,7 +70,8 @@ class LogisticBackend(Backend):
     every feature mean 0 and deviation 1 over the training rows first, sparse X stays sparse),
     ``tol`` (1e-8, the largest gradient left), ``max_iter`` (200 Newton steps) and ``solver``
     ("newton"; "lbfgs" is scikit-learn's ``LogisticRegression``, label by label: ``tol`` is then
-    the largest gradient of the mean loss, ``max_iter`` counts its steps, a standardised X dense).
+    the largest gradient of the mean loss, ``max_iter`` counts its steps. A sparse X that is to be
+    standardised stays sparse: the same steps, in sums of another order).
     """
 
     name = "logistic"
@@ -112,9 +116,8 @@ class LogisticBackend(Backend):
         if parameters["standardise"]:
             means, scales[:, 0] = column_moments(rows)
             squares = np.full(n_features, float(n_rows))
-            if parameters["solver"] == "lbfgs":  # sums over cells that are carried out, as there
-                dense = rows.toarray() if sparse.issparse(rows) else rows
-                rows = (dense - means) / scales[:, 0]
+            if parameters["solver"] == "lbfgs" and not sparse.issparse(rows):
+                rows = (rows - means) / scales[:, 0]  # sums over cells are carried out, as there
         return Design(rows, means, scales, squares)
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
@@ -136,7 +139,9 @@ class LogisticBackend(Backend):
         truth = np.ascontiguousarray(Y, np.float64)
         shares = 1 + truth * (np.asarray(weights, np.float64) - 1)
         if parameters["solver"] == "lbfgs":
-            W = _follow(prepared.X, truth, shares, parameters)
+            standardised = parameters["standardise"] and sparse.issparse(prepared.X)
+            follow = partial(_follow_unseen, prepared) if standardised else _follow
+            W = follow(prepared.X, truth, shares, parameters)
         else:
             W = _solve(prepared, truth, shares, penalties, parameters)
         slopes = W[:-1] / prepared.scales
@@ -214,6 +219,38 @@ def _follow(X: Any, truth: Array, shares: Array, parameters: dict[str, Any]) -> 
         model.fit(X, truth[:, label], sample_weight=shares[:, label])
         W[:-1, label], W[-1, label] = model.coef_[0], model.intercept_[0]
     return W
+
+
+def _follow_unseen(
+    design: Design, X: Any, truth: Array, shares: Array, parameters: dict[str, Any]
+) -> Array:
+    """As `_follow`, where a sparse X is standardised: in products, never in its cells."""
+    from scipy.optimize import minimize
+
+    design = design._replace(X=X, Xt=X.T.tocsr())
+    W = np.zeros((X.shape[1] + 1, truth.shape[1]))
+    # Where scikit-learn 1.8 lets it stop.
+    options = {"maxiter": int(parameters["max_iter"]), "gtol": float(parameters["tol"]),
+               "maxls": 50, "ftol": 64 * np.finfo(float).eps}  # fmt: skip
+    for label in range(truth.shape[1]):
+        one = slice(label, label + 1)
+        total = shares[:, label].sum()
+        told = design, truth[:, one], shares[:, one] / total, 1 / (float(parameters["C"]) * total)
+        W[:, label] = minimize(
+            _mean_loss, W[:, label], told, "L-BFGS-B", jac=True, options=options
+        ).x
+    return W
+
+
+def _mean_loss(
+    w: Array, design: Design, true: Array, shares: Array, penalty: float
+) -> tuple[float, Array]:
+    """The loss of one label and its gradient; shares of the rows add up to 1."""
+    margins = design.forward(w[:, None])
+    gradient = design.backward(shares * (expit(margins) - true))[:, 0]
+    gradient[:-1] += penalty * w[:-1]
+    loss = (shares * (np.logaddexp(0, margins) - true * margins)).sum()
+    return float(loss + 0.5 * penalty * (w[:-1] @ w[:-1])), gradient
 
 
 def _newton_step(design: Design, curvature: Array, gradient: Array, penalties: Array) -> Array:

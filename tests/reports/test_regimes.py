@@ -33,10 +33,10 @@ def test_the_model_of_a_report_is_not_counted():
 
 def test_the_counts_of_the_reference_models():
     counts = count_regimes(read_regimes().points)
-    assert counts.n_models == 27
-    assert counts.n_regained == 17
+    assert counts.n_models == 30
+    assert counts.n_regained == 18
     assert counts.n_outside_regained == 12
-    assert counts.n_inside == counts.n_inside_regained == 5
+    assert counts.n_inside == counts.n_inside_regained == 6
 
 
 def test_the_docs_tell_the_counts():

@@ -74,3 +74,7 @@ def check(seed):
 def test_every_valid_panel_can_be_fitted_without_a_gap_and_in_order(first):
     for seed in range(first, min(first + AT_ONCE, N_PANELS)):
         check(seed)
+
+
+def test_a_slope_that_falls_by_next_to_nothing_divides_nothing():
+    check(6854)

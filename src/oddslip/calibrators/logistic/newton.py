@@ -160,8 +160,9 @@ def descend(
 
 def _longest_share(theta: Floats, steps: Steps) -> Floats:
     """How much of each step can be taken until a slope reaches 0, at most all of it."""
-    falls = -steps.step[1:]
-    room = np.where(falls > 0, theta[1:] / np.where(falls > 0, falls, 1), 1)
+    falls, slopes = -steps.step[1:], theta[1:]
+    reached = falls > slopes  # alone: a fall that is next to nothing may not be divided by
+    room = np.where(reached, slopes / np.where(reached, falls, 1), 1)
     return np.asarray(room.min(axis=0, initial=1))
 
 

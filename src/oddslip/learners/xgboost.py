@@ -13,7 +13,7 @@ its twin. Here both arms start from the unweighted mean, unless ``start="weighte
 
 Where every feature has two values, as words of a text do, the rarer cells alone say all: they are
 trained on as the cells that are there, and the trees are rewritten to split where those of all
-cells would. On 500 words, 4% of which stand in a row, that takes a third of the time.
+cells would, in less time the fewer cells are there.
 """
 
 from __future__ import annotations

@@ -68,6 +68,20 @@ def test_regularities_of_the_printed_table():
         assert found[what].difference == "0", what
 
 
+def test_gaps_on_many_labels_are_to_the_unweighted_arm_under_isotonic():
+    cells = printed_cells()
+    cells["corel5k-lightgbm-1"]["map"] |= {"raw": 0.2, "isotonic": 0.5}
+    cells["corel5k-lightgbm-r"]["map"] |= {"isotonic": 0.3, "pooled": 0.49}
+    found = told(cells)
+    for what, gap in (
+        ("largest gap of the repaired", 0.2),
+        ("smallest gap of the pooled map", 0.01),
+    ):
+        finding = found[f"(i) delicious and Corel5k: {what} to the unweighted arm under isotonic"]
+        assert finding.value == pytest.approx(gap)
+        assert finding.note == "corel5k, lightgbm"
+
+
 @pytest.mark.parametrize(
     ("value", "form", "paper", "ours", "difference"),
     [

@@ -29,7 +29,7 @@ _LOADED = (
     "xgboost", "torch", "polars",
     "matplotlib.figure", "matplotlib.backends.backend_agg", "rich.console", "rich.table",
     "rich.progress", "jinja2", "oddslip.cli.app", "oddslip.diagnosis.diagnose",
-    "oddslip.reports.html.page", "oddslip.learners.lightgbm", "oddslip.learners.scoring",
+    "oddslip.reports.html.page", "oddslip.learners.backends.lightgbm", "oddslip.learners.scoring",
     "oddslip.selection.repair", "oddslip.studies.mulan.study", "oddslip.studies.pairs.study",
 )  # fmt: skip
 

@@ -125,7 +125,7 @@ def test_nothing_but_the_files_it_names_is_left(story, folder):
 def test_without_lightgbm_it_says_which_extra_to_install(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    monkeypatch.delitem(sys.modules, "oddslip.learners.lightgbm", raising=False)
+    monkeypatch.delitem(sys.modules, "oddslip.learners.backends.lightgbm", raising=False)
     assert _run(["demo"]) == 2
     told = capsys.readouterr().err
     assert re.fullmatch(r"oddslip: .*oddslip\[lightgbm\].*\n", told)

@@ -14,9 +14,9 @@ from oddslip.calibrators.fingerprint import ShownTally
 from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
 from oddslip.calibrators.policy import CheckedScores
 from oddslip.counting import IntervalCounts, PositiveKeys
-from oddslip.diagnosis.climb import other_policies
-from oddslip.diagnosis.keyed import KeySample, LadderTally, RowParts, RowSample, Rungs
-from oddslip.diagnosis.signal import parts_of_positives
+from oddslip.diagnosis.readings.climb import other_policies
+from oddslip.diagnosis.readings.keyed import KeySample, LadderTally, RowParts, RowSample, Rungs
+from oddslip.diagnosis.readings.signal import parts_of_positives
 from oddslip.engines.parcel import pack, unpack
 from oddslip.hulls import BucketCounts, MarkedCells, choose_buckets, mark_buckets
 from oddslip.kernels.logistic import N_AFFINE, add_affine_sums

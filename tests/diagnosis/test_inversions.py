@@ -9,7 +9,6 @@ from rich.console import Console
 
 from oddslip.diagnosis import diagnose
 from oddslip.diagnosis.checks import check_inversion
-from oddslip.diagnosis.climb import Chosen
 from oddslip.diagnosis.comparison import (
     chosen_repair,
     fitted_repair,
@@ -18,6 +17,7 @@ from oddslip.diagnosis.comparison import (
     try_inversion,
 )
 from oddslip.diagnosis.ladder import Ladder, Rung
+from oddslip.diagnosis.readings.climb import Chosen
 from oddslip.diagnosis.thresholds import conditions_hold
 from oddslip.diagnosis.verdict import judge
 from oddslip.metrics.evaluation import Estimate

@@ -15,7 +15,7 @@ from oddslip.calibrators import (
     Popularity,
 )
 from oddslip.diagnosis.case import open_case
-from oddslip.diagnosis.climb import climb
+from oddslip.diagnosis.readings.climb import climb
 from oddslip.metrics.at_k import Column
 from oddslip.selection.cross import cross_choose
 from oddslip.selection.folds import draw_folds

@@ -77,7 +77,7 @@ def test_a_training_killed_without_warning_continues_and_ends_with_the_same_bits
 
 
 def count_trained(monkeypatch):
-    from oddslip.learners.lightgbm import LightGBM
+    from oddslip.learners.backends.lightgbm import LightGBM
 
     trained, train = [], LightGBM.train
 
@@ -92,7 +92,7 @@ def count_trained(monkeypatch):
 def test_a_finished_training_is_read_back_without_training_or_binning(tmp_path, monkeypatch):
     X, Y = make_rows()
     first = arm(checkpoint=tmp_path / "kept").fit(X, Y)
-    from oddslip.learners.lightgbm import LightGBM
+    from oddslip.learners.backends.lightgbm import LightGBM
 
     monkeypatch.delattr(LightGBM, "prepare")
     monkeypatch.delattr(LightGBM, "train")

@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("lightgbm")
 
 from oddslip.learners import MatchedPair, OneVsRest
-from oddslip.learners.lightgbm import LightGBM
+from oddslip.learners.backends.lightgbm import LightGBM
 
 QUICK = {"num_iterations": 6, "num_leaves": 5}
 

@@ -128,7 +128,7 @@ def test_a_checkpoint_whose_groups_leave_labels_out_or_repeat_them_is_refused(gr
 
 
 def test_a_booster_of_crafted_trees_is_not_laid_out():
-    from oddslip.learners.forest import lay_forest
+    from oddslip.learners.backends.forest import lay_forest
 
     _, text = split_group(saved("lightgbm")["group-00000.lgb.txt"])
     assert lay_forest([text]) is not None
@@ -145,7 +145,7 @@ def test_a_booster_of_crafted_trees_is_not_laid_out():
 
 
 def test_a_forest_refuses_more_features_than_it_knows():
-    from oddslip.learners.forest import lay_forest
+    from oddslip.learners.backends.forest import lay_forest
 
     _, text = split_group(saved("lightgbm")["group-00000.lgb.txt"])
     with pytest.raises(ValueError, match="must have the 5 features of training, got 6"):

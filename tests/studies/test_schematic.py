@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oddslip.reports.figures.schematic import draw_schematic
+from oddslip.reports.figures.studies.schematic import draw_schematic
 from oddslip.studies.schematic import make_schematic
 
 

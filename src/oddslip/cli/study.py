@@ -357,7 +357,7 @@ def schematic(
       oddslip reproduce schematic -o docs/figure-zero.png
     """
     from oddslip.files import whole_file
-    from oddslip.reports.figures.schematic import draw_schematic
+    from oddslip.reports.figures.studies.schematic import draw_schematic
     from oddslip.studies.schematic import make_schematic
 
     check_outputs(output)

@@ -12,14 +12,14 @@ from oddslip import DEFAULT_SEED
 from oddslip.arguments import check_replicates
 from oddslip.diagnosis.case import Case, open_case
 from oddslip.diagnosis.checks import CHECKS
-from oddslip.diagnosis.climb import Climb, climb
 from oddslip.diagnosis.decomposition import decompose
-from oddslip.diagnosis.drift import find_drift
 from oddslip.diagnosis.findings import order_findings
-from oddslip.diagnosis.label_shifts import find_shifts
 from oddslip.diagnosis.ladder import Ladder, estimate_ladder
+from oddslip.diagnosis.readings.climb import Climb, climb
+from oddslip.diagnosis.readings.drift import find_drift
+from oddslip.diagnosis.readings.label_shifts import find_shifts
+from oddslip.diagnosis.readings.signal import find_likeness
 from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
-from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
 from oddslip.metrics.reliability import reliability_of
 from oddslip.panels import Kind
@@ -114,7 +114,7 @@ def diagnose(
         label_names=label_names, exclude=exclude, nan=nan, threads=threads,
     )  # fmt: skip
     if case.keyed:
-        from oddslip.diagnosis.keyed import measure_keyed
+        from oddslip.diagnosis.readings.keyed import measure_keyed
 
         return _conclude(_gather(case, **measure_keyed(case, n_replicates)))
     return _conclude(_measure(case, climb(case), n_replicates))

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.diagnosis.case import Protocol
-from oddslip.diagnosis.climb import Chosen
 from oddslip.diagnosis.decomposition import Decomposition
-from oddslip.diagnosis.drift import Drift, Takeover
 from oddslip.diagnosis.findings import Finding
-from oddslip.diagnosis.label_shifts import LabelShifts, WeightFit
 from oddslip.diagnosis.ladder import Ladder
-from oddslip.diagnosis.signal import Likeness, Signal
+from oddslip.diagnosis.readings.climb import Chosen
+from oddslip.diagnosis.readings.drift import Drift, Takeover
+from oddslip.diagnosis.readings.label_shifts import LabelShifts, WeightFit
+from oddslip.diagnosis.readings.signal import Likeness, Signal
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT, UNLIKE
 from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.reliability import Reliability

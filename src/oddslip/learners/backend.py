@@ -125,31 +125,31 @@ def refusals(learner: str, *errors: type[Exception]) -> Iterator[None]:
 
 
 def _open_lightgbm() -> Backend:
-    from oddslip.learners.lightgbm import BACKEND
+    from oddslip.learners.backends.lightgbm import BACKEND
 
     return BACKEND
 
 
 def _open_xgboost() -> Backend:
-    from oddslip.learners.xgboost import BACKEND
+    from oddslip.learners.backends.xgboost import BACKEND
 
     return BACKEND
 
 
 def _open_hist() -> Backend:
-    from oddslip.learners.hist import BACKEND
+    from oddslip.learners.backends.hist import BACKEND
 
     return BACKEND
 
 
 def _open_logistic() -> Backend:
-    from oddslip.learners.logistic import BACKEND
+    from oddslip.learners.backends.logistic import BACKEND
 
     return BACKEND
 
 
 def _open_mlp() -> Backend:
-    from oddslip.learners.mlp import BACKEND
+    from oddslip.learners.backends.mlp import BACKEND
 
     return BACKEND
 

@@ -16,8 +16,8 @@ from oddslip.metrics.evaluation import NAMES
 from oddslip.wording import estimated, nat, score
 
 if TYPE_CHECKING:
-    from oddslip.diagnosis.label_shifts import LabelShifts
     from oddslip.diagnosis.ladder import Ladder
+    from oddslip.diagnosis.readings.label_shifts import LabelShifts
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.metrics.reliability import Reliability
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from oddslip import DEFAULT_SEED
 from oddslip.arguments import is_number
 from oddslip.calibrators.saved import FittedRepair, load_repair
-from oddslip.diagnosis.climb import constant_maps
-from oddslip.diagnosis.drift import find_drifted
 from oddslip.diagnosis.ladder import LEVEL
+from oddslip.diagnosis.readings.climb import constant_maps
+from oddslip.diagnosis.readings.drift import find_drifted
 from oddslip.documents import read_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.labels import Positives

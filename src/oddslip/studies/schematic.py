@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oddslip.calibrators import Isotonic
 from oddslip.datasets.synthetic import synthetic_pair
 from oddslip.diagnosis import diagnose
-from oddslip.reports.figures.schematic import PARTS, REPAIRS, Schematic
+from oddslip.reports.figures.studies.schematic import PARTS, REPAIRS, Schematic
 from oddslip.shifts import log_odds, realized_shift, step_budget
 
 ROUNDS, RATE, CAP = 60, 0.05, 1.5

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oddslip.reports.figures.doses import draw_doses, draw_magnitudes
+from oddslip.reports.figures.studies.doses import draw_doses, draw_magnitudes
 from oddslip.studies.mulan.arms import LEARNERS
 from oddslip.studies.mulan.doses import falls_with_the_dose, magnitude_lines
 from oddslip.studies.mulan.page import dose_rows, publish, write_grid, write_page

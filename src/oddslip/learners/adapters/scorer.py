@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
-from oddslip.learners.forest import Forests
+from oddslip.learners.backends.forest import Forests
 from oddslip.panels import Kind
 
 CLIP = 1e-12  # a label that was always or never true has the log-odds of this probability

@@ -23,8 +23,8 @@ from oddslip.reports.numbers import (
 from oddslip.wording import has_interval, nat, percent, score, signed, small_percent, times
 
 if TYPE_CHECKING:
-    from oddslip.diagnosis.label_shifts import LabelShifts
     from oddslip.diagnosis.ladder import Ladder
+    from oddslip.diagnosis.readings.label_shifts import LabelShifts
     from oddslip.metrics.reliability import Reliability
 
 

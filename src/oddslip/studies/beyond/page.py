@@ -115,7 +115,7 @@ def _conclude(cells: Cells) -> Iterator[str]:
 
 def draw(cells: Cells) -> Figure:
     """Differences to the chosen repair, with the ceiling's."""
-    from oddslip.reports.figures.series import draw_intervals
+    from oddslip.reports.figures.studies.series import draw_intervals
 
     names = {key: key.replace(f"-{LEARNER}-", ", w = ") for key in cells}
     looks = {"logistic": ("repair", False), "lambdarank": ("raw", False)}

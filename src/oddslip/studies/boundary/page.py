@@ -235,7 +235,7 @@ def _number(value: float | None) -> str:
 
 def draw(study: Study) -> Figure:
     """Predicted against kept: worlds out of fold, and unseen cells by source."""
-    from oddslip.reports.figures.series import draw_points
+    from oddslip.reports.figures.studies.series import draw_points
 
     boundary = fit_boundary(study.worlds)
     points = {

@@ -134,7 +134,7 @@ def _conclude(cells: Cells) -> Iterator[str]:
 
 def draw(cells: Cells) -> Figure:
     """Saturated share by weight: single trees, and boosted ones by their rows per leaf."""
-    from oddslip.reports.figures.series import draw_lines
+    from oddslip.reports.figures.studies.series import draw_lines
 
     panels = []
     for data in DATASETS:

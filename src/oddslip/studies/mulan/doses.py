@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import fmean, median
 from typing import Any
 
-from oddslip.reports.figures.doses import MagnitudeLine
+from oddslip.reports.figures.studies.doses import MagnitudeLine
 from oddslip.studies.mulan.arms import LEARNERS
 from oddslip.studies.mulan.regularities import COLLAPSE
 from oddslip.studies.mulan.table import TABLE_2, Cells

@@ -10,7 +10,7 @@ from typing import Any
 
 from oddslip.errors import InvalidInput
 from oddslip.files import whole_file
-from oddslip.reports.figures.doses import DoseRow, draw_doses, draw_magnitudes
+from oddslip.reports.figures.studies.doses import DoseRow, draw_doses, draw_magnitudes
 from oddslip.reports.numbers import RegimePoint
 from oddslip.studies.mulan.arms import LEARNERS
 from oddslip.studies.mulan.cells import RULES

@@ -33,8 +33,8 @@ _DOSES = {"raw": ("raw", False), "inversion": ("raw", True), "isotonic": ("repai
 
 def supplements(cells: Cells) -> dict[str, Callable[[], Figure]]:
     """What can be drawn of these cells, by the name of the picture."""
-    from oddslip.reports.figures.labels import draw_labels
-    from oddslip.reports.figures.series import draw_intervals, draw_lines
+    from oddslip.reports.figures.studies.labels import draw_labels
+    from oddslip.reports.figures.studies.series import draw_intervals, draw_lines
 
     unit = next((f"MAP@{cell['k']}" for cell in cells.values() if "test-split" in cell), "MAP@K")
     ladders, doses, splits = ladder_panels(cells), dose_panels(cells), split_panels(cells)

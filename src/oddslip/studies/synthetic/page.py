@@ -240,7 +240,7 @@ def _conclude(cells: Cells) -> Iterator[str]:
 
 def draw(cells: Cells) -> Figure:
     """Raw MAP@5 over the truth's, by e: a panel for each D."""
-    from oddslip.reports.figures.series import draw_lines
+    from oddslip.reports.figures.studies.series import draw_lines
 
     panels = []
     for decade in DECADES:

@@ -25,7 +25,7 @@ from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.kernels.trees import weigh_gradients
 from oddslip.learners.backend import Backend, refusals
-from oddslip.learners.forest import LAY_AFTER, Forest, lay_forest
+from oddslip.learners.backends.forest import LAY_AFTER, Forest, lay_forest
 from oddslip.learners.strangers.head import cut_parts
 from oddslip.learners.strangers.lightgbm import check_model_text
 

@@ -21,7 +21,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
 from oddslip.arguments import check_whole, is_number
 from oddslip.errors import InvalidInput
 from oddslip.learners.backend import Backend
-from oddslip.learners.logistic import column_moments
+from oddslip.learners.backends.logistic import column_moments
 from oddslip.learners.strangers.arrays import check_layers, read_arrays
 
 MOST_HIDDEN = 1 << 20

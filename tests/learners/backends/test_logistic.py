@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from oddslip.errors import InvalidInput
 from oddslip.learners.backend import preset_parameters
-from oddslip.learners.logistic import BACKEND
+from oddslip.learners.backends.logistic import BACKEND
 
 
 def make_rows(seed=0, n_rows=300, n_features=15, n_labels=4):

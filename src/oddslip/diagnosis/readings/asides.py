@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.diagnosis.case import Case
-from oddslip.diagnosis.drift import mark_lone_rows
+from oddslip.diagnosis.readings.drift import mark_lone_rows
 from oddslip.panels import Panel
 from oddslip.shifts import RealizedShift, Saturation, realized_shift, saturation
 from oddslip.sources import Source
@@ -23,8 +23,8 @@ SAMPLED_CELLS = 2**23  # of model and twin each: thousands of rows tell a median
 class Asides(NamedTuple):
     """Shifts and saturation of the evaluated rows; where needed, marks and a sample of them.
 
-    ``marks`` tell rows of two panels that are the same; see `oddslip.diagnosis.drift`. ``sample``
-    are the scores of the rows on which model and twin are held together.
+    ``marks`` tell rows of two panels that are the same; see `oddslip.diagnosis.readings.drift`.
+    ``sample`` are the scores of the rows on which model and twin are held together.
     """
 
     realized: RealizedShift

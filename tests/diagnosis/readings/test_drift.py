@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oddslip.diagnosis.drift import find_drifted, find_shared_rows, mark_lone_rows
+from oddslip.diagnosis.readings.drift import find_drifted, find_shared_rows, mark_lone_rows
 from oddslip.sources import open_source
 
 

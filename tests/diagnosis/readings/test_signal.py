@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oddslip.diagnosis import diagnose
-from oddslip.diagnosis.signal import find_likeness
+from oddslip.diagnosis.readings.signal import find_likeness
 from oddslip.metrics.auc import auc_per_label, mean_auc
 from oddslip.studies.scenes import draw_pair
 
@@ -75,6 +75,6 @@ def test_twin_and_scores_are_compared_on_as_many_rows_as_are_held(monkeypatch):
     samples = pair.weighted, pair.unweighted
     whole = find_likeness(samples, seed=1)
     assert (whole.n_rows, whole.mean.value) == (400, pytest.approx(1.0, abs=1e-3))
-    monkeypatch.setattr("oddslip.diagnosis.signal.COMPARED_CELLS", 40 * 100)
+    monkeypatch.setattr("oddslip.diagnosis.readings.signal.COMPARED_CELLS", 40 * 100)
     assert find_likeness(samples, seed=1).n_rows == 100
     assert find_likeness(None, seed=1) is None

@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from oddslip.errors import InvalidInput
 from oddslip.learners.backend import Backend, refusals
-from oddslip.learners.forest import Forest, Trees, can_be_laid, lay
+from oddslip.learners.backends.forest import Forest, Trees, can_be_laid, lay
 from oddslip.learners.strangers.hist import read_hist
 
 _DEFAULTS: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 import io
 
-from oddslip.reports.figures.series import draw_intervals, draw_lines, draw_points
+from oddslip.reports.figures.studies.series import draw_intervals, draw_lines, draw_points
 from oddslip.reports.numbers import Series, SeriesPanel
 
 RAW = Series("raw", {"a": (0.1, 0.05, 0.2), "b": (0.3, None, None)}, "raw")

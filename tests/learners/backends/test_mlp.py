@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from oddslip.errors import InvalidInput  # noqa: E402
 from oddslip.learners import mlp as mlps  # noqa: E402
 from oddslip.learners.backend import preset_parameters  # noqa: E402
-from oddslip.learners.mlp import BACKEND  # noqa: E402
+from oddslip.learners.backends.mlp import BACKEND  # noqa: E402
 
 N_ROWS, N_FEATURES, N_LABELS = 150, 6, 3
 

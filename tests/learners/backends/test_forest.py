@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from oddslip.learners import OneVsRest, panel_from
-from oddslip.learners.forest import LAY_AFTER, Forests, lay_forest
-from oddslip.learners.lightgbm import BACKEND
+from oddslip.learners.backends.forest import LAY_AFTER, Forests, lay_forest
+from oddslip.learners.backends.lightgbm import BACKEND
 
 QUIET = {"verbosity": -1, "num_threads": 1, "seed": 1, "deterministic": True}
 SMALL = {"num_iterations": 10, "min_data_in_leaf": 5}

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oddslip.reports.figures.labels import draw_labels
+from oddslip.reports.figures.studies.labels import draw_labels
 
 TABLE = {
     "n_positives": [3, 9, 0, 5],

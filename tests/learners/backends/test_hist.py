@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from oddslip import InvalidInput, MatchedPair, OneVsRest, UnreadableFile
-from oddslip.learners.hist import BACKEND
+from oddslip.learners.backends.hist import BACKEND
 
 RNG = np.random.default_rng(4)
 X = RNG.normal(size=(300, 5))

@@ -16,7 +16,8 @@ from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.counting import CellCounts, IntervalCounts, PositiveKeys
 from oddslip.diagnosis.case import Case
-from oddslip.diagnosis.climb import (
+from oddslip.diagnosis.ladder import ladder_of_sums
+from oddslip.diagnosis.readings.climb import (
     N_FOLDS,
     Chosen,
     constant_maps,
@@ -27,11 +28,10 @@ from oddslip.diagnosis.climb import (
     shift_maps,
     sum_bounds,
 )
-from oddslip.diagnosis.drift import SharedRows, Takeover, find_drift, find_takeover
-from oddslip.diagnosis.label_shifts import find_shifts
-from oddslip.diagnosis.ladder import ladder_of_sums
+from oddslip.diagnosis.readings.drift import SharedRows, Takeover, find_drift, find_takeover
+from oddslip.diagnosis.readings.label_shifts import find_shifts
+from oddslip.diagnosis.readings.signal import find_likeness, parts_of_positives, signal_of
 from oddslip.diagnosis.result import Overlap, Ties
-from oddslip.diagnosis.signal import find_likeness, parts_of_positives, signal_of
 from oddslip.errors import InvalidInput
 from oddslip.identity import keyed_sample
 from oddslip.kernels.keys import keys_of

@@ -15,10 +15,10 @@ from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import build_maps
 from oddslip.counting import CellCounts
-from oddslip.diagnosis.asides import Asides, read_arm, sampled_rows, take_sample
 from oddslip.diagnosis.case import Case
-from oddslip.diagnosis.drift import Takeover, find_takeover, mark_lone_rows
-from oddslip.diagnosis.signal import Signal, find_signal
+from oddslip.diagnosis.readings.asides import Asides, read_arm, sampled_rows, take_sample
+from oddslip.diagnosis.readings.drift import Takeover, find_takeover, mark_lone_rows
+from oddslip.diagnosis.readings.signal import Signal, find_signal
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.labels import Seen
 from oddslip.metrics.at_k import Column, Ties, metric_values, rank_source

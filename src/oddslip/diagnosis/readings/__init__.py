@@ -1,0 +1,1 @@
+"""What a diagnosis reads off the rows: rungs, shifts, drift and signal, here or keyed in tasks."""

@@ -1,0 +1,1 @@
+"""The learners, each behind the protocol that `oddslip.learners.backend` states."""

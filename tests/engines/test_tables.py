@@ -795,8 +795,12 @@ def test_a_group_that_is_struck_is_trained_again_and_no_other(
     monkeypatch.setattr(elsewhere, "train_group", train)
     found = arm(engine=tables.session, memory_bytes=1, checkpoint=folder).fit(X, Y)
     assert np.array_equal(found.predict_margin(X), arm().fit(X, Y).predict_margin(X))
-    again = sorted(path.name[0] for path in begun.iterdir())
-    assert again == sorted("0123451") or (how == "sleep" and len(again) <= 8)
+    begun_groups = Counter(path.name[0] for path in begun.iterdir())
+    extra = begun_groups - Counter("012345")
+    speculated = extra - Counter("1") if FULL else Counter()  # in full, Spark may run one twice
+    assert set(begun_groups) == set("012345")
+    assert extra - speculated == Counter("1")
+    assert speculated.total() <= 1
 
 
 @pytest.mark.needs("local")

@@ -26,7 +26,7 @@ class Engine(Protocol):
 
     def collect(
         self, parcel: Parcel, columns: Sequence[str], n_shards: int
-    ) -> Iterator[tuple[int, bytes]]:
+    ) -> Iterator[tuple[int, memoryview]]:
         """Run `oddslip.engines.task.tally_rows` over all rows; give what the tasks gave.
 
         With more than one shard, `merge_shards` has merged the pieces of each.
@@ -50,16 +50,23 @@ def run_tally(engine: Engine, tally: Any, layout: Layout, **more: Any) -> tuple[
     fresh = tally.fresh()
     empty: State = fresh.state()
     size = sum(array.nbytes for array, how in empty.values() if how != "append")
+    shapes = {name: array.shape for name, (array, _) in empty.items()}
+    nothing = {name: part for name, part in empty.items() if not part[0].size}
+    del empty  # it is as large as what will come
     n_shards = -(-max(size, 1) // SHARD_BYTES)
     told = {"tally": tally, "layout": layout, "shards": n_shards, "versions": versions(), **more}
+    state = join_shards(_merged(engine.collect(pack(told), layout.columns, n_shards)), shapes)
+    n_rows, keys = (int(state.pop(name)[0][0]) if name in state else 0 for name in (ROWS, KEYS))
+    if n_rows:
+        fresh.restore(nothing | state)  # what has no number is in no piece
+    return fresh, n_rows, keys
+
+
+def _merged(given: Iterator[tuple[int, memoryview]]) -> dict[int, State]:
+    """The state of each shard."""
     shards: dict[int, list[State]] = {}
-    for shard, data in engine.collect(pack(told), layout.columns, n_shards):
+    for shard, data in given:
         if shard == FAILED:
             raise read_error(data)
         shards.setdefault(shard, []).append(read_state(data))
-    merged = {shard: merge_states(states) for shard, states in shards.items()}
-    state = join_shards(merged, empty)
-    n_rows, keys = (int(state.pop(name)[0][0]) if name in state else 0 for name in (ROWS, KEYS))
-    if n_rows:
-        fresh.restore(state)
-    return fresh, n_rows, keys
+    return {shard: merge_states(states) for shard, states in shards.items()}

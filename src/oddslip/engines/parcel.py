@@ -24,7 +24,7 @@ class Parcel(NamedTuple):
     """Importable classes and functions, and bytes that refer to them by their place."""
 
     kinds: tuple[Any, ...]
-    data: bytes
+    data: bytes | memoryview
 
 
 def pack(tree: Any) -> Parcel:

@@ -32,7 +32,7 @@ class Processes:
 
     def collect(
         self, parcel: Parcel, columns: Sequence[str], n_shards: int
-    ) -> Iterator[tuple[int, bytes]]:
+    ) -> Iterator[tuple[int, memoryview]]:
         """See `oddslip.engines.base.Engine`."""
         given = self._run(tally_rows, parcel, columns)
         if n_shards > 1:
@@ -91,7 +91,7 @@ class ProcessWorkers:
 def _run_jobs(shared: Path, kinds: tuple[Any, ...], place: int) -> list[tuple[int, bytes]]:
     batch = pa.record_batch([pa.array([place])], ["place"])
     given = do_jobs(map_parcel(shared, kinds), [batch])
-    return [row for batch in given for row in read_rows(batch)]
+    return [(number, bytes(data)) for batch in given for number, data in read_rows(batch)]
 
 
 def _listed(task: Any, parcel: Parcel, part: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -44,7 +44,7 @@ class SparkTable:
 
     def collect(
         self, parcel: Parcel, columns: Sequence[str], n_shards: int
-    ) -> Iterator[tuple[int, bytes]]:
+    ) -> Iterator[tuple[int, memoryview]]:
         """See `oddslip.engines.base.Engine`."""
         given = self._over(tally_rows, parcel, columns, OF_TASKS)
         if n_shards > 1:
@@ -133,7 +133,7 @@ class SparkWorkers:
         places = self.session.range(0, n_jobs, 1, n_jobs)
         given = places.mapInArrow(partial(run_from_file, do_jobs, kinds, shared.name), OF_TASKS)
         for batch in _fetched(given).to_batches():
-            yield from read_rows(batch)
+            yield from ((number, bytes(data)) for number, data in read_rows(batch))
 
 
 def _fetched(frame: Any) -> pa.Table:

@@ -79,7 +79,7 @@ def merge_shards(batches: Batches) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for shard, data in read_rows(batch):
             if shard == FAILED:
-                yield _row(shard, data)
+                yield _row(shard, bytes(data))
                 return
             piece = read_state(data)
             merged[shard] = merge_states([merged[shard], piece]) if shard in merged else piece
@@ -136,8 +136,8 @@ def cut_state(state: State, n_shards: int) -> Iterator[tuple[int, State]]:
             yield shard, piece
 
 
-def join_shards(shards: dict[int, State], empty: State) -> State:
-    """A whole state again, in the shapes of an empty one."""
+def join_shards(shards: dict[int, State], shapes: dict[str, tuple[int, ...]]) -> State:
+    """A whole state again, in these shapes, and in arrays of its own."""
     pieces: dict[str, list[NDArray[Any]]] = {}
     joins: dict[str, Any] = {}
     for shard in sorted(shards):
@@ -146,12 +146,11 @@ def join_shards(shards: dict[int, State], empty: State) -> State:
             joins[name] = how
     state: State = {}
     for name, parts in pieces.items():
-        whole = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        if name in empty and joins[name] != "append":
-            whole = whole.reshape(empty[name][0].shape)
+        # A view of what came over a wire need not begin where a number may.
+        whole = np.array(parts[0]) if len(parts) == 1 else np.concatenate(parts)
+        if name in shapes and joins[name] != "append":
+            whole = whole.reshape(shapes[name])
         state[name] = whole, joins[name]
-    if state:  # what has no number is in no piece
-        state = {name: part for name, part in empty.items() if not part[0].size} | state
     return state
 
 
@@ -161,8 +160,8 @@ def write_row(shard: int, state: State) -> pa.RecordBatch:
     return _row(shard, pack(tree).data)
 
 
-def read_state(data: bytes) -> State:
-    """A piece of a state from its bytes."""
+def read_state(data: bytes | memoryview) -> State:
+    """A piece of a state from its bytes; its arrays are views of them."""
     return {name: (piece[0], piece[1]) for name, piece in unpack(Parcel((), data)).items()}
 
 
@@ -171,20 +170,20 @@ def write_error(error: OddslipError) -> pa.RecordBatch:
     return _row(FAILED, pack([type(error).__name__, str(error)]).data)
 
 
-def read_error(data: bytes) -> OddslipError:
+def read_error(data: bytes | memoryview) -> OddslipError:
     """What was refused, to be raised here."""
     name, message = unpack(Parcel((), data))
     return ERRORS.get(name, OddslipError)(message)
 
 
-def _row(shard: int, data: bytes) -> pa.RecordBatch:
+def _row(shard: int, data: bytes | memoryview) -> pa.RecordBatch:
     return pa.record_batch([pa.array([shard], pa.int32()), pa.array([data])], schema=SCHEMA)
 
 
-def read_rows(batch: Any) -> Iterator[tuple[int, bytes]]:
-    """The rows that tasks gave."""
+def read_rows(batch: Any) -> Iterator[tuple[int, memoryview]]:
+    """The rows that tasks gave, as views: states may be gigabytes."""
     for shard, data in zip(batch.column("shard"), batch.column("data"), strict=True):
-        yield shard.as_py(), data.as_py()
+        yield shard.as_py(), memoryview(data.as_buffer())
 
 
 # ------------------------------------------------------------------------------------ rows for rows

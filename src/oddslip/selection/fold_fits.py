@@ -9,7 +9,7 @@ scores. Mixing them is empirical Bayes with a prior worth ``strength`` positives
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -38,7 +38,6 @@ from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.folds import (
     Dealt,
-    FoldCounter,
     FoldStatistics,
     PositiveCells,
     fold_totals,
@@ -50,6 +49,7 @@ from oddslip.sources.views import SummarisedSource
 from oddslip.tallies import release_memory
 
 Fitted = tuple[LabelMaps, LabelRecord]
+MapsByFold = list[list[LabelMaps]]  # [fold][candidate]
 T = TypeVar("T")
 
 # Scores at which a shrunk map has knots besides the isotonic ones: every quarter of a nat, which
@@ -100,8 +100,8 @@ class FoldFits:
     source : Source
     cells : PositiveCells
         Of all its rows.
-    counter : FoldCounter, optional
-        With the counts that the candidates need, where nothing is counted yet.
+    statistics : FoldStatistics
+        The counts that the candidates need.
     dealt : Dealt
         How rows fall into folds.
     n_folds : int
@@ -112,15 +112,13 @@ class FoldFits:
         As in `oddslip.calibrators.Inversion`, for candidates that need or take them.
     threads : int, optional
         Threads to use; all cores available unless told.
-    statistics : FoldStatistics, optional
-        What the counter counts, where it has done so.
     """
 
     def __init__(
         self,
         source: Source,
         cells: PositiveCells,
-        counter: FoldCounter | None,
+        statistics: FoldStatistics,
         dealt: Dealt,
         n_folds: int,
         *,
@@ -128,7 +126,6 @@ class FoldFits:
         prior: Any,
         weights: Any = None,
         threads: int | None = None,
-        statistics: FoldStatistics | None = None,
     ) -> None:
         self.source, self.cells = source, cells
         self.folds: Any = dealt.folds
@@ -136,9 +133,6 @@ class FoldFits:
         self.n_fits: Counter[str] = Counter()
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
-        if statistics is None:
-            assert counter is not None
-            statistics = counter.count(dealt, n_folds, threads=threads)
         self._statistics = statistics
         self._seen = see_folds(source, cells.positives, dealt, n_folds)
 
@@ -352,3 +346,28 @@ def shrink_maps(
     share = n / (n + strength)
     y = np.minimum(share * isotonic + (1.0 - share) * offset, 1.0)
     return build_maps(kind, "probability", record, knots=Knots(indptr, x, y))
+
+
+def fit_deals(
+    source: Source,
+    cells: PositiveCells,
+    deals: Iterable[Dealt],
+    counted: Iterable[FoldStatistics],
+    candidates: Sequence[Candidate],
+    n_folds: int,
+    **settings: Any,
+) -> tuple[list[MapsByFold], FoldFits, Counter[str]]:
+    """Maps of every candidate without each fold, deal by deal; the last deal's fits; their numbers.
+
+    ``settings`` are those of `FoldFits`. What a fold alone needed is let go before the next.
+    """
+    n_fits: Counter[str] = Counter()
+    fitted: list[MapsByFold] = []
+    for dealt, statistics in zip(deals, counted, strict=True):
+        fits = FoldFits(source, cells, statistics, dealt, n_folds, **settings)
+        fitted.append([])
+        for fold in range(n_folds):
+            fitted[-1].append([fits.fit(each, fold)[0] for each in candidates])
+            fits.forget(fold)
+        n_fits += fits.n_fits
+    return fitted, fits, n_fits

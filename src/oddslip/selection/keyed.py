@@ -7,7 +7,6 @@ their standard errors follow, and so does what would be chosen without a fold.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -28,14 +27,19 @@ from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import RAW, Candidate
-from oddslip.selection.fold_fits import FoldFits, counts_needed, summary_needed
+from oddslip.selection.fold_fits import (
+    FoldFits,
+    MapsByFold,
+    counts_needed,
+    fit_deals,
+    summary_needed,
+)
 from oddslip.selection.folds import Dealt, FoldCounter, KeyedFolds, PositiveCells
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
 from oddslip.tallies import Joined, Together
 
 Floats = NDArray[np.float64]
-MapsByFold = list[list[LabelMaps]]  # [fold][candidate]
 
 
 class Sums(NamedTuple):
@@ -362,19 +366,12 @@ def try_keyed(
     counts = np.bincount(cells.positives.indices, minlength=source.n_labels)
     totals = source.totals(threads) if source.partial else source.n_rows
     silent = find_unheard(Seen.alike(counts, totals), *find_prior(prior, counts, totals))
-    n_fits: Counter[str] = Counter()
-    fitted: list[MapsByFold] = []
     counted = counter.count_all(dealt, n_folds, threads=threads)
-    for deal, statistics in zip(dealt, counted, strict=True):
-        fits = FoldFits(
-            source, cells, counter, deal, n_folds, dead=dead, prior=prior, weights=weights,
-            threads=threads, statistics=statistics,
-        )  # fmt: skip
-        fitted.append([])
-        for fold in range(n_folds):
-            fitted[-1].append([fits.fit(each, fold)[0] for each in candidates])
-            fits.forget(fold)
-        n_fits += fits.n_fits
+    del first, tally, ranges, counter  # large, and of no use to fits
+    fitted, fits, n_fits = fit_deals(
+        source, cells, dealt, counted, candidates, n_folds,
+        dead=dead, prior=prior, weights=weights, threads=threads,
+    )  # fmt: skip
     if propensities is None:
         propensities = label_propensities(counts, source.n_rows)
     trial = TrialTally(

@@ -7,7 +7,6 @@ however many there are. What is chosen takes one pass more as a rule, if its opt
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +25,12 @@ from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import RAW, Candidate
-from oddslip.selection.fold_fits import FoldFits, counts_needed, summary_needed
+from oddslip.selection.fold_fits import (
+    FoldFits,
+    counts_needed,
+    fit_deals,
+    summary_needed,
+)
 from oddslip.selection.folds import (
     Dealt,
     FoldCounter,
@@ -219,20 +223,12 @@ def try_candidates(
     rankings = None
     if keep_rankings:
         rankings = np.zeros((n_repeats, len(candidates), rows.size, k), np.int32)
-    n_fits: Counter[str] = Counter()
-    fitted: list[list[list[LabelMaps]]] = []
     counted = counter.count_all(deals, n_folds, threads=threads)
     del first, counter, tally, buckets, starting  # large, and of no use to fits
-    for dealt, statistics in zip(deals, counted, strict=True):
-        fits = FoldFits(
-            source, cells, None, dealt, n_folds, dead=dead, prior=prior, weights=weights,
-            statistics=statistics, threads=threads,
-        )  # fmt: skip
-        fitted.append([])
-        for fold in range(n_folds):
-            fitted[-1].append([fits.fit(each, fold)[0] for each in candidates])
-            fits.forget(fold)
-        n_fits += fits.n_fits
+    fitted, fits, n_fits = fit_deals(
+        source, cells, deals, counted, candidates, n_folds,
+        dead=dead, prior=prior, weights=weights, threads=threads,
+    )  # fmt: skip
     scorer.score(folds, fitted, repeated, rankings, threads)
     if source.sample_weight is not None:
         times = source.sample_weight.times[rows]

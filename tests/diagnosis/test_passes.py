@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from oddslip.datasets import synthetic_pair
-from oddslip.diagnosis import asides, diagnose
+from oddslip.diagnosis import diagnose
+from oddslip.diagnosis.readings import asides
 from oddslip.selection import Repair
 from oddslip.selection.candidates import WIDE
 from oddslip.shifts import direct_shift

@@ -128,6 +128,14 @@ REFUSED = {
         lambda: Isotonic(kind="margin").fit(SCORES * 9 - 7, TRUE).transform(SCORES),
         "fitted on margins, got scores that all lie between 0 and 1",
     ),
+    "candidates with probabilities for a repair of margins": (
+        lambda: (
+            Isotonic(kind="margin")
+            .fit(SCORES * 9 - 7, TRUE)
+            .rank(sparse.csr_matrix(SCORES + 1e-9), k=K)
+        ),
+        "fitted on margins, got scores that all lie between 0 and 1",
+    ),
     "a panel of another kind": (
         lambda: Isotonic().fit(SCORES, TRUE).rank(Panel(SCORES, kind="margin"), k=K),
         "fitted on probability scores, got margin scores",
@@ -218,6 +226,7 @@ def files(tmp_path, monkeypatch):
     save("strange.parquet", {"row_id": ["x", *IDS[1:]]} | columns(TRUE))
     save("twice.parquet", {"row_id": ["u1", *IDS[1:]]} | columns(TRUE))
     save("strange-pairs.parquet", {"row": ["x"], "label": ["a"]})
+    save("wide-margins.parquet", columns(SCORES * 9 - 7))
     write_scores(
         "margins.parquet", [(0, SCORES * 9 - 7)], n_rows=N, n_labels=4, dtype="f8",
         label_names=NAMES, kind="margin",
@@ -315,6 +324,18 @@ COMMANDS = {
     ),
     "refused: probabilities for margins": (
         "apply margin-repair.oddslip scores.npy -k 2 -o x.npy",
+        "fitted on margins",
+    ),
+    "refused: a file of probabilities for margins": (
+        "apply margin-repair.oddslip wide-straight.parquet -k 2 -o x.npy",
+        "fitted on margins",
+    ),
+    "refused: a file that does not say that it holds margins": (
+        "apply repair.oddslip wide-margins.parquet -o x.npy",
+        "fitted on probabilities",
+    ),
+    "refused: a long file of probabilities for margins": (
+        "apply margin-repair.oddslip long-straight.parquet -k 2 -o x.npy",
         "fitted on margins",
     ),
     "refused: a margin file for probabilities": (

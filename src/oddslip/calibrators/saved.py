@@ -26,11 +26,11 @@ from oddslip.calibrators.stored import (
     write_stored,
 )
 from oddslip.errors import InvalidInput
-from oddslip.panels import Panel, check_k
+from oddslip.panels import ListedPanel, Panel, check_k
 from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import Source, open_source
-from oddslip.sources.arrays import ArraySource
 from oddslip.sources.opening import Nan
+from oddslip.sources.views import PartialSource
 
 LOOKED_AT = 64  # rows
 MANY = 64  # cells of margins that do not all lie between 0 and 1 by chance
@@ -414,9 +414,9 @@ def refuse_other_kind(repair: FittedRepair, source: Source) -> None:
     Margins leave [0, 1]. Probabilities never do, and margins of many cells hardly ever stay there,
     unless most of the calibration rows did.
     """
-    if not isinstance(source, ArraySource):
+    cells = _first_cells(source)
+    if cells is None or not cells.size:
         return
-    cells = source.panel.scores[:LOOKED_AT]
     with np.errstate(invalid="ignore"):
         low, high = float(cells.min()), float(cells.max())  # NaN compares as neither
     inside = low >= 0 and high <= 1
@@ -425,12 +425,25 @@ def refuse_other_kind(repair: FittedRepair, source: Source) -> None:
             f"this repair was fitted on probabilities, got scores from {low:g} to {high:g}, as of "
             "margins. Pass probabilities, or fit a repair on margins."
         )
-    many = cells.size >= MANY and cells.shape[1] > 1
+    many = cells.size >= MANY and source.n_labels > 1
     if source.kind == "margin" and inside and many and not _mostly_inside(repair):
         raise InvalidInput(
             "this repair was fitted on margins, got scores that all lie between 0 and 1, as "
-            'probabilities do. Pass margins; if these are, say so: Panel(scores, kind="margin").'
+            "probabilities do. Pass margins; if these are, say so: "
+            'open_source(scores, kind="margin").'
         )
+
+
+def _first_cells(source: Source) -> NDArray[Any] | None:
+    """Scores of the first rows; None where the data say their kind, or rows are not read here."""
+    while isinstance(source, PartialSource):
+        source = source.whole
+    if source.says_kind or not source.ordered:
+        return None
+    panel = next(source.blocks(), None)
+    if isinstance(panel, ListedPanel):
+        return panel.cells[: LOOKED_AT * MANY]
+    return None if panel is None else panel.scores[:LOOKED_AT]
 
 
 def _mostly_inside(repair: FittedRepair) -> bool:

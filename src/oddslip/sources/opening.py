@@ -258,14 +258,14 @@ def _open_long(
 ) -> ListedSource:
     from oddslip.sources.parquet.source import stored_kind
 
-    kind = stored_kind(files, kind)
+    kind, says_kind = stored_kind(files, kind)
     stored = is_stored(labels)
     source = read_long(files, None if stored else labels, kind, label_names)
     if stored:
         shape, ids = (source.n_rows, source.n_labels), source.row_ids()
         labels = open_labels(labels, source.label_names, shape=shape, row_ids=ids)
         source = read_long(files, labels, kind, label_names)
-    source.labels_named = source.panel.labels is not None
+    source.labels_named, source.says_kind = source.panel.labels is not None, says_kind
     return source
 
 

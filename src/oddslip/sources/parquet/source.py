@@ -66,7 +66,7 @@ class ParquetSource(Source):
         nan: bool = False,
     ) -> None:
         files = path if isinstance(path, Batches) else ParquetFiles(Path(path))
-        kind = stored_kind(files, kind)
+        kind, self.says_kind = stored_kind(files, kind)
         self.table = read_layout(files, label_names)
         self.table.null_absent = nan
         if labels is not None and self.table.has_labels:
@@ -121,17 +121,17 @@ class ParquetSource(Source):
             raise UnreadableFile(f"{self.table.files.path} changed while it was read.")
 
 
-def stored_kind(files: Batches, kind: Kind | None) -> Kind:
-    """The kind of the scores, which the file may say; refuses another."""
+def stored_kind(files: Batches, kind: Kind | None) -> tuple[Kind, bool]:
+    """The kind of the scores, and whether the file says it; refuses another."""
     stored = (files.metadata(KIND_KEY) or b"").decode("utf-8", "replace")
     if stored not in get_args(Kind):
-        return kind or "probability"
+        return kind or "probability", False
     if kind not in (None, stored):
         raise InvalidInput(
             f'scores are wanted as kind "{kind}", but {files.path} was written as "{stored}". '
             "Pass that kind, or scores of the other."
         )
-    return cast("Kind", stored)
+    return cast("Kind", stored), True
 
 
 def read_layout(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 xgb = pytest.importorskip("xgboost")
 
 from oddslip.errors import InvalidInput  # noqa: E402
+from oddslip.learners import OneVsRest  # noqa: E402
 from oddslip.learners.backend import preset_parameters  # noqa: E402
 from oddslip.learners.backends.xgboost import BACKEND, XGBoostBackend  # noqa: E402
 
@@ -174,6 +175,22 @@ def test_sampled_trees_are_those_of_the_loop():
     ours = margins(X, Y, balanced(Y), **sampled)
     np.testing.assert_array_equal(ours, loop(X, Y, balanced(Y), **sampled))
     assert not np.array_equal(ours, margins(X, Y, balanced(Y)))
+
+
+def test_a_word_whose_upper_value_falls_is_read_as_absent_by_xgboost_and_not_by_lightgbm():
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((400, 5)) < 0.3, 2.0, -1.0)
+    Y = ((X[:, :2] > 0) ^ (rng.random((400, 2)) < 0.1)).astype(np.uint8)
+    lower, absent = np.where(X > 0, X - 1e-4, X), np.full_like(X, -1.0)
+    library = xgb.XGBClassifier(tree_method="hist", n_estimators=15).fit(X, Y[:, 0])
+    for learner in (library.predict_proba, OneVsRest("xgboost").fit(X, Y).predict_margin):
+        assert np.array_equal(learner(lower), learner(absent))
+        assert not np.array_equal(learner(lower), learner(X))
+        assert np.array_equal(learner(np.where(X > 0, X + 1, X)), learner(X))
+    pytest.importorskip("lightgbm")
+    halfway = OneVsRest("lightgbm").fit(X, Y).predict_margin
+    assert np.array_equal(halfway(lower), halfway(X))
+    assert not np.array_equal(halfway(absent), halfway(X))
 
 
 def test_both_arms_start_from_the_unweighted_label_mean():

@@ -256,6 +256,18 @@ def test_the_careful_protocol_is_told_beside_the_papers():
     assert "| birds | 15 → 19 | 0.593 → 0.593 | 0.601 → 0.550 |" in text
     assert "-0.051 (birds, w=r raw)" in text
     assert "changes its sign on birds." in text
+    assert "MAP@K: corel5k, delicious → corel5k, delicious." in text
+    assert "### xgboost" not in text
+
+
+def test_xgboost_under_the_careful_protocol_has_its_own_table():
+    cells, careful = printed_cells(), printed_cells()
+    for some, weighted in ((cells, 0.03), (careful, 0.99)):
+        some["genbase-xgboost-1"] = {"map": dict(some["genbase-lightgbm-1"]["map"])}
+        some["genbase-xgboost-r"] = {"map": some["genbase-lightgbm-r"]["map"] | {"raw": weighted}}
+    text = write_page(cells, "paper", careful).partition("### xgboost")[2]
+    assert "| 0.932 → 0.932 | 0.030 → 0.990 |" in text
+    assert "MAP@K: genbase → none." in text
 
 
 def test_the_page_names_the_folder_of_the_cells(tmp_path):

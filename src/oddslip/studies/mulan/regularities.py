@@ -103,7 +103,7 @@ def _collapses(cells: Cells) -> Iterator[Finding]:
 
 
 def _gaps(cells: Cells) -> Iterator[Finding]:
-    """The paper says "of its unweighted arm"; its numbers are those of that arm calibrated too."""
+    """Both readings of "its unweighted arm"; the one nearer to the printed numbers beside them."""
     many = [item for item in pairs(cells) if item[0] in MANY_LABELS]
     for rung, extreme, what, printed in (
         ("isotonic", max, "largest gap of the repaired", paper.LARGEST_REPAIRED_GAP),

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 import oddslip
 from oddslip import diagnose, plan, wording
 from oddslip.datasets import synthetic_pair
+from oddslip.diagnosis import Verdict
 from oddslip.diagnosis.case import draw_calibration_rows
+from oddslip.diagnosis.decomposition import decompose
 from oddslip.reports import numbers
 from oddslip.reports.figures import style as figures
 from oddslip.reports.figures.waterfall import PALE_BLUE, PALE_ORANGE, draw_waterfalls
@@ -97,26 +99,80 @@ def test_the_bars_of_page_and_figure_have_the_same_widths():
 
 
 def test_the_waterfall_shows_the_shares_of_the_decomposition():
-    found = found_with()
+    found = found_with(seed=5)
     parts = found.decomposition
-    assert parts.returned["isotonic"] < 0 < parts.loss
+    assert parts.loss > 0
     shares = {
         step.name: step.share for step in numbers.waterfall_steps(numbers.waterfall_of(found))
     }
     assert shares["odds shift"] == pytest.approx(parts.share("odds"))
     assert shares["slippage"] == pytest.approx(parts.share("slippage"))
     assert shares["inversion"] == pytest.approx(parts.returned["inversion"])
-    assert shares["isotonic"] == pytest.approx(parts.returned["isotonic"])
+    assert shares[found.chosen.name] == pytest.approx(parts.returned["chosen"])
 
 
-def test_words_terminal_and_both_pictures_say_what_isotonic_returns():
-    found = found_with()
-    share = f"{found.decomposition.returned['isotonic']:.0%}"
+@pytest.mark.parametrize(
+    ("world", "rung"),
+    [({"noise": 0.3, "realized": 0.6}, "chosen"), ({"realized": 1.0}, "inversion")],
+)
+def test_every_place_shows_the_repair_of_the_verdict(world, rung):
+    pair = synthetic_pair(2000, 20, seed=1, **world)
+    twin = {"weights": pair.weights, "unweighted": pair.unweighted}
+    found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=100, **twin)
+    repaired = found.ladder.value(rung)
+    assert repaired != found.ladder.value("isotonic")
+    name, value = found.chosen.name if rung == "chosen" else rung, wording.score(repaired)
+    share = wording.percent(found.decomposition.returned[rung])
+    assert value in found.verdict.sentence
+    assert found.to_dict()["verdict"]["repair"] == rung
+    shown = numbers.waterfall_of(found)
+    assert (shown.repair, shown.repaired) == (name, repaired)
+    assert shares_on_page(shown)[-1] == shares_in_figure(shown)[-1] == share
+    assert re.findall(r">(\d\.\d{4})</text>", draw_waterfall(shown))[-1] == value
+    assert [row["name"] for row in ladder_part(found)["rows"] if row["is_repair"]] == [rung]
+    assert any(f"returns {share}" in sentence for sentence in tell_loss(found))
+    assert f"{name} returns {share}" in printed(show_diagnosis(found))
+    ticks = found.plot("ladder").axes[0].get_yticklabels()
+    bold = [tick.get_text() for tick in ticks if tick.get_fontweight() == "bold"]
+    assert bold == [found.rung_name(rung)]
+
+
+def test_words_terminal_and_both_pictures_say_that_a_repair_hurts():
+    found = hurt_by_repair()
+    share = wording.percent(found.decomposition.returned["chosen"])
     assert share.startswith("-")
     shown = numbers.waterfall_of(found)
     assert share == shares_on_page(shown)[-1] == shares_in_figure(shown)[-1]
-    assert any(f"isotonic returns {share}" in sentence for sentence in tell_loss(found))
-    assert f"isotonic returns {share}" in printed(show_diagnosis(found))
+    assert any(f"returns {share}" in sentence for sentence in tell_loss(found))
+    assert f"{found.chosen.name} returns {share}" in printed(show_diagnosis(found))
+
+
+def hurt_by_repair():
+    """A diagnosis whose verdict recommends no repair, and whose "chosen" is below raw."""
+    found = found_with()
+    rungs = found.ladder.rungs | {"chosen": found.ladder["isotonic"]}
+    ladder = replace(found.ladder, rungs=rungs)
+    return replace(
+        found,
+        ladder=ladder,
+        decomposition=decompose(ladder),
+        verdict=Verdict("keep_raw", "Keep the raw scores."),
+    )
+
+
+def test_where_the_inversion_alone_repairs_the_waterfall_needs_no_calibration_rows():
+    pair = synthetic_pair(2000, 20, seed=1, realized=1.0)
+    twin = {"weights": pair.weights, "unweighted": pair.unweighted}
+    found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=0, **twin)
+    ladder = replace(
+        found.ladder,
+        rungs={name: rung for name, rung in found.ladder.rungs.items() if name in INPUTS_ALONE},
+    )
+    shown = numbers.waterfall_of(replace(found, chosen=None, ladder=ladder))
+    assert (shown.repair, shown.repaired) == ("inversion", ladder.value("inversion"))
+
+
+INPUTS_ALONE = ("unweighted", "what-if", "raw", "inversion", "ceiling")
 
 
 def test_a_slippage_that_gave_back_has_its_minus_on_page_figure_and_terminal():

@@ -204,8 +204,8 @@ def _show(story: _Story, folder: Path) -> Iterator[Any]:
     yield f"Before training, plan: {story.plan.recommendation}"
     yield ""
     if diagnosis.decomposition is not None:
-        loss_told = loss_sentence(diagnosis.decomposition, diagnosis.metric_name)
-        yield f"After training, diagnose: {loss_told}"
+        loss = loss_sentence(diagnosis, diagnosis.decomposition)
+        yield f"After training, diagnose: {loss}"
     for finding in diagnosis.findings[:FINDINGS]:
         yield from finding_lines(finding)
     yield ""
@@ -213,13 +213,13 @@ def _show(story: _Story, folder: Path) -> Iterator[Any]:
     yield ""
     yield text.ladder_table(fresh, metric="map")
     raw, twin = fresh["weighted"], fresh["unweighted"]
-    loss = twin["map"].value - raw["map"].value
+    cost = twin["map"].value - raw["map"].value
     returned = fresh["weighted, repaired"]["map"].value - raw["map"].value
     yield (
-        f"On fresh rows the weight costs {loss / twin['map'].value:.0%} of MAP@{K}; within labels "
+        f"On fresh rows the weight costs {cost / twin['map'].value:.0%} of MAP@{K}; within labels "
         f"the weighted model orders rows about as well (AUC {raw.mean_auc:.3f} against "
         f"{twin.mean_auc:.3f}). What broke is the order between labels, and the repair returns "
-        f"{returned / loss:.0%} of the loss."
+        f"{returned / cost:.0%} of the loss."
     )
     yield ""
     yield f"Report: {text.printable(folder / 'report.html')} (open it in a browser)"

@@ -29,10 +29,14 @@ Weighting = Literal["unknown", "none", "common", "label-specific"]
 
 
 class Verdict(NamedTuple):
-    """The outcome in one word for machines and in one sentence for people."""
+    """The outcome in one word for machines and in one sentence for people.
+
+    ``repair`` is the rung of the ladder to deploy in place of raw, None if no rung surely repairs.
+    """
 
     code: str
     sentence: str
+    repair: str | None = None
 
 
 class Missing(NamedTuple):
@@ -148,6 +152,10 @@ class Measurements:
         if self.likeness is None:
             return False
         return self.likeness.mean is None or self.likeness.mean.high >= UNLIKE
+
+    def rung_name(self, rung: str) -> str:
+        """A rung as it is shown: "chosen" with the calibrator that `Repair` would deploy."""
+        return f"chosen: {self.chosen.name}" if rung == "chosen" and self.chosen else rung
 
     def label_columns(self) -> dict[str, Any]:
         """One value per label in each column; columns that are not known are left out."""
@@ -317,7 +325,7 @@ class Diagnosis(Measurements):
                  *ladder)  # fmt: skip
         shown = list(dict.fromkeys(name for name in first if name in ladder))[:5]
         rows = [
-            [name, score(ladder.value(name)), signed(ladder.gain(name).value)]
+            [self.rung_name(name), score(ladder.value(name)), signed(ladder.gain(name).value)]
             for name in ladder
             if name in shown
         ]

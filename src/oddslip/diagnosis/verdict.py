@@ -44,7 +44,7 @@ def judge(measured: Measurements) -> Verdict:
     """The verdict on what was measured: the first rule whose condition holds."""
     grounds = Grounds(measured, chosen_repair(measured), twin_standing(measured))
     rule = next(rule for rule in RULES if rule.holds(grounds))
-    return Verdict(rule.code, rule.sentence.format(g=grounds))
+    return Verdict(rule.code, rule.sentence.format(g=grounds), grounds.repair)
 
 
 class Grounds(NamedTuple):

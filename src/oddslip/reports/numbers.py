@@ -25,6 +25,44 @@ HERE = "this model"
 REFERENCE_METRIC = "map"  # in which the models that come with the package lost and regained
 
 
+# --------------------------------------------------------------------- the repair of a diagnosis
+
+
+class DiagnosedRepair(NamedTuple):
+    """The repair that a diagnosis is about: its rung, what that is called, and what it reaches.
+
+    ``share`` is the part of the loss that it returns, below zero if it hurts; None without a loss.
+    """
+
+    rung: str
+    name: str
+    value: float
+    share: float | None
+
+
+def repair_of(diagnosis: Diagnosis) -> DiagnosedRepair | None:
+    """The repair of the verdict; what `Repair` would deploy if the verdict recommends none.
+
+    None where nothing can be fitted either.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> repair_of(diagnose(pair.weighted, pair.labels, k=3, n_replicates=0)).rung
+    'chosen'
+    """
+    from oddslip.diagnosis.comparison import name_repair  # not loaded for a mere evaluation
+
+    rung, parts = diagnosis.verdict.repair or "chosen", diagnosis.decomposition
+    if rung not in diagnosis.ladder:
+        return None
+    name = name_repair(diagnosis, rung)
+    share = None if parts is None else parts.returned.get(rung)
+    return DiagnosedRepair(rung, name, diagnosis.ladder.value(rung), share)
+
+
 # ------------------------------------------------------------------------- the waterfall, figure 1A
 
 
@@ -32,7 +70,8 @@ REFERENCE_METRIC = "map"  # in which the models that come with the package lost 
 class Waterfall:
     """The loss of one matched pair, and what repairs return (the paper's figure 1A).
 
-    ``unweighted_repaired`` is the twin under the same calibrator, where that is known.
+    ``unweighted_repaired`` is the twin under the same calibrator, where that is known. ``repair``
+    names the calibrator: isotonic in the paper.
     """
 
     name: str
@@ -44,6 +83,7 @@ class Waterfall:
     repaired: float
     ceiling: float
     unweighted_repaired: float | None = None
+    repair: str = "isotonic"
 
 
 def waterfall_of(diagnosis: Diagnosis) -> Waterfall | None:
@@ -61,18 +101,20 @@ def waterfall_of(diagnosis: Diagnosis) -> Waterfall | None:
     >>> waterfall_of(diagnosis).metric
     'MAP@3'
     """
-    if lacks_waterfall(diagnosis):
+    ladder, repair = diagnosis.ladder, repair_of(diagnosis)
+    if repair is None or lacks_waterfall(diagnosis):
         return None
-    ladder = diagnosis.ladder
+    beside = "inversion" in ladder and repair.rung != "inversion"
     return Waterfall(
         name=HERE,
         metric=diagnosis.metric_name,
         unweighted=ladder.value("unweighted"),
         what_if=ladder.value("what-if"),
         weighted=ladder.value("raw"),
-        inversion=ladder.value("inversion") if "inversion" in ladder else None,
-        repaired=ladder.value("isotonic"),
+        inversion=ladder.value("inversion") if beside else None,
+        repaired=repair.value,
         ceiling=ladder.value("ceiling"),
+        repair=repair.name,
     )
 
 
@@ -83,8 +125,9 @@ def lacks_waterfall(diagnosis: Diagnosis) -> str:
         "--unweighted) would show what the weights cost, and by which cause.",
         "what-if": "The weight of every label (weights=, --weights) would tell the odds shift from "
         "the slippage.",
-        "isotonic": "Calibration rows with a true label would show what calibration returns.",
     }
+    if repair_of(diagnosis) is None:
+        needs["chosen"] = "Calibration rows with a true label would show what calibration returns."
     return next((need for rung, need in needs.items() if rung not in diagnosis.ladder), "")
 
 
@@ -152,7 +195,7 @@ def waterfall_steps(shown: Waterfall) -> list[Step]:
         cause("slippage", shown.what_if, shown.weighted),
         model("weighted", shown.weighted),
         *inversion,
-        repair("isotonic", shown.repaired),
+        repair(shown.repair, shown.repaired),
         model("repaired", shown.repaired),
     ]
 

@@ -231,7 +231,7 @@ def show_diagnosis(
     yield tell_signal(d)
     yield tell_shown(d)
     if d.decomposition is not None:
-        yield loss_sentence(d.decomposition, d.metric_name)
+        yield loss_sentence(d, d.decomposition)
     yield ""
     findings = d.findings if verbose else d.findings[:MATTERING]
     for finding in findings:
@@ -245,7 +245,7 @@ def show_diagnosis(
 
 def ladder_lines(d: Diagnosis) -> Any:
     """Every rung with its metric and its paired difference to raw."""
-    return rung_table(d.ladder, "chosen" if d.chosen is None else f"chosen: {d.chosen.name}")
+    return rung_table(d.ladder, d.rung_name("chosen"))
 
 
 def rung_table(ladder: Ladder, chosen: str = "chosen") -> Any:
@@ -273,23 +273,20 @@ def protocol_sentence(d: Diagnosis) -> str:
     return f"{rows}, {d.n_labels:,} labels."
 
 
-def loss_sentence(parts: Decomposition, metric: str) -> str:
-    """The loss and its parts in one line; the metric by its name."""
-    loss = f"Loss against the twin: {score(parts.loss)} {metric}"
+def loss_sentence(d: Diagnosis, parts: Decomposition) -> str:
+    """The loss, its parts, and what the repair returns of it, in one line."""
+    from oddslip.reports.numbers import repair_of
+
+    loss = f"Loss against the twin: {score(parts.loss)} {d.metric_name}"
     if parts.loss <= 0:
         return f"{loss}: none."
-    named = {
-        "odds": "odds shift",
-        "slippage": "slippage",
-        "isotonic": "isotonic returns",
-        "tie_residue": "ties keep",
-    }
-    shares = [
-        f"{name} {percent(share)}"
-        for part, name in named.items()
-        if (share := parts.share(part)) is not None
-    ]
-    return f"{loss}: {', '.join(shares)}."
+    shares = {"odds shift": parts.share("odds"), "slippage": parts.share("slippage")}
+    if repair := repair_of(d):
+        shares[f"{printable(repair.name)} returns"] = repair.share
+    if parts.tie_residue > 0:
+        shares["ties keep"] = parts.share("tie_residue")
+    known = [f"{name} {percent(share)}" for name, share in shares.items() if share is not None]
+    return f"{loss}: {', '.join(known)}."
 
 
 def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[str]:

@@ -91,7 +91,7 @@ def test_every_rung_is_a_dot_with_its_interval():
         if line.get_linestyle() == "-" and len(line.get_xdata()) == 2
     }
     for y, (name, rung) in enumerate(found.ladder.rungs.items()):
-        assert axis.get_yticklabels()[y].get_text() == name
+        assert axis.get_yticklabels()[y].get_text() == found.rung_name(name)
         assert dots[y] == rung["map"].value
         assert bars[y] == (rung["map"].low, rung["map"].high)
 

@@ -11,6 +11,7 @@ from oddslip.reports.figures.style import (
     INK,
     ORANGE,
     SMALL,
+    drawable,
     finish,
     legend_mark,
     name_axes,
@@ -18,7 +19,7 @@ from oddslip.reports.figures.style import (
     put_legend,
     style_axis,
 )
-from oddslip.reports.numbers import kind_of
+from oddslip.reports.numbers import kind_of, repair_of
 from oddslip.wording import has_interval, level_name, score
 
 if TYPE_CHECKING:
@@ -84,7 +85,10 @@ def put_ladder(panel: Any, diagnosis: Diagnosis, metric: str | None = None) -> N
             1.0, y, score(e.value), transform=axis.get_yaxis_transform(), ha="right",
             va="center", fontsize=SMALL, color=INK,
         )  # fmt: skip
-    axis.set_yticks(range(len(estimates)), list(estimates))
+    names = [drawable(diagnosis.rung_name(name)) for name in estimates]
+    axis.set_yticks(range(len(estimates)), names)
+    if repair := repair_of(diagnosis):
+        axis.get_yticklabels()[list(estimates).index(repair.rung)].set_fontweight("bold")
     axis.set_ylim(len(estimates) - 0.4, -0.6)
     axis.set_xlim(max(0.0, low - 0.05 * room), high + 0.24 * room)
     axis.locator_params(axis="x", nbins=5)

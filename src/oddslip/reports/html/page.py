@@ -40,6 +40,7 @@ from oddslip.reports.numbers import (
     lacks_waterfall,
     read_regimes,
     regime_of,
+    repair_of,
     tell_association,
     tell_shown,
     tell_signal,
@@ -187,7 +188,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
     """Every rung with its picture, and all other metrics."""
     ladder = diagnosis.ladder
     axis = ladder_axis(ladder)
-    chosen = diagnosis.chosen
+    chosen, repair = diagnosis.chosen, repair_of(diagnosis)
     rows = [
         {
             "name": name,
@@ -198,6 +199,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
             "apart": "" if name == "raw" else signed(ladder.gain(name).value),
             "apart_interval": "" if name == "raw" else signed_interval(ladder.gain(name)),
             "is_raw": name == "raw",
+            "is_repair": repair is not None and name == repair.rung,
             "chosen": printable(chosen.name) if chosen and name == "chosen" else "",
         }
         for name in ladder

@@ -20,6 +20,7 @@ from oddslip.reports.numbers import (
     kind_of,
     waterfall_steps,
 )
+from oddslip.reports.text import printable
 from oddslip.wording import has_interval, nat, percent, score, signed, small_percent, times
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ STEP_NAMES = {
     "slippage": "Slippage, the rest",
     "weighted": "Weighted model",
     "inversion": "Subtracting ln w",
-    "isotonic": "Per-label isotonic",
     "repaired": "Repaired model",
 }
 
@@ -59,9 +59,14 @@ def draw_waterfall(shown: Waterfall) -> str:
         height=len(steps) * STEP + 18,
         id_="waterfall",
         title=f"Where the {shown.metric} went",
-        description="; ".join(f"{STEP_NAMES[step.name]} {tell_step(step)}" for step in steps)
+        description="; ".join(f"{name_step(step)} {tell_step(step)}" for step in steps)
         + f"; ceiling of per-label maps {score(shown.ceiling)}.",
     )
+
+
+def name_step(step: Step) -> str:
+    """What stands at the left above a bar."""
+    return STEP_NAMES.get(step.name) or f"Repair: {printable(step.name)}"
 
 
 def tell_step(step: Step) -> str:
@@ -85,7 +90,7 @@ def _draw_step(step: Step, axis: Axis, top: float) -> list[str]:
     width = max(axis(high) - axis(low), 0.3)
     base = top + 14
     return [
-        text(STEP_NAMES[step.name], x="0", y=short(base), class_="name"),
+        text(name_step(step), x="0", y=short(base), class_="name"),
         text(tell_step(step), x="100%", y=short(base), class_="value end"),
         tag(
             "rect", x=axis.percent(low), y=short(base + 7), width=f"{short(width)}%", height=BAR,

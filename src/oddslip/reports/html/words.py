@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from oddslip.reports.html.pictures import choose_labels
-from oddslip.reports.numbers import finite_budget, tell_likeness, tell_residual
+from oddslip.reports.numbers import finite_budget, repair_of, tell_likeness, tell_residual
+from oddslip.reports.text import printable
 from oddslip.wording import (
     estimated,
     nat,
@@ -76,7 +77,7 @@ def tell_loss(diagnosis: Diagnosis) -> list[str]:
         sentences = [
             f"The weights cost {score(parts.loss)} {metric} against the unweighted twin.",
             *_tell_causes(parts),
-            *_tell_repairs(parts),
+            *_tell_repairs(diagnosis, parts),
         ]
     if diagnosis.overlap is not None:
         sentences.append(
@@ -103,16 +104,19 @@ def _tell_causes(parts: Decomposition) -> list[str]:
     ]
 
 
-def _tell_repairs(parts: Decomposition) -> list[str]:
+def _tell_repairs(diagnosis: Diagnosis, parts: Decomposition) -> list[str]:
     sentences = []
     inverted, residue = parts.returned.get("inversion"), parts.share("tie_residue")
-    isotonic, estimation = parts.share("isotonic"), parts.share("estimation")
+    repair = repair_of(diagnosis)
     if inverted is not None:
         sentences.append(f"Subtracting ln w returns {percent(inverted)} of the loss.")
-    if isotonic is not None and estimation is not None:
-        price = f"; {percent(estimation)} is the price of fitting it on few calibration rows"
+    if repair is not None and repair.share is not None and repair.rung != "inversion":
+        chooses = ", which Repair chooses," if repair.rung == "chosen" else ""
+        below = parts.returned["ceiling"] - repair.share
+        ceiling = f"; the ceiling of per-label maps lies {percent(below)} higher"
         sentences.append(
-            f"Per-label isotonic returns {percent(isotonic)}{price if estimation > 0 else ''}."
+            f"{printable(repair.name)}{chooses} returns {percent(repair.share)}"
+            f"{ceiling if below > 0 else ''}."
         )
     if residue is not None:
         sentences.append(

@@ -212,11 +212,41 @@ def test_the_result_is_plain_and_whole(world, month):
     assert repr(result).startswith("CheckResult(")
 
 
+def test_expected_and_measured_precision_are_of_the_same_rows_and_labels():
+    """Half of the rows have no true label, and a third fewer candidates than slots."""
+    rng = np.random.default_rng(5)
+    scores = rng.random((1200, 6)) * 0.6
+    labels = rng.random(scores.shape) < scores
+    repair = oddslip.Repair(k=3, rule="isotonic-0").fit(scores, labels)
+    labels[::2] = False
+    scores[::3, 2:] = np.nan
+    result = oddslip.check(repair, scores, labels, nan="absent", **FEW)
+    repaired = repair.transform(scores, nan="absent")
+    expected, measured = [], []
+    for row, truth in zip(repaired, labels, strict=True):
+        order = np.argsort(-row, kind="stable")
+        shown = [label for label in order if not np.isnan(row[label])][:3]
+        expected.append(np.mean(row[shown]))
+        measured.append(np.mean(truth[shown]))
+    stored = result.to_dict()
+    assert stored["measures"]["expected_precision"]["now"] == pytest.approx(np.mean(expected))
+    assert stored["measures"]["expected_precision"]["measured"] == pytest.approx(np.mean(measured))
+    assert stored["n_evaluated"] == (labels & ~np.isnan(scores)).any(axis=1).sum()
+    assert f"Over the {stored['n_evaluated']:,} rows with a true label" in str(result)
+    assert "over all 1,200 rows" in str(result)
+
+
+def test_without_labels_no_precision_is_measured(world):
+    result = oddslip.check(world.repair, world.month(0).scores)
+    assert result.measures["expected_precision"]["measured"] is None
+    assert result.to_dict()["n_evaluated"] is None
+
+
 def test_the_expected_precision_is_not_trusted_under_drift(month):
     assert month(QUIET)[1].measures["expected_precision"]["trusted"]
     drifted = month("lost feature")[1]
     assert not drifted.measures["expected_precision"]["trusted"]
-    assert "do not trust it" in str(drifted)
+    assert "do not trust the expectation" in str(drifted)
 
 
 def test_moved_prevalences_are_told_from_moved_scores(world):

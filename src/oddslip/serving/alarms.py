@@ -165,7 +165,8 @@ def precision_moved(seen: Watch, name_of: NameOf) -> Finding | None:
     return Finding(
         "OS507",
         "warning",
-        f"The expected precision at {seen.now.k} is {score(now)}, before {score(before)}.{doubt}",
+        f"The expected precision of the labels shown is {score(now)}, before {score(before)}."
+        f"{doubt}",
         {"before": before, "now": now, "trusted": not drifted},
         "It is the mean probability of what is shown, and right as long as the repair is. Check "
         "with labels as soon as they are there.",

@@ -70,11 +70,14 @@ class CheckResult:
     measures : dict
         What needs no labels, now and before: shares of saturated cells and of rows decided by
         ties, distinct scores, labels that drifted, expected precision. Before is None without a
-        fingerprint.
+        fingerprint. The expected precision is the mean probability of the labels shown, over all
+        rows; with labels, ``measured`` is the share of the same labels that is true.
     looked_for : tuple of str
         Codes that could have been found with what was given.
     k, n_rows, n_labels : int
         Slots per row, and the size of what was checked.
+    n_evaluated : int or None
+        Rows with a true label, over which metrics are averaged; None without labels.
     label_names : tuple of str or None
     """
 
@@ -89,6 +92,7 @@ class CheckResult:
     k: int
     n_rows: int
     n_labels: int
+    n_evaluated: int | None
     label_names: tuple[str, ...] | None
     labels: dict[str, Any]
 
@@ -116,6 +120,7 @@ class CheckResult:
                 "k": self.k,
                 "n_rows": self.n_rows,
                 "n_labels": self.n_labels,
+                "n_evaluated": self.n_evaluated,
                 "measures": self.measures,
                 "metrics": {name: each.to_dict() for name, each in self.metrics.items()},
                 "changes": {name: each.to_dict() for name, each in self.changes.items()},
@@ -158,6 +163,8 @@ class CheckResult:
             told.append(f"\n{mark}{finding.code} {finding.severity}: {finding.sentence}")
             told.append(f"    {finding.advice}")
         told.append("")
+        if self.n_evaluated is not None:
+            told.append(f"Over the {self.n_evaluated:,} rows with a true label:")
         for name, each in self.metrics.items():
             change = self.changes.get(name)
             beside = "" if change is None else f", change {signed_estimate(change)}"
@@ -167,9 +174,16 @@ class CheckResult:
         expected = self.measures.get("expected_precision")
         if expected is not None:
             estimate = Estimate(expected["now"], expected["low"], expected["high"])
-            before = "" if expected["before"] is None else f", before {score(expected['before'])}"
-            doubt = "" if expected["trusted"] else " Scores drifted: do not trust it."
-            told.append(f"Expected precision@{self.k} {estimated(estimate)}{before}.{doubt}")
+            others = "".join(
+                f", {name} {score(expected[name])}"
+                for name in ("before", "measured")
+                if expected[name] is not None
+            )
+            doubt = "" if expected["trusted"] else " Scores drifted: do not trust the expectation."
+            told.append(
+                f"Precision of the labels shown, over all {self.n_rows:,} rows: "
+                f"expected {estimated(estimate)}{others}.{doubt}"
+            )
         return "\n".join(told).rstrip()
 
     def __repr__(self) -> str:
@@ -363,14 +377,14 @@ def _check_repaired(
     else:
         _refuse_baseline(baseline)
     labels = {} if seen is None else seen.label_columns()
-    measures = _measure(now, kept, seen)
+    measures = _measure(now, kept, seen, done)
     return _conclude(source, k, findings, fail_on or "warning", done, measures, looked_for, labels)
 
 
 def _measure(
-    now: Fingerprint, kept: Fingerprint | None, seen: Watch | None
+    now: Fingerprint, kept: Fingerprint | None, seen: Watch | None, done: Performance | None
 ) -> dict[str, dict[str, Any]]:
-    """The numbers that need no labels, now and before."""
+    """The numbers that need no labels, now and before; beside the expected precision the true."""
 
     def both(of: Any, ranked: bool = False) -> dict[str, Any]:
         missing = kept is None or (ranked and kept.k is None)
@@ -388,6 +402,7 @@ def _measure(
             "low": value - _REACH * error,
             "high": value + _REACH * error,
             "trusted": not drifted,
+            "measured": None if done is None else done.shown_true,
         },
     }
 
@@ -420,6 +435,7 @@ def _conclude(
         k=k,
         n_rows=source.n_rows,
         n_labels=source.n_labels,
+        n_evaluated=None if done is None else done.n_evaluated,
         label_names=source.label_names,
         labels=labels,
     )

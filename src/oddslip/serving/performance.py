@@ -21,7 +21,7 @@ from oddslip.diagnosis.readings.drift import find_drifted
 from oddslip.documents import read_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.labels import Positives
-from oddslip.metrics.at_k import metric_of_sums, metric_values
+from oddslip.metrics.at_k import Column, metric_of_sums, metric_values
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.metrics.ranking import Rankings, rank
@@ -49,7 +49,10 @@ class Performance:
     against : str
         What the baseline is, in words; empty without one.
     n_evaluated : int
-        Rows with a true label.
+        Rows with a true label: those that metrics are averaged over.
+    shown_true : float
+        Share of the labels shown that is true, mean over all rows: what the expected precision
+        expects.
     counts : numpy.ndarray
         Rows in which each label is true.
     lead : Estimate
@@ -60,6 +63,7 @@ class Performance:
     changes: dict[str, Estimate]
     against: str
     n_evaluated: int
+    shown_true: float
     counts: NDArray[np.int64]
     lead: Estimate
 
@@ -118,6 +122,7 @@ def perform(
         changes,
         "" if baseline is None else baseline.against,
         int(n),
+        _share_true(values[0][:, Column.PRECISION] * k, columns[rows], source.n_rows),
         np.bincount(positives.indices, minlength=source.n_labels),
         estimate("map", 1, 0),
     )
@@ -146,6 +151,11 @@ def drifted_labels(
 
 def _score(columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Floats:
     return metric_values(Rankings.made(columns, positives, n_labels))
+
+
+def _share_true(hits: Floats, columns: NDArray[np.int32], n_rows: int) -> float:
+    """Hits over labels shown, mean over all rows; a row may show fewer than K, or hold no truth."""
+    return float((hits / np.maximum(1, (columns >= 0).sum(axis=1))).sum() / n_rows)
 
 
 def _two_sample(value: float, drawn: Floats, before: float, error: float) -> Estimate:

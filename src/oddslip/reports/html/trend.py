@@ -119,7 +119,7 @@ def find_series(records: Sequence[Record]) -> list[Series]:
         for name, title in NAMES.items()
     ]
     for name, title, write in (
-        ("expected_precision", f"Expected precision@{k}", score),
+        ("expected_precision", "Expected precision of the labels shown", score),
         ("drifted_labels", "Labels whose scores moved", value_text),
         ("tied_share", "Rows decided by ties", small_percent),
         ("saturated_share", "Cells at exactly 1.0", small_percent),

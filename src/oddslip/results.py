@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,27 @@ def label_frame(columns: Mapping[str, Any], label_names: Sequence[str] | None) -
     n_labels = len(next(iter(columns.values())))
     names = np.arange(n_labels) if label_names is None else np.array(label_names)
     return as_frame({"label": names, **columns})
+
+
+def html_text(text: str) -> str:
+    """Text as markup: everything escaped, and what stands between two backticks as code.
+
+    Examples
+    --------
+    >>> html_text("Run `oddslip fit` on <rows>.")
+    'Run <code>oddslip fit</code> on &lt;rows&gt;.'
+    """
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def html_findings(findings: Iterable[Any]) -> str:
+    """Findings as a list for notebooks; empty without any."""
+    items = "".join(
+        f"<li><b>{each.code} {each.severity}</b>: {html_text(each.sentence)} "
+        f"<i>{html_text(each.advice)}</i></li>"
+        for each in findings
+    )
+    return items and f"<ul>{items}</ul>"
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:

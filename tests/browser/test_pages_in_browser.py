@@ -227,15 +227,37 @@ def test_the_skip_link_is_the_first_stop_and_leads_to_the_verdict(visit):
     assert visited.page.evaluate("document.activeElement.id") == "main"
 
 
-def test_the_toggle_turns_the_colours_over(visit):
-    visited = visit("pretty", scheme="light")
+@pytest.mark.parametrize(("scheme", "other"), [("light", "dark"), ("dark", "light")])
+def test_the_theme_button_names_the_colours_that_a_press_gives(visit, scheme, other):
+    visited = visit("pretty", scheme=scheme)
     paint = "getComputedStyle(document.body).backgroundColor"
-    light = visited.page.evaluate(paint)
+    before = visited.page.evaluate(paint)
+    assert visited.page.inner_text("#theme").lower() == other
     visited.page.click("#theme")
-    assert visited.page.evaluate(paint) != light
-    assert visited.page.get_attribute("#theme", "aria-pressed") == "true"
+    assert visited.page.evaluate(paint) != before
+    assert visited.page.inner_text("#theme").lower() == scheme
     visited.page.click("#theme")
-    assert visited.page.evaluate(paint) == light
+    assert visited.page.evaluate(paint) == before
+
+
+def test_the_theme_button_follows_the_system(visit):
+    visited = visit("pretty", scheme="light")
+    visited.page.emulate_media(color_scheme="dark")
+    assert visited.page.inner_text("#theme").lower() == "light"
+
+
+@pytest.mark.parametrize("width", ["desktop", "phone"])
+@pytest.mark.parametrize("name", ["bare", "pretty", "wide"])
+def test_facts_stand_in_full_lines_and_no_value_wraps(visit, name, width):
+    visited = visit(name, width=width)
+    tops = visited.page.eval_on_selector_all(
+        ".facts > div", "all => all.map((each) => each.getBoundingClientRect().top)"
+    )
+    assert len({tops.count(top) for top in tops}) == 1
+    heights = visited.page.eval_on_selector_all(
+        ".facts dd", "all => all.map((each) => each.getBoundingClientRect().height)"
+    )
+    assert max(heights) < 1.5 * min(heights)
 
 
 def test_without_scripts_the_page_still_tells_everything_but_the_table(address, browser):

@@ -1,5 +1,6 @@
 """What a notebook shows: balanced, escaped, and the gist alone."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -67,8 +68,6 @@ def test_scores_and_labels_alone_are_enough():
 
 
 def test_a_hostile_name_shows_as_text():
-    from dataclasses import replace
-
     found = full()
     finding = replace(found.findings[0], sentence=f"{HOSTILE} fell short.", advice="</li><b>")
     verdict = found.verdict._replace(sentence=f"</p>{HOSTILE}")
@@ -76,6 +75,15 @@ def test_a_hostile_name_shows_as_text():
     page = Reader(hostile._repr_html_())
     assert "img" not in page.seen
     assert page.text.count(HOSTILE) == 2
+
+
+def test_a_command_in_backticks_shows_as_code_and_its_markup_as_text():
+    found = full()
+    finding = replace(found.findings[0], sentence="", advice=f"Run `fit {HOSTILE}`, not `.")
+    page = Reader(replace(found, findings=(finding,))._repr_html_())
+    assert page.seen.count("code") == 1
+    assert f"Run fit {HOSTILE}, not `." in page.text
+    assert "img" not in page.seen
 
 
 def test_the_fragment_brings_no_colours_of_its_own():

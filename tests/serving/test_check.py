@@ -281,6 +281,13 @@ def test_hostile_names_stay_one_line(world):
     assert "<script>" not in result._repr_html_()
 
 
+def test_a_notebook_shows_commands_as_code(world):
+    scores, labels = world.month(0)
+    page = oddslip.check(None, scores, labels, k=7, **FEW)._repr_html_()
+    assert "<code>oddslip fit</code>" in page
+    assert "`" not in page
+
+
 def test_a_calibrator_without_k_is_watched_but_for_its_slots(world):
     scores, labels = world.pair.weighted[:4000], world.pair.labels[:4000]
     fitted = Platt().fit(scores, labels)

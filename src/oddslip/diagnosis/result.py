@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from oddslip.diagnosis.thresholds import COMMON_WEIGHT, UNLIKE
 from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.reliability import Reliability
 from oddslip.panels import Kind
-from oddslip.results import as_frame, html_table, plain
+from oddslip.results import as_frame, html_findings, html_table, html_text, plain
 from oddslip.shifts import Saturation
 from oddslip.wording import score, signed
 
@@ -331,10 +330,5 @@ class Diagnosis(Measurements):
         ]
         caption = f"{len(rows)} of {len(ladder.rungs)} rungs, {ladder.n_evaluated:,} rows evaluated"
         table = html_table(["rung", self.metric_name, "minus raw"], rows, caption)
-        findings = "".join(
-            f"<li><b>{finding.code} {finding.severity}</b>: {escape(finding.sentence)} "
-            f"<i>{escape(finding.advice)}</i></li>"
-            for finding in self.findings[:3]
-        )
-        listed = f"<ul>{findings}</ul>" if findings else ""
-        return f"<div><p><b>{escape(self.verdict.sentence)}</b></p>{table}{listed}</div>"
+        findings = html_findings(self.findings[:3])
+        return f"<div><p><b>{html_text(self.verdict.sentence)}</b></p>{table}{findings}</div>"

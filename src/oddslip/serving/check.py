@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -19,7 +18,7 @@ from oddslip.errors import InvalidInput
 from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
 from oddslip.metrics.ranking import rank
 from oddslip.panels import Kind, check_k
-from oddslip.results import as_frame, html_table, label_frame, plain
+from oddslip.results import as_frame, html_findings, html_table, label_frame, plain
 from oddslip.serving.alarms import (
     LABELLED,
     WATCHED,
@@ -195,12 +194,7 @@ class CheckResult:
             for name, *numbers in self._lines()
         ]
         table = html_table(["", "before", "now", "low", "high"], rows, self.sentence)
-        listed = "".join(
-            f"<li><b>{each.code} {each.severity}</b>: {escape(each.sentence)} "
-            f"<i>{escape(each.advice)}</i></li>"
-            for each in self.findings
-        )
-        return f"<div>{table}<ul>{listed}</ul></div>" if listed else f"<div>{table}</div>"
+        return f"<div>{table}{html_findings(self.findings)}</div>"
 
 
 def check(

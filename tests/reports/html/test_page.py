@@ -47,6 +47,7 @@ HOSTILE = (
     "{{ 7 * 7 }}",
     "x" * 3000,
 )
+JOINED = str.maketrans("", "", " `")  # code elements split a sentence, and backticks are gone
 VOID = {"meta", "link", "input", "circle", "path", "line", "rect"}
 
 
@@ -69,6 +70,14 @@ def found_with(*told, seed=1, n_labels=16):
 
 def full():
     return found_with("weights", "unweighted", "prior", "budget")
+
+
+def test_the_page_shows_commands_as_code_and_their_markup_as_text():
+    found = full()
+    finding = replace(found.findings[0], sentence=f"`{HOSTILE[0]}`", advice="Run `oddslip fit`.")
+    page = render_page(replace(found, findings=(finding,)))
+    assert "<code>oddslip fit</code>" in page
+    assert "<code>&lt;img src=x onerror=alert(1)&gt;</code>" in page
 
 
 class Reader(HTMLParser):
@@ -119,7 +128,7 @@ def test_the_page_holds_the_verdict_every_rung_and_every_finding():
     assert found.findings
     for finding in found.findings:
         assert f"{finding.code} {finding.name}" in shown
-        assert finding.advice in shown
+        assert finding.advice.translate(JOINED) in shown.translate(JOINED)
 
 
 def test_the_same_diagnosis_gives_the_same_page():

@@ -47,7 +47,7 @@ from oddslip.reports.numbers import (
     waterfall_of,
 )
 from oddslip.reports.text import printable
-from oddslip.results import plain
+from oddslip.results import html_text, plain
 from oddslip.wording import (
     interval,
     level_name,
@@ -278,13 +278,15 @@ def _regime_row(point: RegimePoint) -> dict[str, Any]:
 
 def finding_part(finding: Finding) -> dict[str, Any]:
     """A finding as texts."""
+    from markupsafe import Markup
+
     return {
         "code": finding.code,
         "name": finding.name,
         "severity": finding.severity,
         "icon": MARKS[finding.severity],
-        "sentence": printable(finding.sentence),
-        "advice": printable(finding.advice),
+        "sentence": Markup(html_text(printable(finding.sentence))),
+        "advice": Markup(html_text(printable(finding.advice))),
         "anchor": f"docs/{finding.anchor}",
         "evidence": [
             (printable(name.replace("_", " ")), show_value(value))

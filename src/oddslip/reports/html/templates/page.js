@@ -164,7 +164,11 @@
   const theme = at("theme");
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (document.documentElement.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
-  const name = () => { theme.setAttribute("aria-pressed", String(isDark())); };
+  // The button says what a press gives.
+  const name = () => {
+    theme.textContent = isDark() ? "Light" : "Dark";
+    theme.title = `Show this page in ${isDark() ? "light" : "dark"} colours`;
+  };
   theme.addEventListener("click", () => {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";
     name();

@@ -1,4 +1,8 @@
-"""Make the pictures of docs/report.md: python tests/browser/make_screenshots.py"""
+"""Make the pictures of the demo: python tests/browser/make_screenshots.py
+
+README.md and docs/report.md show the report that `oddslip demo` leaves, docs/index.md the waterfall
+of the same diagnosis.
+"""
 
 import sys
 import tempfile
@@ -7,9 +11,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browsing import open_browser
-from pages_shown import pretty_diagnosis
 
-from oddslip.reports.html.page import write_page
+from oddslip.cli.demo import _tell
+from oddslip.reports.figures.waterfall import describe_waterfall
+from oddslip.reports.numbers import waterfall_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHOTS = {
@@ -17,23 +22,22 @@ SHOTS = {
     "report-phone": ((390, 1700), "light"),
     "report-dark": ((1280, 1700), "dark"),
 }
-COMMAND = (
-    "oddslip diagnose scores.npy labels.npz -k 7 --weights w.npy --unweighted scores0.npy "
-    "--html report.html"
-)
 
 
 def main(folder: Path) -> None:
-    """Write the page once and photograph it."""
+    """Run the demo once, draw its waterfall and photograph its report."""
     with tempfile.TemporaryDirectory() as temporary:
-        page_path = Path(temporary) / "report.html"
-        write_page(pretty_diagnosis(), page_path, provenance={"command": COMMAND})
+        report = Path(temporary) / "demo-report"
+        diagnosis = _tell(report, ["oddslip", "demo"]).diagnosis
+        # A test compares the description with the demo, so the picture cannot go stale unnoticed.
+        metadata = {"Description": describe_waterfall(waterfall_of(diagnosis))}
+        diagnosis.plot("waterfall").savefig(folder / "figure-demo.png", metadata=metadata)
         for name, ((width, height), scheme) in SHOTS.items():
             size = {"width": width, "height": height}
             profile = Path(temporary) / name
             with open_browser(profile, viewport=size, color_scheme=scheme) as browser:
                 page = browser.new_page()
-                page.goto(page_path.as_uri())
+                page.goto((report / "report.html").as_uri())
                 page.screenshot(path=str(folder / f"{name}.png"))
                 if folder != DOCS:
                     page.screenshot(path=str(folder / f"{name}-whole.png"), full_page=True)

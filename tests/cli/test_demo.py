@@ -10,6 +10,10 @@ import pytest
 import oddslip
 from oddslip.cli import demo as demos
 from oddslip.cli.app import _run
+from oddslip.reports.figures.waterfall import describe_waterfall
+from oddslip.reports.numbers import waterfall_of
+
+LEVEL = re.compile(r"\d\.\d{3}")
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +77,18 @@ def test_every_number_of_the_screen_is_one_that_was_found(story, screen):
     assert f"the repair returns {returned:.0%} of the loss" in flat
     assert story.plan.recommendation in flat
     assert story.repair.why_ in flat
+
+
+def test_the_front_picture_of_the_docs_is_that_of_the_demo(story):
+    from PIL import Image
+
+    docs = Path(__file__).parents[2] / "docs"
+    (name,) = re.findall(r"\]\((.*\.png)\)", (docs / "index.md").read_text())
+    with Image.open(docs / name) as picture:
+        drawn = picture.info.get("Description", "")
+    own = describe_waterfall(waterfall_of(story.diagnosis))
+    drawn, own = ([float(level) for level in LEVEL.findall(text)] for text in (drawn, own))
+    assert own == pytest.approx(drawn, abs=0.01)  # as in the readme below
 
 
 def test_the_numbers_of_the_readme_are_those_of_the_demo(story):

@@ -182,6 +182,18 @@ def tell_step(step: Step) -> str:
     return signed(step.change) + ("" if step.share is None else f" ({percent(step.share)})")
 
 
+def describe_waterfall(waterfall: Waterfall) -> str:
+    """The bars in words, as they are written on them: for a picture's description.
+
+    Examples
+    --------
+    >>> pair = Waterfall("a pair", "MAP@7", 0.8, 0.6, 0.1, None, 0.7, 0.75)
+    >>> describe_waterfall(pair).split("; ")[3:]
+    ['weighted 0.100', 'isotonic +0.600 (86%)']
+    """
+    return "; ".join(f"{step.name} {tell_step(step)}" for step in steps_of(waterfall))
+
+
 def _write(axis: Axes, y: int, step: Step, limit: float, marks: Sequence[float]) -> None:
     low, high = sorted((step.start, step.stop))
     if high - low >= BESIDE * limit:  # inside

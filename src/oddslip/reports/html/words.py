@@ -111,13 +111,11 @@ def _tell_repairs(diagnosis: Diagnosis, parts: Decomposition) -> list[str]:
     if inverted is not None:
         sentences.append(f"Subtracting ln w returns {percent(inverted)} of the loss.")
     if repair is not None and repair.share is not None and repair.rung != "inversion":
-        chooses = ", which Repair chooses," if repair.rung == "chosen" else ""
+        name = printable(repair.name)
+        start = f"Repair chooses {name}, which" if repair.rung == "chosen" else name
         below = parts.returned["ceiling"] - repair.share
         ceiling = f"; the ceiling of per-label maps lies {percent(below)} higher"
-        sentences.append(
-            f"{printable(repair.name)}{chooses} returns {percent(repair.share)}"
-            f"{ceiling if below > 0 else ''}."
-        )
+        sentences.append(f"{start} returns {percent(repair.share)}{ceiling if below > 0 else ''}.")
     if residue is not None:
         sentences.append(
             f"{percent(residue)} is out of reach of any per-label map: ties."

@@ -51,6 +51,10 @@ class DuckDB:
     def run(self, text):
         self.connection.execute(text)
 
+    def abandon(self):
+        """End a transaction that failed, as closing a connection would."""
+        self.connection.rollback()
+
     def read(self, query):
         return [list(line) for line in self.connection.execute(query).fetchall()]
 
@@ -86,9 +90,57 @@ class PostgreSQL:
     def run(self, text):
         self.psql(self.database, text)
 
+    def abandon(self):
+        """Each run has a connection of its own."""
+
     def read(self, query):
         told = self.psql(self.database, f"COPY ({query}) TO STDOUT WITH (FORMAT csv)")
         return list(csv.reader(io.StringIO(told)))
+
+
+class Spark:
+    """Spark's own shell: everything that was run, once more in each process, then the query."""
+
+    dialect = "spark"
+
+    def __init__(self, folder):
+        self.folder, self.statements = folder, []
+
+    def load(self, table, frame):
+        path = self.folder / f"{table}.parquet"
+        frame.to_parquet(path)
+        self.run(f"CREATE OR REPLACE TEMPORARY VIEW {table} AS SELECT * FROM parquet.`{path}`;\n")
+
+    def run(self, text):
+        self.statements.append(text)
+
+    def read(self, query):
+        pyspark = pytest.importorskip("pyspark")
+        if shutil.which("java") is None:
+            pytest.skip("needs Java")
+        path = self.folder / "statements.sql"
+        path.write_text("".join(self.statements) + query.replace('"', "`") + ";\n")
+        settings = {
+            "spark.sql.catalogImplementation": "in-memory",
+            "spark.sql.warehouse.dir": self.folder / "warehouse",
+            "spark.sql.shuffle.partitions": 1,
+            "spark.ui.enabled": "false",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+        }
+        command = [str(Path(pyspark.__file__).parent / "bin" / "spark-sql"), "--master", "local[1]"]
+        command += [
+            word for name, value in settings.items() for word in ("--conf", f"{name}={value}")
+        ]
+        ran = subprocess.run(
+            [*command, "-f", str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.folder,
+        )
+        assert ran.returncode == 0, ran.stderr[-2000:]
+        return [line.split("\t") for line in ran.stdout.splitlines()]
 
 
 NUMBERS = iter(range(10**6))
@@ -130,11 +182,22 @@ def server():
         shutil.rmtree(folder)
 
 
-@pytest.fixture(params=["duckdb", "postgres"])
-def base(request):
+def start(request):
     if request.param == "duckdb":
         return DuckDB()
+    if request.param == "spark":
+        return Spark(request.getfixturevalue("tmp_path"))
     return PostgreSQL(request.getfixturevalue("server"))
+
+
+@pytest.fixture(params=["duckdb", "postgres"])
+def base(request):
+    return start(request)
+
+
+@pytest.fixture(params=DIALECTS)
+def any_base(request):
+    return start(request)
 
 
 # ----------------------------------------------------------------------------------------- laws
@@ -160,14 +223,14 @@ def ranked(base, name="oddslip", row="row"):
     return cells[:, 1].astype(np.int64), cells[:, 2]
 
 
-def fitted(calibrator, seed=0):
+def fitted(calibrator, seed=0, n_labels=LABELS):
     """A repair of 100 labels, some dead, and 1,000 other rows with ties and saturated cells."""
     rng = np.random.default_rng(seed)
-    scores = rng.beta(0.3, 2.0, (2 * ROWS, LABELS)).astype(np.float32)
+    scores = rng.beta(0.3, 2.0, (2 * ROWS, n_labels)).astype(np.float32)
     scores[rng.random(scores.shape) < 0.1] = 1.0
     scores[:, ::3] = scores[:, ::3].round(2)
-    truth = rng.random(scores.shape) < 0.3 * scores * np.linspace(0, 1, LABELS)
-    names = [f"label {j}" for j in rng.permutation(LABELS)]
+    truth = rng.random(scores.shape) < 0.3 * scores * np.linspace(0, 1, n_labels)
+    names = [f"label {j}" for j in rng.permutation(n_labels)]
     repair = calibrator.fit(scores[:ROWS], truth[:ROWS], label_names=names).fitted_
     return repair, scores[ROWS:]
 
@@ -200,6 +263,57 @@ def test_maps_of_every_form_rank_as_ours_in_one_go(base):
         wide = repair.transform(scores, threads=1)
         ours = np.take_along_axis(wide, ranking.astype(np.int64), axis=1)
         np.testing.assert_allclose(probabilities.reshape(ours.shape), ours, rtol=1e-12, atol=1e-300)
+
+
+def test_a_script_that_is_run_again_replaces_what_it_made(any_base):
+    """Another repair first, whose labels are numbers, then one of named labels twice."""
+    repair, scores = fitted(Isotonic(tau=1), n_labels=10)
+    scores = scores[:50]
+    numbered = replace(fitted(Beta(), seed=1, n_labels=10)[0], label_names=None)
+    any_base.load("numbered", long(numbered, scores))
+    any_base.load("scores", long(repair, scores))
+    first = write_sql(numbered, dialect=any_base.dialect, k=K, table="numbered")
+    again = "".join(write_sql(repair, dialect=any_base.dialect, k=K))
+    for script in ("".join(first), again, again):
+        any_base.run(script)
+    places, _ = ranked(any_base)
+    np.testing.assert_array_equal(places.reshape(len(scores), K), repair.rank(scores, k=K))
+
+
+def test_a_script_that_fails_leaves_what_was_there(base):
+    repair, scores = fitted(Isotonic(tau=1))
+    base.load("scores", long(repair, scores[:50]))
+    base.run("".join(write_sql(repair, dialect=base.dialect, k=K)))
+    other = fitted(Beta(), seed=1)[0]
+    # The table it reads is missing, so the view can not be made after the pieces were.
+    with pytest.raises((duckdb.Error, AssertionError)):
+        base.run("".join(write_sql(other, dialect=base.dialect, k=K, table="nowhere")))
+    base.abandon()
+    places, _ = ranked(base)
+    np.testing.assert_array_equal(places.reshape(50, K), repair.rank(scores[:50], k=K))
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("named", [True, False])
+def test_the_head_says_what_the_script_reads_and_in_which_dialect(dialect, named):
+    repair = replace(fitted(Isotonic())[0], **({} if named else {"label_names": None}))
+    columns = ("customer", "product", "log odds")
+    script = "".join(
+        write_sql(repair, dialect=dialect, table="lake.served", columns=columns, name="mine")
+    )
+    head = script[: re.search(r"^[^-]", script, re.MULTILINE).start()]
+    sql = DIALECTS[dialect]
+    table, row, label, score = map(sql.name, ("served", *columns))
+    assert re.search(rf"^-- .*\b{dialect}\b", head, re.MULTILINE | re.IGNORECASE)
+    assert f"{sql.name('lake')}.{table}" in head
+    for column, kind in (
+        (row, "any type"),
+        (label, sql.string if named else "integer"),
+        (score, sql.number),
+    ):
+        assert re.search(rf"^-- +{re.escape(column)}: {kind}", head, re.MULTILINE)
+    for made in ("mine_pieces", "mine_ranking"):
+        assert sql.name(made) in head
 
 
 def test_names_that_want_to_be_code_stay_names(base):

@@ -59,6 +59,10 @@ class Dialect(NamedTuple):
     string: str  # the type of a text
     suffix: str  # of a double that is written down
     joined: str  # the piece that a score falls into
+    begin: str  # before anything is made; what an earlier run made goes, here or where it is made
+    create_table: str
+    create_view: str
+    end: str
 
 
 DIALECTS = {
@@ -66,6 +70,7 @@ DIALECTS = {
         _double_quoted, _text, "DOUBLE", "VARCHAR", "",
         "ASOF JOIN {pieces} AS piece\n"
         "        ON piece.label = given.label AND given.score >= piece.low",
+        "BEGIN TRANSACTION;\n", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE VIEW", "COMMIT;\n",
     ),
     "postgres": Dialect(
         _double_quoted, _text, "double precision", "text", "",
@@ -74,12 +79,17 @@ DIALECTS = {
         "        WHERE each.label = given.label AND each.low <= given.score\n"
         "        ORDER BY each.low DESC LIMIT 1\n"
         "    ) AS piece ON TRUE",
+        "SET standard_conforming_strings = on;\nBEGIN;\nSET LOCAL client_min_messages = warning;\n"
+        "DROP VIEW IF EXISTS {ranking};\nDROP TABLE IF EXISTS {pieces};\n",
+        "CREATE TABLE", "CREATE VIEW", "COMMIT;\n",
     ),
     "spark": Dialect(
         _back_quoted, _escaped_text, "DOUBLE", "STRING", "D",
         "JOIN {pieces} AS piece\n"
         "        ON piece.label = given.label\n"
         "        AND given.score >= piece.low AND given.score < piece.high",
+        # A table would need a warehouse.
+        "", "CREATE OR REPLACE TEMPORARY VIEW", "CREATE OR REPLACE TEMPORARY VIEW", "",
     ),
 }  # fmt: skip
 
@@ -131,28 +141,52 @@ def write_sql(
     pieces = cut_pieces(repair.maps)
     # The name of a table may be qualified: each part is quoted by itself.
     source = ".".join(map(sql.name, table.split(".")))
-    yield _head(repair, dialect)
-    yield from _table(repair, dialect, sql, f"{name}_pieces", pieces)
-    yield _view(repair, dialect, sql, name, source, columns, {piece.form for piece in pieces}, k)
+    made = {part: sql.name(f"{name}_{part}") for part in ("pieces", "ranking")}
+    yield _head(repair, dialect, sql, made, source, columns)
+    yield sql.begin.format(**made)
+    yield from _table(repair, dialect, sql, made["pieces"], pieces)
+    yield _view(repair, sql, made, source, columns, {piece.form for piece in pieces}, k)
 
 
-def _head(repair: FittedRepair, dialect: str) -> str:
-    told = describe_repair(repair)
+def _head(
+    repair: FittedRepair,
+    dialect: str,
+    sql: Dialect,
+    made: dict[str, str],
+    source: str,
+    columns: tuple[str, str, str],
+) -> str:
+    """What the script is, what it reads and what it makes, in comments."""
+    about = describe_repair(repair)
+    row, label, score = map(sql.name, columns)
+    shown = ", ".join((row, label, *RANKED))
+    margin = repair.maps.kind == "margin"
     lines = [
-        f"{told['written_by']}, {told['calibrator']} of {told['n_labels']} labels, "
-        f"fitted on {told['n_calibration_rows']} rows, for {told['kind']} scores; {dialect}.",
-        "Run once: it makes the pieces of the maps and a view that ranks the scores.",
+        f"{about['written_by']}, {about['calibrator']} of {about['n_labels']} labels, "
+        f"fitted on {about['n_calibration_rows']} rows. Dialect: {dialect}.",
+        f"Reads {source}, one line per row and label, with the columns",
+        f"    {row}: any type that can be grouped by",
+        f"    {label}: {_label_type(repair, sql)}, "
+        + ("the place of the label, from 0" if repair.label_names is None else "its name"),
+        f"    {score}: {sql.number} or what casts to it, "
+        + ("a margin (log-odds)" if margin else "a probability")
+        + "; NULL where the label is no candidate",
+        f"Makes {made['pieces']}, the pieces of the maps, and the view {made['ranking']} of",
+        f"    {shown}",
+        "Both are replaced where they are there, so it can be run again.",
     ]
-    begin = "SET standard_conforming_strings = on;\nBEGIN;\n" if dialect == "postgres" else ""
-    return "".join(f"-- {_comment(line)}\n" for line in lines) + begin
+    return "".join(f"-- {_comment(line)}\n" for line in lines)
+
+
+def _label_type(repair: FittedRepair, sql: Dialect) -> str:
+    return "integer" if repair.label_names is None else sql.string
 
 
 def _table(
     repair: FittedRepair, dialect: str, sql: Dialect, name: str, pieces: list[Piece]
 ) -> Iterator[str]:
-    """The table of pieces."""
+    """The table of pieces, by its quoted name."""
     numbers = ", ".join(f"{column} {sql.number}" for column in NUMBERS)
-    label = "integer" if repair.label_names is None else sql.string
     names = names_of(repair)
 
     def line(piece: Piece) -> str:
@@ -160,28 +194,26 @@ def _table(
         cells = (_number(sql, getattr(piece, column)) for column in NUMBERS)
         return f"({known}, {piece.place}, '{piece.form}', {', '.join(cells)})"
 
-    if dialect == "spark":  # a table would need a warehouse
+    if dialect == "spark":
         listed = ",\n".join(map(line, pieces))
         heads = ", ".join(("label", "place", "form", *NUMBERS))
         yield (
-            f"CREATE OR REPLACE TEMPORARY VIEW {sql.name(name)} AS SELECT * FROM VALUES\n"
-            f"{listed}\nAS pieces({heads});\n"
+            f"{sql.create_table} {name} AS SELECT * FROM VALUES\n{listed}\nAS pieces({heads});\n"
         )
         return
     yield (
-        f"CREATE TABLE {sql.name(name)} (label {label}, place integer, form {sql.string}, "
-        f"{numbers}, PRIMARY KEY (label, low));\n"
+        f"{sql.create_table} {name} (label {_label_type(repair, sql)}, place integer, "
+        f"form {sql.string}, {numbers}, PRIMARY KEY (label, low));\n"
     )
     for first in range(0, len(pieces), BATCH):
         listed = ",\n".join(map(line, pieces[first : first + BATCH]))
-        yield f"INSERT INTO {sql.name(name)} VALUES\n{listed};\n"
+        yield f"INSERT INTO {name} VALUES\n{listed};\n"
 
 
 def _view(
     repair: FittedRepair,
-    dialect: str,
     sql: Dialect,
-    name: str,
+    made: dict[str, str],
     source: str,
     columns: tuple[str, str, str],
     forms: set[str],
@@ -190,11 +222,9 @@ def _view(
     """The view that maps and ranks."""
     row, label, score = map(sql.name, columns)
     value, probability = _expressions(repair, sql, forms)
-    pieces = sql.name(f"{name}_pieces")
-    create = "CREATE OR REPLACE TEMPORARY VIEW" if dialect == "spark" else "CREATE VIEW"
+    pieces, end = made["pieces"], sql.end
     shown = "" if k is None else f"\nWHERE slot <= {k}"
-    end = "COMMIT;\n" if dialect == "postgres" else ""
-    return f"""{create} {sql.name(f"{name}_ranking")} AS
+    return f"""{sql.create_view} {made["ranking"]} AS
 WITH given AS (
     SELECT {row} AS row_id, {label} AS label, CAST({score} AS {sql.number}) AS score
     FROM {source} WHERE {score} IS NOT NULL

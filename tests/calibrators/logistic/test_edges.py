@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 from scipy.special import expit, logit
 
+from oddslip.calibrators import Offset
 from oddslip.calibrators.logistic.fits import Status, fit_affine, fit_beta
 from oddslip.sources import open_source
 
@@ -298,3 +300,32 @@ def test_stretching_margins_shrinks_platts_slope(seed, stretch):
     fitted = fit.status == FITTED
     np.testing.assert_allclose(other.a[fitted] * stretch, fit.a[fitted], rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(other.b[fitted], fit.b[fitted], rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("far", [[1e14], [-1e14], [1e20], [-1e20], [1e50], [1e20, -1e20]])
+def test_cells_far_out_leave_the_offset_of_the_others_and_the_ranks_right(far):
+    rng = np.random.default_rng(0)
+    margins = rng.normal(size=(400, 4))
+    labels = rng.random(margins.shape) < expit(margins + np.arange(-2, 2))
+    margins[: len(far)] = np.array(far)[:, None]
+    labels[: len(far)] = margins[: len(far)] > 0  # as they say, so that they cost nothing
+    repair = Offset(kind="margin").fit(margins, labels).fitted_
+    own = [offset_of(margins[len(far) :, j], labels[len(far) :, j]) for j in range(4)]
+    np.testing.assert_allclose(repair.maps.b, own, atol=1e-8)
+    ranks = np.argsort(-(margins + own), axis=1, kind="stable")[len(far) :, :2]
+    np.testing.assert_array_equal(repair.rank(margins, k=2)[len(far) :], ranks)
+
+
+def offset_of(margins, labels):
+    return brentq(lambda b: expit(margins + b).sum() - labels.sum(), -50, 50, xtol=1e-12)
+
+
+def test_margins_that_are_all_far_out_keep_the_share_of_rows_above_zero():
+    rng = np.random.default_rng(0)
+    margins = 1e20 * rng.normal(size=(400, 4))
+    labels = rng.random(margins.shape) < [0.1, 0.3, 0.5, 0.7]
+    repair = Offset(kind="margin").fit(margins, labels).fitted_
+    above = (margins + repair.maps.b > 0).sum(axis=0)
+    np.testing.assert_allclose(above, labels.sum(axis=0), atol=1)
+    ranks = np.argsort(-(margins + repair.maps.b), axis=1, kind="stable")[:, :2]
+    np.testing.assert_array_equal(repair.rank(margins, k=2), ranks)

@@ -27,6 +27,8 @@ Indices = NDArray[np.int64]
 
 SUMMARY_ROUNDS = 200
 EXACT_ROUNDS = 100
+FAR = 1e5  # log-odds beyond which a mean of them has no digits left for cells near 0
+UNRESOLVED = 1e-6  # share of a label's range that its summary cannot be trusted to tell apart
 VANISHING = 1e-10  # a slope that moves no logit by more than this is none
 
 
@@ -254,6 +256,10 @@ def _fit_offsets(model: Model, fits: Indices, theta: Floats, status: NDArray[np.
     if not fits.size:
         return
     cells = model.cells
+    far = np.maximum(np.abs(cells.low), np.abs(cells.high))[fits] > FAR
+    if far.any():
+        model.measure_from_zero(fits[far])
+        theta[:, fits[far]] = model.identity()[:, fits[far]]
     start = theta[:, fits]
     middle = start[0].copy()
     prior = cells.prior_log_odds()[fits]
@@ -261,6 +267,8 @@ def _fit_offsets(model: Model, fits: Indices, theta: Floats, status: NDArray[np.
     start[0] = np.clip(prior, low, high)
     start, done = find_roots(_among(model.summary, fits), start, low, high, rounds=SUMMARY_ROUNDS)
     if cells.exact:
+        lost = far & (np.abs(start[0] - middle) < UNRESOLVED * (high - low))
+        start[0] = np.where(lost, np.clip(prior, low, high), start[0])
         start, done = find_roots(_among(model.exact, fits), start, low, high, rounds=EXACT_ROUNDS)
     theta[0, fits] = start[0]
     status[fits[~done]] = Status.NOT_CONVERGED

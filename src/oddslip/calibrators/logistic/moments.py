@@ -195,6 +195,17 @@ class Model:
         self._put(center)
         return np.vstack([theta[0] + (theta[1:] * shift).sum(axis=0), slopes * self.scale[:, fits]])
 
+    def measure_from_zero(self, fits: Indices) -> None:
+        """Measure the features of these fits from 0, or from the end of their range next to it.
+
+        Logits of cells near 0 then keep their digits however far other cells lie.
+        """
+        nearest = np.clip(0.0, self.cells.low, self.cells.high)
+        origin = nearest[None] if self.which == (0,) else np.stack(beta_features(nearest))
+        center = self.center.copy()
+        center[:, fits] = origin[:, fits]
+        self._put(center)
+
     def identity(self) -> Floats:
         """Parameters that leave the score as it is."""
         return np.vstack([self.center.sum(axis=0), self.scale])

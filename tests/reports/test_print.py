@@ -1,11 +1,17 @@
 """print() of a result is what the command line shows; its repr is one line."""
 
+import io
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 import oddslip
 from oddslip.cli.app import _run
 from oddslip.datasets import synthetic_pair
+from oddslip.reports.text import finding_lines, show_diagnosis
+from oddslip.wording import interval, signed_interval
 
 PAIR = synthetic_pair(300, 12, seed=1)
 FOUND = oddslip.diagnose(
@@ -90,3 +96,35 @@ def test_hostile_names_do_not_reach_the_terminal():
     names = ["\x1b[31mred", *(f"label {j}" for j in range(11))]
     found = oddslip.diagnose(PAIR.weighted, PAIR.labels, k=3, label_names=names, n_replicates=0)
     assert "\x1b" not in str(found)
+
+
+@pytest.mark.parametrize("metric", ["map", "precision", "hit_rate"])
+def test_eighty_columns_cut_no_number_of_the_ladder(metric):
+    pair = synthetic_pair(600, 20, seed=1, noise=0.3, realized=0.6)
+    found = oddslip.diagnose(
+        pair.weighted, pair.labels, k=10, metric=metric, weights=pair.weights, n_replicates=50
+    )
+    widest = found.chosen._replace(name="hierarchical")
+    shown = at_width(80, show_diagnosis(replace(found, chosen=widest)))
+    assert "…" not in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    for name in found.ladder:
+        assert name == "raw" or signed_interval(found.ladder.gain(name)) in shown
+        assert interval(found.ladder.estimate(name)) in shown
+
+
+def test_advice_keeps_its_indent_where_it_wraps():
+    advice = "word " * 40
+    _, *others = at_width(
+        80, finding_lines(replace(FOUND.findings[0], sentence="", advice=advice))
+    ).splitlines()
+    assert len(others) > 2
+    assert all(line.startswith("  ") for line in others)
+
+
+def at_width(width, pieces):
+    told = io.StringIO()
+    console = Console(file=told, width=width, highlight=False, markup=False, color_system=None)
+    for piece in pieces:
+        console.print(piece)
+    return told.getvalue()

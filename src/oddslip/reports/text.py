@@ -252,6 +252,8 @@ def rung_table(ladder: Ladder, chosen: str = "chosen") -> Any:
     """The same of a ladder alone, which does not know what was chosen."""
     level = f"{level_name(ladder.level)} interval"
     table = new_table("rung", ladder.metric_name, level, "minus raw", level)
+    table.padding = (0, 1, 0, 0)  # five columns in 80 characters
+    table.columns[0].no_wrap = False  # where that is not enough, names wrap and numbers stay whole
     for name in ladder:
         estimate, difference = ladder.estimate(name), ladder.gain(name)
         apart = ("", "") if name == "raw" else (
@@ -289,15 +291,23 @@ def loss_sentence(d: Diagnosis, parts: Decomposition) -> str:
     return f"{loss}: {', '.join(known)}."
 
 
-def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[str]:
+def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[Any]:
     """A finding in two lines; its evidence as well if asked."""
     yield f"{finding.code} {finding.severity}: {printable(finding.sentence)}"
-    yield f"  -> {printable(finding.advice)}"
+    yield _indented(f"-> {finding.advice}")
     if verbose:
         evidence = ", ".join(
             f"{name}={_evidence(value)}" for name, value in finding.evidence.items()
         )
-        yield f"  {printable(evidence)} (docs: {finding.anchor})"
+        yield _indented(f"{evidence} (docs: {finding.anchor})")
+
+
+def _indented(text: str) -> Any:
+    """A paragraph that keeps its indent where it wraps."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    return Padding(Text(printable(text)), (0, 0, 0, 2), expand=False)
 
 
 def _evidence(value: Any) -> str:

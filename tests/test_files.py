@@ -171,7 +171,7 @@ def test_a_scoring_that_another_machine_is_at_is_refused_and_left_alone(tmp_path
     begun = tmp_path / ".s.npy.unfinished"
     begun.write_text("theirs")
     other = start(script, begun)
-    with pytest.raises(InvalidInput, match="s.npy is being written by another process"):
+    with pytest.raises(InvalidInput, match="is being written by another process"):
         score_to_file(model, X, tmp_path / "s.npy")
     assert begun.read_text() == "theirs"
     other.kill()
@@ -187,8 +187,9 @@ def test_a_scoring_holds_its_files_until_it_is_done_begun_or_continued(tmp_path,
     attempts = []
 
     def intrude(self, start, cells):
-        with self.parts[0].open("r+b") as file:
-            attempts.append(pytest.raises(InvalidInput, hold_file, file, tmp_path / "s.npy"))
+        with self.parts[0].open("r+b") as file, pytest.raises(InvalidInput) as refusal:
+            hold_file(file, tmp_path / "s.npy")
+        attempts.append(refusal)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(scoring._Unfinished, "_write", intrude)

@@ -15,6 +15,7 @@ from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
 from oddslip.cli.export import export
+from oddslip.cli.guard import guard
 from oddslip.cli.repair import apply, fit
 from oddslip.cli.study import generate, reproduce
 from oddslip.cli.supplement import COMMANDS
@@ -74,6 +75,7 @@ def _run(arguments: list[str] | None) -> int:
 
 def _call(typed: list[str]) -> int:
     command = typer.main.get_command(app)
+    guard(command)
     try:
         # Commands that write down where a result comes from find what was typed in their context.
         code = command.main(

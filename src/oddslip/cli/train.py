@@ -154,10 +154,15 @@ def score(
 
       oddslip score model.oddslip X.npz -o scores.parquet --kind both
     """
+    from oddslip.cli.guard import check_apart
     from oddslip.learners import OneVsRest, score_to_file
+    from oddslip.learners.scoring import margin_path
     from oddslip.sources.features import read_features
 
     check_outputs(output)
+    if kind == "both":
+        margins = {"margins": margin_path(output)}
+        check_apart(margins, {"model": model, "features": features})
     with without_banners():
         trained = OneVsRest.load(model)
     rows = read_features(features)

@@ -87,7 +87,7 @@ def score_to_file(
         raise InvalidInput(
             f"row_ids must hold one id per row, n_rows={rows.shape[0]}, got {given}."
         )
-    margins = path if kind == "margin" else path.with_suffix(f".margin{path.suffix}")
+    margins = path if kind == "margin" else margin_path(path)
     wanted: list[tuple[Path, Kind, np.dtype[Any]]] = []
     if kind != "margin":
         wanted.append((output_path(path), "probability", np.dtype(np.float32)))
@@ -100,6 +100,11 @@ def score_to_file(
             unfinished.fill(threads)
             unfinished.finish(row_ids)
     return {"probability": [path], "margin": [margins], "both": [path, margins]}[kind]
+
+
+def margin_path(path: Path) -> Path:
+    """Where margins go if both kinds are wanted: beside the probabilities."""
+    return path.with_suffix(f".margin{path.suffix}")
 
 
 class _Unfinished:

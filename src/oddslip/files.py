@@ -278,7 +278,7 @@ def whole_file(
 
 
 def _claim_file(path: Path) -> tuple[Path, int | None]:
-    """A new file beside an output, with its mode, and the lock on it that falls with the process."""
+    """A new file beside an output, with its mode, and the lock on it: it falls with the process."""
     while True:
         # The ending stays, since some writers add their own to a name without it.
         unfinished = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")

@@ -44,12 +44,20 @@ def cpu_seconds() -> float:
 def list_children() -> list[str]:
     """Numbers of the processes that any thread of this one has started."""
     tasks = Path("/proc/self/task").glob("*/children")
-    return [number for task in tasks for number in task.read_text().split()]
+    return [number for task in tasks for number in _read_process(task).split()]
+
+
+def _read_process(path: Path) -> str:
+    """What the system says of a thread or a process; nothing of one that has ended meanwhile."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _child_seconds(number: str) -> float:
     # After the name, which may hold anything: state is the third field, user time the fourteenth.
-    fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+    fields = _read_process(Path(f"/proc/{number}/stat")).rpartition(")")[2].split()
     return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 

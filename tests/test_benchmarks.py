@@ -78,3 +78,22 @@ def test_a_peer_with_another_answer_is_refused(theirs, monkeypatch):
     agree = import_module("benchmarks.timing").agree
     with pytest.raises(AssertionError, match=r"MAP must be the peer's to within 0\.01"):
         agree("MAP", [0.5, 1.0], [0.5, theirs], 0.01)
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError, ProcessLookupError])
+def test_threads_and_children_that_end_while_they_are_listed_count_for_nothing(error, monkeypatch):
+    from pathlib import Path
+
+    from benchmarks import timing
+
+    read = Path.read_text
+
+    def gone(path, *arguments, **options):
+        if path.parts[:2] == ("/", "proc"):
+            raise error(2, "gone", str(path))
+        return read(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", gone)
+    assert timing.list_children() == []
+    assert timing._child_seconds("1") == 0
+    assert timing.cpu_seconds() > 0

@@ -3,17 +3,20 @@
 import errno
 import os
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from oddslip.cli.app import _run
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.files import locked, whole_file
+from oddslip.files import hold_file, locked, whole_file
 from oddslip.learners import OneVsRest, score_to_file
 from oddslip.studies.store import CellStore
 
@@ -57,8 +60,21 @@ def holding():
         process.communicate()
 
 
+@pytest.fixture(autouse=True)
+def scratch(tmp_path_factory, monkeypatch):
+    """A place for temporary files, and so for locks, of this test alone."""
+    place = tmp_path_factory.mktemp("scratch")
+    monkeypatch.setenv("TMPDIR", str(place))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return place
+
+
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
+
+
+def locks(scratch):
+    return sorted(path.name for path in scratch.glob("oddslip-*/*"))
 
 
 def test_the_second_writer_of_a_path_is_refused_and_told_who_writes_it(tmp_path, holding):
@@ -70,14 +86,126 @@ def test_the_second_writer_of_a_path_is_refused_and_told_who_writes_it(tmp_path,
         unfinished.write_text("another path")
 
 
-def test_a_lock_left_by_a_killed_process_is_taken_over_and_removed(tmp_path, holding):
+def test_a_lock_left_by_a_killed_process_is_taken_over_and_removed(tmp_path, holding, scratch):
     first = holding(tmp_path / "a.npy")
     first.send_signal(signal.SIGKILL)
     first.wait()
-    assert names(tmp_path) == [".a.npy.lock"]
+    assert len(locks(scratch)) == 1
     with whole_file(tmp_path / "a.npy") as unfinished:
         unfinished.write_text("done")
     assert names(tmp_path) == ["a.npy"]
+    assert locks(scratch) == []
+
+
+def test_a_link_or_a_file_that_is_named_like_a_lock_is_left_alone(tmp_path):
+    (tmp_path / "p.txt").write_text("dear")
+    (tmp_path / ".b.npy.lock").write_text("dear")
+    os.symlink("p.txt", tmp_path / ".a.npy.lock")
+    for name in ("a.npy", "b.npy"):
+        with whole_file(tmp_path / name) as unfinished:
+            unfinished.write_text("done")
+    assert (tmp_path / "p.txt").read_text() == (tmp_path / ".b.npy.lock").read_text() == "dear"
+    assert names(tmp_path) == [".a.npy.lock", ".b.npy.lock", "a.npy", "b.npy", "p.txt"]
+
+
+def test_locks_lie_in_a_folder_that_nobody_else_can_write_to(tmp_path, scratch):
+    with locked(tmp_path / "a.npy"):
+        (folder,) = scratch.iterdir()
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert len(locks(scratch)) == 1
+        assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("planted", ["link", "open folder", "file"])
+def test_a_place_for_locks_that_is_not_ours_alone_is_not_used(tmp_path, scratch, planted):
+    place, target = scratch / f"oddslip-{os.geteuid()}", tmp_path / "target"
+    target.mkdir(mode=0o700)
+    if planted == "link":
+        place.symlink_to(target)
+    elif planted == "file":
+        place.write_text("dear")
+    else:
+        place.mkdir()
+        place.chmod(0o777)
+    with whole_file(tmp_path / "a.npy") as unfinished:
+        unfinished.write_text("done")
+        assert locks(scratch) == names(target) == []
+    assert (tmp_path / "a.npy").read_text() == "done"
+
+
+def test_a_link_in_place_of_a_lock_is_not_followed(tmp_path, scratch):
+    (tmp_path / "p.txt").write_text("dear")
+    with locked(tmp_path / "a.npy"):
+        (lock,) = scratch.glob("oddslip-*/*")
+    lock.symlink_to(tmp_path / "p.txt")
+    with whole_file(tmp_path / "a.npy") as unfinished:
+        unfinished.write_text("done")
+    assert (tmp_path / "p.txt").read_text() == "dear"
+    assert (tmp_path / "a.npy").read_text() == "done"
+
+
+def test_the_unfinished_file_of_a_living_writer_elsewhere_is_not_removed(tmp_path, monkeypatch):
+    script = """
+    from oddslip.files import whole_file
+    held = whole_file(sys.argv[1])
+    held.__enter__().write_text("theirs")
+    """
+    other = start(script, tmp_path / "a.npy")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # as on another machine: other locks
+    (begun,) = tmp_path.glob(".a.*.npy")
+    with whole_file(tmp_path / "a.npy") as unfinished:
+        unfinished.write_text("ours")
+    assert begun.read_text() == "theirs"
+    assert (tmp_path / "a.npy").read_text() == "ours"
+    other.kill()
+    other.communicate()
+
+
+def test_a_scoring_that_another_machine_is_at_is_refused_and_left_alone(tmp_path, monkeypatch):
+    model = OneVsRest(**QUICK).fit(X, Y)
+    script = """
+    import fcntl
+    held = open(sys.argv[1], "r+b")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    """
+    begun = tmp_path / ".s.npy.unfinished"
+    begun.write_text("theirs")
+    other = start(script, begun)
+    with pytest.raises(InvalidInput, match="is being written by another process"):
+        score_to_file(model, X, tmp_path / "s.npy")
+    assert begun.read_text() == "theirs"
+    other.kill()
+    other.communicate()
+    score_to_file(model, X, tmp_path / "s.npy")
+    assert names(tmp_path) == ["s.npy"]
+
+
+def test_a_scoring_holds_its_files_until_it_is_done_begun_or_continued(tmp_path, monkeypatch):
+    from oddslip.learners import scoring
+
+    model = OneVsRest(**QUICK).fit(X, Y)
+    attempts = []
+
+    def intrude(self, start, cells):
+        with self.parts[0].open("r+b") as file, pytest.raises(InvalidInput) as refusal:
+            hold_file(file, tmp_path / "s.npy")
+        attempts.append(refusal)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scoring._Unfinished, "_write", intrude)
+    for _ in range(2):  # the second one continues what the first has begun
+        with pytest.raises(KeyboardInterrupt):
+            score_to_file(model, X, tmp_path / "s.npy")
+    assert len(attempts) == 2
+
+
+@pytest.mark.parametrize("name", [".s.npy.journal", ".s.npy.unfinished"])
+def test_a_link_in_place_of_the_journal_of_a_scoring_is_not_followed(tmp_path, name):
+    (tmp_path / "p.txt").write_text("dear")
+    os.symlink("p.txt", tmp_path / name)
+    score_to_file(OneVsRest(**QUICK).fit(X, Y), X, tmp_path / "s.npy")
+    assert (tmp_path / "p.txt").read_text() == "dear"
+    assert names(tmp_path) == ["p.txt", "s.npy"]
 
 
 def test_who_waits_for_a_lock_has_it_once_its_holder_is_gone(tmp_path, holding):
@@ -114,7 +242,8 @@ def test_whoever_holds_a_lock_may_take_it_again_but_no_other_thread(tmp_path):
         other = threading.Thread(target=intrude)
         other.start()
         other.join()
-    assert len(refused) == 1
+    (error,) = refused
+    assert "is being written by another thread of this process" in str(error)
     assert names(tmp_path) == []
 
 
@@ -186,9 +315,13 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     np.save("s.npy", X)
     np.save("y.npy", Y)
+    np.save("t.npy", X[:, :3])
     os.mkfifo("pipe.npy")
     (tmp_path / "folder.npy").mkdir()
     os.symlink("loop.npy", "loop.npy")
+    (tmp_path / "read-only.npy").touch()
+    (tmp_path / "read-only.npy").chmod(0o444)
+    os.symlink("read-only.npy", "link-to-it.npy")
     return tmp_path
 
 
@@ -214,6 +347,8 @@ PLACES = {
     "pipe.npy": "got a device or a pipe",
     "folder.npy": "got a folder",
     "loop.npy": "got a link to itself",
+    "read-only.npy": "must be a file that may be replaced, got a read-only one",
+    "link-to-it.npy": "must be a file that may be replaced, got a read-only one",
     "s3://bucket/s.npy": "must be a path on this machine, got an address",
     "n" * 250 + ".npy": "must be at most 220 bytes long, got 254",
     "n" * 5000: "must be at most 220 bytes long, got 5000",
@@ -261,6 +396,78 @@ def test_a_link_stays_and_its_target_is_written(folder, capsys):
     assert score_to_file(model, X, "link.npy")[0].name == "link.npy"
     assert (folder / "link.npy").is_symlink()
     assert np.load("real.npy").shape == (60, 3)
+
+
+def test_a_link_to_nothing_yet_is_written_through(folder):
+    os.symlink("later.npy", "link.npy")
+    assert _run(["rank", "s.npy", "-k", "2", "-o", "link.npy"]) == 0
+    assert (folder / "link.npy").is_symlink()
+    assert np.load("later.npy").shape == (60, 2)
+
+
+def mode_of(path):
+    return stat.S_IMODE(Path(path).stat().st_mode)
+
+
+WRITERS = {
+    "npy": ["rank", "s.npy", "-k", "2", "-o"],
+    "csv": ["rank", "s.npy", "-k", "2", "-o"],
+    "parquet": ["rank", "s.npy", "-k", "2", "-o"],
+    "oddslip": ["fit", "t.npy", "y.npy", "--calibrator", "platt", "-o"],
+    "png": ["plan", "y.npy", "--rounds", "3", "--learning-rate", "1", "--figure"],
+    "json": ["plan", "y.npy", "--rounds", "3", "--learning-rate", "1", "--json-file"],
+}
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+@pytest.mark.parametrize("ending", WRITERS)
+def test_a_file_that_is_replaced_keeps_its_mode(folder, ending, mode):
+    output = folder / f"out.{ending}"
+    output.touch()
+    output.chmod(mode)
+    assert _run([*WRITERS[ending], output.name]) == 0
+    assert output.stat().st_size > 0
+    assert mode_of(output) == mode
+
+
+def test_scores_that_are_replaced_keep_their_mode(folder):
+    model = OneVsRest(**QUICK).fit(X, Y)
+    for name in ("t.npy", "t.margin.npy", "t.parquet"):
+        (folder / name).touch()
+        (folder / name).chmod(0o600)
+    score_to_file(model, X, "t.npy", kind="both")
+    score_to_file(model, X, "t.parquet")
+    assert {mode_of(name) for name in ("t.npy", "t.margin.npy", "t.parquet")} == {0o600}
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_a_new_file_follows_the_umask(folder, mask, mode):
+    before = os.umask(mask)
+    try:
+        assert _run(["rank", "s.npy", "-k", "2", "-o", "new.npy"]) == 0
+    finally:
+        os.umask(before)
+    assert mode_of("new.npy") == mode
+
+
+def test_what_replaces_a_private_file_is_private_while_it_is_written(tmp_path):
+    (tmp_path / "a").touch()
+    (tmp_path / "a").chmod(0o600)
+    with whole_file(tmp_path / "a") as unfinished:
+        assert mode_of(unfinished) == 0o600
+
+
+def test_what_can_not_be_read_back_does_not_take_its_place(tmp_path):
+    (tmp_path / "a").write_text("old")
+
+    def check(path):
+        raise UnreadableFile(f"{path} is none.")
+
+    line = "a was not written, since what was read back is wrong: it is none."
+    with pytest.raises(UnreadableFile, match=line), whole_file(tmp_path / "a", check=check) as new:
+        new.write_text("new")
+    assert (tmp_path / "a").read_text() == "old"
+    assert names(tmp_path) == ["a"]
 
 
 # ---------------------------------------------------------------------------------- a full disk
@@ -320,7 +527,7 @@ def test_what_a_killed_run_left_behind_is_removed_by_the_next_and_nothing_else(t
     process = start(script, tmp_path / "a.npy")
     process.kill()
     process.communicate()
-    assert len(names(tmp_path)) == 2
+    assert len(names(tmp_path)) == 1
     others = [".a.npy", ".a.0123456789ab.txt", ".b.0123456789ab.npy", ".a.backup.npy"]
     for name in others:
         (tmp_path / name).touch()

@@ -2,8 +2,8 @@
 
 A header of a hundred bytes can claim 10^18 cells, and a member of an archive unpack to a thousand
 times its size. So a member must be exactly as long as its header says, and fit into memory before
-it is read. An archive keeps a CRC of each member, which mapping it would pass by: it is looked at
-once, when the member is opened.
+it is read. An archive keeps a CRC of each member, which reading it block by block would pass by: it
+is looked at once, when the member is opened.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.inputs import check_memory, input_path
+from oddslip.inputs import FileArray, check_memory, input_path
 
 # What NumPy, zipfile and the parser of headers raise on a file that is cut short, damaged or of
 # another kind.
@@ -98,25 +98,31 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -
         return np.lib.format.read_array(stream, allow_pickle=False)
 
 
-def map_member(path: Path, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """A memory map of an uncompressed array, at the place where its bytes lie in the archive."""
+def open_member(path: Path, member: zipfile.ZipInfo) -> FileArray:
+    """An uncompressed array, at the place where its bytes lie in the archive."""
     with path.open("rb") as file:
         file.seek(member.header_offset + 26)  # lengths of the local header's name and extra field
         name, extra = np.frombuffer(file.read(4), "<u2")
         begun = member.header_offset + 30 + int(name) + int(extra)
         file.seek(begun)
         header = read_header(file)
+        array = open_array(path, header, begun)
         _check_length(header, member)
         file.seek(begun)
         if _crc_of(file, member.file_size) != member.CRC:
             raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")
-    order = "F" if header.fortran else "C"
+        array.state.check(path, file.fileno())
+    return array
+
+
+def open_array(path: Path, header: Header, begun: int = 0) -> FileArray:
+    """The array of a header that begins at some byte of a file."""
     start = begun + header.start
-    return np.memmap(path, header.dtype, "r", start, header.shape, order)  # type: ignore[call-overload, no-any-return]
+    return FileArray(path, header.shape, header.dtype, start, by_rows=not header.fortran)
 
 
 def _crc_of(file: IO[bytes], n_bytes: int) -> int:
-    """CRC-32 of the next bytes, through one small buffer: no page of the map counts as ours."""
+    """CRC-32 of the next bytes, through one small buffer."""
     buffer = memoryview(bytearray(min(_CHUNK_BYTES, max(1, n_bytes))))
     crc, left = 0, n_bytes
     while left:

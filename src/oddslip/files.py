@@ -1,4 +1,4 @@
-"""Files written whole or not at all, by one at a time, what their bytes hash to, and why not."""
+"""Atomic file writes, locks between writers, SHA-256 digests, and messages of I/O errors."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import os
 import re
 import secrets
 import shutil
+import stat
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 
 from oddslip.arguments import check_path
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
@@ -34,7 +36,7 @@ def output_path(path: str | os.PathLike[str]) -> Path:
     """Where an output goes: the file a link points to, or else the path as it is.
 
     Refuses what is no file that can be written here, before any work is done: a folder, a device
-    or a pipe, an address, a name that is too long or no text.
+    or a pipe, a read-only file, an address, a name that is too long or no text.
 
     Examples
     --------
@@ -50,6 +52,11 @@ def output_path(path: str | os.PathLike[str]) -> Path:
         if target.exists() and not target.is_file():
             what = "a folder" if target.is_dir() else "a device or a pipe"
             raise InvalidInput(f"{path} must be a file in an existing folder, got {what}.")
+        if target.exists() and not _is_writable(target):
+            raise InvalidInput(
+                f"{path} must be a file that may be replaced, got a read-only one. "
+                "Make it writable, or pass another path."
+            )
         known = target.absolute().parent.is_dir()
     except OSError as error:
         raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
@@ -63,6 +70,11 @@ def output_path(path: str | os.PathLike[str]) -> Path:
             f"{path} must be a file in an existing folder. Make {target.parent} first."
         )
     return target
+
+
+def _is_writable(path: Path) -> bool:
+    """Whether its mode lets somebody write a file, and the system lets us: root may do anything."""
+    return bool(path.stat().st_mode & 0o222) and os.access(path, os.W_OK)
 
 
 def output_folder(path: str | os.PathLike[str]) -> Path:
@@ -108,17 +120,20 @@ def _is_address(path: Path) -> bool:
 
 _HELD: dict[str, int] = {}  # paths this process writes, and the thread that does
 _HOLDING = Lock()
-_BESIDE: dict[Path, None] = {}  # hidden files beside outputs in writing, in the order they came
-_TAKEN = "{path} is being written by another process (pid {pid}). Wait for it or pass another path."
+_BESIDE: dict[Path, None] = {}  # locks, and files beside outputs in writing, in the order they came
+_TAKEN = "{path} is being written by another {writer}. Wait for it or pass another path."
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 
 
 @contextmanager
 def locked(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[None]:
     """Be the only one who writes a path; another who does is named, and we are refused, or wait.
 
-    The lock is a hidden file beside the path, held by the system: it falls with the process, and
-    one left behind by a killed process is taken over. Whoever holds it may take it again. Where
-    the system has no such locks, as on Windows and on some network disks, nothing is locked.
+    The lock is a file in a folder that belongs to this user alone, held by the system: it falls
+    with the process, and one left behind by a killed process is taken over. Whoever holds it may
+    take it again. It holds between the processes of one user on one machine. Other users, other
+    machines, and systems without such locks never mix their files, since each writes one of its
+    own and puts it in place at once: the last one stays.
 
     Examples
     --------
@@ -139,61 +154,103 @@ def locked(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[None
         yield
         return
     if holder is not None:
-        raise InvalidInput(_TAKEN.format(path=path, pid=os.getpid()))
+        raise InvalidInput(_TAKEN.format(path=path, writer="thread of this process"))
     try:
-        with _file_lock(path, wait=wait):
+        with _process_lock(path, key, wait=wait):
             yield
     finally:
         del _HELD[key]
 
 
 @contextmanager
-def _file_lock(path: Path, *, wait: bool) -> Iterator[None]:
-    if fcntl is None:
+def _process_lock(path: Path, key: str, *, wait: bool) -> Iterator[None]:
+    folder = _lock_folder()
+    if fcntl is None or folder is None:
         yield
         return
-    beside = path.with_name(f".{path.name}.lock")
+    lock = folder / f"{hash_bytes(os.fsencode(key))[:32]}.lock"
     while True:
         try:
-            held = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        except OSError as error:
-            raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
+            held = os.open(lock, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
+        except OSError:  # a full disk, or no file of ours: the output is whole all the same
+            yield
+            return
         try:
             fcntl.flock(held, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             pid = os.pread(held, 20, 0).decode("ascii", "replace").strip() or "not known"
             os.close(held)
-            raise InvalidInput(_TAKEN.format(path=path, pid=pid)) from None
+            raise InvalidInput(_TAKEN.format(path=path, writer=f"process (pid {pid})")) from None
         except OSError:  # a disk without locks
             break
-        if _is_same(held, beside):
+        if _is_same(held, lock):
             break
         os.close(held)  # its holder removed it between our opening and locking it
-    _BESIDE[beside] = None
+    _BESIDE[lock] = None
     try:
         with suppress(OSError):  # on a full disk the lock holds all the same
             os.ftruncate(held, 0)
             os.pwrite(held, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
-        beside.unlink(missing_ok=True)
+        lock.unlink(missing_ok=True)
         os.close(held)
-        del _BESIDE[beside]
+        del _BESIDE[lock]
+
+
+def hold_file(file: IO[Any], path: Path) -> None:
+    """Lock an open file that other users and machines may share, until it is closed.
+
+    For what is written in place: a log, or the unfinished scores of ``path``. One that another
+    holds is refused; on a disk without locks nothing is locked.
+    """
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InvalidInput(_TAKEN.format(path=path, writer="process")) from None
+    except OSError:  # a disk without locks
+        pass
+
+
+def _lock_folder() -> Path | None:
+    """A folder for locks that nobody else can write to; None where there can be none."""
+    if fcntl is None:
+        return None
+    folder = Path(tempfile.gettempdir()) / f"oddslip-{os.geteuid()}"
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        private = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+        if stat.S_ISDIR(status.st_mode) and private:
+            return folder
+    return None
 
 
 def _is_same(held: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(held), path.stat())
+        return os.path.samestat(os.fstat(held), path.lstat())
     except FileNotFoundError:
         return False
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+def whole_file(
+    path: str | os.PathLike[str], *, check: Callable[[Path], object] | None = None
+) -> Iterator[Path]:
     """A temporary path beside the wanted one, which takes its place once all went well.
 
     On an exception or Ctrl-C the temporary file is removed and the old file, if any, stays. Of two
-    who write the same path the second is refused; what a killed one left behind is removed.
+    who write the same path the second is refused; what a killed one left behind is removed. The
+    mode of the old file is kept.
+
+    Parameters
+    ----------
+    path : path
+        Where the file goes; through a link, to the file that it points to.
+    check : callable, optional
+        Is given the finished temporary file, to read it back; if it raises, the old file stays.
 
     Examples
     --------
@@ -203,23 +260,77 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = output_path(path)
     with locked(path):
         _remove_leftovers(path)
-        # The ending stays, since some writers add their own to a name without it.
-        unfinished = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
+        unfinished, held = _claim_file(path)
         try:
-            _BESIDE[unfinished] = None
-            try:
-                unfinished.touch(exist_ok=False)
-            except OSError as error:
-                raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
             with no_room(path):
                 yield unfinished
                 flush(unfinished)
+            if check is not None:
+                _read_back(unfinished, path, check)
             os.replace(unfinished, path)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
         finally:
             _BESIDE.pop(unfinished, None)
+            if held is not None:
+                os.close(held)
+
+
+def _claim_file(path: Path) -> tuple[Path, int | None]:
+    """A new file beside an output, with its mode, and the lock on it: it falls with the process."""
+    while True:
+        # The ending stays, since some writers add their own to a name without it.
+        unfinished = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
+        _BESIDE[unfinished] = None
+        try:
+            held = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
+            keep_mode(unfinished, path)
+        except OSError as error:
+            _BESIDE.pop(unfinished)
+            raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
+        if fcntl is None:  # Windows replaces no file that is open
+            os.close(held)
+            return unfinished, None
+        with suppress(OSError):  # a disk without locks
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same(held, unfinished):
+            return unfinished, held
+        os.close(held)  # taken for a dead one's before we had the lock
+        _BESIDE.pop(unfinished)
+
+
+def keep_mode(unfinished: Path, path: Path) -> None:
+    """Give a file the mode of the one it is to replace, and its owner where we may."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return
+    if hasattr(os, "chown"):
+        with suppress(OSError):
+            os.chown(unfinished, status.st_uid, status.st_gid)
+    unfinished.chmod(stat.S_IMODE(status.st_mode))
+
+
+def _read_back(unfinished: Path, path: Path, check: Callable[[Path], object]) -> None:
+    """Let nothing take its place that can not be read again."""
+    try:
+        check(unfinished)
+    except OddslipError as error:
+        told = str(error).replace(str(unfinished), "it")
+        raise UnreadableFile(
+            f"{path} was not written, since what was read back is wrong: {told}"
+        ) from error
+
+
+def check_bytes(raw: bytes) -> Callable[[Path], None]:
+    """A check for `whole_file`: the file holds these bytes and no others."""
+
+    def check(path: Path) -> None:
+        if path.stat().st_size != len(raw) or hash_file(path) != hash_bytes(raw):
+            raise UnreadableFile(f"{path} does not hold what was written to it.")
+
+    return check
 
 
 @contextmanager
@@ -246,7 +357,7 @@ def _claim_folder(path: Path) -> tuple[Path, int]:
         unfinished.mkdir(parents=True)
         if fcntl is None:
             return unfinished, os.open(os.devnull, os.O_RDONLY)
-        held = os.open(unfinished, os.O_RDONLY | os.O_CLOEXEC)
+        held = os.open(unfinished, os.O_RDONLY)
         with suppress(OSError):  # a disk without locks
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_same(held, unfinished):
@@ -262,7 +373,7 @@ def _remove_dead_folders(path: Path) -> None:
         if not ours.fullmatch(name):
             continue
         with suppress(OSError):
-            held = os.open(path.with_name(name), os.O_RDONLY | os.O_CLOEXEC)
+            held = os.open(path.with_name(name), os.O_RDONLY | _NO_LINK)
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where its maker lives
                 shutil.rmtree(path.with_name(name), ignore_errors=True)
@@ -280,13 +391,20 @@ def abandon() -> None:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Temporary files of a killed run; the lock says that no living one writes this path."""
+    """Remove temporary files of killed runs: those that no living process has locked."""
     if fcntl is None:
         return
     ours = re.compile(re.escape(f".{path.stem}.") + "[0-9a-f]{12}" + re.escape(path.suffix))
     for name in os.listdir(path.absolute().parent):
-        if ours.fullmatch(name):
-            path.with_name(name).unlink(missing_ok=True)
+        if not ours.fullmatch(name):
+            continue
+        with suppress(OSError):  # another user's, a link, or on a disk without locks
+            held = os.open(path.with_name(name), os.O_RDWR | _NO_LINK)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where its maker lives
+                path.with_name(name).unlink()
+            finally:
+                os.close(held)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
+from oddslip.inputs import FileArray
 from oddslip.sparse import label_rows
 
 NameOf = Callable[[int], str]
@@ -100,7 +101,7 @@ class Labels(Protocol):
 class DenseLabels:
     """A 0/1 array of shape (rows, labels), read where it lies."""
 
-    def __init__(self, array: NDArray[Any]) -> None:
+    def __init__(self, array: NDArray[Any] | FileArray) -> None:
         if array.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"labels must be numbers 0 or 1, got an array of dtype {array.dtype}. "
@@ -252,7 +253,7 @@ def as_labels(
         cells = np.asarray(labels)
         # Rows of n_labels indices and rows of n_labels 0/1 cells look alike; 0/1 wins.
         return DenseLabels(cells) if cells.max() <= 1 else labels_from_lists(labels, n_labels)
-    array = np.asarray(labels)
+    array = labels if isinstance(labels, FileArray) else np.asarray(labels)
     if array.dtype == object and array.ndim == 1 and is_nested(list(array)):
         return labels_from_lists(list(array), n_labels, label_names)
     if array.ndim != 2:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from oddslip.arguments import check_k, check_names, unmasked
 from oddslip.errors import InvalidInput
 from oddslip.identity import hash_ids, need_ids
+from oddslip.inputs import FileArray
 from oddslip.kernels import Kind
 from oddslip.labels import DenseLabels, Labels, Positives, SparseLabels, as_labels
 from oddslip.rows import counts_up, is_frame, match_rows, row_names
@@ -222,6 +223,8 @@ class Panel:
 
     def rows(self, start: int, stop: int) -> Panel:
         """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
+        if isinstance(self.scores, FileArray):
+            return self._cut(StoredPanel.of(self.scores, start, stop), start, stop)
         block = object.__new__(Panel)
         block.scores = self.scores[start:stop]
         return self._cut(block, start, stop)
@@ -569,6 +572,54 @@ def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
     return np.where(ranking >= 0, cells, cells.dtype.type(np.nan))
 
 
+class StoredPanel(Panel):
+    """Rows of a panel that lies in a file: its scores are read by whoever asks for them first."""
+
+    __slots__ = ("_cells", "_place", "_shape")
+
+    @classmethod
+    def of(cls, array: FileArray, start: int, stop: int) -> StoredPanel:
+        """Rows ``start`` to ``stop`` of the array, not yet read."""
+        panel: StoredPanel = object.__new__(cls)
+        panel._cells, panel._place = None, (array, start)
+        panel._shape = (stop - start, int(array.shape[1]))
+        return panel
+
+    @property
+    def scores(self) -> NDArray[Any]:  # type: ignore[override]
+        """All cells, read once."""
+        if self._cells is None:
+            array, start = self._place
+            self._cells = array[start : start + self._shape[0]]
+        return self._cells
+
+    @scores.setter
+    def scores(self, cells: NDArray[Any]) -> None:
+        self._cells, self._shape = cells, cells.shape
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of this panel."""
+        return self._shape[0]
+
+    @property
+    def n_labels(self) -> int:
+        """Labels of this panel."""
+        return self._shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the scores."""
+        return self._place[0].dtype if self._cells is None else self._cells.dtype
+
+    def rows(self, start: int, stop: int) -> Panel:
+        """The panel of rows ``start`` to ``stop``; scores that were not read are read by it."""
+        if self._cells is not None:
+            return super().rows(start, stop)
+        array, first = self._place
+        return self._cut(StoredPanel.of(array, first + start, first + stop), start, stop)
+
+
 class _Rows:
     """A range of rows of some labels; errors name the row of the whole."""
 
@@ -595,7 +646,9 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
 
     scores = unmasked("scores", scores, name_of)
     try:
-        array = _frame_cells(scores) if is_frame(scores) else np.asanyarray(scores)
+        array = scores
+        if not isinstance(scores, FileArray):
+            array = _frame_cells(scores) if is_frame(scores) else np.asanyarray(scores)
     except ValueError as error:
         raise InvalidInput(
             "scores must be a table of shape (rows, labels), got rows of different lengths."

@@ -85,9 +85,10 @@ class SpreadTally(Joined):
         count_reaching(keys, bound, self.n_saturated, np.empty(panel.n_rows, np.int64))
         scores = np.ascontiguousarray(panel.scores)
         if panel.absent is not None:
-            known, before = self._filled or (None, 0.0)
-            scores, some, more = panel.filled(known)
-            self._filled = some, before + more
+            known, before = self._filled or (None, 0)
+            scores, some, _ = panel.filled(known)
+            # Cells are counted here, however much their rows weigh.
+            self._filled = some, before + np.bincount(panel.absent.indices, minlength=self.n_labels)
         if self.kind == "probability":
             bin_probabilities(scores, self.counts)
         else:

@@ -450,13 +450,17 @@ def _run_in_order(
 
     def add(group: list[Panel]) -> tuple[T, int]:
         part, other = tally.fresh(), idle.get()
+        n_done = 0
+        group.reverse()
         try:
-            for panel in group:
+            while group:
+                panel = group.pop()  # what it has read goes with it
                 part.add(panel)
                 other.add(panel)
+                n_done += panel.n_rows
         finally:
             idle.put(other)
-        return part, sum(panel.n_rows for panel in group)
+        return part, n_done
 
     total: T | None = None  # the first part as it is: it need not lie in memory twice
     seen = 0

@@ -10,7 +10,7 @@ import pytest
 import oddslip
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.serving import journal
-from oddslip.serving.journal import append_check, read_checks
+from oddslip.serving.journal import append_check, check_log, read_checks
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,63 @@ def test_what_a_killed_process_left_of_a_line_is_cut_off(result, tmp_path):
     path.write_bytes(whole[:100])
     append_check(path, result, when="2026-05-03")
     assert len(read_checks(path)) == 1
+
+
+def test_a_record_that_only_lacks_its_newline_is_kept(result, tmp_path):
+    path = tmp_path / "log.jsonl"
+    append_check(path, result, when="2026-05-01")
+    path.write_bytes(path.read_bytes()[:-1])
+    append_check(path, result, when="2026-05-02")
+    assert [each["when"] for each in read_checks(path)] == ["2026-05-01", "2026-05-02"]
+
+
+FOREIGN = {
+    "JSON without a final newline": b'{"threshold": 3}',
+    "JSON that begins like a record": b'{"when": "2026-05-01"}',
+    "JSON of several lines": b'{\n  "a": 1\n}\n',
+    "text": b"a line\nand half a line",
+    "one word": b"word",
+    "an array": np.lib.format.magic(1, 0) + b"\x00\x0a" * 90 + b"cells",
+    "an empty line": b"\n",
+    "a zero byte": b"\0",
+}
+
+
+@pytest.mark.parametrize("before", ["", "a record"])
+@pytest.mark.parametrize("what", FOREIGN)
+def test_a_file_that_is_no_log_is_refused_and_stays_as_it_is(result, tmp_path, what, before):
+    path = tmp_path / "log.jsonl"
+    if before:
+        append_check(path, result, when="2026-05-01")
+        path.write_bytes(path.read_bytes() + FOREIGN[what])
+    else:
+        path.write_bytes(FOREIGN[what])
+    raw = path.read_bytes()
+    for refuse in (append_check, lambda path, _: check_log(path)):
+        with pytest.raises(UnreadableFile, match="must be a log of checks to append to") as caught:
+            refuse(path, result)
+        assert "\n" not in str(caught.value)
+        assert path.read_bytes() == raw
+
+
+@pytest.mark.parametrize("cut", [1, 5, 10, 11, 200, -2])
+def test_the_beginning_of_a_record_may_be_cut_off_wherever_it_ends(result, tmp_path, cut):
+    path = tmp_path / "log.jsonl"
+    append_check(path, result, when="2026-05-01")
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole[:cut])
+    append_check(path, result, when="2026-05-02")
+    assert [each["when"] for each in read_checks(path)] == ["2026-05-01", "2026-05-02"]
+
+
+def test_on_the_command_line_a_file_that_is_no_log_is_refused_before_the_work(tmp_path, capsys):
+    from oddslip.cli.app import _run
+
+    (tmp_path / "settings.json").write_text('{"threshold": 3}')
+    log = str(tmp_path / "settings.json")
+    assert _run(["check", "raw", "none.npy", "-k", "2", "--log", log]) == 2
+    assert "must be a log of checks" in capsys.readouterr().err
+    assert (tmp_path / "settings.json").read_text() == '{"threshold": 3}'
 
 
 def test_processes_that_append_at_once_lose_no_line(tmp_path):

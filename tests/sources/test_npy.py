@@ -8,6 +8,7 @@ from scipy import sparse
 from oddslip import inputs
 from oddslip.archives import read_arrays
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.inputs import FileArray
 from oddslip.sources import open_source
 from oddslip.sources.npy import read_labels_npz, read_npy, read_npz
 
@@ -22,19 +23,39 @@ def refused(path, **options):
     return str(caught.value)
 
 
-def test_an_npy_file_is_mapped_and_not_read(tmp_path):
-    np.save(tmp_path / "s.npy", SCORES)
-    scores = open_source(tmp_path / "s.npy").panel.scores
-    assert isinstance(scores, np.memmap)
-    assert not scores.flags.writeable
+@pytest.mark.parametrize("save", [np.save, np.savez])
+def test_a_file_is_not_read_before_its_cells_are_used(tmp_path, save):
+    path = tmp_path / f"s.{'npy' if save is np.save else 'npz'}"
+    save(path, SCORES)
+    source = open_source(path)
+    assert isinstance(source.panel.scores, FileArray)
+    (block,) = source.blocks()
+    assert block._cells is None
+    assert np.array_equal(block.scores, SCORES)
 
 
-def test_a_stored_npz_file_is_mapped_and_not_read(tmp_path):
-    np.savez(tmp_path / "s.npz", p=SCORES)
-    scores = open_source(tmp_path / "s.npz").panel.scores
-    assert isinstance(scores, np.memmap)
-    assert not scores.flags.writeable
-    assert np.array_equal(scores, SCORES)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["<f4", ">f4", "<f8", ">f8", "|i1", ">i8", "|b1"])
+@pytest.mark.parametrize("shape", [(17, 5), (17,), (4, 3, 2), (), (0, 3)])
+def test_rows_of_a_file_are_those_of_the_array(tmp_path, shape, dtype, order):
+    cells = np.asarray(np.random.default_rng(1).integers(0, 2, shape)).astype(dtype, order=order)
+    np.save(tmp_path / "a.npy", cells)
+    array = read_npy(tmp_path / "a.npy")
+    assert (array.shape, array.ndim, array.size) == (cells.shape, cells.ndim, cells.size)
+    assert array.dtype.isnative
+    assert np.asarray(array).tolist() == cells.tolist()
+    assert np.asarray(array, np.float64).dtype == np.float64
+    if not shape or not shape[0]:
+        return
+    for part in (
+        slice(1, 3),
+        slice(0, 0),
+        slice(2, None),
+        np.array([3, 0, 1, 1]),
+        np.array([], int),
+    ):
+        assert array[part].tolist() == cells[part].tolist()
+        assert array[part].dtype == array.dtype
 
 
 def test_the_array_of_an_npz_may_lie_behind_another_member(tmp_path):

@@ -115,6 +115,7 @@ class Fingerprint:
         """What fits into JSON; the arrays are apart: see `to_arrays`."""
         return {
             **{name: int(getattr(self, name)) for name in FINGERPRINT_COUNTS},
+            "n_absent": self.n_rows * self.n_labels - int(self.n_cells.sum()),
             "k": self.k,
             "expected": self.expected and list(self.expected),
         }

@@ -59,7 +59,7 @@ class Stored(NamedTuple):
 
 
 def write_stored(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write a header and the arrays of a repair, whole or not at all."""
+    """Write a header and the arrays of a repair, whole or not at all, and read them back first."""
     wanted = arrays_of(header["fingerprint"])
     laid = {name: np.ascontiguousarray(arrays[name], dtype) for name, dtype in wanted.items()}
     listed = [[name, array.dtype.str, list(array.shape)] for name, array in laid.items()]
@@ -68,7 +68,7 @@ def write_stored(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]
         "utf-8", "surrogatepass"
     )
     digest = hashlib.sha256()
-    with whole_file(path) as unfinished, unfinished.open("wb") as file:
+    with whole_file(path, check=read_stored) as unfinished, unfinished.open("wb") as file:
         for piece in (
             _START.pack(MAGIC, FORMAT, len(text)),
             text,
@@ -201,29 +201,38 @@ def _check_fingerprint(kept: Any, arrays: Arrays, kind: str, n_labels: int) -> N
     slots, saturated = arrays["slots"], arrays["saturated"]
     if slots.size != (0 if k is None else n_labels) or saturated.size != n_labels:
         raise InvalidInput("a fingerprint must hold one count of each kind per label.")
-    for each in (slots, saturated):
-        if ((each < 0) | (each > n_rows)).any():
-            raise InvalidInput(f"counts must be between 0 and n_rows={n_rows!s:.30}.")
-    if int(slots.sum()) != n_rows * (k or 0):
-        raise InvalidInput(f"slots must add up to k times n_rows={n_rows!s:.30}.")
+    cells = _count_cells(arrays, N_BINS[kind], n_labels)
+    if (cells > n_rows).any():
+        raise InvalidInput(f"the bins of a label must hold at most n_rows={n_rows!s:.30} cells.")
+    n_absent = n_rows * n_labels - int(cells.sum())
+    # Files of version 0.2 do not say how many cells are absent.
+    if kept.get("n_absent", n_absent) != n_absent:
+        raise InvalidInput(
+            f"the bins must lack n_absent={kept['n_absent']!r:.30} cells, got {n_absent}."
+        )
+    for name, counts in (("slots", slots), ("saturated", saturated)):
+        if ((counts < 0) | (counts > cells[: counts.size])).any():
+            raise InvalidInput(f"{name} must be between 0 and the cells of their label.")
+    # A row leaves a slot empty only for want of cells.
+    n_slots = n_rows * (k or 0)
+    if not max(0, n_slots - n_absent) <= int(slots.sum()) <= n_slots:
+        raise InvalidInput(f"slots must add up to k times n_rows={n_rows!s:.30}, less the empty.")
     most = 0 if k is None else n_rows
     sums = max(kept["shown_sum"], kept["shown_squares"]) * UNIT
     if kept["n_tied"] > most or sums > most:
         raise InvalidInput(f"what was shown must be of n_rows={n_rows!s:.30} rows.")
-    _check_bins(arrays, N_BINS[kind], n_labels, n_rows)
     _check_expected(kept["expected"])
 
 
-def _check_bins(arrays: Arrays, n_bins: int, n_labels: int, n_rows: int) -> None:
+def _count_cells(arrays: Arrays, n_bins: int, n_labels: int) -> NDArray[np.int64]:
+    """Cells of each label that are there, which are those in its bins."""
     first, size, counts = (arrays[name] for name in ("bin_first", "bin_size", "bin_counts"))
     if first.size != n_labels or size.size != n_labels:
         raise InvalidInput("a fingerprint must hold one row of bins per label.")
     wrong = (first < 0) | (size < 1) | (first > n_bins) | (size > n_bins)
     if wrong.any() or (first + size > n_bins).any() or int(size.sum()) != counts.size:
         raise InvalidInput(f"bins must lie in 0 to {n_bins}.")
-    cells = np.add.reduceat(counts, np.cumsum(size) - size, dtype=np.int64)
-    if (cells != n_rows).any():
-        raise InvalidInput(f"the bins of a label must hold n_rows={n_rows!s:.30} cells.")
+    return np.add.reduceat(counts, np.cumsum(size) - size, dtype=np.int64)
 
 
 def _check_expected(listed: Any) -> None:

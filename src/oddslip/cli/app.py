@@ -9,12 +9,13 @@ from typing import TypeGuard
 
 import typer
 
-from oddslip.cli import stopping
+from oddslip.cli import stopping, streams
 from oddslip.cli.check import check, trend
 from oddslip.cli.demo import demo
 from oddslip.cli.diagnose import diagnose, plan
 from oddslip.cli.evaluate import evaluate, rank
 from oddslip.cli.export import export
+from oddslip.cli.guard import guard
 from oddslip.cli.repair import apply, fit
 from oddslip.cli.study import generate, reproduce
 from oddslip.cli.supplement import COMMANDS
@@ -74,6 +75,7 @@ def _run(arguments: list[str] | None) -> int:
 
 def _call(typed: list[str]) -> int:
     command = typer.main.get_command(app)
+    guard(command)
     try:
         # Commands that write down where a result comes from find what was typed in their context.
         code = command.main(
@@ -83,7 +85,7 @@ def _call(typed: list[str]) -> int:
     except (SystemExit, BrokenPipeError) as error:
         # The reader of our output went away, as `head` does. The parser calls that a failure.
         if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            streams.silence(sys.stdout)
             return 0
         raise
     # The parser turns Ctrl-C into this code, and says nothing.
@@ -115,6 +117,9 @@ def _explain(error: BaseException, typed: list[str]) -> int:
         return _refuse(in_options(str(error), options_of(typer.main.get_command(app), typed)))
     if hasattr(error, "format_message"):  # a usage error of the parser
         return _refuse(error.format_message())
+    if streams.is_of_stdout(error):
+        streams.silence(sys.stdout)
+        return _refuse(f"stdout can not be written ({error.strerror}).")
     if isinstance(error, OSError) and error.strerror:  # of the machine: a full disk, no permission
         about = f"{os.fsdecode(error.filename)}: " if _is_name(error.filename) else ""
         return _refuse(f"{about}{error.strerror}.")
@@ -133,5 +138,5 @@ def _is_name(filename: object) -> TypeGuard[str | bytes]:
 def _refuse(message: str, code: int = 2) -> int:
     from oddslip.reports.text import printable
 
-    sys.stderr.write(f"oddslip: {printable(' '.join(message.split()))}\n")
+    streams.say(f"oddslip: {printable(' '.join(message.split()))}\n")
     return code

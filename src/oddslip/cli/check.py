@@ -98,6 +98,10 @@ def check(
     from oddslip.errors import InvalidInput
 
     check_outputs(json_file, junit, log)
+    if log is not None:
+        from oddslip.serving.journal import check_log
+
+        check_log(log)
     if when is not None:
         from oddslip.serving.journal import check_when
 

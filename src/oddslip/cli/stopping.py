@@ -18,6 +18,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from oddslip.cli import streams
+
 PATIENCE_S = 0.7
 # What is said, and the exit code, for each signal.
 _ENDINGS = {
@@ -33,6 +35,7 @@ def run(command: Callable[[], int]) -> NoReturn:
 
     A signal stops it: politely at first, within seconds in any case.
     """
+    streams.open_closed()
     _listen()
     try:
         code = command()
@@ -44,6 +47,8 @@ def run(command: Callable[[], int]) -> NoReturn:
         _end(code)
     for number in _ENDINGS:  # the work is done and said: nothing is left to stop
         signal.signal(number, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        streams.settle(stream)
     sys.exit(code)
 
 
@@ -56,8 +61,7 @@ def say() -> int:
     """Say once, in one line, that a signal ended the command; its exit code."""
     line, code = _ENDINGS[signal.Signals(_heard[0] if _heard else signal.SIGINT)]
     if _said.acquire(blocking=False):
-        sys.stderr.write(line)
-        sys.stderr.flush()
+        streams.say(line)
         if not _heard:  # a KeyboardInterrupt without a signal, as tests raise it
             _said.release()
     return code

@@ -91,7 +91,7 @@ def train(
     """
     from oddslip.learners import OneVsRest
     from oddslip.learners.backend import preset_learner
-    from oddslip.sources.features import read_features
+    from oddslip.sources.features import as_whole, read_features
     from oddslip.sources.opening import open_labels
 
     check_outputs(output)
@@ -117,10 +117,10 @@ def train(
         parameters=dict(map(_read_parameter, parameter or [])),
         engine=start_engine(engine, master),
     )
-    rows, truth = read_features(features), open_labels(labels)
+    rows, truth = as_whole(read_features(features)), open_labels(labels)
     held = None
     if validation is not None:
-        held = (read_features(validation[0]), open_labels(validation[1]))
+        held = (as_whole(read_features(validation[0])), open_labels(validation[1]))
     with without_banners():
         model.fit(rows, truth, validation=held, label_names=read_names(label_names))
     model.save(output)
@@ -154,10 +154,15 @@ def score(
 
       oddslip score model.oddslip X.npz -o scores.parquet --kind both
     """
+    from oddslip.cli.guard import check_apart
     from oddslip.learners import OneVsRest, score_to_file
+    from oddslip.learners.scoring import margin_path
     from oddslip.sources.features import read_features
 
     check_outputs(output)
+    if kind == "both":
+        margins = {"margins": margin_path(output)}
+        check_apart(margins, {"model": model, "features": features})
     with without_banners():
         trained = OneVsRest.load(model)
     rows = read_features(features)

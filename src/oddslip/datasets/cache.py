@@ -19,7 +19,7 @@ from oddslip.datasets.recommendation import Period, Recommendation
 from oddslip.documents import read_json
 from oddslip.errors import UnreadableFile
 from oddslip.files import flush, hash_file, hidden_folder, locked, no_room
-from oddslip.sources.npy import read_npy
+from oddslip.sources.npy import map_npy
 from oddslip.sparse import read_sparse_npz
 
 MANIFEST = "files.json"
@@ -199,7 +199,7 @@ def load_rows(folder: Path) -> Recommendation:
             name: Period(
                 X=_load_matrix(folder, f"X_{name}"),
                 Y=_load_matrix(folder, f"Y_{name}"),
-                row_ids=np.array(read_npy(folder / f"ids_{name}.npy")),
+                row_ids=np.array(map_npy(folder / f"ids_{name}.npy")),
             )
             for name in _PERIODS
         }
@@ -223,4 +223,4 @@ def _load_matrix(folder: Path, name: str) -> Any:
     sparse = folder / f"{name}.npz"
     if sparse.exists():
         return read_sparse_npz(sparse)
-    return read_npy(folder / f"{name}.npy")
+    return map_npy(folder / f"{name}.npy")

@@ -189,7 +189,7 @@ def write_archive(
     sums = {name: hash_bytes(body) for name, body in groups.items()}
     text = json.dumps({"format": ARCHIVE_FORMAT, "sha256": sums, **head}, allow_nan=False)
     with (
-        whole_file(path) as unfinished,
+        whole_file(path, check=read_archive) as unfinished,
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
         for name, body in {_HEAD: text.encode(), **groups}.items():

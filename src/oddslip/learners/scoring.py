@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from oddslip.arguments import check_path
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.files import hash_pieces, locked, no_room, output_path
+from oddslip.files import hash_pieces, hold_file, keep_mode, locked, no_room, output_path
 from oddslip.learners.backend import get_backend
 from oddslip.learners.one_vs_rest import OneVsRest
 from oddslip.panels import Kind
@@ -87,7 +87,7 @@ def score_to_file(
         raise InvalidInput(
             f"row_ids must hold one id per row, n_rows={rows.shape[0]}, got {given}."
         )
-    margins = path if kind == "margin" else path.with_suffix(f".margin{path.suffix}")
+    margins = path if kind == "margin" else margin_path(path)
     wanted: list[tuple[Path, Kind, np.dtype[Any]]] = []
     if kind != "margin":
         wanted.append((output_path(path), "probability", np.dtype(np.float32)))
@@ -100,6 +100,11 @@ def score_to_file(
             unfinished.fill(threads)
             unfinished.finish(row_ids)
     return {"probability": [path], "margin": [margins], "both": [path, margins]}[kind]
+
+
+def margin_path(path: Path) -> Path:
+    """Where margins go if both kinds are wanted: beside the probabilities."""
+    return path.with_suffix(f".margin{path.suffix}")
 
 
 class _Unfinished:
@@ -127,27 +132,41 @@ class _Unfinished:
             "step": self.step,
         }
         line = json.dumps(head)
-        self.done = self._resume(line)
+        with ExitStack() as stack:
+            for part, (path, _, _) in zip(self.parts, self.wanted, strict=True):
+                if part.is_file() and not part.is_symlink():
+                    hold_file(stack.enter_context(part.open("r+b")), path)
+            self._begin(line)
+            self.held = stack.pop_all()
+        return self
+
+    def _begin(self, line: str) -> None:
+        """Open the files of a scoring: those that are there, if it was begun, or new ones."""
+        begun = self._resume(line)
+        self.done = begun or set()
         try:
-            if self.done is None:
-                self.done = set()
+            if begun is None:
                 for part, header, (_, _, dtype) in zip(
                     self.parts, self.headers, self.wanted, strict=True
                 ):
                     _claim(part, header, self._end(header, dtype))
-                self.journal.write_text(line + "\n", encoding="utf-8")
+                self.journal.unlink(missing_ok=True)
+                with self.journal.open("x", encoding="utf-8") as journal:
+                    journal.write(line + "\n")
             self.files = [part.open("r+b") for part in self.parts]
+            if begun is None:  # else they are held since they were looked at
+                for file, (path, _, _) in zip(self.files, self.wanted, strict=True):
+                    hold_file(file, path)
             self.log = self.journal.open("a", encoding="utf-8")
         except OSError as error:
-            for begun in (*self.parts, self.journal) if not self.done else ():
-                begun.unlink(missing_ok=True)
+            for unfinished in (*self.parts, self.journal) if not self.done else ():
+                unfinished.unlink(missing_ok=True)
             raise UnreadableFile(
                 f"{self.wanted[0][0]} can not be written ({error.strerror})."
             ) from error
-        return self
 
     def __exit__(self, *_: object) -> None:
-        for file in (*self.files, self.log):
+        for file in (*self.files, self.log, self.held):
             file.close()
 
     def _resume(self, line: str) -> set[int] | None:
@@ -188,7 +207,6 @@ class _Unfinished:
 
     def fill(self, threads: int) -> None:
         """Score the blocks that are missing."""
-        assert self.done is not None
         starts = range(0, self.shape[0], self.step)
         missing = [start for start in starts if start not in self.done]
         with progress_bar("rows", self.shape[0]) as advance:
@@ -222,6 +240,7 @@ class _Unfinished:
         """Give the files their names."""
         for part, (path, kind, dtype) in zip(self.parts, self.wanted, strict=True):
             if path.suffix == ".npy":
+                keep_mode(part, path)
                 os.replace(part, path)
                 continue
             write_scores(
@@ -260,7 +279,7 @@ def _is_claimed(path: Path, header: bytes, size: int) -> bool:
 def _claim(path: Path, header: bytes, size: int) -> None:
     """An .npy file with room for all its cells: a full disk shows before the work, not after."""
     path.unlink(missing_ok=True)
-    with path.open("wb") as file:
+    with path.open("xb") as file:
         file.write(header)
         file.flush()
         if hasattr(os, "posix_fallocate"):

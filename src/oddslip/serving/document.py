@@ -21,7 +21,7 @@ from oddslip.calibrators.forms import (
 )
 from oddslip.calibrators.saved import FittedRepair
 from oddslip.documents import sealed
-from oddslip.files import whole_file
+from oddslip.files import check_bytes, whole_file
 from oddslip.serving.export import Export, describe_repair, names_of
 from oddslip.serving.pieces import FORMS
 
@@ -32,9 +32,10 @@ def export_json(repair: FittedRepair, path: Any) -> Export:
     """Write the maps as JSON, whole or not at all. See `oddslip.FittedRepair.to_json`."""
     path = check_path("path", path)
     text = json.dumps(sealed(describe_maps(repair)), ensure_ascii=False, allow_nan=False)
-    with whole_file(path) as unfinished:
-        unfinished.write_bytes((text + "\n").encode())
-    return Export(Path(path), "JSON", len(text.encode()) + 1)
+    raw = (text + "\n").encode()
+    with whole_file(path, check=check_bytes(raw)) as unfinished:
+        unfinished.write_bytes(raw)
+    return Export(Path(path), "JSON", len(raw))
 
 
 def describe_maps(repair: FittedRepair) -> dict[str, Any]:

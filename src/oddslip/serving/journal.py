@@ -1,9 +1,8 @@
-"""The log of checks: one line of JSON for each, appended whole or not at all."""
+"""The log of checks: one line of JSON for each, appended whole or not at all, to logs alone."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from collections.abc import Mapping
@@ -14,11 +13,13 @@ from typing import Any
 from oddslip.arguments import check_path
 from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.files import flush, locked, no_room, output_path
-from oddslip.inputs import read_bytes
+from oddslip.files import flush, hold_file, locked, no_room, output_path
+from oddslip.inputs import input_path, read_bytes
 from oddslip.serving.check import CheckResult
 
 PATIENCE = 10.0  # seconds to wait for another who appends
+MAX_LINE_BYTES = 64 << 20  # a check of 100,000 labels takes less than a tenth of it
+_BEGINNING = b'{"when": "'  # of every line that `append_check` writes
 _WHEN = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?)?")
 
 
@@ -60,15 +61,14 @@ def _append(path: Path, line: bytes) -> None:
     """Write a line in one piece; what a killed process left of one is cut off first."""
     try:
         with path.open("ab+") as file, no_room(path):
-            end = file.seek(0, os.SEEK_END)
-            whole = _end_of_lines(file, end)
-            if whole < end:
-                file.truncate(whole)
+            hold_file(file, path)
+            end, glue = _check_log(file, path)
             try:
-                file.write(line)
+                file.truncate(end)
+                file.write(glue + line)
                 file.flush()
             except BaseException:
-                file.truncate(whole)
+                file.truncate(end)
                 raise
         flush(path)
     except OSError as error:
@@ -77,17 +77,63 @@ def _append(path: Path, line: bytes) -> None:
         raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
 
 
-def _end_of_lines(file: Any, end: int) -> int:
-    """Where the last whole line ends."""
-    at = end
-    while at:
-        start = max(0, at - 65536)
-        file.seek(start)
-        found = file.read(at - start).rfind(b"\n")
-        if found >= 0:
-            return int(start + found + 1)
-        at = start
-    return 0
+def check_log(path: Any) -> None:
+    """Refuse a file that is there and is no log of checks: nothing may be appended to it.
+
+    Parameters
+    ----------
+    path : str or path
+        A log that `append_check` wrote, an empty file, or one that is not there yet.
+
+    Examples
+    --------
+    >>> check_log("log.jsonl")
+    """
+    path = output_path(path)
+    if path.exists():
+        with input_path(path).open("rb") as file:
+            _check_log(file, path)
+
+
+def _check_log(file: Any, path: Path) -> tuple[int, bytes]:
+    """Where the last record of a log ends, and what is to stand between it and the next one.
+
+    Whatever is no line of a log is refused: only the beginning of a record that a killed process
+    left may be cut off. A record that lacks its newline alone is given one.
+    """
+    file.seek(0)
+    end, number, glue = 0, 0, b""
+    while line := file.readline(MAX_LINE_BYTES):
+        number += 1
+        whole = line.endswith(b"\n")
+        if _is_record(line):
+            end += len(line)
+            glue = b"" if whole else b"\n"
+        elif whole or file.read(1) or not _is_torn(line):
+            raise UnreadableFile(
+                f"{path} must be a log of checks to append to, and its line {number} is no check. "
+                "Pass another file."
+            )
+    return end, glue
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        _check_record(parse_json(line))
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _is_torn(line: bytes) -> bool:
+    """Whether this is the beginning of a record, and no JSON of its own."""
+    if not (line.startswith(_BEGINNING) or _BEGINNING.startswith(line)):
+        return False
+    try:
+        parse_json(line)
+    except ValueError:
+        return True
+    return False
 
 
 def read_checks(path: Any) -> list[dict[str, Any]]:
@@ -107,15 +153,12 @@ def read_checks(path: Any) -> list[dict[str, Any]]:
     lines = read_bytes(path).split(b"\n")[:-1]
     records = []
     for number, line in enumerate(lines, 1):
-        try:
-            record = parse_json(line)
-            _check_record(record)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
+        if not _is_record(line):
             raise UnreadableFile(
                 f"{path} must hold one check per line, and line {number} is none. "
                 "Write it with `oddslip check --log`."
-            ) from error
-        records.append(record)
+            )
+        records.append(parse_json(line))
     if not records:
         raise UnreadableFile(f"{path} holds no check. Write one with `oddslip check --log`.")
     return records

@@ -33,7 +33,7 @@ from oddslip.calibrators.forms import (
 )
 from oddslip.calibrators.saved import FittedRepair
 from oddslip.errors import InvalidInput, MissingDependency
-from oddslip.files import whole_file
+from oddslip.files import check_bytes, whole_file
 from oddslip.serving.export import Export, describe_repair, names_of
 
 OPSET = 18
@@ -60,7 +60,7 @@ def export_onnx(
     model = repair_graph(repair, k=k, scores=scores, precision=precision)
     raw = model.SerializeToString()
     deviation = 0.0 if precision == "float64" else _largest_deviation(repair, model)
-    with whole_file(path) as unfinished:
+    with whole_file(path, check=check_bytes(raw)) as unfinished:
         unfinished.write_bytes(raw)
     return Export(Path(path), "ONNX", len(raw), deviation)
 

@@ -17,7 +17,7 @@ from oddslip.arguments import check_k, check_path
 from oddslip.calibrators.forms import CLIP, LOWEST
 from oddslip.calibrators.saved import FittedRepair
 from oddslip.errors import InvalidInput
-from oddslip.files import whole_file
+from oddslip.files import check_bytes, whole_file
 from oddslip.serving.export import Export, describe_repair, names_of
 from oddslip.serving.pieces import FORMS, Piece, cut_pieces
 
@@ -107,9 +107,10 @@ def export_sql(
     """Write a repair as SQL, whole or not at all. See `oddslip.FittedRepair.to_sql`."""
     path = check_path("path", path)
     text = "".join(write_sql(repair, dialect=dialect, k=k, name=name, table=table, columns=columns))
-    with whole_file(path) as unfinished:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-    return Export(Path(path), "SQL", len(text.encode()))
+    raw = text.encode()
+    with whole_file(path, check=check_bytes(raw)) as unfinished:
+        unfinished.write_bytes(raw)
+    return Export(Path(path), "SQL", len(raw))
 
 
 def write_sql(

@@ -42,7 +42,7 @@ def log_odds(scores: Any, *, kind: Kind | None = None) -> NDArray[Any]:
     if isinstance(source, ArraySource) and source.kind == "margin":
         for block in source.blocks():
             block.checked()
-        return source.panel.scores
+        return np.asarray(source.panel.scores)
     if source.kind == "margin":
         return _gather(source, source.dtype, lambda block, out: np.copyto(out, block))
     return _gather(source, np.dtype(np.float64), _take_logit)

@@ -1,4 +1,4 @@
-"""Arrays in memory or memory-mapped, cut into views of rows."""
+"""Arrays in memory, memory-mapped or in a file, cut into blocks of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ LATE = 64  # blocks before them that may have been used since: groups of blocks 
 
 
 class ArraySource(Source):
-    """A panel held in an array. Pages of a read-only memory map are given back once used."""
+    """A panel held in an array, or in a file whose blocks are read where they are used.
+
+    Pages of a read-only memory map, which a user may pass, are given back once used.
+    """
 
     def __init__(self, panel: Panel) -> None:
         self.panel = panel
@@ -31,7 +34,7 @@ class ArraySource(Source):
         return self.panel.row_ids
 
     def blocks(self) -> Iterator[Panel]:
-        """Views of the array."""
+        """Views of the array; rows of a file that are still to be read."""
         step = block_rows(self.n_labels, self.dtype.itemsize)
         scores = self.panel.scores
         give_back = _page_giver(scores)

@@ -65,10 +65,9 @@ class ChainedSource(Source):
         first = 0
         for part in self.parts:
             for block in part.blocks():
-                panel = self._hollow.rows(first, first + block.n_rows)
-                panel.scores = block.scores
-                yield panel
-                first += block.n_rows
+                stop = first + block.n_rows
+                yield self._hollow._cut(block, first, stop)
+                first = stop
 
 
 def check_alike(parts: Sequence[Any], files: Sequence[Any]) -> None:

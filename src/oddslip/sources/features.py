@@ -12,6 +12,7 @@ from oddslip import sparse
 from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hash_pieces
+from oddslip.inputs import FileArray
 from oddslip.sources.npy import read_npy, read_npz, read_sparse
 
 _HASH_BYTES = 64 * 1024 * 1024
@@ -23,7 +24,9 @@ def as_features(X: Any) -> Any:
         return sparse.as_features(X)
     if hasattr(X, "to_numpy") and hasattr(X, "columns"):
         X = X.to_numpy()
-    array = np.asanyarray(unmasked("X", X, column="feature"))
+    array: Any = X
+    if not isinstance(X, FileArray):
+        array = np.asanyarray(unmasked("X", X, column="feature"))
     if array.ndim != 2:
         raise InvalidInput(f"X must be of shape (rows, features), got shape {array.shape}.")
     if array.dtype.kind not in "biuf":
@@ -49,7 +52,7 @@ def sliceable(X: Any) -> Any:
 
 
 def read_features(path: str | Path) -> Any:
-    """Features from .npy (memory-mapped), .npz of one array, or a scipy.sparse .npz."""
+    """Features from .npy or .npz of one array, read where they are used, or a scipy.sparse .npz."""
     path = Path(path)
     if path.suffix == ".npy":
         return as_features(read_npy(path))
@@ -59,6 +62,11 @@ def read_features(path: str | Path) -> Any:
         )
     matrix = read_sparse(path)
     return as_features(read_npz(path) if matrix is None else matrix)
+
+
+def as_whole(X: Any) -> Any:
+    """Features in memory, as learners need them for training."""
+    return np.asarray(X) if isinstance(X, FileArray) else X
 
 
 def hash_features(X: Any) -> str:

@@ -1,8 +1,7 @@
-"""`.npy` and `.npz` files: memory-mapped where they can be, never unpickled."""
+"""`.npy` and `.npz` files: read block by block where they can be, never unpickled."""
 
 from __future__ import annotations
 
-import os
 import re
 import zipfile
 from pathlib import Path
@@ -11,16 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.archives import DAMAGED, list_arrays, map_member, read_header, read_member
+from oddslip.archives import (
+    DAMAGED,
+    list_arrays,
+    open_array,
+    open_member,
+    read_header,
+    read_member,
+)
 from oddslip.errors import OddslipError, UnreadableFile
 from oddslip.files import unreadable
-from oddslip.inputs import input_path
+from oddslip.inputs import FileArray, input_path
 from oddslip.labels import DenseLabels, Labels, labels_from_sparse
 from oddslip.sparse import is_sparse_npz, read_sparse_npz
 
 
-def read_npy(path: Path) -> NDArray[Any]:
-    """The array of an .npy file, memory-mapped and read-only."""
+def read_npy(path: Path) -> FileArray:
+    """The array of an .npy file, read block by block where it is used."""
     try:
         with input_path(path).open("rb") as file:
             if file.read(2) == b"PK":
@@ -28,10 +34,11 @@ def read_npy(path: Path) -> NDArray[Any]:
                     f"{path} is an .npz archive, not an .npy file. Rename it to .npz."
                 )
             file.seek(0)
-            claimed, size = read_header(file).n_bytes, os.fstat(file.fileno()).st_size
-        if claimed > size:
-            raise ValueError(f"it claims {claimed:,} bytes and has {size:,}")
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+            header = read_header(file)
+            array = open_array(path, header)
+            array.state.check(path, file.fileno())
+        if header.n_bytes > array.state.n_bytes:
+            raise ValueError(f"it claims {header.n_bytes:,} bytes and has {array.state.n_bytes:,}")
     except OddslipError:
         raise
     except DAMAGED as error:
@@ -39,8 +46,15 @@ def read_npy(path: Path) -> NDArray[Any]:
     return array
 
 
-def read_npz(path: Path) -> NDArray[Any]:
-    """The one array of an .npz file: memory-mapped if stored, read whole if compressed.
+def map_npy(path: Path) -> NDArray[Any]:
+    """The array of an .npy file that we keep and never write over: memory-mapped, read-only."""
+    checked = read_npy(path)
+    order: Any = "C" if checked.by_rows else "F"
+    return np.memmap(path, checked.stored, "r", checked.start, checked.shape, order)
+
+
+def read_npz(path: Path) -> FileArray | NDArray[Any]:
+    """The one array of an .npz file: read where it is used if stored, read whole if compressed.
 
     Either way its bytes are read once and compared with the archive's CRC.
     """
@@ -54,7 +68,7 @@ def read_npz(path: Path) -> NDArray[Any]:
                     + (f" ({names})." if members else ".")
                 )
             if members[0].compress_type == zipfile.ZIP_STORED:
-                return map_member(path, members[0])
+                return open_member(path, members[0])
             return read_member(archive, members[0], path)
     except OddslipError:
         raise

@@ -231,7 +231,7 @@ class ReorderedSource(Source):
 
     def _lay(self) -> Panel:
         """All rows, in memory or in a temporary file that goes with this source."""
-        if isinstance(self.whole, ArraySource | ListedSource):
+        if isinstance(self.whole, ArraySource | ListedSource) and _has_rows(self.whole.panel):
             return self.whole.panel
         if self._laid is None:
             shape = (self.n_rows, self.n_labels)
@@ -246,6 +246,11 @@ class ReorderedSource(Source):
             self._laid = Panel(laid, kind=self.kind, label_names=self.label_names)
             self._laid.nan_absent = self.partial
         return self._laid
+
+
+def _has_rows(panel: Panel) -> bool:
+    """Whether single rows are cheap to take; those of columns in a file are not."""
+    return isinstance(panel, ListedPanel) or getattr(panel.scores, "by_rows", True)
 
 
 def align_rows(one: Source, other: Source, what: tuple[str, str]) -> Source:

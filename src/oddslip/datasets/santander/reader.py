@@ -30,7 +30,7 @@ from oddslip.datasets.santander.rows import check_csv, write_rows
 from oddslip.documents import read_json
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.progress import progress_bar
-from oddslip.sources.npy import read_npy
+from oddslip.sources.npy import map_npy
 from oddslip.sources.sinks import write_scores
 from oddslip.sparse import read_sparse_npz
 
@@ -188,9 +188,9 @@ def open_rows(folder: Path) -> Recommendation:
         record = read_json(folder / _RECORD)
         return cut_periods(
             record["name"],
-            read_npy(folder / "X.npy"),
+            map_npy(folder / "X.npy"),
             csr_matrix(read_sparse_npz(folder / "Y.npz")),
-            np.array(read_npy(folder / "ids.npy")),
+            np.array(map_npy(folder / "ids.npy")),
             label_names=tuple(record["label_names"]),
             feature_names=tuple(record["feature_names"]),
             settings=record["settings"],

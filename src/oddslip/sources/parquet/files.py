@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import unreadable
-from oddslip.inputs import check_memory, input_path
+from oddslip.inputs import FileState, check_memory, input_path, unchanged
 from oddslip.sources.parquet.footer import read_chunks
 from oddslip.sources.places import Found, find_files
 from oddslip.sources.streams.batches import Batches
@@ -35,10 +35,11 @@ class ParquetFiles(Batches):
         self.files = found.files
         self.n_rows = 0
         self.footers: dict[Any, Any] = {}
+        self.states: dict[Any, FileState] = {}  # of files on this machine
         schema: Any = None
         for file in self.files:
             if isinstance(file, Path):
-                input_path(file)
+                self.states[file] = FileState.of(input_path(file))
             with reading(file), self._opened(file) as opened:
                 own = opened.schema_arrow
                 own.names  # noqa: B018  # refuses names that are not UTF-8
@@ -91,7 +92,7 @@ class ParquetFiles(Batches):
                 batch_size=n_rows, row_groups=groups, columns=list(columns), use_threads=False
             )
             while True:
-                with reading(file):
+                with unchanged(file, self.states.get(file)), reading(file):
                     batch = next(batches, None)
                     if batch is not None:
                         # Arrow itself does not look at the codes of a file.

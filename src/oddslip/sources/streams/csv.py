@@ -19,7 +19,7 @@ from pyarrow import csv
 
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.files import unreadable
-from oddslip.inputs import check_memory, input_path
+from oddslip.inputs import FileState, check_memory, input_path, unchanged
 from oddslip.panels import check_names
 from oddslip.sources.places import Found
 from oddslip.sources.streams.formulas import unguard
@@ -96,6 +96,7 @@ class _Header:
 
     def __init__(self, path: Path, truths: bool) -> None:
         self.path, self.truths = input_path(path), truths
+        self.state = FileState.of(path)
         with path.open("rb") as file:
             line = file.readline(MOST_LINE_BYTES)
         if len(line) == MOST_LINE_BYTES:
@@ -163,7 +164,7 @@ class _Header:
 
     @contextmanager
     def _converting(self) -> Iterator[None]:
-        with parsing(self.path):
+        with unchanged(self.path, self.state), parsing(self.path):
             try:
                 yield
             except pa.ArrowInvalid:

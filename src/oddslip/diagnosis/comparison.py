@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from oddslip.diagnosis.ladder import FITTED
+from oddslip.diagnosis.ladder import FITTED, LISTS
 from oddslip.diagnosis.result import Measurements
-from oddslip.diagnosis.thresholds import MATERIAL, SATURATED_SHARE
+from oddslip.diagnosis.thresholds import CLEAR, MATERIAL, SATURATED_SHARE
 from oddslip.metrics.evaluation import Estimate
 
 Standing = Literal["above", "below", "level", "undecided"]
@@ -65,13 +65,47 @@ def loses(measured: Measurements, rung: str) -> bool:
     return rung in ladder and is_loss(ladder.gain(rung), level_of(measured, rung))
 
 
+def popular_list(measured: Measurements) -> str | None:
+    """The best list that is the same in every row: by the prior, or by the calibration rows."""
+    return measured.ladder.best(LISTS)
+
+
 def beats_popularity(measured: Measurements, rung: str) -> bool:
     """Whether a rung is surely above the same list in every row."""
-    ladder = measured.ladder
-    if "popularity" not in ladder:
+    popular = popular_list(measured)
+    if popular is None:
         return True
-    lead = ladder.lead(rung, "popularity")
+    lead = measured.ladder.lead(rung, popular)
     return lead.value > 0 and not lead.low <= 0  # NaN where nothing was resampled
+
+
+def ranks_clearly(measured: Measurements) -> str | None:
+    """The best of what could be deployed that is clearly above the same list in every row.
+
+    Clearly is more than surely: several rungs are looked at, and their scores are in doubt.
+    None where nothing was resampled.
+    """
+    ladder, popular = measured.ladder, popular_list(measured)
+    if popular is None:
+        return None
+    clear = []
+    for rung in ("raw", "chosen", "inversion"):
+        if rung not in ladder:
+            continue
+        lead = ladder.lead(rung, popular)
+        level = max(ladder.value(rung), ladder.value(popular))
+        if is_gain(lead, level) and lead.low >= CLEAR * lead.value:
+            clear.append(rung)
+    return ladder.best(tuple(clear))
+
+
+def lacks_signal(measured: Measurements) -> bool:
+    """Whether there is nothing to repair: AUC about chance, and no rung clearly above a list.
+
+    The mean AUC counts every label alike. Where most labels are rare it may be about chance
+    although the frequent ones, which fill the slots, are ranked well.
+    """
+    return measured.signal.absent and ranks_clearly(measured) is None
 
 
 def gains(measured: Measurements, rung: str) -> bool:
@@ -81,7 +115,7 @@ def gains(measured: Measurements, rung: str) -> bool:
 
 def is_below_popularity(measured: Measurements) -> bool:
     """Whether the same list in every row is surely and materially better than raw."""
-    return rises(measured, "popularity")
+    return rises(measured, popular_list(measured) or "")
 
 
 def fitted_repair(measured: Measurements) -> str | None:
@@ -178,10 +212,10 @@ def weights_are_strange(measured: Measurements) -> bool:
 def chosen_repair(measured: Measurements) -> str | None:
     """The repair to take: what `Repair` would deploy, or the inversion if level with it.
 
-    Either has to surely beat raw and popularity. None without a signal: then there is nothing to
-    repair, whatever a rung gains.
+    Either has to surely beat raw and popularity. None without a signal: what maps fitted on
+    scores that say nothing gain over raw is that of a list by prevalence.
     """
-    if measured.signal.absent:
+    if lacks_signal(measured):
         return None
     if inversion_pays(measured):
         return "inversion"
@@ -197,7 +231,7 @@ def name_repair(measured: Measurements, rung: str) -> str:
 def is_sound(measured: Measurements) -> bool:
     """Whether the raw scores may stay: nothing is surely better, and there is a signal."""
     return (
-        not measured.signal.absent
+        not lacks_signal(measured)
         and chosen_repair(measured) is None
         and twin_standing(measured) != "above"
         and not is_below_popularity(measured)

@@ -11,6 +11,7 @@ MATERIAL = 0.01
 
 # What scores say within a label.
 FAINT = 0.6  # an AUC about chance that may reach this far is not called absent
+CLEAR = 0.44  # of a lead: an interval from there on is some 3.5 standard errors above 0
 UNLIKE = 0.2  # a rank correlation surely below it: model and twin do not rank the same rows
 
 # Cells at exactly 1.0.

@@ -13,8 +13,10 @@ from oddslip.diagnosis.comparison import (
     is_below_popularity,
     is_saturated,
     is_sound,
+    lacks_signal,
     loses,
     name_repair,
+    popular_list,
     rises,
     try_inversion,
     twin_standing,
@@ -69,8 +71,10 @@ class Grounds(NamedTuple):
         """What the AUC says, and what to look at."""
         signal = self.d.signal
         below = ", but below chance" if signal.standing == "reversed" else ""
+        value = score(self.d.ladder.value(popular_list(self.d) or "popularity"))
         return (
-            f"No signal within labels{below} (mean AUC {estimated(signal.mean)}): nothing to "
+            f"No signal within labels{below} (mean AUC {estimated(signal.mean)}), and no repair is "
+            f"clearly above the same list in every row ({self.d.metric_name} {value}): nothing to "
             "repair; check that rows of scores and labels belong together, and the sign of the "
             "scores."
         )
@@ -79,14 +83,14 @@ class Grounds(NamedTuple):
     def popular(self) -> str:
         """How raw and the best rung compare with the same list in every row."""
         d, best = self.d, self.d.ladder.best()
-        popular = score(d.ladder.value("popularity"))
+        value = d.ladder.value(popular_list(d) or "popularity")
         end = ""
         if best is not None and rises(d, best):
             end = f"; {best} reaches {score(d.ladder.value(best))}, which is no repair"
-        if self.hurt and d.ladder.value("unweighted") > d.ladder.value("popularity"):
+        if self.hurt and d.ladder.value("unweighted") > value:
             end += f"; the unweighted twin has {score(d.ladder.value('unweighted'))}"
         return (
-            f"the same list in every row has a {d.metric_name} of {popular}, the raw scores "
+            f"the same list in every row has a {d.metric_name} of {score(value)}, the raw scores "
             f"{score(d.ladder.value('raw'))}{end}."
         )
 
@@ -204,7 +208,7 @@ class Rule(NamedTuple):
 
 # The first that holds is the verdict.
 RULES = (
-    Rule("no_signal", lambda g: g.d.signal.absent, "{g.no_signal}"),
+    Rule("no_signal", lambda g: lacks_signal(g.d), "{g.no_signal}"),
     Rule("drift", lambda g: g.d.drift.share >= DRIFT_RULES, "{g.drifted}"),
     Rule(
         "below_popularity",

@@ -17,7 +17,7 @@ from oddslip.diagnosis.readings.climb import Chosen
 from oddslip.diagnosis.readings.drift import Drift, Takeover
 from oddslip.diagnosis.readings.label_shifts import LabelShifts, WeightFit
 from oddslip.diagnosis.readings.signal import Likeness, Signal
-from oddslip.diagnosis.thresholds import COMMON_WEIGHT, UNLIKE
+from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.reliability import Reliability
 from oddslip.panels import Kind
@@ -145,9 +145,7 @@ class Measurements:
     @property
     def twin_follows(self) -> bool:
         """Whether there is a twin whose rows seem to be those of the scores."""
-        if self.likeness is None:
-            return False
-        return self.likeness.mean is None or self.likeness.mean.high >= UNLIKE
+        return self.likeness is not None and self.likeness.follows
 
     def label_columns(self) -> dict[str, Any]:
         """One value per label in each column; columns that are not known are left out."""

@@ -12,7 +12,8 @@ MATERIAL = 0.01
 # What scores say within a label.
 FAINT = 0.6  # an AUC about chance that may reach this far is not called absent
 CLEAR = 0.44  # of a lead: an interval from there on is some 3.5 standard errors above 0
-UNLIKE = 0.2  # a rank correlation surely below it: model and twin do not rank the same rows
+UNLIKE = 0.2  # a rank correlation surely below it may be that of a twin with other rows
+SHUFFLED_Z = 4.0  # standard deviations of shuffled rows' correlation: above, rows are the same
 
 # Cells at exactly 1.0.
 SATURATED_SHARE = 1e-4  # of all cells: "essentially none" below it

@@ -60,7 +60,7 @@ def check_twin(d: Measurements) -> Finding | None:
         "OS206",
         "critical",
         "The twin does not follow the scores: within labels their ranks correlate by "
-        f"{estimated(found)}.",
+        f"{estimated(found)}, no more than those of shuffled rows.",
         {
             "correlation": found.value,
             "correlation_low": found.low,

@@ -33,7 +33,7 @@ RELATED = 0.5  # a correlation from which on shifts and ln w go together, or aga
 OVERSHOT = 0.5  # nat beyond ln w, which no learner that falls short of it explains
 OVERSHOOTING = 0.15  # share of labels that overshot, from which on the weights are not theirs
 
-# Share of the loss from which on a model of the regime picture counts as regained by inversion.
+# Share of the loss from which on a repair counts as having regained it.
 REGAINED = 0.5
 
 # Dead labels and scarce positives.

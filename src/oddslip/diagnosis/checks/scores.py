@@ -109,10 +109,20 @@ def check_saturation(d: Measurements) -> Finding | None:
             "n_labels": n_labels,
             "n_full_rows": stored.full_rows,
         },
-        "Retrain with a cap on the leaf step (max_delta_step)"
+        _advise_cap(d),
+    )
+
+
+def _advise_cap(d: Measurements) -> str:
+    """How to rule out saturation; leaves are those of a boosted model."""
+    boosted = d.shifts.budget is not None
+    return (
+        ("Retrain" if boosted else "If the model is boosted, retrain")
+        + " with a cap on the leaf step (max_delta_step)"
         + (" or without weights" if weights_may_go(d) else "")
         + ": leaves that saturate lose the order of their cells. `oddslip plan` says which cap "
-        "rules it out.",
+        "rules it out."
+        + ("" if boosted else " Any other model: keep its margins, which do not saturate.")
     )
 
 
@@ -133,7 +143,7 @@ def check_ties(d: Measurements) -> Finding | None:
             f"{d.metric}_best": d.ties.best,
         },
         "Equal scores rank by label index here and by chance elsewhere. Keep margins or float64, "
-        "or remove the cause: saturated or very coarse leaves.",
+        "or remove the cause: saturated or very coarse scores.",
     )
 
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from oddslip.diagnosis.ladder import FITTED, LISTS
 from oddslip.diagnosis.result import Measurements
-from oddslip.diagnosis.thresholds import CLEAR, MATERIAL, SATURATED_SHARE
+from oddslip.diagnosis.thresholds import (
+    CLEAR,
+    MATERIAL,
+    SATURATED_SHARE,
+    UNSHIFTED,
+    UNTRACED,
+)
 from oddslip.metrics.evaluation import Estimate
 
 Standing = Literal["above", "below", "level", "undecided"]
@@ -182,6 +190,8 @@ def try_inversion(measured: Measurements) -> InversionTrial | None:
     ladder = measured.ladder
     if measured.weighting != "label-specific" or "inversion" not in ladder:
         return None
+    if weights_are_logarithms(measured):
+        return None
     gain, repairs = ladder.gain("inversion"), gains(measured, "inversion")
     to_raw = standing_of(gain, level_of(measured, "inversion"))
     sure = fitted_repair(measured)
@@ -200,10 +210,26 @@ def inversion_pays(measured: Measurements) -> bool:
     return trial is not None and trial.outcome == "pays"
 
 
+def weights_are_logarithms(measured: Measurements) -> bool:
+    """Whether the shifts fit the weights as they are, and not their logarithm."""
+    found = measured.weight_fit
+    return found is not None and found.fit == "logarithms"
+
+
 def weights_are_strange(measured: Measurements) -> bool:
     """Whether the weights do not fit the scores; not where subtracting ln w is seen to gain."""
     found = measured.weight_fit
-    return found is not None and found.fit != "fits" and not rises(measured, "inversion")
+    if found is None or found.fit == "fits":
+        return False
+    return weights_are_logarithms(measured) or not rises(measured, "inversion")
+
+
+def are_corrected(measured: Measurements) -> bool:
+    """Whether labels fit their prevalence as if there were no weights, which intend far more."""
+    size, intended = measured.shift_size, measured.shifts.reachable
+    if size is None or intended is None:
+        return False
+    return size < UNSHIFTED and size < UNTRACED * float(np.sqrt(np.mean(intended**2)))
 
 
 # ------------------------------------------------------------------------------------- what to take
@@ -219,7 +245,9 @@ def chosen_repair(measured: Measurements) -> str | None:
         return None
     if inversion_pays(measured):
         return "inversion"
-    names = [fitted_repair(measured), "inversion" if gains(measured, "inversion") else None]
+    names = [fitted_repair(measured)]
+    if gains(measured, "inversion") and not weights_are_logarithms(measured):
+        names.append("inversion")
     return measured.ladder.best(tuple(name for name in names if name is not None))
 
 

@@ -137,10 +137,19 @@ class Measurements:
         """Whether the label-specific weights can have made the shifts; None where not known."""
         if self.weighting != "label-specific":
             return None
-        resting = self.calibration_counts  # what the prior rests on
+        return self.shifts.hold_against_weights(self._prior_counts)
+
+    @property
+    def shift_size(self) -> float | None:
+        """How far labels are from their prevalence, in nat; None where too few labels tell."""
+        return self.shifts.size(self._prior_counts)
+
+    @property
+    def _prior_counts(self) -> NDArray[np.int64]:
+        """Positives of each label that the prior rests on."""
         if self.prior_source == "given":
-            resting = np.maximum(resting, self.evaluation_counts)
-        return self.shifts.hold_against_weights(resting)
+            return np.maximum(self.calibration_counts, self.evaluation_counts)
+        return self.calibration_counts
 
     @property
     def twin_follows(self) -> bool:

@@ -33,6 +33,13 @@ RELATED = 0.5  # a correlation from which on shifts and ln w go together, or aga
 OVERSHOT = 0.5  # nat beyond ln w, which no learner that falls short of it explains
 OVERSHOOTING = 0.15  # share of labels that overshot, from which on the weights are not theirs
 
+# Inputs that contradict one another.
+LOGARITHMS = 0.4  # of the weights' size: shifts that fit the weights themselves so closely
+UNSHIFTED = 0.25  # nat: labels that fit their prevalence so closely carry no shift
+SWAPPED_SLOPE = 0.3  # of ln w: what the twin has above the scores, from which on it carries it
+MIN_UNIT_CELLS = 1000  # margins, all between 0 and 1, from which on that is no chance
+MIN_LEAKED_POSITIVES = 50  # all above every negative of their label, likewise
+
 # Share of the loss from which on a repair counts as having regained it.
 REGAINED = 0.5
 

@@ -143,6 +143,7 @@ class Likeness:
     mean: Estimate | None
     n_labels: int
     n_rows: int
+    identical: bool = False  # every cell compared
 
     @property
     def follows(self) -> bool:
@@ -159,7 +160,12 @@ class Likeness:
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only."""
         mean = None if self.mean is None else self.mean.to_dict()
-        return {"rank_correlation": mean, "n_labels": self.n_labels, "n_rows": self.n_rows}
+        return {
+            "rank_correlation": mean,
+            "n_labels": self.n_labels,
+            "n_rows": self.n_rows,
+            "identical": self.identical,
+        }
 
 
 def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) -> Likeness | None:
@@ -174,17 +180,19 @@ def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) 
     n_rows = min(n_sampled, max(LEAST_ROWS, COMPARED_CELLS // n_labels))
     drawn = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
     arm, twin = samples[0][drawn], samples[1][drawn]
+    identical = np.array_equal(arm, twin, equal_nan=True)
     absent = np.isnan(arm) | np.isnan(twin)
     n_present = n_rows - absent.sum(axis=0)
     ranks = [_rank_within_labels(scores, absent, n_present) for scores in (arm, twin)]
     spreads = [np.sqrt((rank**2).sum(axis=0)) for rank in ranks]
     vary = (spreads[0] > 0) & (spreads[1] > 0) & (n_present >= LEAST_ROWS)
     if not vary.any():
-        return Likeness(None, 0, n_rows)
+        return Likeness(None, 0, n_rows, identical)
     one, other = (rank[:, vary] / spread[vary] for rank, spread in zip(ranks, spreads, strict=True))
     mean = float((one * other).sum(axis=0).mean())
     reach = NORMAL * _chance_deviation(one, other, n_present[vary])
-    return Likeness(Estimate(mean, mean - reach, mean + reach), int(vary.sum()), n_rows)
+    around = Estimate(mean, mean - reach, mean + reach)
+    return Likeness(around, int(vary.sum()), n_rows, identical)
 
 
 def _chance_deviation(one: Floats, other: Floats, n_present: NDArray[np.int64]) -> float:

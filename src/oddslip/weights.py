@@ -157,7 +157,7 @@ def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
     >>> by_label("weights", {"b": 2.0, "a": 1.0}, ["a", "b"]).tolist()
     [1.0, 2.0]
     """
-    named = _as_dict(what, values)
+    named = named_values(what, values)
     if named is None:
         return values
     if label_names is None:
@@ -178,7 +178,7 @@ def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
     return np.array([named[name] for name in label_names])
 
 
-def _as_dict(what: str, values: Any) -> dict[str, Any] | None:
+def named_values(what: str, values: Any) -> dict[str, Any] | None:
     """Numbers by the name of their label; None where they have no names."""
     if isinstance(values, Mapping):
         pairs = [(str(name), number) for name, number in values.items()]

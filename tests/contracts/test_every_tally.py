@@ -93,7 +93,7 @@ def make_ladder(folds):
         maps = {name: each * 3 for name, each in maps.items()}
     dead = np.tile(LABELS.sum(axis=0) == 0, (1 if folds is None else 3, 1))
     what_if = build_calibrator("inversion", weights=0.5).fit(SCORES, LABELS).fitted_.maps
-    rungs = Rungs(maps, folds, np.array([0, 1, 2], np.int32), what_if, dead)
+    rungs = Rungs(maps, folds, {"popularity": np.array([0, 1, 2], np.int32)}, what_if, dead)
     return LadderTally(rungs, 3, np.full(N_LABELS, 0.5), True, 20, 1)
 
 

@@ -33,7 +33,69 @@ def test_the_verdict_is_right_in_each_scene(scene, name, code):
 
 @pytest.mark.parametrize(("name", "code"), VERDICTS.items())
 def test_the_verdict_does_not_need_the_twin(arguments, name, code):
+    if name == "capped, few to evaluate":
+        code = "undecided"  # weights that nothing is surely better than: the twin would tell
     assert diagnose(**arguments(name) | {"unweighted": None}).verdict.code == code
+
+
+def test_weights_without_a_twin_are_not_called_healthy(arguments):
+    told = arguments("capped, few to evaluate")
+    found = diagnose(**told | {"unweighted": None})
+    assert found.ladder.gain("chosen").low <= 0  # nothing is surely better
+    assert "ealthy" not in found.verdict.sentence
+    assert "the twin's scores would tell" in found.verdict.sentence
+    shuffled = told["unweighted"][np.random.default_rng(0).permutation(len(told["scores"]))]
+    assert diagnose(**told | {"unweighted": shuffled}).verdict.code == "undecided"
+
+
+def test_a_common_weight_needs_no_twin_to_be_healthy(arguments):
+    found = diagnose(**arguments("common weight") | {"unweighted": None, "n_replicates": 50})
+    assert found.verdict.sentence.startswith("Healthy")
+
+
+def partly_returned(noise, realized):
+    """Noise within labels costs what no map returns, a shift between them what maps return."""
+    pair = synthetic_pair(4000, 30, noise=noise, realized=realized, seed=2)
+    rows = pair.calibration
+    return diagnose(
+        pair.weighted[~rows], pair.labels[~rows], k=5, weights=pair.weights, prior=pair.prior,
+        unweighted=pair.unweighted[~rows], n_replicates=200,
+        calibration=(pair.weighted[rows], pair.labels[rows]),
+    )  # fmt: skip
+
+
+def test_the_verdict_states_the_share_of_the_loss_that_the_repair_returns():
+    found = partly_returned(noise=0.5, realized=1.0)
+    rung = "inversion" if found.verdict.code == "repairable_by_inversion" else "chosen"
+    share = found.decomposition.returned[rung]
+    assert share > 0.5
+    assert f"{share:.0%} of the loss" in found.verdict.sentence
+    assert "retrain" not in found.verdict.sentence
+    assert "in part" not in found.verdict.sentence
+
+
+def test_a_repair_that_returns_the_smaller_part_of_the_loss_advises_to_retrain():
+    found = partly_returned(noise=2.5, realized=0.3)
+    assert found.verdict.code.startswith("repairable")
+    assert 0 < found.decomposition.returned["chosen"] < 0.5
+    assert "repairable in part" in found.verdict.sentence
+    assert found.verdict.sentence.endswith("retrain without weights.")
+
+
+def test_without_a_twin_no_share_of_a_loss_is_stated(arguments):
+    found = diagnose(**arguments("realized") | {"unweighted": None, "n_replicates": 50})
+    assert "of the loss" not in found.verdict.sentence
+
+
+def test_a_cap_is_advised_without_condition_only_to_a_booster(arguments):
+    told = arguments("saturated") | {"n_replicates": 50}
+    booster = {"rounds": 60, "learning_rate": 0.05, "max_delta_step": 0.0}
+    for known, condition in (({}, True), (booster, False)):
+        found = diagnose(**told | known)
+        assert found.verdict.code == "keep_margins"
+        for text in (found.verdict.sentence, found.finding("OS202").advice):
+            assert "a cap on the leaf step" in text
+            assert ("if the model is boosted" in text.lower()) == condition
 
 
 def test_a_verdict_is_one_line(scene, scenes):

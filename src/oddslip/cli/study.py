@@ -103,6 +103,10 @@ class PairOptions(NamedTuple):
     results: Annotated[Path | None, typer.Option(help="Where finished cells are kept.")] = None
     work: Annotated[Path | None, typer.Option(help="Where trained scores are kept.")] = None
     finished: Finished = False
+    rediagnose: Annotated[
+        bool,
+        typer.Option("--rediagnose", help="Diagnose arms with kept scores again; train nothing."),
+    ] = False
     page: Annotated[
         Path | None, typer.Option(help="Write the page of tables and claims (Markdown).")
     ] = None
@@ -240,6 +244,7 @@ def _run_pairs(
         results=options.results,
         work=options.work,
         finished=options.finished,
+        rediagnose=options.rediagnose,
         **_select_arms(options, all_products=labels is not None),
     )
     if options.figures is not None:

@@ -23,7 +23,7 @@ from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan
 from oddslip.sources.views import LabelledSource, TwinnedSource
 from oddslip.tallies import available_threads
-from oddslip.weights import by_label, resolve_weights
+from oddslip.weights import by_label, named_values, resolve_weights
 
 CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
 
@@ -142,6 +142,8 @@ def open_case(
     )
     if not whole.has_labels:
         raise InvalidInput("labels are needed to diagnose, got scores alone. Pass labels as well.")
+    for what, numbers in (("weights", weights), ("prior", prior)):
+        _check_orientation("scores", whole, tuple(named_values(what, numbers) or ()), what)
     k = check_k(k, whole.n_labels)
     seed = check_seed(seed)
     keyed = keyed or not whole.ordered
@@ -234,6 +236,8 @@ def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
         )
     if not source.has_labels:
         raise InvalidInput("calibration needs labels, got scores alone. Pass (scores, labels).")
+    _check_orientation("scores", whole, source.label_names or (), "calibration rows")
+    _check_orientation("calibration scores", source, whole.label_names or (), "scores")
     if source.n_labels != whole.n_labels or source.kind != whole.kind:
         raise InvalidInput(
             "calibration scores must have the labels and the kind of the scores, "
@@ -247,6 +251,19 @@ def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
             "Reorder the columns of one."
         )
     return LabelledSource(source, source.positives()) if source.ordered else source
+
+
+def _check_orientation(what: str, source: Source, labels: Sequence[str], by: str) -> None:
+    """Refuse a matrix whose rows have the names of the labels."""
+    ids = source.row_ids() if labels and source.ordered else None
+    if ids is None or labels[0] in (source.label_names or ()):
+        return
+    if set(labels) <= set(map(str, ids.tolist())):
+        raise InvalidInput(
+            f"{what} must have one row per case and one column per label, got rows named as the "
+            f"labels of {by} are, {labels[0]!r:.60} for one: they look transposed. Pass .T of "
+            "scores and labels."
+        )
 
 
 def _as_weights(

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from oddslip.diagnosis.ladder import FITTED
+import numpy as np
+
+from oddslip.diagnosis.ladder import FITTED, LISTS
 from oddslip.diagnosis.result import Measurements
-from oddslip.diagnosis.thresholds import MATERIAL, SATURATED_SHARE
+from oddslip.diagnosis.thresholds import (
+    CLEAR,
+    MATERIAL,
+    SATURATED_SHARE,
+    UNSHIFTED,
+    UNTRACED,
+)
 from oddslip.metrics.evaluation import Estimate
 
 Standing = Literal["above", "below", "level", "undecided"]
@@ -65,13 +73,47 @@ def loses(measured: Measurements, rung: str) -> bool:
     return rung in ladder and is_loss(ladder.gain(rung), level_of(measured, rung))
 
 
+def popular_list(measured: Measurements) -> str | None:
+    """The best list that is the same in every row: by the prior, or by the calibration rows."""
+    return measured.ladder.best(LISTS)
+
+
 def beats_popularity(measured: Measurements, rung: str) -> bool:
     """Whether a rung is surely above the same list in every row."""
-    ladder = measured.ladder
-    if "popularity" not in ladder:
+    popular = popular_list(measured)
+    if popular is None:
         return True
-    lead = ladder.lead(rung, "popularity")
+    lead = measured.ladder.lead(rung, popular)
     return lead.value > 0 and not lead.low <= 0  # NaN where nothing was resampled
+
+
+def ranks_clearly(measured: Measurements) -> str | None:
+    """The best of what could be deployed that is clearly above the same list in every row.
+
+    Clearly is more than surely: several rungs are looked at, and their scores are in doubt.
+    None where nothing was resampled.
+    """
+    ladder, popular = measured.ladder, popular_list(measured)
+    if popular is None:
+        return None
+    clear = []
+    for rung in ("raw", "chosen", "inversion"):
+        if rung not in ladder:
+            continue
+        lead = ladder.lead(rung, popular)
+        level = max(ladder.value(rung), ladder.value(popular))
+        if is_gain(lead, level) and lead.low >= CLEAR * lead.value:
+            clear.append(rung)
+    return ladder.best(tuple(clear))
+
+
+def lacks_signal(measured: Measurements) -> bool:
+    """Whether there is nothing to repair: AUC about chance, and no rung clearly above a list.
+
+    The mean AUC counts every label alike. Where most labels are rare it may be about chance
+    although the frequent ones, which fill the slots, are ranked well.
+    """
+    return measured.signal.absent and ranks_clearly(measured) is None
 
 
 def gains(measured: Measurements, rung: str) -> bool:
@@ -81,7 +123,7 @@ def gains(measured: Measurements, rung: str) -> bool:
 
 def is_below_popularity(measured: Measurements) -> bool:
     """Whether the same list in every row is surely and materially better than raw."""
-    return rises(measured, "popularity")
+    return rises(measured, popular_list(measured) or "")
 
 
 def fitted_repair(measured: Measurements) -> str | None:
@@ -148,6 +190,8 @@ def try_inversion(measured: Measurements) -> InversionTrial | None:
     ladder = measured.ladder
     if measured.weighting != "label-specific" or "inversion" not in ladder:
         return None
+    if weights_are_logarithms(measured):
+        return None
     gain, repairs = ladder.gain("inversion"), gains(measured, "inversion")
     to_raw = standing_of(gain, level_of(measured, "inversion"))
     sure = fitted_repair(measured)
@@ -166,10 +210,26 @@ def inversion_pays(measured: Measurements) -> bool:
     return trial is not None and trial.outcome == "pays"
 
 
+def weights_are_logarithms(measured: Measurements) -> bool:
+    """Whether the shifts fit the weights as they are, and not their logarithm."""
+    found = measured.weight_fit
+    return found is not None and found.fit == "logarithms"
+
+
 def weights_are_strange(measured: Measurements) -> bool:
     """Whether the weights do not fit the scores; not where subtracting ln w is seen to gain."""
     found = measured.weight_fit
-    return found is not None and found.fit != "fits" and not rises(measured, "inversion")
+    if found is None or found.fit == "fits":
+        return False
+    return weights_are_logarithms(measured) or not rises(measured, "inversion")
+
+
+def are_corrected(measured: Measurements) -> bool:
+    """Whether labels fit their prevalence as if there were no weights, which intend far more."""
+    size, intended = measured.shift_size, measured.shifts.reachable
+    if size is None or intended is None:
+        return False
+    return size < UNSHIFTED and size < UNTRACED * float(np.sqrt(np.mean(intended**2)))
 
 
 # ------------------------------------------------------------------------------------- what to take
@@ -178,14 +238,16 @@ def weights_are_strange(measured: Measurements) -> bool:
 def chosen_repair(measured: Measurements) -> str | None:
     """The repair to take: what `Repair` would deploy, or the inversion if level with it.
 
-    Either has to surely beat raw and popularity. None without a signal: then there is nothing to
-    repair, whatever a rung gains.
+    Either has to surely beat raw and popularity. None without a signal: what maps fitted on
+    scores that say nothing gain over raw is that of a list by prevalence.
     """
-    if measured.signal.absent:
+    if lacks_signal(measured):
         return None
     if inversion_pays(measured):
         return "inversion"
-    names = [fitted_repair(measured), "inversion" if gains(measured, "inversion") else None]
+    names = [fitted_repair(measured)]
+    if gains(measured, "inversion") and not weights_are_logarithms(measured):
+        names.append("inversion")
     return measured.ladder.best(tuple(name for name in names if name is not None))
 
 
@@ -197,7 +259,7 @@ def name_repair(measured: Measurements, rung: str) -> str:
 def is_sound(measured: Measurements) -> bool:
     """Whether the raw scores may stay: nothing is surely better, and there is a signal."""
     return (
-        not measured.signal.absent
+        not lacks_signal(measured)
         and chosen_repair(measured) is None
         and twin_standing(measured) != "above"
         and not is_below_popularity(measured)

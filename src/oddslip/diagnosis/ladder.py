@@ -25,13 +25,15 @@ GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together
 
 
 def _calibrated_rungs() -> Iterator[tuple[str, str]]:
-    """Rungs of the catalogue; isotonic once more under each other policy for dead labels."""
+    """Rungs of the catalogue; isotonic under each other policy, popularity by each prevalence."""
     for entry in CATALOGUE.values():
         if entry.rung:
             yield entry.name, entry.what
         if entry.name == "isotonic":
             yield "isotonic, identity", "per-label isotonic, dead labels keep their raw score"
             yield "isotonic, exclude", "per-label isotonic, dead labels never shown"
+        if entry.name == "popularity":
+            yield "popularity, calibration", "labels by their prevalence in the calibration rows"
 
 
 # Every rung that can stand in a ladder, in its order, and what it is.
@@ -49,6 +51,7 @@ FITTED = tuple(
     if name == "isotonic, exclude" or (name in CATALOGUE and CATALOGUE[name].fitted)
 )
 REPAIRS = ("chosen", "inversion", *FITTED)  # what can be deployed in place of raw
+LISTS = ("popularity", "popularity, calibration")  # the same list in every row
 
 
 # --------------------------------------------------------------------------------------- the result

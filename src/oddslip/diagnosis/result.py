@@ -16,7 +16,7 @@ from oddslip.diagnosis.readings.climb import Chosen
 from oddslip.diagnosis.readings.drift import Drift, Takeover
 from oddslip.diagnosis.readings.label_shifts import LabelShifts, WeightFit
 from oddslip.diagnosis.readings.signal import Likeness, Signal
-from oddslip.diagnosis.thresholds import COMMON_WEIGHT, UNLIKE
+from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.reliability import Reliability
 from oddslip.panels import Kind
@@ -140,17 +140,24 @@ class Measurements:
         """Whether the label-specific weights can have made the shifts; None where not known."""
         if self.weighting != "label-specific":
             return None
-        resting = self.calibration_counts  # what the prior rests on
+        return self.shifts.hold_against_weights(self._prior_counts)
+
+    @property
+    def shift_size(self) -> float | None:
+        """How far labels are from their prevalence, in nat; None where too few labels tell."""
+        return self.shifts.size(self._prior_counts)
+
+    @property
+    def _prior_counts(self) -> NDArray[np.int64]:
+        """Positives of each label that the prior rests on."""
         if self.prior_source == "given":
-            resting = np.maximum(resting, self.evaluation_counts)
-        return self.shifts.hold_against_weights(resting)
+            return np.maximum(self.calibration_counts, self.evaluation_counts)
+        return self.calibration_counts
 
     @property
     def twin_follows(self) -> bool:
         """Whether there is a twin whose rows seem to be those of the scores."""
-        if self.likeness is None:
-            return False
-        return self.likeness.mean is None or self.likeness.mean.high >= UNLIKE
+        return self.likeness is not None and self.likeness.follows
 
     def rung_name(self, rung: str) -> str:
         """A rung as it is shown: "chosen" with the calibrator that `Repair` would deploy."""

@@ -11,7 +11,9 @@ MATERIAL = 0.01
 
 # What scores say within a label.
 FAINT = 0.6  # an AUC about chance that may reach this far is not called absent
-UNLIKE = 0.2  # a rank correlation surely below it: model and twin do not rank the same rows
+CLEAR = 0.44  # of a lead: an interval from there on is some 3.5 standard errors above 0
+UNLIKE = 0.2  # a rank correlation surely below it may be that of a twin with other rows
+SHUFFLED_Z = 4.0  # standard deviations of shuffled rows' correlation: above, rows are the same
 
 # Cells at exactly 1.0.
 SATURATED_SHARE = 1e-4  # of all cells: "essentially none" below it
@@ -31,7 +33,14 @@ RELATED = 0.5  # a correlation from which on shifts and ln w go together, or aga
 OVERSHOT = 0.5  # nat beyond ln w, which no learner that falls short of it explains
 OVERSHOOTING = 0.15  # share of labels that overshot, from which on the weights are not theirs
 
-# Share of the loss from which on a model of the regime picture counts as regained by inversion.
+# Inputs that contradict one another.
+LOGARITHMS = 0.4  # of the weights' size: shifts that fit the weights themselves so closely
+UNSHIFTED = 0.25  # nat: labels that fit their prevalence so closely carry no shift
+SWAPPED_SLOPE = 0.3  # of ln w: what the twin has above the scores, from which on it carries it
+MIN_UNIT_CELLS = 1000  # margins, all between 0 and 1, from which on that is no chance
+MIN_LEAKED_POSITIVES = 50  # all above every negative of their label, likewise
+
+# Share of the loss from which on a repair counts as having regained it.
 REGAINED = 0.5
 
 # Dead labels and scarce positives.

@@ -13,8 +13,10 @@ from oddslip.diagnosis.comparison import (
     is_below_popularity,
     is_saturated,
     is_sound,
+    lacks_signal,
     loses,
     name_repair,
+    popular_list,
     rises,
     try_inversion,
     twin_standing,
@@ -24,6 +26,7 @@ from oddslip.diagnosis.result import Measurements, Verdict
 from oddslip.diagnosis.thresholds import (
     DRIFT_RULES,
     IDENTITY_KEEPS,
+    REGAINED,
     TAKEN_ROWS,
     TIE_RESIDUE,
     TIED_SHARE,
@@ -69,8 +72,10 @@ class Grounds(NamedTuple):
         """What the AUC says, and what to look at."""
         signal = self.d.signal
         below = ", but below chance" if signal.standing == "reversed" else ""
+        value = score(self.d.ladder.value(popular_list(self.d) or "popularity"))
         return (
-            f"No signal within labels{below} (mean AUC {estimated(signal.mean)}): nothing to "
+            f"No signal within labels{below} (mean AUC {estimated(signal.mean)}), and no repair is "
+            f"clearly above the same list in every row ({self.d.metric_name} {value}): nothing to "
             "repair; check that rows of scores and labels belong together, and the sign of the "
             "scores."
         )
@@ -79,14 +84,14 @@ class Grounds(NamedTuple):
     def popular(self) -> str:
         """How raw and the best rung compare with the same list in every row."""
         d, best = self.d, self.d.ladder.best()
-        popular = score(d.ladder.value("popularity"))
+        value = d.ladder.value(popular_list(d) or "popularity")
         end = ""
         if best is not None and rises(d, best):
             end = f"; {best} reaches {score(d.ladder.value(best))}, which is no repair"
-        if self.hurt and d.ladder.value("unweighted") > d.ladder.value("popularity"):
+        if self.hurt and d.ladder.value("unweighted") > value:
             end += f"; the unweighted twin has {score(d.ladder.value('unweighted'))}"
         return (
-            f"the same list in every row has a {d.metric_name} of {popular}, the raw scores "
+            f"the same list in every row has a {d.metric_name} of {score(value)}, the raw scores "
             f"{score(d.ladder.value('raw'))}{end}."
         )
 
@@ -113,10 +118,43 @@ class Grounds(NamedTuple):
             f"{share_of(taken.n_rows, d.n_rows)} of the rows would lose slots to them"
         )
 
+    def share_returned(self, rung: str) -> float | None:
+        """Share of the loss that a rung returns; None where the twin does not tell a loss."""
+        if not self.hurt or self.d.decomposition is None:
+            return None
+        return self.d.decomposition.returned.get(rung)
+
+    def moves(self, rung: str) -> str:
+        """What a rung does to the metric, and how much of the loss that is."""
+        ladder, share = self.d.ladder, self.share_returned(rung)
+        raw, value = score(ladder.value("raw")), score(ladder.value(rung))
+        returns = "" if share is None else f", {percent(share)} of the loss"
+        return f"takes {self.d.metric_name} from {raw} to {value}{returns}"
+
+    @property
+    def returns_less(self) -> bool:
+        """Whether the larger part of the loss stays lost under the repair."""
+        share = None if self.repair is None else self.share_returned(self.repair)
+        return share is not None and share < REGAINED
+
+    @property
+    def partly(self) -> str:
+        """Whether the repair is one in part."""
+        return " in part" if self.returns_less else ""
+
     @property
     def end(self) -> str:
-        """The end of a sentence about a repair: the takeover, where there is one."""
-        return f"; {self.takeover}." if self.takeover else "."
+        """The end of a sentence about a repair: the takeover, and what to do about the rest."""
+        rest = ""
+        if self.returns_less and not weights_are_strange(self.d):
+            rest = "the larger part of the loss is not returned, so retrain without weights"
+        return "".join(f"; {each}" for each in (self.takeover, rest) if each) + "."
+
+    @property
+    def cure(self) -> str:
+        """What keeps saturated cells apart. Leaves are those of a boosted model."""
+        boosted = "" if self.d.shifts.budget is not None else ", if the model is boosted,"
+        return f"the margins or{boosted} a cap on the leaf step"
 
     @property
     def cause(self) -> str:
@@ -154,7 +192,7 @@ class Grounds(NamedTuple):
     @property
     def isotonic(self) -> str:
         """What per-label isotonic does."""
-        return f"per-label isotonic {_moves(self.d, 'isotonic')}"
+        return f"per-label isotonic {self.moves('isotonic')}"
 
     @property
     def does(self) -> str:
@@ -168,7 +206,7 @@ class Grounds(NamedTuple):
         beside = ""
         if trial is not None:
             beside = _beside(self.d, trial) if inverts else _inversion_beside(self.d, trial)
-        return f"{name} {_moves(self.d, self.repair)}{beside}"
+        return f"{name} {self.moves(self.repair)}{beside}"
 
     @property
     def surely(self) -> str:
@@ -181,13 +219,13 @@ class Grounds(NamedTuple):
         d, fitted = self.d, fitted_repair(self.d)
         start = f"{self.cause}, and" if self.hurt or self.repair else "Undecided:"
         end = (
-            f"{name_repair(d, fitted)} still {_moves(d, fitted)}, but refit it on rows like those "
+            f"{name_repair(d, fitted)} still {self.moves(fitted)}, but refit it on rows like those "
             "you serve"
             if fitted
             else "no map fitted on them surely helps; calibrate on rows like those you serve"
         )
         if self.repair == "inversion":
-            end += f"; subtracting ln w, which needs none of them, {_moves(d, self.repair)}"
+            end += f"; subtracting ln w, which needs none of them, {self.moves(self.repair)}"
         return (
             f"{start} the calibration rows are not like the evaluated ones (prevalence differs for "
             f"labels with {percent(d.drift.share)} of the positives): {end}."
@@ -204,7 +242,7 @@ class Rule(NamedTuple):
 
 # The first that holds is the verdict.
 RULES = (
-    Rule("no_signal", lambda g: g.d.signal.absent, "{g.no_signal}"),
+    Rule("no_signal", lambda g: lacks_signal(g.d), "{g.no_signal}"),
     Rule("drift", lambda g: g.d.drift.share >= DRIFT_RULES, "{g.drifted}"),
     Rule(
         "below_popularity",
@@ -234,6 +272,18 @@ RULES = (
         "keep them.",
     ),
     Rule(
+        "undecided",
+        lambda g: (
+            g.sound
+            and g.d.weighting == "label-specific"
+            and not weights_are_strange(g.d)
+            and g.twin is None
+        ),
+        "Undecided without the unweighted twin: weights differ across labels, and {g.no_repair}; "
+        "the twin's scores would tell whether the weights cost anything, how much, and what part "
+        "of it each repair returns.",
+    ),
+    Rule(
         "healthy",
         lambda g: g.sound,
         "Healthy as far as these inputs can tell: {g.no_repair}.",
@@ -247,13 +297,13 @@ RULES = (
     Rule(
         "keep_margins",
         lambda g: g.lost_in_ties,
-        "{g.cause}, and part of it {g.surely} lost in ties: {g.does}; the rest needs the margins "
-        "or a cap on the leaf step{g.end}",
+        "{g.cause}, and part of it {g.surely} lost in ties: {g.does}; the rest needs "
+        "{g.cure}{g.end}",
     ),
     Rule(
         "repairable_by_inversion",
         lambda g: g.repair == "inversion",
-        "{g.cause}, repairable by inversion: {g.does}{g.end}",
+        "{g.cause}, repairable{g.partly} by inversion: {g.does}{g.end}",
     ),
     Rule(
         "dead_labels",
@@ -263,14 +313,9 @@ RULES = (
     Rule(
         "repairable_by_calibration",
         lambda g: True,
-        "{g.cause}, repairable by calibration: {g.does}.",
+        "{g.cause}, repairable{g.partly} by calibration: {g.does}{g.end}",
     ),
 )
-
-
-def _moves(d: Measurements, rung: str) -> str:
-    raw, value = score(d.ladder.value("raw")), score(d.ladder.value(rung))
-    return f"takes {d.metric_name} from {raw} to {value}"
 
 
 def _beside(d: Measurements, trial: InversionTrial) -> str:

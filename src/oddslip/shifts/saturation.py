@@ -41,6 +41,8 @@ class Saturation:
         Names of the labels.
     n_present : int or None
         Cells that are there, where some are absent.
+    n_unit : int or None
+        Margins between 0 and 1; None for probabilities.
     """
 
     n_rows: int
@@ -53,6 +55,7 @@ class Saturation:
     n_distinct: NDArray[np.int64] | None = None
     label_names: tuple[str, ...] | None = None
     n_present: int | None = None
+    n_unit: int | None = None
 
     @property
     def n_cells_there(self) -> int:
@@ -158,6 +161,7 @@ def saturation(
         n_distinct,
         source.label_names,
         int(np.sum(source.totals(threads))) if source.partial else None,
+        tally.n_unit if source.kind == "margin" else None,
     )
 
 
@@ -165,14 +169,14 @@ class SaturationTally(Joined):
     """Saturated cells per label, full rows and tied rows."""
 
     JOINED: ClassVar = dict.fromkeys(
-        ("per_label", "per_label_float32", "full_rows", "tied_rows"), "add"
+        ("per_label", "per_label_float32", "full_rows", "tied_rows", "n_unit"), "add"
     )
 
     def __init__(self, n_labels: int, k: int) -> None:
         self.k = k
         self.per_label = np.zeros(n_labels, np.int64)
         self.per_label_float32 = np.zeros(n_labels, np.int64)
-        self.full_rows = self.tied_rows = 0
+        self.full_rows = self.tied_rows = self.n_unit = 0
 
     def fresh(self) -> Self:
         """An empty tally for another thread."""
@@ -193,6 +197,9 @@ class SaturationTally(Joined):
         if panel.kind == "margin":
             earlier = saturated_key(dtype, "margin", sigmoid="float32")
             count_reaching(keys, earlier, self.per_label_float32, per_row)
+            unit = (panel.scores >= 0) & (panel.scores <= 1)
+            there = panel.present()
+            self.n_unit += int((unit if there is None else unit & there).sum())
         count_reaching(keys, saturated_key(dtype, panel.kind), self.per_label, per_row)
         self.full_rows += int((per_row >= self.k).sum())
         columns, best, at_kth = rank_keys(keys, self.k, None, absent)

@@ -101,13 +101,14 @@ class CellStore:
         *,
         command: str,
         took: dict[str, float] | None = None,
+        again: bool = False,
     ) -> dict[str, Any] | None:
-        """A cell as it was kept, else computed and kept, else None.
+        """A cell as it was kept, else computed and kept, else None; ``again`` computes anyway.
 
         ``took`` is what ``compute`` may fill with what parts of it took, kept beside the seconds
         of the whole: times are no values, since no two runs agree on them.
         """
-        kept = self.read(key, configuration)
+        kept = None if again and compute is not None else self.read(key, configuration)
         if kept is None and compute is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             with locked(self.path(key)):  # two runs of one study would do the same work twice

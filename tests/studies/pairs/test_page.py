@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from oddslip.cli.app import app
-from oddslip.studies.pairs.arms import PARTS
-from oddslip.studies.pairs.page import write_page
+from oddslip.studies.pairs.arms import PARTS, distinct_arms
+from oddslip.studies.pairs.page import verdict_section, write_page
 from oddslip.studies.pairs.paper import is_papers_data
 from oddslip.studies.pairs.pictures import (
     cap_points,
@@ -18,8 +18,9 @@ from oddslip.studies.pairs.pictures import (
     waterfalls,
     write_pictures,
 )
+from oddslip.studies.pairs.protocols import PROTOCOLS
 from oddslip.studies.pairs.study import reproduce_pairs
-from oddslip.studies.pairs.tables import table_one
+from oddslip.studies.pairs.tables import table_one, verdict_rows
 
 ROOT = Path(__file__).parents[3]
 ROWS = {"train": 8_248_933, "validation": 1_903_599, "test": 2_538_132}
@@ -207,3 +208,30 @@ def test_the_page_shows_every_picture_of_the_supplement_and_no_other(cells):
     for key in [key for key in cells if "draw" in key]:
         del cells[key]
     assert "tafeng-draws.png" not in write_page(cells, "tafeng")
+
+
+def test_the_page_shows_the_verdict_on_every_arm_under_both_protocols(cells):
+    rows = {(row["arm"], row["protocol"]): row for row in verdict_rows(cells)}
+    for arm in distinct_arms():
+        for protocol in PROTOCOLS:
+            if arm.key in cells:
+                found = cells[arm.key][protocol]
+                row = rows.pop((arm.key, protocol))
+                assert row["verdict"] == found["verdict"]["code"]
+                assert row["twin_follows"] in ({None} if not arm.weighted else {True, False})
+    assert not rows
+    page = write_page(cells, "products")
+    table = page.split("## What the diagnosis says of each arm")[1].split("##")[0]
+    for key in ("lightgbm-r", "mlp-10r"):
+        line = next(line for line in table.splitlines() if line.startswith(f"| {key} |"))
+        assert f"`{cells[key]['test-split']['verdict']['code']}`" in line
+
+
+def test_the_page_states_the_share_of_a_sure_loss_and_a_doubted_twin(cells):
+    found = cells["lightgbm-r"]["deployment"]
+    found["verdict"]["code"] = "repairable_by_calibration"
+    found["ladder"]["rungs"]["unweighted"]["minus_raw"] |= {"low": 0.1}
+    found["decomposition"]["returned"]["chosen"] = 0.25
+    found["findings"]["OS206"] = "The twin does not follow the scores."
+    table = "\n".join(verdict_section(cells))
+    assert "`repairable_by_calibration`, returns 25%, twin in doubt (OS206)" in table

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from oddslip.errors import InvalidInput, UnreadableFile
@@ -54,6 +55,37 @@ def test_finished_cells_are_read_without_data_and_without_training(
     monkeypatch.setattr("oddslip.studies.pairs.study.Bench", lambda *_: pytest.fail("read"))
     again = reproduce_pairs("products", None, n_labels=9, results=folder / "results", finished=True)
     assert again == cells
+
+
+def test_finished_arms_are_diagnosed_again_from_kept_scores_without_training(
+    products, tmp_path, monkeypatch
+):
+    first = run(tmp_path, products)
+    path = tmp_path / "results" / "lightgbm-r.json"
+    written = {name: (tmp_path / "results" / f"{name}.json").read_bytes() for name in first}
+    monkeypatch.setattr(
+        "oddslip.studies.pairs.bench.OneVsRest", lambda *_, **__: pytest.fail("trained")
+    )
+    asked = {"parts": ["ladder", "splits", "doses"], "rediagnose": True}
+    again = run(tmp_path, products, **asked)
+    assert numbers(again) == numbers(first)  # doses, which have no scores, are left out
+    assert path.read_bytes() != written["lightgbm-r"]
+    assert json.loads(path.read_text())["command"].endswith("--rediagnose")
+    splits = tmp_path / "results" / "splits-lightgbm-r.json"
+    assert splits.read_bytes() == written["splits-lightgbm-r"]
+
+
+def test_other_scores_than_those_of_a_finished_cell_are_not_diagnosed_in_its_place(
+    products, tmp_path
+):
+    asked = {"parts": ["ladder"], "weights": ["1"]}
+    run(tmp_path, products, **asked)
+    for path in (tmp_path / "work").rglob("test.npy"):
+        scores = np.load(path)
+        scores[0, 0] /= 2
+        np.save(path, scores)
+    with pytest.raises(InvalidInput, match="scores of lightgbm-1 must be those of its finished"):
+        run(tmp_path, products, rediagnose=True, **asked)
 
 
 def test_only_finished_cells_are_read(tmp_path):

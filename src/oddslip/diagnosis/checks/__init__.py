@@ -2,6 +2,14 @@
 
 from collections.abc import Callable
 
+from oddslip.diagnosis.checks.inputs import (
+    check_corrected,
+    check_identical_twin,
+    check_leak,
+    check_logarithms,
+    check_swapped_twin,
+    check_unit_margins,
+)
 from oddslip.diagnosis.checks.rows import (
     check_absent,
     check_drift,
@@ -32,8 +40,13 @@ from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.result import Measurements
 
 CHECKS: tuple[Callable[[Measurements], Finding | None], ...] = (
+    check_leak,
+    check_unit_margins,
     check_signal,
     check_twin,
+    check_identical_twin,
+    check_swapped_twin,
+    check_logarithms,
     check_popularity,
     check_saturation,
     check_ties,
@@ -41,6 +54,7 @@ CHECKS: tuple[Callable[[Measurements], Finding | None], ...] = (
     check_different_weights,
     check_common_weight,
     check_strange_weights,
+    check_corrected,
     check_short_shift,
     check_unknown_shift,
     check_inversion,

@@ -6,6 +6,7 @@ from oddslip.diagnosis.comparison import (
     chosen_repair,
     is_below_popularity,
     is_sound,
+    lacks_signal,
     name_repair,
     try_inversion,
     twin_standing,
@@ -17,7 +18,7 @@ from oddslip.diagnosis.result import Measurements
 
 def advise_repair(d: Measurements) -> str:
     """Which repair to take, by the ladder."""
-    if d.signal.absent:
+    if lacks_signal(d):
         return "Repair nothing before it is known why the scores hold no signal within labels."
     trial, repair = try_inversion(d), chosen_repair(d)
     if repair is None and is_below_popularity(d):
@@ -41,7 +42,7 @@ def weights_may_go(d: Measurements) -> bool:
     """Whether training without the weights is worth advising: not where the twin is worse."""
     return (
         d.weighting == "label-specific"
-        and not d.signal.absent
+        and not lacks_signal(d)
         and twin_standing(d) not in ("below", "level")
         and not weights_are_strange(d)
     )
@@ -49,7 +50,7 @@ def weights_may_go(d: Measurements) -> bool:
 
 def grave_if_repaired(d: Measurements) -> Severity:
     """What is wrong with calibration rows matters where something is to be repaired."""
-    return "info" if is_sound(d) or d.signal.absent else "warning"
+    return "info" if is_sound(d) or lacks_signal(d) else "warning"
 
 
 def within(sentence: str) -> str:

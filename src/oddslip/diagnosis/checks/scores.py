@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from oddslip.diagnosis.checks.advice import advise_repair, weights_may_go
-from oddslip.diagnosis.comparison import is_below_popularity, is_saturated
+from oddslip.diagnosis.comparison import (
+    is_below_popularity,
+    is_saturated,
+    name_repair,
+    popular_list,
+    ranks_clearly,
+)
 from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import TIED_SHARE
@@ -15,6 +21,19 @@ def check_signal(d: Measurements) -> Finding | None:
     auc, standing = d.signal.mean, d.signal.standing
     if standing in ("there", "unknown"):
         return None
+    evidence = {"auc": auc.value, "auc_low": auc.low, "auc_high": auc.high, "standing": standing}
+    rung = ranks_clearly(d)
+    if rung is not None:
+        return Finding(
+            "OS205",
+            "info",
+            f"No signal within labels on average: mean AUC {estimated(auc)}. Yet "
+            f"{name_repair(d, rung)} is clearly above the same list in every row: the labels that "
+            "fill the slots are ranked, and the rare ones, of which there are more, are not.",
+            evidence | {"rung": rung},
+            "Judge these scores by the ladder. No map per label can order the rows of a label "
+            "whose AUC is about one half.",
+        )
     found = {
         "none": "a label's true rows stand no higher in its scores than its other rows",
         "reversed": "a label's true rows stand below its other rows",
@@ -24,7 +43,7 @@ def check_signal(d: Measurements) -> Finding | None:
         "OS205",
         "warning" if standing == "unsure" else "critical",
         f"No signal within labels: mean AUC {estimated(auc)}, {found}.",
-        {"auc": auc.value, "auc_low": auc.low, "auc_high": auc.high, "standing": standing},
+        evidence,
         "Evaluate more rows."
         if standing == "unsure"
         else "There is nothing to repair. Check that the rows of scores and labels belong "
@@ -41,7 +60,7 @@ def check_twin(d: Measurements) -> Finding | None:
         "OS206",
         "critical",
         "The twin does not follow the scores: within labels their ranks correlate by "
-        f"{estimated(found)}.",
+        f"{estimated(found)}, no more than those of shuffled rows.",
         {
             "correlation": found.value,
             "correlation_low": found.low,
@@ -55,15 +74,16 @@ def check_twin(d: Measurements) -> Finding | None:
 
 def check_popularity(d: Measurements) -> Finding | None:
     """OS201."""
-    gain = d.ladder.gain("popularity")
-    if not is_below_popularity(d):
+    rung = popular_list(d)
+    if rung is None or not is_below_popularity(d):
         return None
-    raw, popular = d.ladder.value("raw"), d.ladder.value("popularity")
+    gain, raw, popular = d.ladder.gain(rung), d.ladder.value("raw"), d.ladder.value(rung)
+    by = "" if rung == "popularity" else ", by prevalence in the calibration rows"
     return Finding(
         "OS201",
         "critical",
         f"The ranking is below popularity: {d.metric_name} {score(raw)} against "
-        f"{score(popular)} for the same list in every row.",
+        f"{score(popular)} for the same list in every row{by}.",
         {"raw": raw, "popularity": popular, "difference": -gain.value},
         f"Do not deploy these scores as they are. {advise_repair(d)}"
         + (" Or retrain without label-specific weights." if weights_may_go(d) else ""),
@@ -89,10 +109,20 @@ def check_saturation(d: Measurements) -> Finding | None:
             "n_labels": n_labels,
             "n_full_rows": stored.full_rows,
         },
-        "Retrain with a cap on the leaf step (max_delta_step)"
+        _advise_cap(d),
+    )
+
+
+def _advise_cap(d: Measurements) -> str:
+    """How to rule out saturation; leaves are those of a boosted model."""
+    boosted = d.shifts.budget is not None
+    return (
+        ("Retrain" if boosted else "If the model is boosted, retrain")
+        + " with a cap on the leaf step (max_delta_step)"
         + (" or without weights" if weights_may_go(d) else "")
         + ": leaves that saturate lose the order of their cells. `oddslip plan` says which cap "
-        "rules it out.",
+        "rules it out."
+        + ("" if boosted else " Any other model: keep its margins, which do not saturate.")
     )
 
 
@@ -113,7 +143,7 @@ def check_ties(d: Measurements) -> Finding | None:
             f"{d.metric}_best": d.ties.best,
         },
         "Equal scores rank by label index here and by chance elsewhere. Keep margins or float64, "
-        "or remove the cause: saturated or very coarse leaves.",
+        "or remove the cause: saturated or very coarse scores.",
     )
 
 

@@ -80,14 +80,13 @@ def check_common_weight(d: Measurements) -> Finding | None:
 def check_strange_weights(d: Measurements) -> Finding | None:
     """OS103."""
     found = d.weight_fit
-    if found is None or not weights_are_strange(d):
+    if found is None or not weights_are_strange(d) or found.fit == "logarithms":
         return None
     seen = {
         "no trace": "the labels' shifts are near zero, whatever their weight",
         "reversed": "labels with a heavy weight are shifted the other way",
         "unrelated": "the labels' shifts are as large as such weights make them, but go with "
         "other labels",
-        "fits": "",
     }[found.fit]
     check = {
         "no trace": "whether these scores come from a model trained with them, and whether they "
@@ -95,7 +94,6 @@ def check_strange_weights(d: Measurements) -> Finding | None:
         "reversed": "whether they are inverses, of the negatives or of the prevalence",
         "unrelated": "that weights and scores have their labels in the same order, and that the "
         "weights are those of this model",
-        "fits": "",
     }[found.fit]
     return Finding(
         "OS103",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from oddslip.calibrators import Ceiling, build_calibrator
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import build_maps
+from oddslip.calibrators.policy import build_maps, find_prior
 from oddslip.counting import CellCounts
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.readings.asides import Asides, read_arm, sampled_rows, take_sample
@@ -309,6 +309,24 @@ def constant_maps(prior: NDArray[np.float64], kind: Kind) -> LabelMaps:
     )  # fmt: skip
 
 
+def rank_popular(case: Case) -> dict[str, Any]:
+    """The top K by prevalence, or maps to it where rows have labels of their own, by rung.
+
+    The prior is one prevalence. Where it is given, that of the calibration rows is another: what
+    maps fitted on those rows come to if the scores say nothing.
+    """
+    priors = {"popularity": case.prior}
+    if case.prior_given and case.calibration_counts.any():
+        totals = case.calibration.totals(case.threads)
+        priors["popularity, calibration"] = find_prior(None, case.calibration_counts, totals)[0]
+    if case.arm.partial:
+        return {name: constant_maps(prior, case.arm.kind) for name, prior in priors.items()}
+    return {
+        name: np.argsort(-prior, kind="stable")[: case.k].astype(np.int32)
+        for name, prior in priors.items()
+    }
+
+
 class Ranked(NamedTuple):
     """Top K of all rows by rung; where asked for, raw with its ties, and scores of some rows.
 
@@ -431,13 +449,13 @@ def _finish(
         assert beside.sample is not None
         samples = asides.sample, beside.sample
     of_rows = {name: ranking[counted] for name, ranking in rankings.items()} | (out_of_fold or {})
-    popular = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
     of_rows["raw"] = tied.columns
-    of_rows["popularity"] = np.tile(popular, (counted.size, 1))
+    lists = rank_popular(case)
     if case.arm.partial:  # each row has the most popular of its own
-        popular_maps = constant_maps(case.prior, case.arm.kind)
-        by_prior = _rank(case.arm, {"popularity": [popular_maps]}, case).rankings
-        of_rows["popularity"] = by_prior["popularity"][counted]
+        ranked_lists = _rank(case.arm, {name: [each] for name, each in lists.items()}, case)
+        of_rows |= {name: ranked_lists.rankings[name][counted] for name in lists}
+    else:
+        of_rows |= {name: np.tile(each, (counted.size, 1)) for name, each in lists.items()}
     release_memory()
     values = {
         name: metric_values(

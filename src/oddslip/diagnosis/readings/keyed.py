@@ -20,11 +20,11 @@ from oddslip.diagnosis.ladder import ladder_of_sums
 from oddslip.diagnosis.readings.climb import (
     N_FOLDS,
     Chosen,
-    constant_maps,
     count_chosen,
     fit_maps,
     make_ceiling,
     other_policies,
+    rank_popular,
     shift_maps,
     sum_bounds,
 )
@@ -62,14 +62,14 @@ class Rungs(NamedTuple):
 
     maps: dict[str, list[LabelMaps]]
     folds: KeyedFolds | None
-    popular: NDArray[np.int32] | LabelMaps  # maps, where each row has labels of its own
+    popular: dict[str, Any]  # by rung, a list, or maps where each row has labels of its own
     what_if: LabelMaps | None
     dead: NDArray[np.bool_]  # (folds, labels): whom the identity policy may hand slots to
 
     @property
     def names(self) -> list[str]:
         """Rungs that every case has, and those of the maps."""
-        return ["raw", "popularity", *self.maps]
+        return ["raw", *self.popular, *self.maps]
 
 
 class Climbed(NamedTuple):
@@ -243,10 +243,7 @@ def _rungs(
     what_if = None
     if case.twin is not None and case.weights is not None:
         what_if = shift_maps(-np.log(1.0 / case.weights), case.arm.kind)
-    popular: Any = np.argsort(-case.prior, kind="stable")[: case.k].astype(np.int32)
-    if case.arm.partial:
-        popular = constant_maps(case.prior, case.arm.kind)
-    return Rungs(maps, folds, popular, what_if, dead)
+    return Rungs(maps, folds, rank_popular(case), what_if, dead)
 
 
 # ------------------------------------------------------------------------------------- the tallies
@@ -305,7 +302,7 @@ class LadderTally(Resampled):
         part = take_rows(panel, rows, truth)
         columns = {
             "raw": tied.columns,
-            "popularity": self._rank_popular(part),
+            **self._rank_popular(part),
             **self._rank_by_maps(part),
         }
         if self.twin:
@@ -325,11 +322,13 @@ class LadderTally(Resampled):
         keys = panel.row_keys()[rows] if self.n_replicates else None
         self.kept.take(np.column_stack([*values, np.ones(rows.size)]), keys)
 
-    def _rank_popular(self, part: Panel) -> NDArray[np.int32]:
-        popular = self.rungs.popular
-        if isinstance(popular, LabelMaps):
-            return popular.rank_panel(part, self.k)
-        return np.tile(popular, (part.n_rows, 1))
+    def _rank_popular(self, part: Panel) -> dict[str, NDArray[np.int32]]:
+        return {
+            name: each.rank_panel(part, self.k)
+            if isinstance(each, LabelMaps)
+            else np.tile(each, (part.n_rows, 1))
+            for name, each in self.rungs.popular.items()
+        }
 
     def _rank_by_maps(self, part: Panel) -> dict[str, NDArray[np.int32]]:
         """Every map once: maps that are one object rank alike."""

@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.diagnosis.case import Case
-from oddslip.diagnosis.thresholds import LEAST_LABELS, OVERSHOOTING, OVERSHOT, RELATED, UNTRACED
+from oddslip.diagnosis.thresholds import (
+    LEAST_LABELS,
+    LOGARITHMS,
+    OVERSHOOTING,
+    OVERSHOT,
+    RELATED,
+    UNTRACED,
+)
 from oddslip.results import plain
 from oddslip.shifts import (
     InversionBounds,
@@ -29,7 +36,7 @@ PRECISION = 0.05  # nat squared: shifts are not compared more finely than about 
 NO_SHIFT = 1e-6  # nat: below this a weight intends nothing, and its ratio says nothing
 
 
-Fit = Literal["fits", "no trace", "reversed", "unrelated"]
+Fit = Literal["fits", "no trace", "reversed", "unrelated", "logarithms"]
 
 
 class WeightFit(NamedTuple):
@@ -102,6 +109,25 @@ class LabelShifts:
         known = self.weighted & ~np.isnan(self.direct)
         return float(np.median(self.direct[known] / self.intended[known])) if known.any() else None
 
+    @property
+    def reachable(self) -> Floats | None:
+        """The intended shift as far as the step budget admits it."""
+        if self.intended is None or self.budget is None:
+            return self.intended
+        return np.clip(self.intended, -self.budget, self.budget)
+
+    def size(self, n_positives: NDArray[np.int64]) -> float | None:
+        """Root mean square of the realized shifts beyond the error of a prior of n positives.
+
+        Saturated labels count too: where their mean fits the prior, they carry no shift. None
+        where too few labels tell.
+        """
+        known = np.isfinite(self.realized) & (n_positives > 0)
+        if known.sum() < LEAST_LABELS:
+            return None
+        share, noise = _precision(n_positives[known])
+        return float(np.sqrt(max(0.0, float(share @ self.realized[known] ** 2) - noise)))
+
     def hold_against_weights(self, n_positives: NDArray[np.int64]) -> WeightFit | None:
         """Whether these weights can have made these shifts; None where too few labels tell.
 
@@ -113,9 +139,7 @@ class LabelShifts:
             return None
         shift, ln_w = self.realized[known], self.intended[known]
         error = 1.0 / n_positives[known]
-        share = 1.0 / (error + PRECISION)
-        share /= share.sum()
-        noise = float(share @ error)
+        share, noise = _precision(n_positives[known])
         own, other = shift - share @ shift, ln_w - share @ ln_w
         spread, reach = float(share @ own**2), float(share @ other**2)
         if reach <= NO_SHIFT:
@@ -123,12 +147,17 @@ class LabelShifts:
         slope = float(share @ (own * other)) / reach
         related = slope * np.sqrt(reach / spread) if spread > 0 else 0.0
         traced = max(0.0, float(share @ shift**2) - noise)
-        size = np.sqrt(traced / float(share @ ln_w**2))
+        assert self.reachable is not None
+        size = np.sqrt(traced / float(share @ self.reachable[known] ** 2))
+        weights = np.exp(ln_w)
+        misfit = max(0.0, float(share @ (shift - weights) ** 2) - noise)
         # A learner falls short of ln w, or meets a cap. Far beyond it, the weight was another one.
         beyond = shift * np.sign(ln_w) - np.abs(ln_w)
         overshoots = beyond > OVERSHOT + 2.0 * np.sqrt(error)
         fit: Fit = "fits"
-        if size < UNTRACED:
+        if misfit < LOGARITHMS**2 * float(share @ weights**2):
+            fit = "logarithms"
+        elif size < UNTRACED:
             fit = "no trace"
         elif related < -RELATED and np.median(shift * np.sign(ln_w)) < 0:
             fit = "reversed"
@@ -160,6 +189,14 @@ class LabelShifts:
                 "inversion": self.inversion and self.inversion.to_dict(),
             }
         )
+
+
+def _precision(n_positives: NDArray[np.int64]) -> tuple[Floats, float]:
+    """By how much labels count, and the squared error that their priors have on average."""
+    error = 1.0 / n_positives
+    share = 1.0 / (error + PRECISION)
+    share /= share.sum()
+    return share, float(share @ error)
 
 
 def find_shifts(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.counting import CellCounts
-from oddslip.diagnosis.thresholds import FAINT
+from oddslip.diagnosis.thresholds import FAINT, SHUFFLED_Z, UNLIKE
 from oddslip.metrics.evaluation import Estimate
 from oddslip.results import plain
 from oddslip.selection.folds import PositiveCells, find_distinct
@@ -136,65 +136,85 @@ def place_positives(counts: CellCounts) -> Floats:
 class Likeness:
     """Rank correlation of model and twin within labels, of as many rows as were compared.
 
-    ``mean`` is over ``n_labels`` labels in which neither is constant; None without any.
+    ``mean`` is over ``n_labels`` labels in which neither is constant; None without any. Its
+    interval reaches as far to both sides as the correlation of shuffled rows would.
     """
 
     mean: Estimate | None
     n_labels: int
     n_rows: int
+    identical: bool = False  # every cell compared
+
+    @property
+    def follows(self) -> bool:
+        """Whether the rows of the twin may be those of the model.
+
+        Saturated and coarse scores leave little of the correlation, so it need not be high: it
+        has to be above that of shuffled rows.
+        """
+        if self.mean is None or self.mean.high >= UNLIKE:
+            return True
+        chance = (self.mean.high - self.mean.value) / NORMAL
+        return self.mean.value > SHUFFLED_Z * chance
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only."""
         mean = None if self.mean is None else self.mean.to_dict()
-        return {"rank_correlation": mean, "n_labels": self.n_labels, "n_rows": self.n_rows}
+        return {
+            "rank_correlation": mean,
+            "n_labels": self.n_labels,
+            "n_rows": self.n_rows,
+            "identical": self.identical,
+        }
 
 
 def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) -> Likeness | None:
     """How far the twin orders the rows of a label as the model does; None without a twin.
 
-    ``samples`` are the same rows of both, of which as many are drawn as need be.
+    ``samples`` are the same rows of both, of which as many are drawn as need be; NaN is absent.
+    A label is compared over the rows that have it in both.
     """
     if samples is None:
         return None
     n_sampled, n_labels = samples[0].shape
     n_rows = min(n_sampled, max(LEAST_ROWS, COMPARED_CELLS // n_labels))
     drawn = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
-    samples = samples[0][drawn], samples[1][drawn]
-    if any(np.isnan(scores).any() for scores in samples):
-        return _partial_likeness(*samples)
-    ranks = [_rank_within_labels(scores) for scores in samples]
+    arm, twin = samples[0][drawn], samples[1][drawn]
+    identical = np.array_equal(arm, twin, equal_nan=True)
+    absent = np.isnan(arm) | np.isnan(twin)
+    n_present = n_rows - absent.sum(axis=0)
+    ranks = [_rank_within_labels(scores, absent, n_present) for scores in (arm, twin)]
     spreads = [np.sqrt((rank**2).sum(axis=0)) for rank in ranks]
-    vary = (spreads[0] > 0) & (spreads[1] > 0)
-    if n_rows < LEAST_ROWS or not vary.any():
-        return Likeness(None, 0, n_rows)
-    found = (ranks[0] * ranks[1]).sum(axis=0)[vary] / (spreads[0] * spreads[1])[vary]
-    # Labels may move together, so the rows alone say how far chance reaches.
-    mean, reach = float(found.mean()), NORMAL / float(np.sqrt(n_rows - 1))
-    return Likeness(Estimate(mean, mean - reach, mean + reach), int(vary.sum()), n_rows)
+    vary = (spreads[0] > 0) & (spreads[1] > 0) & (n_present >= LEAST_ROWS)
+    if not vary.any():
+        return Likeness(None, 0, n_rows, identical)
+    one, other = (rank[:, vary] / spread[vary] for rank, spread in zip(ranks, spreads, strict=True))
+    mean = float((one * other).sum(axis=0).mean())
+    reach = NORMAL * _chance_deviation(one, other, n_present[vary])
+    around = Estimate(mean, mean - reach, mean + reach)
+    return Likeness(around, int(vary.sum()), n_rows, identical)
 
 
-def _partial_likeness(arm: NDArray[Any], twin: NDArray[Any]) -> Likeness:
-    """The same over the rows that have a label in both arms, label by label; NaN is absent."""
-    from scipy.stats import rankdata
+def _chance_deviation(one: Floats, other: Floats, n_present: NDArray[np.int64]) -> float:
+    """Standard deviation of the mean correlation over all orders of the rows of one matrix.
 
-    found, most = [], 0
-    for one, other in zip(arm.T, twin.T, strict=True):
-        both = ~np.isnan(one) & ~np.isnan(other)
-        if both.sum() < LEAST_ROWS:
-            continue
-        first, second = (rankdata(each[both]) - (both.sum() + 1) / 2 for each in (one, other))
-        spread = np.sqrt((first**2).sum() * (second**2).sum())
-        if spread > 0:
-            found.append(float((first * second).sum() / spread))
-            most = max(most, int(both.sum()))
-    if not found:
-        return Likeness(None, 0, len(arm))
-    mean, reach = float(np.mean(found)), NORMAL / float(np.sqrt(most - 1))
-    return Likeness(Estimate(mean, mean - reach, mean + reach), len(found), len(arm))
+    Two labels err together as they correlate, in one matrix times in the other. Exact where every
+    row has every label. Columns are centred and of length 1.
+    """
+    scaled = one / np.sqrt(n_present - 1.0)
+    if len(one) < one.shape[1]:
+        squares = ((scaled @ other.T) ** 2).sum()
+    else:
+        squares = ((scaled.T @ scaled) * (other.T @ other)).sum()
+    return float(np.sqrt(squares)) / one.shape[1]
 
 
-def _rank_within_labels(scores: NDArray[Any]) -> Floats:
+def _rank_within_labels(
+    scores: NDArray[Any], absent: NDArray[np.bool_], n_present: NDArray[np.int64]
+) -> Floats:
     """Ranks of the rows in every label, equal scores sharing theirs, less their mean."""
     from scipy.stats import rankdata
 
-    return np.asarray(rankdata(scores, axis=0) - (len(scores) + 1) / 2)
+    ranks = rankdata(np.where(absent, np.inf, scores), axis=0) - (n_present + 1) / 2
+    ranks[absent] = 0.0
+    return np.asarray(ranks)

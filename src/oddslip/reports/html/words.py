@@ -38,6 +38,7 @@ LOOKS = {
     "repairable_by_calibration": Look("Repairable by calibration", "bad", "wrench"),
     "dead_labels": Look("Repairable, if dead labels go to their prior", "bad", "wrench"),
     "keep_margins": Look("Hurt, part of it lost in ties", "bad", "alert"),
+    "undecided": Look("Undecided without the unweighted twin", "plain", "pause"),
     "keep_raw": Look("Keep the raw scores", "plain", "pause"),
     "no_signal": Look("No signal within labels", "bad", "alert"),
     "below_popularity": Look("Below popularity", "bad", "alert"),

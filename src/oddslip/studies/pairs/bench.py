@@ -97,10 +97,19 @@ class Bench:
         self.configuration = data_configuration(data)
         self._ready: tuple[tuple[str, int, str], Any] | None = None
 
+    def _folder_of(self, arm: Arm) -> tuple[Path, dict[str, Any]]:
+        configuration = {"data": self.configuration, "arm": arm.configuration()}
+        return self.folder / digest_of(configuration), configuration
+
+    def has_scores(self, arm: Arm) -> bool:
+        """Whether the scores of an arm, and of its twin where it is weighted, are on disk."""
+        return all(
+            (self._folder_of(each)[0] / "finished.json").exists() for each in {arm, arm.twin}
+        )
+
     def scores(self, arm: Arm) -> ArmScores:
         """Scores of an arm: from disk if they are there, else trained."""
-        configuration = {"data": self.configuration, "arm": arm.configuration()}
-        folder = self.folder / digest_of(configuration)
+        folder, configuration = self._folder_of(arm)
         folder.mkdir(parents=True, exist_ok=True)
         files = {name: folder / f"{name}.npy" for name in ("validation", "test")}
         done = folder / "finished.json"

@@ -34,6 +34,7 @@ from oddslip.studies.pairs.tables import (
     has_loss,
     markdown,
     split_rows,
+    verdict_rows,
 )
 
 _STAGES = ("read", "prepare", "train", "score", "diagnose")
@@ -160,6 +161,7 @@ def _sections(cells: Cells, study: str) -> Iterator[list[str]]:
         yield _ladder_section(cells, learner)
     yield picture("ladders", "Every rung of both arms under both protocols")
     yield loss_section(cells)
+    yield verdict_section(cells)
     yield cap_section(cells)
     yield dose_section(cells)
     yield picture("doses", "Rungs by the weight of the positives")
@@ -235,6 +237,25 @@ def loss_section(cells: Cells) -> list[str]:
         "no shares.",
         "",
         markdown(header, rows),
+    ]
+
+
+def verdict_section(cells: Cells) -> list[str]:
+    """What `oddslip.diagnose` says of every arm."""
+    by_arm: dict[str, list[str]] = {}
+    for row in verdict_rows(cells):
+        share = "" if row["returned"] is None else f", returns {row['returned']:.0%}"
+        doubt = ", twin in doubt (OS206)" if row["twin_follows"] is False else ""
+        by_arm.setdefault(row["arm"], []).append(f"`{row['verdict']}`{share}{doubt}")
+    if not by_arm:
+        return []
+    return [
+        "## What the diagnosis says of each arm",
+        "",
+        "The verdict under each protocol, and the share of a sure loss against the twin that the",
+        "repair it names returns; without such a repair, what `Repair` would choose returns.",
+        "",
+        markdown(["arm", *PROTOCOLS], [[arm, *shown] for arm, shown in by_arm.items()]),
     ]
 
 

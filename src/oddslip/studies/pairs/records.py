@@ -25,6 +25,7 @@ from oddslip.studies.pairs.tables import (
     has_loss,
     split_rows,
     table_one,
+    verdict_rows,
 )
 
 Records = list[dict[str, Any]]
@@ -40,6 +41,7 @@ def all_records(cells: Cells, study: str) -> dict[str, Records]:
         "figure-2": [asdict(each) for each in regime_points(cells)],
         "ladders": list(_ladders(cells)),
         "losses": list(_losses(cells)),
+        "verdicts": verdict_rows(cells),
         "shifts": list(_shifts(cells)),
         "caps": [dict(row) for row in cap_rows(cells)],
         "doses": [

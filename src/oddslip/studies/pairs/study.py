@@ -35,6 +35,7 @@ class Variant:
     work: Path
     command: str
     suffix: str = ""
+    rediagnose: bool = False
     bench: Bench | None = None
     configuration: dict[str, Any] | None = None
 
@@ -69,10 +70,14 @@ class Variant:
     def arm_cell(self, part: str, arm: Arm) -> Cells:
         """The cell of an arm, or of what a part finds in its scores."""
         bench = self.bench
+        key = f"{part}-{arm.key}" if part in ON_SCORES else arm.key
+        rediagnose = self.rediagnose and part not in ON_SCORES
 
         def measure() -> dict[str, Any]:
             assert bench is not None
             own = bench.scores(arm)
+            if rediagnose:
+                self._check_scores(key, arm, own.hashes())
             if part == AGAIN:
                 again = bench.scores(replace(arm, variant=AGAIN))
                 return measure_part(part, bench.data, own, again)
@@ -81,10 +86,23 @@ class Variant:
             twin = bench.scores(arm.twin) if arm.weighted else None
             return measure_arm(bench.data, arm, own, twin)
 
-        key = f"{part}-{arm.key}" if part in ON_SCORES else arm.key
         options = f"--part {part} {arm.options}" if part in ON_SCORES else arm.options
-        found = self._cell(key, {"arm": arm.configuration()}, measure if bench else None, options)
+        can_measure = bench is not None and (
+            not self.rediagnose or (rediagnose and bench.has_scores(arm))
+        )
+        found = self._cell(
+            key, {"arm": arm.configuration()}, measure if can_measure else None, options, rediagnose
+        )
         return found or self._earlier(part, key, arm)
+
+    def _check_scores(self, key: str, arm: Arm, hashes: dict[str, str]) -> None:
+        """Refuse other scores than those that the parts of a finished cell rest on."""
+        kept = self.store.read_values(key, arm=arm.configuration())
+        if kept is not None and kept["sha256"] != hashes:
+            raise InvalidInput(
+                f"scores of {key} must be those of its finished cell to diagnose them again, got "
+                "others by their hash. Delete the cell to measure all parts of it anew."
+            )
 
     def _earlier(self, part: str, key: str, arm: Arm) -> Cells:
         """A cell of the first measures, without what they had otherwise."""
@@ -101,12 +119,16 @@ class Variant:
         return {key: dict(kept) | {"measures": EARLIER_MEASURES}}
 
     def _cell(
-        self, key: str, arm: dict[str, Any], compute: Callable[[], Any] | None, options: str
+        self,
+        key: str,
+        arm: dict[str, Any],
+        compute: Callable[[], Any] | None,
+        options: str,
+        again: bool = False,
     ) -> Cells:
         configuration = {"data": self.configuration, "measures": MEASURES} | arm
-        kept = self.store.find(
-            key, configuration, compute, command=f"{self.command} {options}".strip()
-        )
+        command = f"{self.command} {options}".strip() + " --rediagnose" * again
+        kept = self.store.find(key, configuration, compute, command=command, again=again)
         return {} if kept is None else {key: dict(kept)}
 
 
@@ -124,6 +146,7 @@ def reproduce_pairs(
     results: Any = None,
     work: Any = None,
     finished: bool = False,
+    rediagnose: bool = False,
 ) -> Cells:
     """Train, measure and keep every cell asked for; returns all of them by key.
 
@@ -147,6 +170,8 @@ def reproduce_pairs(
         Where finished cells and trained scores are kept. Both are used again.
     finished : bool
         Only read the cells that are finished, without the data; train and measure nothing.
+    rediagnose : bool
+        Measure the cells of arms whose scores are kept again, finished or not; train nothing.
 
     Examples
     --------
@@ -157,6 +182,8 @@ def reproduce_pairs(
     """
     if read is None and not finished:
         raise InvalidInput("read must give the data unless only finished cells are read.")
+    if finished and rediagnose:
+        raise InvalidInput("rediagnose measures arms again, finished measures none. Pass one.")
     wanted = plan_arms(parts, learners=learners, weights=weights, caps=caps, draws=draws)
     store = CellStore(Path(results or f"results/{study}"), study)
     folder = Path(work or f".work/{study}")
@@ -166,7 +193,7 @@ def reproduce_pairs(
 
     def make(labels: int | None, suffix: str) -> Variant:
         reader = None if finished or read is None else (lambda: read(labels))
-        return Variant(reader, store, folder, ran, suffix)
+        return Variant(reader, store, folder, ran, suffix, rediagnose)
 
     variants = {False: make(n_labels, ""), True: make(None, "-all-products")}
     cells: Cells = {}

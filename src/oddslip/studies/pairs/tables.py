@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from oddslip.learners.pairs import CAPS
-from oddslip.studies.pairs.arms import DRAWS, LEARNERS, Arm
+from oddslip.studies.pairs.arms import DRAWS, LEARNERS, Arm, distinct_arms
 from oddslip.studies.pairs.cells import rung_values
 from oddslip.studies.pairs.paper import ROWS
+from oddslip.studies.pairs.protocols import PROTOCOLS
 from oddslip.studies.pairs.supplement.measures import SPLITS
 from oddslip.studies.store import WEIGHTS
 
@@ -75,6 +76,34 @@ def format_table_one(cells: Cells, printed: Mapping[str, Mapping[str, str]] | No
     return markdown(
         ["", *columns], [[row, *(entry(row, column) for column in columns)] for row in ROWS]
     )
+
+
+def verdict_rows(cells: Cells) -> list[dict[str, Any]]:
+    """What a diagnosis says of every arm under each protocol.
+
+    ``returned`` is the share of the loss that the repair of the verdict returns, None where no
+    twin tells a sure loss; ``twin_follows`` is None without a twin.
+    """
+    rows = []
+    for arm in distinct_arms():
+        for protocol in PROTOCOLS:
+            found = cells.get(arm.key, {}).get(protocol)
+            if found is None:
+                continue
+            code, parts = found["verdict"]["code"], found["decomposition"]
+            rung = "inversion" if code == "repairable_by_inversion" else "chosen"
+            lost = found["ladder"]["rungs"].get("unweighted", {}).get("minus_raw", {"low": 0})
+            known = parts is not None and lost["low"] > 0
+            rows.append(
+                {
+                    "arm": arm.key,
+                    "protocol": protocol,
+                    "verdict": code,
+                    "returned": parts["returned"].get(rung) if known else None,
+                    "twin_follows": None if parts is None else "OS206" not in found["findings"],
+                }
+            )
+    return rows
 
 
 def cap_rows(cells: Cells) -> list[dict[str, Value]]:

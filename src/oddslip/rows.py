@@ -16,6 +16,15 @@ from numpy.typing import NDArray
 from oddslip.errors import InvalidInput
 
 
+class UnorderedNames(tuple[str, ...]):
+    """Names of labels in order of appearance, as a long table has them: the user never saw it.
+
+    Nothing goes by position beside them. Other tuples of names are in the order that was given.
+    """
+
+    __slots__ = ()
+
+
 def is_frame(table: Any) -> bool:
     """Whether this is a pandas or polars frame."""
     return hasattr(table, "to_numpy") and hasattr(table, "columns")
@@ -149,6 +158,7 @@ def match_labels(
             )
         names = theirs if ours is None else ours
         if names is None or not is_numbering(names):
+            refuse_positions(what[1 if theirs is None else 0], names)
             if warn and names is not None:
                 side = 0 if theirs is None else 1
                 warn_caller(
@@ -173,6 +183,15 @@ def match_labels(
             f"{side} alone. Rename the columns, or drop those that the other side lacks."
         )
     return np.array([place[name] for name in ours], np.int64)
+
+
+def refuse_positions(what: str, names: Sequence[str] | None) -> None:
+    """Refuse what goes by position, beside labels whose order the user never saw."""
+    if isinstance(names, UnorderedNames):
+        raise InvalidInput(
+            f"{what} must name the labels, because those of a long table come in order of "
+            "appearance, got positions. Give names, or pass label_names= for the order."
+        )
 
 
 def is_numbering(names: Sequence[str]) -> bool:

@@ -112,7 +112,7 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
         seen: set[str] = set()
         twice = next(name for name in checked if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InvalidInput(f"label_names must be unique, got {twice!r} more than once.")
-    return checked
+    return names if isinstance(names, tuple) and names == checked else checked
 
 
 def is_number(value: Any) -> bool:

@@ -25,6 +25,8 @@ from oddslip.sources.parquet.columns import (
     is_float,
     is_text,
     matched_names,
+    name_values,
+    ordered_labels,
     score_cells,
     score_dtype,
     truth_cells,
@@ -75,7 +77,7 @@ class LongTable:
             raise InvalidInput(f"{files.path} must hold at least one row and one label, got none.")
         self.n_labels = len(listed)
         labels = [str(label) for label in listed]
-        self.names = matched_names(names, labels)
+        self.names = matched_names(names, ordered_labels(labels))
         place = {name: at for at, name in enumerate(labels)}
         self.label_set = pa.array([listed[place[name]] for name in self.names])
         self.n_rows, rest = divmod(files.n_rows, self.n_labels)
@@ -112,7 +114,7 @@ class LongTable:
                 break
             changes = np.flatnonzero(codes[1:] != codes[:-1])
             length = int(changes[0]) + 1 if changes.size else len(codes)
-            labels.extend(part.column("label").slice(0, length).to_pylist())
+            labels.extend(name_values(part.column("label").slice(0, length)))
             if changes.size:
                 break
         return row, labels

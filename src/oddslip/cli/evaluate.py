@@ -12,6 +12,7 @@ from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
     WEIGHTS,
     Bootstrap,
+    Columns,
     EngineOption,
     Exclude,
     Json,
@@ -61,6 +62,7 @@ def evaluate(
     sample_weight: SampleWeight = None,
     exclude: Exclude = None,
     nan: Nan = "refuse",
+    columns: Columns = None,
     weights: Annotated[
         str | None,
         typer.Option(
@@ -122,7 +124,7 @@ def evaluate(
     def evaluated(path: Path) -> oddslip.Evaluation:
         rows_of = opened(
             engine, master, path, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
-            nan=nan,
+            nan=nan, columns=columns,
         )  # fmt: skip
         return oddslip.evaluate(
             **rows_of,
@@ -191,6 +193,7 @@ def rank(
     kind: KindOption = None,
     exclude: Exclude = None,
     nan: Nan = "refuse",
+    columns: Columns = None,
     with_scores: Annotated[
         bool, typer.Option("--with-scores", help="Also the scores of what is shown.")
     ] = False,
@@ -223,7 +226,7 @@ def rank(
         check_outputs(output)
     told = opened(
         engine, master, scores, None, kind=kind, names=read_names(label_names), row_id=row_id,
-        exclude=exclude, nan=nan, labelled=False,
+        exclude=exclude, nan=nan, columns=columns, labelled=False,
     )  # fmt: skip
     if engine == "spark":
         return write_table(oddslip.rank(told["scores"], k=k), output)

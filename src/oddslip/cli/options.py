@@ -81,6 +81,15 @@ Nan = Annotated[
         "long table need not hold every label in every row).",
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Columns of long tables (a line per cell) that have other names than row, label, "
+        "score and true, or user_id, item_id, score and label: "
+        "row=shopper,label=dish,score=p,true=bought. Other columns are ignored.",
+    ),
+]
 Bootstrap = Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")]
 TableFile = Annotated[Path, typer.Option("-o", "--output", help="Write .npy, .csv or .parquet.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -139,6 +148,7 @@ def opened(
     row_id: str | None,
     exclude: Path | None = None,
     nan: str = "refuse",
+    columns: str | None = None,
     labelled: bool = True,
 ) -> dict[str, Any]:
     """Scores and labels as a verb takes them: files to read here, or a table that tasks read."""
@@ -147,11 +157,14 @@ def opened(
     if engine == "local":
         if row_id is not None:
             raise InvalidInput("--row-id names a column for --engine spark, got --engine local.")
-        return {
+        inputs: dict[str, Any] = {
             "scores": path, "labels": labels, "kind": kind, "label_names": names,
             "exclude": exclude, "nan": nan,
         }  # fmt: skip
+        return with_columns(inputs, columns)
     check_engine(engine)
+    if columns is not None:
+        raise InvalidInput("--columns is for --engine local, got --engine spark.")
     if labels is not None:
         raise InvalidInput(
             f"with --engine spark labels are a column of {path}, got the file {labels}."
@@ -167,6 +180,22 @@ def opened(
         row_id=row_id, engine=start_engine(engine, master),
     )  # fmt: skip
     return {"scores": table}
+
+
+def with_columns(inputs: dict[str, Any], columns: str | None) -> dict[str, Any]:
+    """Inputs of a verb, opened where --columns says what the columns of long tables are."""
+    if columns is None:
+        return inputs
+    from oddslip.errors import InvalidInput
+    from oddslip.sources.opening import open_source
+
+    pairs = [part.partition("=")[::2] for part in columns.split(",")]
+    roles = dict(pairs)
+    if len(roles) < len(pairs) or not all(role and name for role, name in pairs):
+        raise InvalidInput(
+            f"--columns must be such as row=user_id,label=item_id, got {columns!r:.60}."
+        )
+    return {"scores": open_source(**inputs, columns=roles)}
 
 
 def write_table(table: Any, output: Path | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -18,6 +18,7 @@ from oddslip.labels import (
     labels_from_lists,
 )
 from oddslip.panels import Kind, ListedPanel, Panel, label_row_ids
+from oddslip.rows import is_frame
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, join_positives
 from oddslip.sources.chained import ChainedSource, check_alike
@@ -43,6 +44,7 @@ def open_source(
     row_ids: Any = None,
     exclude: Any = None,
     nan: Nan = "refuse",
+    columns: Mapping[str, str] | None = None,
     row_id: str | None = None,
     unweighted: str | None = None,
     engine: Any = None,
@@ -78,6 +80,11 @@ def open_source(
     nan : {"refuse", "absent"}
         What a missing score means: an error, or that the label is no candidate of the row. Then
         its cell counts for nothing, and a long table need not hold every label in every row.
+    columns : dict, optional
+        Columns of a long table, where they have other names than those of
+        :doc:`candidates </candidates>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
+        perhaps ``"true"``. Other columns are ignored. It holds for tables of labels and of
+        ``exclude`` as well, as far as they have such columns.
     row_id, unweighted : str, optional
         Of a Spark table: the column that names rows, and that with the scores of the twin.
     engine : SparkSession, optional
@@ -91,15 +98,19 @@ def open_source(
     >>> source.n_rows, source.n_labels
     (1, 3)
     """
-    columns = {"row_id": row_id, "unweighted": unweighted}
+    spark = {"row_id": row_id, "unweighted": unweighted}
     if engine is not None or is_spark(table):
         if exclude is not None or nan != "refuse":
             raise InvalidInput("exclude and nan go with rows of this machine, got a Spark table.")
+        if columns is not None:
+            raise InvalidInput(
+                "columns of a Spark table are named by scores, labels and row_id, got columns."
+            )
         return _open_spark(
             table, engine, scores=scores, labels=labels, row_ids=row_ids, kind=kind,
-            label_names=label_names, **columns,
+            label_names=label_names, **spark,
         )  # fmt: skip
-    for name, column in columns.items():
+    for name, column in spark.items():
         if column is not None:
             raise InvalidInput(
                 f"{name} names a column of a Spark table, got another kind of table."
@@ -109,6 +120,11 @@ def open_source(
     scores = table if scores is None else scores
     if nan not in get_args(Nan):
         raise InvalidInput(f'nan must be "refuse" or "absent", got {nan!r:.60}.')
+    if columns is not None:
+        scores = _open_long_columns(scores, columns)
+        labels, exclude = (
+            _open_long_columns(given, columns, truths=True) for given in (labels, exclude)
+        )
     whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
     if exclude is None and (nan == "refuse" or isinstance(whole, ListedSource)):
         return whole
@@ -175,15 +191,30 @@ def _open_whole(
     return source
 
 
-def open_columns(found: Found, *, truths: bool = False, names: bool = True) -> Batches:
-    """Parquet or CSV files as a table of columns."""
+def open_columns(found: Found, **options: Any) -> Batches:
+    """Parquet or CSV files as a table of columns. Options are those of `CsvBatches`."""
     if found.form == "parquet":
         from oddslip.sources.parquet.files import ParquetFiles
 
         return ParquetFiles(found)
     from oddslip.sources.streams.csv import CsvBatches
 
-    return CsvBatches(found, truths=truths, names=names)
+    return CsvBatches(found, **options)
+
+
+def _open_long_columns(given: Any, columns: Mapping[str, str], *, truths: bool = False) -> Any:
+    """A long table whose columns the user named; what is no table, as it came."""
+    from oddslip.sources.parquet.long import as_long
+
+    found = find_files(given) if is_files(given) else None
+    if found is not None and found.form != "array":
+        files = open_columns(found, truths=truths, label_names=(), columns=columns)
+        return files if found.form == "csv" else as_long(files, columns=columns, truths=truths)
+    if is_table(given) or is_frame(given):
+        return as_long(open_table(given), columns=columns, truths=truths)
+    if truths:
+        return given
+    raise InvalidInput(f"columns name those of a long table, got {given!r:.60}.")
 
 
 def _open_columns(
@@ -194,13 +225,14 @@ def _open_columns(
     row_ids: Any,
     nan: str,
 ) -> Source:
-    from oddslip.sources.parquet.long import is_long
+    from oddslip.sources.parquet.long import as_long, is_long
     from oddslip.sources.parquet.source import ParquetSource
 
     if row_ids is not None:
         raise InvalidInput(
             f"row_ids must be a column of {files.path}, got them apart. Add a column row_id."
         )
+    files = as_long(files, label_names=label_names)
     if nan == "absent" and is_long(files.schema):
         return _open_long(files, labels, kind, label_names)
     return ParquetSource(files, labels, kind=kind, label_names=label_names, nan=nan == "absent")
@@ -314,7 +346,7 @@ def open_labels(
 
         files = (
             open_table(given) if found is None
-            else open_columns(found, truths=True, names=label_names is not None)
+            else open_columns(found, truths=True, label_names=label_names)
         )  # fmt: skip
         return read_label_table(files, label_names, shape=shape, row_ids=row_ids)
     parts = [read_labels_npz(f) if f.suffix == ".npz" else read_npy(f) for f in found.files]

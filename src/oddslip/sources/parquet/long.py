@@ -8,7 +8,7 @@ order are sorted first: see `sorting`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +31,8 @@ from oddslip.sources.parquet.columns import (
     score_dtype,
     truth_cells,
 )
-from oddslip.sources.streams.batches import Batches
+from oddslip.sources.streams.batches import Batches, RenamedBatches
+from oddslip.sources.streams.roles import find_roles
 
 CELLS = 128 * 1024  # cells per batch: what is computed for them should stay in a core's cache
 
@@ -43,14 +44,28 @@ def is_long(schema: Any) -> bool:
     )
 
 
+def as_long(
+    files: Batches,
+    *,
+    columns: Mapping[str, str] | None = None,
+    truths: bool = False,
+    label_names: Sequence[str] | None = None,
+) -> Batches:
+    """The table with the columns row, label, score and true where it is a long one: see `roles`."""
+    names = files.schema.names
+    measures = {
+        field.name
+        for field in files.schema
+        if is_float(field.type) or pa.types.is_boolean(field.type)
+    }
+    roles = find_roles(
+        names, measures, columns=columns, truths=truths, label_names=label_names, called=files.path
+    )
+    return files if roles is None else RenamedBatches(files, roles)
+
+
 def check_long(files: Batches) -> None:
-    """Refuse columns that a long table has no place for."""
-    for name in files.schema.names:
-        if name not in ("row", "label", "score", "true"):
-            raise InvalidInput(
-                f"{files.path} must hold the columns row, label, score and perhaps true, "
-                f"got also {name!r}. Drop it."
-            )
+    """Refuse columns of types that a long table has no place for."""
     for name in ("row", "label"):
         kind = files.schema.field(name).type
         if pa.types.is_nested(kind):

@@ -129,7 +129,7 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         if labels is not None:
             raise InvalidInput(f"labels must come from one place, but {path} holds some as well.")
         true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
-        labels = SparseLabels(*listed.kept(true), (len(row_set), len(wanted)))
+        labels = SparseLabels(*listed.kept(true), (len(row_set), len(wanted)), ids)
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     panel = ListedPanel.made(
         listed, scores[order].astype(dtype), len(wanted), labels=labels, kind=kind,

@@ -183,13 +183,19 @@ class LongTable:
             if label is None:
                 raise InvalidInput(f"{rule}, got a null label at row {row!r}.")
             if label not in known:
-                raise InvalidInput(f"{rule}, got the unknown label {str(label)!r} at row {row!r}.")
+                raise InvalidInput(
+                    f"{rule}, got the unknown label {str(label)!r} at row {row!r}. "
+                    'If rows score candidates only, pass nan="absent".'
+                )
             if label in seen:
                 raise InvalidInput(f"{rule}, got label {str(label)!r} again at row {row!r}.")
             seen.add(label)
         missing = [label for label in self.label_set.to_pylist() if label not in seen]
         if missing:
-            raise InvalidInput(f"{rule}, but row {row!r} lacks label {str(missing[0])!r}.")
+            raise InvalidInput(
+                f"{rule}, but row {row!r} lacks label {str(missing[0])!r}. "
+                'If rows score candidates only, pass nan="absent".'
+            )
         raise UnreadableFile(f"{self.files.path} changed while it was read.")
 
 

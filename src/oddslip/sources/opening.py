@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -18,7 +19,7 @@ from oddslip.labels import (
     labels_from_lists,
 )
 from oddslip.panels import Kind, ListedPanel, Panel, label_row_ids
-from oddslip.rows import is_frame
+from oddslip.rows import UnorderedNames, is_frame
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, join_positives
 from oddslip.sources.chained import ChainedSource, check_alike
@@ -165,9 +166,10 @@ def _open_whole(
                 f"a {type(scores).__name__} brings its own labels, kind and names; "
                 "pass it alone, or pass its scores instead."
             )
-        if isinstance(scores, ListedPanel):
-            return ListedSource(scores)
-        return scores if isinstance(scores, Source) else ArraySource(scores)
+        if isinstance(scores, Panel):
+            listed = isinstance(scores, ListedPanel)
+            scores = ListedSource(scores) if listed else ArraySource(scores)
+        return _with_seen_names(scores)
     if is_stored(scores):
         found = find_files(scores) if is_files(scores) else None
         if found is None or found.form != "array":
@@ -189,6 +191,15 @@ def _open_whole(
     source = ArraySource(panel)
     source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
     return source
+
+
+def _with_seen_names(source: Source) -> Source:
+    """The source. Whoever passes one can read the order of its labels, so that positions count."""
+    if not isinstance(source.label_names, UnorderedNames):
+        return source
+    seen = copy(source)
+    seen.label_names = tuple(source.label_names)
+    return seen
 
 
 def open_columns(found: Found, **options: Any) -> Batches:

@@ -130,32 +130,46 @@ def test_scores_and_truth_may_come_in_two_tables_in_two_orders(form, nan):
         assert gone.positives().indices.size == 0
 
 
+@pytest.mark.parametrize("items", ["0 1 2 3 4 5", "a b c d e f"])
 @pytest.mark.parametrize("verb", ["evaluate", "fit", "diagnose", "check", "calibration"])
-def test_verbs_take_a_long_frame_that_brings_its_truth(verb):
+def test_verbs_take_a_long_frame_that_brings_its_truth(verb, items):
     rng = np.random.default_rng(0)
     scores = rng.random((200, 6))
     truths = rng.random((200, 6)) < scores
     row, label = np.divmod(rng.permutation(scores.size), 6)
-    frame = pd.DataFrame({"user_id": row, "item_id": label, "score": scores[row, label],
-                          "label": truths[row, label]})  # fmt: skip
+    names = np.array(items.split())
+    columns = {"item_id": names[label], "score": scores[row, label], "label": truths[row, label]}
+    frame = pd.DataFrame({"user_id": row} | columns)
+    by_name = dict(zip(names, 1.0 + np.arange(6), strict=True))
     if verb == "evaluate":
-        found = oddslip.evaluate(frame, k=2, n_replicates=0)["map"].value
-        assert found == pytest.approx(oddslip.evaluate(scores, truths, k=2)["map"].value)
+        found = oddslip.evaluate(frame, k=2, weights=by_name, n_replicates=0)
+        wanted = oddslip.evaluate(scores, truths, k=2, weights=1.0 + np.arange(6), n_replicates=0)
+        for metric in ("map", "psp"):
+            assert found[metric].value == pytest.approx(wanted[metric].value)
     elif verb == "fit":
-        fitted = oddslip.Repair(k=2).fit(frame).fitted_
-        assert fitted.label_names == tuple("012345")
-        repaired = fitted.rank(frame, k=2)
-        assert repaired.shape == (200, 2)
-    elif verb == "diagnose":
-        found = oddslip.diagnose(frame, k=2, n_replicates=50)
-        assert found.n_rows == 200
+        fitted = oddslip.Repair(k=2, weights=by_name, prior=dict.fromkeys(names, 0.5)).fit(frame)
+        assert fitted.fitted_.rank(frame, k=2).shape == (200, 2)
     elif verb == "check":
         assert oddslip.check(None, frame, k=2, n_replicates=50).n_rows == 200
     else:
-        source = open_source(frame)
-        assert source.has_labels
-        found = oddslip.diagnose(frame, k=2, calibration=source, n_replicates=50)
+        calibration = open_source(frame) if verb == "calibration" else None
+        found = oddslip.diagnose(
+            frame, k=2, weights=by_name, calibration=calibration, n_replicates=50
+        )  # fmt: skip
         assert found.n_rows == 200
+
+
+def test_a_table_that_was_opened_shows_the_order_of_its_labels():
+    scores, _ = panel()
+    frame = candidates(("row", "label", "score")).sort_values(["row", "label"])
+    frame["label"] = frame["label"].map(lambda item: f"i{item}")
+    source = open_source(frame)
+    places = [ITEMS.index(int(name[1:])) for name in source.label_names]
+    weights = np.array([1.0, 2.0, 3.0, 4.0])
+    found = oddslip.shifts.shift_odds(source, weights[places])
+    wanted = oddslip.shifts.shift_odds(scores, weights)
+    rows = [USERS.index(name) for name in source.row_ids()]
+    np.testing.assert_allclose(found, wanted[rows][:, places])
 
 
 # --- Wide tables stay wide ------------------------------------------------------------------------

@@ -36,6 +36,7 @@ from oddslip.cli.options import (
     read_numbers,
     read_propensities,
     read_weights,
+    with_columns,
     write_figure,
     write_table,
 )
@@ -126,6 +127,11 @@ def evaluate(
             engine, master, path, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
             nan=nan, columns=columns,
         )  # fmt: skip
+        if path == against and labels is None and not oddslip.open_source(**rows_of).has_labels:
+            rows_of = opened(
+                engine, master, path, scores, kind=kind, names=names, row_id=row_id,
+                exclude=exclude, nan=nan, columns=columns,
+            )  # fmt: skip
         return oddslip.evaluate(
             **rows_of,
             k=k,
@@ -148,10 +154,15 @@ def evaluate(
     if reliability or figure is not None:
         from oddslip.metrics import reliability_at_k
 
-        shown = reliability_at_k(
-            scores, labels, k=k, kind=kind, label_names=names, exclude=exclude, nan=nan,  # type: ignore[arg-type]
-            threads=threads,
-        )  # fmt: skip
+        inputs: dict[str, Any] = {
+            "scores": scores,
+            "labels": labels,
+            "kind": kind,
+            "label_names": names,
+            "exclude": exclude,
+            "nan": nan,
+        }
+        shown = reliability_at_k(**with_columns(inputs, columns), k=k, threads=threads)
     if figure is not None and shown is not None:
         write_figure(figure, shown.plot())
     second = None if against is None else evaluated(against)

@@ -84,8 +84,8 @@ def open_source(
     columns : dict, optional
         Columns of a long table, where they have other names than those of
         :doc:`candidates </candidates>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
-        perhaps ``"true"``. Other columns are ignored. It holds for tables of labels and of
-        ``exclude`` as well, as far as they have such columns.
+        perhaps ``"true"``, where the table has such a column. Other columns are ignored. It holds
+        for tables of labels and of ``exclude`` as well, as far as they have such columns.
     row_id, unweighted : str, optional
         Of a Spark table: the column that names rows, and that with the scores of the twin.
     engine : SparkSession, optional
@@ -166,9 +166,10 @@ def _open_whole(
                 f"a {type(scores).__name__} brings its own labels, kind and names; "
                 "pass it alone, or pass its scores instead."
             )
-        if isinstance(scores, Panel):
-            listed = isinstance(scores, ListedPanel)
-            scores = ListedSource(scores) if listed else ArraySource(scores)
+        if isinstance(scores, ListedPanel):
+            scores = ListedSource(scores)
+        elif isinstance(scores, Panel):
+            scores = ArraySource(scores)
         return _with_seen_names(scores)
     if is_stored(scores):
         found = find_files(scores) if is_files(scores) else None

@@ -248,6 +248,16 @@ def test_columns_of_what_is_no_table_are_refused():
         open_source("s.npy", columns={"row": "user_id"})
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_truth_may_come_from_the_table_of_other_scores(form):
+    other = candidates(("user_id", "item_id", "score"), seed=4).assign(score=0.5)
+    source = open_source(put(other, form), put(candidates(), form, "y"))
+    cells = {name: (0.5, true) for name, (_, true) in wanted_cells().items()}
+    assert by_name(source) == cells
+    with pytest.raises(OddslipError):
+        open_source(put(other, form), put(other, form, "y"))
+
+
 def test_a_role_wants_a_name_of_its_own():
     assert find_roles(["user_id", "label", "score"], ["score"])["label"] == "label"
     assert find_roles(["user_id", "item", "label", "score"], ["score"])["true"] == "label"
@@ -281,6 +291,9 @@ def test_commands_take_candidates_as_people_have_them(capsys, said):
     ):  # fmt: skip
         assert _run([*command, *more]) == 0, capsys.readouterr().err
     assert pq.read_table("top.parquet").num_rows == 200
+    pd.DataFrame(dict(zip(names[:3], cells, strict=False))).to_csv("o.csv")
+    more += ["--against", "o.csv", "--bootstrap", "50", "--reliability"]
+    assert _run(["evaluate", "s.csv", "-k", "2", *more]) == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["row", "row=", "user=user_id", "row=a,row=b", "=a", ""])

@@ -69,9 +69,9 @@ def find_roles(
         Those of floats or bools, which cannot be labels.
     columns : mapping from role to column, optional
         What the user says. Roles that it leaves out are looked for by name, and columns that have
-        no role are ignored then. Of truth, it counts as far as the table has such columns.
+        no role are ignored then. Truth may be in another table, which has the columns that it has.
     truths : bool
-        Whether the table holds truth and no scores.
+        Whether the truth of the table is wanted. Its scores are left aside then.
     label_names : collection of str, optional
         Names of the labels. A column that is called like one of them is the label's: the table is
         wide.
@@ -87,13 +87,13 @@ def find_roles(
     """
     names = [name for name in names if name not in LINE_NUMBERS]
     given = {} if columns is None else _check_columns(columns, names, truths, called)
-    wanted = [role for role in ROLES if not (truths and role == "score")]
-    fits = {role: _fits(role, names, given, measures) for role in wanted}
+    fits = {role: _fits(role, names, given, measures) for role in ROLES}
     others = [name for name in fits["label"] if _plain(name) != "label"]
     if others:  # then a column "label" is the truth
         fits["label"] = others
     fits["true"] = [name for name in fits["true"] if name not in fits["label"]]
-    lacking = next((role for role in wanted if role != "true" and not fits[role]), None)
+    needed = ("row", "label") if truths else ("row", "label", "score")
+    lacking = next((role for role in needed if not fits[role]), None)
     if lacking is not None:
         if given and not truths:
             raise InvalidInput(
@@ -118,7 +118,11 @@ def find_roles(
             f"{called} must have one column for each role of a long table (row, label, score and "
             f"perhaps true) and no other, got {got}. Drop it, or say which: columns={roles!r:.200}."
         )
-    if truths and "row" not in given and _plain(roles["row"]) != "row":
+    if not truths:
+        return roles
+    if roles.pop("score", None) is not None and "true" not in roles:
+        return None
+    if "row" not in given and _plain(roles["row"]) != "row":
         return {"row_id": roles.pop("row"), **roles}
     return roles
 
@@ -160,7 +164,7 @@ def _check_columns(columns: Any, names: Sequence[str], truths: bool, called: Any
                 f"columns must be a column for each of {', '.join(ROLES)}, got {role!r:.60}: "
                 f"{name!r:.60}."
             )
-        if name not in names and not truths:
+        if name not in names and not truths and role != "true":
             raise InvalidInput(
                 f"columns must name columns of {called}, got {name!r:.60} for the {role}, but they "
                 f"are {', '.join(names):.200}."

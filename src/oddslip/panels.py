@@ -6,18 +6,28 @@ is made; cells are checked while they are read, by the keys the kernels use anyw
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import check_k, check_names, unmasked
+from oddslip.arguments import as_numbers, check_k, check_names, unmasked
 from oddslip.errors import InvalidInput
 from oddslip.identity import hash_ids, need_ids
 from oddslip.kernels import Kind
 from oddslip.labels import DenseLabels, Labels, Positives, SparseLabels, as_labels
-from oddslip.rows import counts_up, is_frame, match_rows, row_names
+from oddslip.rows import (
+    counts_up,
+    is_frame,
+    is_numbering,
+    match_labels,
+    match_rows,
+    row_names,
+    take_ids,
+)
+from oddslip.weights import read_numbers
 
 
 class SampleWeight(NamedTuple):
@@ -45,10 +55,13 @@ class SampleWeight(NamedTuple):
         return SampleWeight(self.units[rows], self.unit)
 
 
-def read_sample_weight(given: Any, n_rows: int, row_ids: Any = None) -> SampleWeight | None:
+def read_sample_weight(
+    given: Any, n_rows: int, row_ids: Any = None, *, indexed: bool = False
+) -> SampleWeight | None:
     """Weights of all rows, checked; None where rows count alike.
 
-    A series whose index names the rows is matched with ``row_ids``, where these are known.
+    A series is matched with ``row_ids``, as labels are: see `oddslip.rows.match_rows`. A path is
+    read.
 
     A unit is a power of two, so whole numbers and halves are exact, and everything else is to
     2**-50 of the sum.
@@ -60,14 +73,16 @@ def read_sample_weight(given: Any, n_rows: int, row_ids: Any = None) -> SampleWe
     """
     if given is None:
         return None
-    ids = row_names(given)
-    if ids is not None and row_ids is not None:
-        order = match_rows(row_ids, ids, ("scores", "sample_weight"), n_rows=(n_rows, len(ids)))
-        given = given.to_numpy() if order is None else given.to_numpy()[order]
-    try:
-        weights = np.asarray(unmasked("sample_weight", given), np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"sample_weight must hold numbers, got {given!r:.60}.") from None
+    if isinstance(given, str | os.PathLike):
+        given = read_numbers(given, "row")
+    ids, indexed = row_names(given), indexed if row_ids is None else hasattr(given, "to_numpy")
+    weights = as_numbers("sample_weight", given)
+    if weights.shape == (n_rows,) or (weights.ndim == 1 and ids is not None):
+        order = match_rows(
+            row_ids, ids, ("scores", "sample_weight"),
+            n_rows=(n_rows, weights.size), indexed=indexed,
+        )  # fmt: skip
+        weights = weights if order is None else weights[order]
     if weights.shape != (n_rows,):
         raise InvalidInput(
             f"sample_weight must hold one number per row, n_rows={n_rows:,}, "
@@ -155,15 +170,13 @@ class Panel:
     ) -> None:
         if kind not in get_args(Kind):
             raise InvalidInput(f'kind must be "probability" or "margin", got {kind!r}.')
-        framed = _frame_names(scores)
-        if is_frame(scores) and row_ids is None:
-            row_ids = row_names(scores)
-        if framed is None:
-            framed = _frame_names(labels)
-        names = framed if label_names is None else label_names
-        self.scores = _as_scores(scores, names)
+        indexed = is_frame(scores)
+        scores, ids = take_ids(scores)
+        row_ids = ids if row_ids is None else row_ids
+        own_names = _frame_names(scores)
+        self.scores = _as_scores(scores, own_names if label_names is None else label_names)
         self.kind = kind
-        self.label_names = check_names(names, self.scores.shape[1])
+        self.label_names = self._name_columns(own_names, label_names)
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
         self.sample_weight = None
         self.excluded, self.nan_absent, self._absent = None, False, None
@@ -175,23 +188,58 @@ class Panel:
                 f"row_ids must hold one id per row, n_rows={self.n_rows}, "
                 f"got shape {self.row_ids.shape}."
             )
-        self.labels = None if labels is None else self._gate_labels(labels)
+        self.labels = None
+        if labels is not None:
+            self.add_labels(labels, indexed=indexed)
 
-    def _gate_labels(self, labels: Any) -> Labels:
-        names, ids = _frame_names(labels), label_row_ids(labels)
-        if is_frame(labels):
-            labels = _aligned_columns(labels, names, self.label_names)
-        gated = as_labels(labels, self.n_labels, self.name_of, self.label_names)
-        if ids is not None and self.row_ids is not None:
-            order = match_rows(
-                self.row_ids, ids, ("scores", "labels"), n_rows=(self.n_rows, len(ids))
-            )
-            gated = gated if order is None else gated.take(order)
-        if gated.shape != self.scores.shape:
+    def _name_columns(
+        self, own_names: list[str] | None, label_names: Sequence[str] | None
+    ) -> tuple[str, ...] | None:
+        """Names of the columns. Those of a frame that are given again say their order."""
+        if own_names is None or label_names is None:
+            return check_names(own_names or label_names, self.n_labels)
+        own = check_names(own_names, self.n_labels)
+        wanted = check_names(label_names, self.n_labels)
+        counts = self.n_labels, self.n_labels
+        order = match_labels(wanted, own, ("label_names", "scores"), n_labels=counts)
+        if order is not None:
+            self.scores = self.scores[:, order]
+        return wanted
+
+    def add_labels(self, labels: Any, *, indexed: bool = False) -> None:
+        """Labels of these rows, matched by the names of rows and labels.
+
+        Parameters
+        ----------
+        labels
+            As the class takes them.
+        indexed : bool
+            Whether scores without row ids came as a frame, whose index counts their rows.
+        """
+        if self.row_ids is not None:
+            indexed = hasattr(labels, "to_numpy")
+        labels, ids = take_ids(labels)
+        if isinstance(labels, SparseLabels):
+            ids = labels.row_ids
+        names = _frame_names(labels)
+        if names is not None:
+            check_names(names, len(names))
+            if self.label_names is None and len(names) == self.n_labels:
+                numbered = is_numbering(names)
+                self.label_names = tuple(sorted(names, key=int) if numbered else names)
+        cells = _frame_cells(labels, "labels") if is_frame(labels) else labels
+        gated = as_labels(cells, self.n_labels, self.name_of, self.label_names, names)
+        order = match_rows(
+            self.row_ids, ids, ("scores", "labels"),
+            n_rows=(self.n_rows, gated.shape[0]), indexed=indexed,
+        )  # fmt: skip
+        gated = gated if order is None else gated.take(order)
+        if gated.shape != (self.n_rows, self.n_labels):
             raise InvalidInput(
-                f"labels must have the shape of scores, {self.scores.shape}, got {gated.shape}."
+                f"labels must have the shape of scores, {(self.n_rows, self.n_labels)}, "
+                f"got {gated.shape}."
             )
-        return gated
+        self.labels = gated
 
     @property
     def n_rows(self) -> int:
@@ -394,7 +442,8 @@ class Panel:
         cells = f"{same} {what} cell" + ("s" if same > 1 else "")
         last = self.first_row + self.n_rows - 1
         where = f" in rows {self.first_row} to {last}, the first" if self.numbered else ", one"
-        return f"scores hold {cells}{where} at {place}. Drop or fill those rows first."
+        absent = ', or pass nan="absent"' if what == "NaN" else " first"
+        return f"scores hold {cells}{where} at {place}. Drop or fill those rows{absent}."
 
 
 class ListedPanel(Panel):
@@ -504,10 +553,13 @@ class ListedPanel(Panel):
     def columns(self, place: NDArray[np.int32], n_labels: int) -> ListedPanel:
         """The panel of some labels: ``place`` is the new index of each, or -1."""
         block = self.rows(0, self.n_rows)
-        kept = place[self.listed.indices] >= 0
-        listed = self.listed.kept(kept)
-        listed = Positives(listed.indptr, place[listed.indices])
-        block._put(listed, self.cells[kept], (self.n_rows, n_labels))
+        numbers: Any = np.arange(self.cells.size)
+        rows = np.repeat(np.arange(self.n_rows), self.listed.counts)
+        order = np.lexsort((place[self.listed.indices], rows))
+        moved = Positives(self.listed.indptr, numbers[order])
+        wanted = moved.kept(place[self.listed.indices[order]] >= 0)
+        listed = Positives(wanted.indptr, place[self.listed.indices[wanted.indices]])
+        block._put(listed, self.cells[wanted.indices], (self.n_rows, n_labels))
         return block
 
     def without(self, excluded: Positives) -> ListedPanel:
@@ -595,9 +647,10 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
         named = tuple(names) if hasattr(names, "__iter__") else ()
         return str(named[label] if label < len(named) else label)
 
-    scores = unmasked("scores", scores, name_of)
+    scores = unmasked("scores", _positive_columns(scores), name_of)
     try:
         array = _frame_cells(scores) if is_frame(scores) else np.asanyarray(scores)
+        array = np.asarray(array) if isinstance(array, np.matrix) else array
     except ValueError as error:
         raise InvalidInput(
             "scores must be a table of shape (rows, labels), got rows of different lengths."
@@ -615,6 +668,22 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
             f"scores must be numbers, got dtype {array.dtype}. Convert them to float32 or float64."
         )
     return np.asarray(array, np.float32 if array.dtype.itemsize <= 2 else np.float64)
+
+
+def _positive_columns(scores: Any) -> Any:
+    """One table of what `predict_proba` of several outputs gives: an array of two columns each."""
+    if not (
+        isinstance(scores, list) and scores and all(getattr(a, "ndim", 0) == 2 for a in scores)
+    ):
+        return scores
+    shapes = [np.shape(each) for each in scores]
+    wrong = next((at for at, shape in enumerate(shapes) if shape != (shapes[0][0], 2)), None)
+    if wrong is not None:
+        raise InvalidInput(
+            "scores given as a list of arrays must have two columns, of each label's negatives and "
+            f"positives, and as many rows, got shape {shapes[wrong]} at label {wrong}."
+        )
+    return np.column_stack([np.asarray(each)[:, 1] for each in scores])
 
 
 def label_row_ids(labels: Any) -> NDArray[Any] | None:
@@ -655,23 +724,6 @@ def _frame_cells(frame: Any, what: str = "scores") -> NDArray[Any]:
         dtype = dtype if dtype.kind == "f" else np.dtype(np.float64)
         return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
     return np.asarray(frame.to_numpy(dtype=dtype))
-
-
-def _aligned_columns(labels: Any, names: list[str] | None, wanted: tuple[str, ...] | None) -> Any:
-    """A frame's cells in the order of the scores' names; refuses other names."""
-    cells = _frame_cells(labels, "labels")
-    if wanted is None or names is None or tuple(names) == wanted:
-        return cells
-    check_names(names, len(names))
-    place = {name: at for at, name in enumerate(names)}
-    missing = [name for name in wanted if name not in place]
-    if missing or len(names) != len(wanted):
-        stranger = missing[0] if missing else next(n for n in names if n not in set(wanted))
-        side = "labels lack" if missing else "scores lack"
-        raise InvalidInput(
-            f"scores and labels must have the same columns, but {side} {stranger!r}."
-        )
-    return cells[:, [place[name] for name in wanted]]
 
 
 __all__ = ["Kind", "Panel", "SampleWeight", "check_k", "check_names", "read_sample_weight"]

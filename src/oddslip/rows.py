@@ -5,6 +5,7 @@ Names decide; a side without names has its numbers; what cannot be matched is re
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -14,6 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
+
+ROW_ID_NAMES = (
+    "row_id",
+    "id",
+    "row",
+    "user",
+    "user_id",
+    "customer",
+    "customer_id",
+    "index",
+    "__index_level_0__",
+)
 
 
 class UnorderedNames(tuple[str, ...]):
@@ -46,6 +59,25 @@ def row_names(table: Any) -> NDArray[Any] | None:
         return None
     names: NDArray[Any] = index.to_numpy()
     return names
+
+
+def take_ids(frame: Any) -> tuple[Any, NDArray[Any] | None]:
+    """A frame without the column that names its rows, and these names; else as `row_names`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame, ids = take_ids(pl.DataFrame({"row_id": ["u", "v"], "a": [0.1, 0.2]}))
+    >>> frame.columns, ids.tolist()
+    (['a'], ['u', 'v'])
+    """
+    if is_frame(frame):
+        for name in frame.columns:
+            if isinstance(name, str) and name in ROW_ID_NAMES:
+                ids = np.asarray(frame[name].to_numpy())
+                if ids.dtype.kind in "iuOTU":
+                    return frame[[other for other in frame.columns if other != name]], ids
+    return frame, row_names(frame)
 
 
 def counts_up(index: Any) -> bool:
@@ -203,6 +235,17 @@ def is_numbering(names: Sequence[str]) -> bool:
     (True, False, False)
     """
     return set(names) == {str(label) for label in range(len(names))}
+
+
+def are_integers(names: Sequence[str]) -> bool:
+    """Whether names of labels are all integers.
+
+    Examples
+    --------
+    >>> are_integers(["1999", "-2"]), are_integers(["1999", "x"]), are_integers(["007"])
+    (True, False, False)
+    """
+    return all(re.fullmatch(r"-?[1-9][0-9]*|0", name) for name in names)
 
 
 def warn_caller(message: str) -> None:

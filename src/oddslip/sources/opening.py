@@ -12,12 +12,12 @@ from oddslip.errors import InvalidInput
 from oddslip.labels import (
     Labels,
     Positives,
-    SparseLabels,
     as_labels,
     is_nested,
     labels_from_lists,
 )
-from oddslip.panels import Kind, ListedPanel, Panel, label_row_ids
+from oddslip.panels import Kind, ListedPanel, Panel
+from oddslip.rows import is_frame
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, join_positives
 from oddslip.sources.chained import ChainedSource, check_alike
@@ -127,9 +127,9 @@ def _open_excluded(exclude: Any, whole: Source) -> Positives:
             exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
         if is_nested(exclude):  # lists, never cells
             exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
-        ids = None if label_row_ids(exclude) is None else whole.row_ids()
         hollow = np.broadcast_to(np.zeros(()), shape)
-        gate = Panel(hollow, exclude, label_names=whole.label_names, row_ids=ids)
+        gate = Panel(hollow, label_names=whole.label_names, row_ids=whole.row_ids())
+        gate.add_labels(exclude, indexed=whole.indexed)
         return gate.positives()
     except InvalidInput as error:
         raise InvalidInput(f"exclude is read as labels are: {error}") from error
@@ -164,14 +164,17 @@ def _open_whole(
     scores, kind = _native(scores), "probability" if kind is None else kind
     if hasattr(scores, "tocsr"):
         return _open_listed(scores, labels, kind, label_names, row_ids)
+    panel, indexed = (
+        Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids),
+        is_frame(scores),
+    )
     if is_stored(labels):
-        panel = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
-        scores, label_names, row_ids = panel.scores, panel.label_names, panel.row_ids
-        shape = panel.scores.shape
-        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
-    panel = Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
+        shape, ids = panel.scores.shape, panel.row_ids
+        labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
+    if labels is not None:
+        panel.add_labels(_native(labels), indexed=indexed)
     source = ArraySource(panel)
-    source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
+    source.indexed = indexed
     return source
 
 
@@ -232,9 +235,7 @@ def _open_chain(
         shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     told: Any = {"kind": kind, "label_names": label_names, "row_ids": row_ids}
-    source = ChainedSource(parts, files, _native(labels), **told)
-    source.labels_named = row_ids is not None and label_row_ids(labels) is not None
-    return source
+    return ChainedSource(parts, files, _native(labels), **told)
 
 
 def _open_listed(
@@ -248,9 +249,7 @@ def _open_listed(
         listed, cells, int(shape[1]), labels=_native(labels), kind=kind, label_names=label_names,
         row_ids=row_ids,
     )  # fmt: skip
-    source = ListedSource(panel)
-    source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
-    return source
+    return ListedSource(panel)
 
 
 def _open_long(
@@ -321,7 +320,7 @@ def open_labels(
     return parts[0] if len(parts) == 1 else _stacked(parts, found.files)
 
 
-def _stacked(parts: list[Any], files: list[Any]) -> SparseLabels:
+def _stacked(parts: list[Any], files: list[Any]) -> Any:
     """Labels of several files below one another. Memory goes with the positives."""
     widths = [part.shape[-1] for part in parts]
     stranger = next((at for at, width in enumerate(widths) if width != widths[0]), None)
@@ -332,7 +331,10 @@ def _stacked(parts: list[Any], files: list[Any]) -> SparseLabels:
         )
     gated = [as_labels(_native(part), widths[0]) for part in parts]
     whole = join_positives(labels.positives(0, labels.shape[0]) for labels in gated)
-    return SparseLabels(*whole, (whole.indptr.size - 1, widths[0]))
+    from scipy.sparse import csr_array
+
+    true = np.ones(whole.indices.size, np.uint8), whole.indices, whole.indptr
+    return csr_array(true, shape=(whole.indptr.size - 1, widths[0]))
 
 
 def _native(cells: Any) -> Any:

@@ -159,8 +159,9 @@ def as_numbers(what: str, values: Any) -> NDArray[np.float64]:
     >>> as_numbers("counts", [1, 2])
     array([1., 2.])
     """
+    values = unmasked(what, values)
     try:
-        numbers = np.asarray(unmasked(what, values))
+        numbers = np.asarray(values)
         if numbers.dtype.kind in "bc":
             raise TypeError
         return np.asarray(numbers, np.float64)

@@ -19,6 +19,7 @@ from oddslip.identity import hash_ids, need_ids
 from oddslip.kernels import Kind
 from oddslip.labels import DenseLabels, Labels, Positives, SparseLabels, as_labels
 from oddslip.rows import (
+    are_same,
     counts_up,
     is_frame,
     is_numbering,
@@ -172,6 +173,7 @@ class Panel:
             raise InvalidInput(f'kind must be "probability" or "margin", got {kind!r}.')
         indexed = is_frame(scores)
         scores, ids = take_ids(scores)
+        beside = row_ids is not None and ids is None
         row_ids = ids if row_ids is None else row_ids
         own_names = _frame_names(scores)
         self.scores = _as_scores(scores, own_names if label_names is None else label_names)
@@ -188,9 +190,14 @@ class Panel:
                 f"row_ids must hold one id per row, n_rows={self.n_rows}, "
                 f"got shape {self.row_ids.shape}."
             )
+        if ids is not None and row_ids is not ids and not are_same(self.row_ids, ids):
+            raise InvalidInput(
+                "row_ids must be the ids that the scores bring, in their order, got others. "
+                "Leave row_ids out, or pass the scores as .to_numpy()."
+            )
         self.labels = None
         if labels is not None:
-            self.add_labels(labels, indexed=indexed)
+            self.add_labels(labels, indexed=indexed, beside=beside)
 
     def _name_columns(
         self, own_names: list[str] | None, label_names: Sequence[str] | None
@@ -206,7 +213,7 @@ class Panel:
             self.scores = self.scores[:, order]
         return wanted
 
-    def add_labels(self, labels: Any, *, indexed: bool = False) -> None:
+    def add_labels(self, labels: Any, *, indexed: bool = False, beside: bool = False) -> None:
         """Labels of these rows, matched by the names of rows and labels.
 
         Parameters
@@ -215,6 +222,9 @@ class Panel:
             As the class takes them.
         indexed : bool
             Whether scores without row ids came as a frame, whose index counts their rows.
+        beside : bool
+            Whether row ids were given for scores and labels alike: labels that bring none are
+            in the order of the scores.
         """
         if self.row_ids is not None:
             indexed = hasattr(labels, "to_numpy")
@@ -229,10 +239,9 @@ class Panel:
                 self.label_names = tuple(sorted(names, key=int) if numbered else names)
         cells = _frame_cells(labels, "labels") if is_frame(labels) else labels
         gated = as_labels(cells, self.n_labels, self.name_of, self.label_names, names)
-        order = match_rows(
-            self.row_ids, ids, ("scores", "labels"),
-            n_rows=(self.n_rows, gated.shape[0]), indexed=indexed,
-        )  # fmt: skip
+        ours = None if beside and ids is None else self.row_ids
+        counts = self.n_rows, gated.shape[0]
+        order = match_rows(ours, ids, ("scores", "labels"), n_rows=counts, indexed=indexed)
         gated = gated if order is None else gated.take(order)
         if gated.shape != (self.n_rows, self.n_labels):
             raise InvalidInput(
@@ -471,6 +480,7 @@ class ListedPanel(Panel):
         kind: Kind = "probability",
         label_names: Sequence[str] | None = None,
         row_ids: Any = None,
+        beside: bool = False,
     ) -> ListedPanel:
         """Of checked lists; labels and names pass the gate."""
         shape = (listed.indptr.size - 1, n_labels)
@@ -479,7 +489,9 @@ class ListedPanel(Panel):
                 f"scores must hold at least one row and one label, got shape {shape}."
             )
         hollow = np.broadcast_to(np.zeros((), cells.dtype), shape)
-        gate = Panel(hollow, labels, kind=kind, label_names=label_names, row_ids=row_ids)
+        gate = Panel(hollow, kind=kind, label_names=label_names, row_ids=row_ids)
+        if labels is not None:
+            gate.add_labels(labels, beside=beside)
         panel: ListedPanel = object.__new__(cls)
         panel._put(listed, cells, shape)
         gate._cut(panel, 0, shape[0])
@@ -684,13 +696,6 @@ def _positive_columns(scores: Any) -> Any:
             f"positives, and as many rows, got shape {shapes[wrong]} at label {wrong}."
         )
     return np.column_stack([np.asarray(each)[:, 1] for each in scores])
-
-
-def label_row_ids(labels: Any) -> NDArray[Any] | None:
-    """Names of the rows that labels bring along: a frame's or series' index, a file's ids."""
-    if isinstance(labels, SparseLabels):
-        return labels.row_ids
-    return row_names(labels)
 
 
 def _frame_names(table: Any) -> list[str] | None:

@@ -119,7 +119,7 @@ def match_rows(
     if ours is None and theirs is None:
         return None
     one, two = (_as_names(names, n) for names, n in zip((ours, theirs), n_rows, strict=True))
-    if one.shape == two.shape and _same(one, two):
+    if are_same(one, two):
         return None
     if ours is None or theirs is None:
         side = 0 if theirs is None else 1
@@ -253,7 +253,7 @@ def warn_caller(message: str) -> None:
     level, frame = 2, sys._getframe(1)
     while frame.f_back and str(frame.f_globals.get("__name__")).startswith("oddslip"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level - 1)
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def _as_names(names: Any, n_rows: int) -> NDArray[Any]:
@@ -266,7 +266,11 @@ def _as_names(names: Any, n_rows: int) -> NDArray[Any]:
     return array
 
 
-def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
+def are_same(one: Any, two: Any) -> bool:
+    """Whether two lists of row names are the same, in the same order."""
+    one, two = (_as_names(names, 0) for names in (one, two))
+    if one.shape != two.shape:
+        return False
     kinds = one.dtype.kind + two.dtype.kind
     if "O" not in kinds and (kinds[0] == kinds[1] or set(kinds) == set("iu")):
         return bool(np.array_equal(one, two))
@@ -276,7 +280,7 @@ def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
 def _counts(one: NDArray[Any], two: NDArray[Any]) -> bool:
     """Whether both are integers, and the same ones."""
     integers = one.dtype.kind in "iu" and two.dtype.kind in "iu"
-    return integers and one.shape == two.shape and _same(np.sort(one), np.sort(two))
+    return integers and are_same(np.sort(one), np.sort(two))
 
 
 def _one_sided(

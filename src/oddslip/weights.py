@@ -25,7 +25,7 @@ from oddslip.rows import is_frame, refuse_positions, row_names
 NAMES = ("none", "balanced", "sqrt", "common")
 _KNOWN = (
     '"none", "balanced", "sqrt", "common", a multiple of balanced such as "10x", a number, '
-    "or one number per label"
+    "or one number per label, as they are or in a file"
 )
 
 
@@ -205,9 +205,7 @@ def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
 def _read_file(what: str, path: Any) -> Any:
     """The numbers of a file that is given in place of them."""
     if not Path(path).exists():
-        allowed = (
-            f"{_KNOWN}, or a file of them" if what == "weights" else "a number per label or a file"
-        )
+        allowed = _KNOWN if what == "weights" else "one number per label, as they are or in a file"
         raise InvalidInput(
             f"{what} must be {allowed}, got {os.fspath(path)!r:.60}, and there is no such file."
         )

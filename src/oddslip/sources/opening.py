@@ -70,8 +70,9 @@ def open_source(
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     row_ids : sequence, optional
-        Names of the rows. Where scores and labels both have some, be it as the index of a frame
-        or as a column of a file, rows are matched by them.
+        Names of the rows of scores that bring none, and of labels and exclusions that lie beside
+        them in the same order. Names decide; a side without names has its numbers; what cannot
+        be matched is refused.
     exclude : optional
         Labels of each row that may not be shown, in any form that labels have: a scipy.sparse
         matrix, lists of indices or names, or a file. Their cells count for nothing.
@@ -112,13 +113,15 @@ def open_source(
     whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
     if exclude is None and (nan == "refuse" or isinstance(whole, ListedSource)):
         return whole
-    excluded = None if exclude is None else _open_excluded(exclude, whole)
+    excluded = None
+    if exclude is not None:
+        excluded = _open_excluded(exclude, whole, beside=row_ids is not None)
     if nan == "refuse" and excluded is not None and not excluded.indices.size:
         return whole
     return PartialSource(whole, excluded, nan=nan == "absent")
 
 
-def _open_excluded(exclude: Any, whole: Source) -> Positives:
+def _open_excluded(exclude: Any, whole: Source, *, beside: bool) -> Positives:
     """Excluded labels pass the gate that true ones do."""
     try:
         shape = (whole.n_rows, whole.n_labels)
@@ -129,7 +132,7 @@ def _open_excluded(exclude: Any, whole: Source) -> Positives:
             exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
         hollow = np.broadcast_to(np.zeros(()), shape)
         gate = Panel(hollow, label_names=whole.label_names, row_ids=whole.row_ids())
-        gate.add_labels(exclude, indexed=whole.indexed)
+        gate.add_labels(exclude, indexed=whole.indexed, beside=beside)
         return gate.positives()
     except InvalidInput as error:
         raise InvalidInput(f"exclude is read as labels are: {error}") from error
@@ -172,7 +175,7 @@ def _open_whole(
         shape, ids = panel.scores.shape, panel.row_ids
         labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
     if labels is not None:
-        panel.add_labels(_native(labels), indexed=indexed)
+        panel.add_labels(_native(labels), indexed=indexed, beside=row_ids is not None)
     source = ArraySource(panel)
     source.indexed = indexed
     return source
@@ -247,7 +250,7 @@ def _open_listed(
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     panel = ListedPanel.made(
         listed, cells, int(shape[1]), labels=_native(labels), kind=kind, label_names=label_names,
-        row_ids=row_ids,
+        row_ids=row_ids, beside=True,
     )  # fmt: skip
     return ListedSource(panel)
 
@@ -264,7 +267,7 @@ def _open_long(
         shape, ids = (source.n_rows, source.n_labels), source.row_ids()
         labels = open_labels(labels, source.label_names, shape=shape, row_ids=ids)
         source = read_long(files, labels, kind, label_names)
-    source.labels_named, source.says_kind = source.panel.labels is not None, says_kind
+    source.says_kind = says_kind
     return source
 
 

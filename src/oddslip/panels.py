@@ -653,6 +653,9 @@ class _Rows:
     def take(self, rows: NDArray[np.int64]) -> Labels:
         return self.labels.take(self.start + rows)
 
+    def columns(self, order: NDArray[np.int64]) -> Labels:
+        return _Rows(self.labels.columns(order), self.start, self.start + self.shape[0])
+
 
 def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
     def name_of(label: int) -> str:

@@ -132,12 +132,12 @@ def match_rows(
                 "position."
             )
     place: dict[Any, int] = {}
-    for side, names in ((what[0], one), (what[1], two)):
+    for called, names in zip(what, (one, two), strict=True):
         place = {name: at for at, name in enumerate(names.tolist())}
         if len(place) < names.size:
             raise InvalidInput(
                 f"row ids must be unique to match {what[0]} and {what[1]} by them, "
-                f"got {_twice(names)!r:.60} more than once among the {side}. "
+                f"got {_twice(names)!r:.60} more than once among the {called}. "
                 "Rename or drop the ids to go by position."
             )
     wanted = one.tolist()
@@ -205,15 +205,14 @@ def match_labels(
     if tuple(ours) == tuple(theirs):
         return None
     place = {name: at for at, name in enumerate(theirs)}
-    ours_alone = next((name for name in ours if name not in place), None)
-    theirs_alone = next(iter(place.keys() - set(ours)), None) if ours_alone is None else None
-    if ours_alone is not None or theirs_alone is not None:
-        side = what[0] if ours_alone is not None else what[1]
-        stranger = ours_alone if ours_alone is not None else theirs_alone
-        raise InvalidInput(
-            f"{what[0]} and {what[1]} must have the same label names, got {stranger!r:.60} in the "
-            f"{side} alone. Rename the columns, or drop those that the other side lacks."
-        )
+    for called, names, others in ((what[0], ours, theirs), (what[1], theirs, ours)):
+        known = set(others)
+        stranger = next((name for name in names if name not in known), None)
+        if stranger is not None:
+            raise InvalidInput(
+                f"{what[0]} and {what[1]} must have the same label names, got {stranger!r:.60} in "
+                f"the {called} alone. Rename the columns, or drop those that the other side lacks."
+            )
     return np.array([place[name] for name in ours], np.int64)
 
 

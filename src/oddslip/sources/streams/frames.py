@@ -13,7 +13,8 @@ from itertools import chain
 from typing import Any
 
 from oddslip.errors import InvalidInput, OddslipError, first_line
-from oddslip.rows import ROW_ID_NAMES, is_frame, row_names
+from oddslip.rows import ROW_ID_NAMES as ROW_ID_NAMES
+from oddslip.rows import is_frame, row_names
 
 LAZY_ROWS = 16 * 1024  # rows of a lazy frame that are asked for at a time
 

@@ -713,3 +713,30 @@ def test_a_written_table_keeps_its_kind(files):
     assert oddslip.open_source("margins.parquet").kind == "margin"
     assert main(["apply", "repair.oddslip", "scores.npy", "-o", "repaired.parquet"]) in (0, None)
     assert oddslip.open_source("repaired.parquet").kind == "probability"
+
+
+# ------------------------------------------------------------------------------- every other verb
+
+
+def test_a_plan_matches_unweighted_scores_with_its_labels():
+    told = {"rounds": 60, "learning_rate": 0.1, "k": K, "n_replicates": 0}
+    weights = dict(zip(NAMES, (1.0, 2.0, 30.0, 40.0), strict=True))
+    straight = oddslip.plan(
+        TRUE, weights=list(weights.values()), unweighted=SCORES, label_names=NAMES, **told
+    )
+    turned = oddslip.plan(
+        frame(TRUE, IDS), weights=weights,
+        unweighted=frame(SCORES[TURN][:, ::-1], TURNED, NAMES[::-1]), **told,
+    )  # fmt: skip
+    assert turned.to_dict() == straight.to_dict()
+
+
+def test_a_baseline_is_matched_with_the_scores_that_are_checked():
+    told = {"k": K, "n_replicates": 0}
+    other = SCORES ** [1, 2, 3, 4]
+    straight = oddslip.check(None, SCORES, TRUE, baseline=other, **told)
+    turned = oddslip.check(
+        None, frame(SCORES, IDS), frame(TRUE, IDS),
+        baseline=frame(other[TURN][:, ::-1], TURNED, NAMES[::-1]), **told,
+    )  # fmt: skip
+    assert turned.to_dict()["changes"] == straight.to_dict()["changes"]

@@ -112,7 +112,8 @@ def test_csv_goes_through_the_command_line_and_comes_back(tmp_path, monkeypatch,
     capsys.readouterr()
     assert _run(["evaluate", "repaired.csv", "labels.csv", "-k", str(K), "--json"]) == 0
     repaired = json.loads(capsys.readouterr().out)["metrics"]["map"]["value"]
-    array = oddslip.evaluate("repaired.csv", LABELS, k=K, n_replicates=0)["map"].value
+    truth = pd.DataFrame(LABELS, index=IDS)
+    array = oddslip.evaluate("repaired.csv", truth, k=K, n_replicates=0)["map"].value
     assert repaired == array
 
 

@@ -326,7 +326,7 @@ REFUSED = {
     "baseline must hold metrics": lambda world: oddslip.check(
         world.repair, *world.month(0), baseline={"schema": "oddslip.check/1", "k": 7}
     ),
-    "baseline scores must be of the same rows": lambda world: oddslip.check(
+    "baseline scores must have the same shape": lambda world: oddslip.check(
         world.repair, *world.month(0), baseline=np.zeros((3, 40))
     ),
     "this repair was fitted on probability": lambda world: oddslip.check(

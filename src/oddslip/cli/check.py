@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
+    Columns,
     Exclude,
     Json,
     JsonFile,
@@ -21,6 +22,7 @@ from oddslip.cli.options import (
     console,
     print_json,
     read_names,
+    with_columns,
     write_json,
 )
 
@@ -62,6 +64,7 @@ def check(
     label_names: Names = None,
     exclude: Exclude = None,
     nan: Nan = "refuse",
+    columns: Columns = None,
     bootstrap: Annotated[int, typer.Option(help="Bootstrap replicates of metrics.")] = 1000,
     seed: Annotated[int, typer.Option(help="Same seed, same intervals.")] = DEFAULT_SEED,
     threads: Threads = None,
@@ -110,18 +113,21 @@ def check(
             raise InvalidInput("--when needs --log, whose line it dates.")
     if json and annotate:
         raise InvalidInput("--json prints JSON alone; leave out --annotate.")
+    inputs: dict[str, Any] = {
+        "scores": scores,
+        "labels": labels,
+        "kind": kind,
+        "label_names": read_names(label_names),
+        "exclude": exclude,
+        "nan": nan,
+    }
     result = oddslip.check(
         None if repair == "raw" else Path(repair),
-        scores,
-        labels,
+        **with_columns(inputs, columns),
         k=k,
         baseline=baseline,
         fail_on=fail_on,
         max_drop=max_drop,
-        kind=kind,  # type: ignore[arg-type]
-        label_names=read_names(label_names),
-        exclude=exclude,
-        nan=nan,  # type: ignore[arg-type]
         n_replicates=bootstrap,
         seed=seed,
         threads=threads,

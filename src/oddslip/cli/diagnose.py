@@ -13,6 +13,7 @@ from oddslip.cli.options import (
     RESOLVED,
     WEIGHTS,
     Bootstrap,
+    Columns,
     EngineOption,
     Exclude,
     Figure,
@@ -80,6 +81,7 @@ def diagnose(
         Path | None, typer.Option(help="As --exclude, for the calibration rows.")
     ] = None,
     nan: Nan = "refuse",
+    columns: Columns = None,
     rounds: Annotated[int | None, typer.Option(help="Boosting rounds, for the budget.")] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Learning rate, for the budget.")
@@ -129,14 +131,19 @@ def diagnose(
 
     check_outputs(html, json_file, figure=figure)
     names = read_names(label_names)
-    told: dict[str, Any] = {"kind": kind, "names": names, "row_id": row_id, "nan": nan}
+    told: dict[str, Any] = {
+        "kind": kind, "names": names, "row_id": row_id, "nan": nan, "columns": columns
+    }  # fmt: skip
     held_out: Any = None
+    twin: Any = str(unweighted) if engine == "spark" and unweighted else unweighted
+    if unweighted is not None and columns is not None:
+        twin = opened(engine, master, unweighted, None, **told)["scores"]
     if calibration is not None:
         rows = opened(
             engine, master, calibration, calibration_labels, exclude=calibration_exclude, **told
         )
         held_out = rows["scores"]
-        if engine == "local":
+        if engine == "local" and columns is None:
             held_out = (calibration, calibration_labels, calibration_exclude)
     elif calibration_labels is not None:
         from oddslip.errors import InvalidInput
@@ -148,7 +155,7 @@ def diagnose(
         metric=metric,
         propensities=read_propensities(propensities),
         weights=read_weights(weights),
-        unweighted=str(unweighted) if engine == "spark" and unweighted else unweighted,
+        unweighted=twin,
         calibration=held_out,
         prior=read_numbers(prior),
         rounds=rounds,

@@ -12,6 +12,7 @@ from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
     WEIGHTS,
     Bootstrap,
+    Columns,
     EngineOption,
     Exclude,
     Json,
@@ -35,6 +36,7 @@ from oddslip.cli.options import (
     read_numbers,
     read_propensities,
     read_weights,
+    with_columns,
     write_figure,
     write_table,
 )
@@ -61,6 +63,7 @@ def evaluate(
     sample_weight: SampleWeight = None,
     exclude: Exclude = None,
     nan: Nan = "refuse",
+    columns: Columns = None,
     weights: Annotated[
         str | None,
         typer.Option(
@@ -122,8 +125,13 @@ def evaluate(
     def evaluated(path: Path) -> oddslip.Evaluation:
         rows_of = opened(
             engine, master, path, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
-            nan=nan,
+            nan=nan, columns=columns,
         )  # fmt: skip
+        if path == against and labels is None and not oddslip.open_source(**rows_of).has_labels:
+            rows_of = opened(
+                engine, master, path, scores, kind=kind, names=names, row_id=row_id,
+                exclude=exclude, nan=nan, columns=columns,
+            )  # fmt: skip
         return oddslip.evaluate(
             **rows_of,
             k=k,
@@ -146,10 +154,15 @@ def evaluate(
     if reliability or figure is not None:
         from oddslip.metrics import reliability_at_k
 
-        shown = reliability_at_k(
-            scores, labels, k=k, kind=kind, label_names=names, exclude=exclude, nan=nan,  # type: ignore[arg-type]
-            threads=threads,
-        )  # fmt: skip
+        inputs: dict[str, Any] = {
+            "scores": scores,
+            "labels": labels,
+            "kind": kind,
+            "label_names": names,
+            "exclude": exclude,
+            "nan": nan,
+        }
+        shown = reliability_at_k(**with_columns(inputs, columns), k=k, threads=threads)
     if figure is not None and shown is not None:
         write_figure(figure, shown.plot())
     second = None if against is None else evaluated(against)
@@ -191,6 +204,7 @@ def rank(
     kind: KindOption = None,
     exclude: Exclude = None,
     nan: Nan = "refuse",
+    columns: Columns = None,
     with_scores: Annotated[
         bool, typer.Option("--with-scores", help="Also the scores of what is shown.")
     ] = False,
@@ -223,7 +237,7 @@ def rank(
         check_outputs(output)
     told = opened(
         engine, master, scores, None, kind=kind, names=read_names(label_names), row_id=row_id,
-        exclude=exclude, nan=nan, labelled=False,
+        exclude=exclude, nan=nan, columns=columns, labelled=False,
     )  # fmt: skip
     if engine == "spark":
         return write_table(oddslip.rank(told["scores"], k=k), output)

@@ -81,6 +81,15 @@ Nan = Annotated[
         "long table need not hold every label in every row).",
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="Columns of long tables (a line per cell) that have other names than row, label, "
+        "score and true, or user_id, item_id, score and label: "
+        "row=shopper,label=dish,score=p,true=bought. Other columns are ignored.",
+    ),
+]
 Bootstrap = Annotated[int, typer.Option(help="Bootstrap replicates; 0 for none.")]
 TableFile = Annotated[Path, typer.Option("-o", "--output", help="Write .npy, .csv or .parquet.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -139,6 +148,7 @@ def opened(
     row_id: str | None,
     exclude: Path | None = None,
     nan: str = "refuse",
+    columns: str | None = None,
     labelled: bool = True,
 ) -> dict[str, Any]:
     """Scores and labels as a verb takes them: files to read here, or a table that tasks read."""
@@ -147,11 +157,14 @@ def opened(
     if engine == "local":
         if row_id is not None:
             raise InvalidInput("--row-id names a column for --engine spark, got --engine local.")
-        return {
+        inputs: dict[str, Any] = {
             "scores": path, "labels": labels, "kind": kind, "label_names": names,
             "exclude": exclude, "nan": nan,
         }  # fmt: skip
+        return with_columns(inputs, columns)
     check_engine(engine)
+    if columns is not None:
+        raise InvalidInput("--columns is for --engine local, got --engine spark.")
     if labels is not None:
         raise InvalidInput(
             f"with --engine spark labels are a column of {path}, got the file {labels}."
@@ -167,6 +180,22 @@ def opened(
         row_id=row_id, engine=start_engine(engine, master),
     )  # fmt: skip
     return {"scores": table}
+
+
+def with_columns(inputs: dict[str, Any], columns: str | None) -> dict[str, Any]:
+    """Inputs of a verb, opened where --columns says what the columns of long tables are."""
+    if columns is None:
+        return inputs
+    from oddslip.errors import InvalidInput
+    from oddslip.sources.opening import open_source
+
+    pairs = [part.partition("=")[::2] for part in columns.split(",")]
+    roles = dict(pairs)
+    if len(roles) < len(pairs) or not all(role and name for role, name in pairs):
+        raise InvalidInput(
+            f"--columns must be such as row=user_id,label=item_id, got {columns!r:.60}."
+        )
+    return {"scores": open_source(**inputs, columns=roles)}
 
 
 def write_table(table: Any, output: Path | None) -> None:
@@ -279,67 +308,10 @@ def console() -> Any:
 
 
 def read_numbers(path: Path | None, each: str = "label") -> Any:
-    """One number per label or row, from an .npy or .npz file or text with one number per line.
+    """One number per label or row, from a file where there is one."""
+    from oddslip.weights import read_numbers as read
 
-    A .parquet file, or .csv with a header, has a column label and one of numbers: numbers by name.
-    """
-    if path is None:
-        return None
-    import warnings
-
-    import numpy as np
-
-    from oddslip.errors import UnreadableFile
-    from oddslip.inputs import check_memory, input_path
-    from oddslip.sources.npy import read_npy, read_npz
-
-    try:
-        if path.suffix in (".npy", ".npz"):
-            numbers = read_npy(path) if path.suffix == ".npy" else read_npz(path)
-            check_memory(path, numbers.nbytes)
-            return np.array(numbers)
-        if path.suffix in (".csv", ".parquet", ".pq") and (named := _read_named(path)) is not None:
-            return named
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of an empty file; its shape says so
-            return np.loadtxt(input_path(path), ndmin=1)
-    except UnreadableFile:
-        raise
-    except (OSError, ValueError, EOFError) as error:
-        raise UnreadableFile(
-            f"{path} cannot be read as one number per {each} (.npy, .npz, or text with one a line)."
-        ) from error
-
-
-def _read_named(path: Path) -> dict[str, float] | None:
-    """Numbers by label from a table with a column label; None for text without such a header."""
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    from oddslip.errors import UnreadableFile, first_line
-    from oddslip.inputs import read_bytes
-
-    try:
-        if path.suffix == ".csv":
-            whole = read_bytes(path)
-            if b"," not in whole.partition(b"\n")[0]:
-                return None
-            labels = csv.ConvertOptions(column_types={"label": pa.string()})
-            table = csv.read_csv(pa.BufferReader(whole), convert_options=labels)
-        else:
-            table = parquet.read_table(path)
-        numbers = [name for name in table.column_names if name != "label"]
-        if len(numbers) != 1 or "label" not in table.column_names:
-            raise UnreadableFile(
-                f"{path} must have a column label and one of numbers, got {table.column_names}."
-            )
-        names = [str(name) for name in table.column("label").to_pylist()]
-        if len(set(names)) < len(names):
-            raise UnreadableFile(f"{path} must name every label once, got one twice.")
-        values = table.column(numbers[0]).cast(pa.float64()).to_pylist()
-        return dict(zip(names, values, strict=True))
-    except (pa.ArrowException, OSError) as error:
-        raise UnreadableFile(f"{path} cannot be read as a table ({first_line(error)}).") from error
+    return None if path is None else read(path, each)
 
 
 def read_weights(text: str | None) -> Any:

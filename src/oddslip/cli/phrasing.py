@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 _OTHER_NAMES = {"n_replicates": "bootstrap"}  # in Python, and here
@@ -17,6 +18,8 @@ def in_options(message: str, options: dict[str, str]) -> str:
     'If scores are log-odds, pass --kind margin.'
     >>> in_options("k must be between 1 and n_labels=14, got k=20.", {"k": "-k"})
     '-k must be between 1 and n_labels=14, got -k 20.'
+    >>> in_options("Say which: columns={'row': 'user', 'label': 'item'}.", {"columns": "--columns"})
+    'Say which: --columns row=user,label=item.'
     """
     known = options | {
         ours: options[theirs] for ours, theirs in _OTHER_NAMES.items() if theirs in options
@@ -25,15 +28,24 @@ def in_options(message: str, options: dict[str, str]) -> str:
         return message
     names = "|".join(map(re.escape, known))
     # Not in a call such as OneVsRest(learner="mlp"), and not part of a longer name or a path.
-    given = rf"(?<![\w(./-])({names})=(?:\"([^\"]*)\"|'([^']*)'|([\w+-]+(?:\.\w+)*))"
+    value = r"\"([^\"]*)\"|'([^']*)'|(\{[^{}]*\}|[\w+-]+(?:\.\w+)*)"
+    given = rf"(?<![\w(./-])({names})=(?:{value})"
 
     def as_option(hit: re.Match[str]) -> str:
         if hit[1] is None:  # a call
             return hit[0]
-        return f"{known[hit[1]]} {hit[2] or hit[3] or hit[4] or repr('')}"
+        return f"{known[hit[1]]} {hit[2] or hit[3] or _pairs(hit[4] or '') or repr('')}"
 
     message = re.sub(rf"{given}|\w\([^()]*\)", as_option, message)
     return re.sub(rf"^({names}) (must|are needed|is needed)\b", _named(known), message)
+
+
+def _pairs(value: str) -> str:
+    """A dict as an option takes it: row=user_id,label=item_id. Anything else stays."""
+    if not value.startswith("{"):
+        return value
+    text = re.sub("['\"]", "", value[1:-1])
+    return shlex.quote(text.replace(": ", "=").replace(", ", ","))
 
 
 def _named(known: dict[str, str]) -> Any:

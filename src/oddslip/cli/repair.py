@@ -13,6 +13,7 @@ from oddslip.cli.options import (
     METRICS,
     RESOLVED,
     WEIGHTS,
+    Columns,
     EngineOption,
     Exclude,
     Json,
@@ -75,6 +76,7 @@ def fit(
     sample_weight: SampleWeight = None,
     exclude: Exclude = None,
     nan: Nan = "refuse",
+    columns: Columns = None,
     interpolation: Annotated[
         str, typer.Option(help="Of isotonic maps: linear or step.")
     ] = "linear",
@@ -111,7 +113,7 @@ def fit(
     names = read_names(label_names)
     told = opened(
         engine, master, scores, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
-        nan=nan,
+        nan=nan, columns=columns,
     )  # fmt: skip
     source = oddslip.open_source(**told)
     kind = source.kind
@@ -171,6 +173,7 @@ def apply(
     ] = None,
     exclude: Exclude = None,
     nan: Nan = "refuse",
+    columns: Columns = None,
     label_names: Names = None,
     engine: EngineOption = "local",
     master: Master = "local[*]",
@@ -200,7 +203,7 @@ def apply(
     fitted = oddslip.load_repair(repair)
     told = opened(
         engine, master, scores, None, kind=fitted.maps.kind, names=read_names(label_names),
-        row_id=row_id, exclude=exclude, nan=nan, labelled=False,
+        row_id=row_id, exclude=exclude, nan=nan, columns=columns, labelled=False,
     )  # fmt: skip
     if engine == "spark":
         table = told["scores"]

@@ -16,12 +16,13 @@ from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.ladder import estimate_ladder
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.errors import InvalidInput
-from oddslip.labels import Labels, Positives, as_labels
+from oddslip.labels import SparseLabels
 from oddslip.metrics.at_k import metric_values
 from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, rank
 from oddslip.panels import Kind, Panel, check_k, check_names
 from oddslip.results import as_frame, html_table, plain
+from oddslip.rows import take_ids
 from oddslip.shifts import (
     InversionBounds,
     inversion_bounds,
@@ -35,8 +36,9 @@ from oddslip.shifts import (
     what_if,
 )
 from oddslip.sources import Source, open_source
+from oddslip.sources.arrays import ArraySource
 from oddslip.sources.opening import is_stored, open_labels
-from oddslip.sources.views import LabelledSource
+from oddslip.sources.views import LabelledSource, align_columns, align_rows
 from oddslip.spread import SATURATED_PROBABILITY
 from oddslip.tallies import available_threads
 from oddslip.weights import balance_ratios, resolve_weights
@@ -286,10 +288,11 @@ def plan(
     [False, True]
     """
     available_threads(threads)  # refused even where nothing is ranked
-    truth, n_positives, total = _count(labels, counts, n_rows)
+    truth, n_positives, total = _count(labels, counts, n_rows, label_names)
     n_labels = n_positives.size
-    names = check_names(label_names, n_labels) or tuple(str(j) for j in range(n_labels))
-    weight = resolve_weights(weights, n_positives, total, label_names=names)
+    own_names = check_names(label_names, n_labels) if truth is None else truth.label_names
+    weight = resolve_weights(weights, n_positives, total, label_names=own_names)
+    names = own_names or tuple(str(j) for j in range(n_labels))
     rows_in_leaf = check_whole("rows_in_leaf", rows_in_leaf, 1)
     seed, n_replicates = check_seed(seed), check_replicates(n_replicates)
     budget = step_budget(rounds, learning_rate, max_delta_step)
@@ -321,9 +324,9 @@ def plan(
 
 
 def _count(
-    labels: Any, counts: Any, n_rows: int | None
-) -> tuple[Labels | None, NDArray[np.int64], int]:
-    """True labels where given, positives per label, and rows."""
+    labels: Any, counts: Any, n_rows: int | None, label_names: Sequence[str] | None
+) -> tuple[Source | None, NDArray[np.int64], int]:
+    """Rows with their true labels where given, positives per label, and rows."""
     if (labels is None) == (counts is None):
         raise InvalidInput("either labels or counts must be given, and not both.")
     if labels is None:
@@ -342,13 +345,15 @@ def _count(
         raise InvalidInput("labels bring their number of rows; pass n_rows with counts alone.")
     if is_stored(labels):
         labels = open_labels(labels)
+    ids = labels.row_ids if isinstance(labels, SparseLabels) else take_ids(labels)[1]
     shape = getattr(labels, "shape", None)
     width = int(shape[1]) if shape is not None and len(shape) == 2 else _width(labels)
-    truth = as_labels(labels, width)
-    positives = truth.positives(0, truth.shape[0])
-    if 0 in truth.shape:
-        raise InvalidInput(f"labels must hold a row and a label, got shape {truth.shape}.")
-    return truth, np.bincount(positives.indices, minlength=width), truth.shape[0]
+    shape = len(labels) if shape is None else int(shape[0]), width
+    if 0 in shape:
+        raise InvalidInput(f"labels must hold a row and a label, got shape {shape}.")
+    hollow = np.broadcast_to(np.zeros(()), shape)
+    truth = ArraySource(Panel(hollow, labels, label_names=label_names, row_ids=ids))
+    return truth, truth.label_counts(), truth.n_rows
 
 
 def _width(lists: Any) -> int:
@@ -363,7 +368,7 @@ def _width(lists: Any) -> int:
 
 def _what_if(
     unweighted: Any,
-    truth: Labels | None,
+    truth: Source | None,
     weight: NDArray[np.float64],
     k: int,
     kind: Kind | None,
@@ -400,21 +405,25 @@ def _what_if(
     )
 
 
-def _open_unweighted(unweighted: Any, truth: Labels | None, kind: Kind | None) -> Source:
-    if isinstance(unweighted, tuple) and len(unweighted) == 2:
-        return open_source(*unweighted, kind=kind)
+def _open_unweighted(unweighted: Any, truth: Source | None, kind: Kind | None) -> Source:
+    sides = "labels", "unweighted scores"
     own = isinstance(unweighted, Panel | Source)
-    source = open_source(unweighted, kind=None if own else kind)
-    if source.has_labels or truth is None:
+    if isinstance(unweighted, tuple) and len(unweighted) == 2:
+        source = open_source(*unweighted, kind=kind)
+    else:
+        source = open_source(unweighted, kind=None if own else kind)
+    if truth is None:
         return source
-    if (source.n_rows, source.n_labels) != truth.shape:
+    if source.has_labels:
+        return align_columns(truth, source, sides)
+    if (source.n_rows, source.n_labels) != (truth.n_rows, truth.n_labels):
         raise InvalidInput(
             "unweighted scores must have the rows and labels of labels, "
-            f"{truth.shape}, got {(source.n_rows, source.n_labels)}. "
+            f"{(truth.n_rows, truth.n_labels)}, got {(source.n_rows, source.n_labels)}. "
             "Pass (scores, labels) for other rows."
         )
-    positives: Positives = truth.positives(0, source.n_rows)
-    return LabelledSource(source, positives)
+    source = align_columns(truth, align_rows(truth, source, sides), sides)
+    return LabelledSource(source, truth.positives())
 
 
 # ------------------------------------------------------------------------------- the recommendation

@@ -25,8 +25,9 @@ from oddslip.metrics.at_k import Column, metric_of_sums, metric_values
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.metrics.ranking import Rankings, rank
-from oddslip.panels import Kind
-from oddslip.sources import Source, open_source
+from oddslip.panels import Kind, Panel
+from oddslip.shifts.twin import open_twin
+from oddslip.sources import Source
 from oddslip.sources.places import is_path
 
 Floats = NDArray[np.float64]
@@ -190,12 +191,8 @@ def read_baseline(
     given = getattr(given, "fitted_", given)
     if isinstance(given, FittedRepair):
         return Baseline("another repair of the same rows", {}, given.rank(source, k=k))
-    scores = open_source(given, kind=None if hasattr(given, "n_labels") else kind)
-    if (scores.n_rows, scores.n_labels) != (source.n_rows, source.n_labels):
-        raise InvalidInput(
-            "baseline scores must be of the same rows and labels, "
-            f"{source.n_rows:,} x {source.n_labels:,}, got {scores.n_rows:,} x {scores.n_labels:,}."
-        )
+    own_kind = isinstance(given, Panel | Source)
+    scores = open_twin(given, None if own_kind else kind, source, what="scores and baseline scores")
     return Baseline("other scores of the same rows", {}, rank(scores, k=k, threads=threads))
 
 

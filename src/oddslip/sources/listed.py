@@ -78,7 +78,13 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from oddslip.sources.parquet.columns import id_cells, score_cells, truth_cells
+    from oddslip.sources.parquet.columns import (
+        id_cells,
+        name_values,
+        ordered_labels,
+        score_cells,
+        truth_cells,
+    )
     from oddslip.sources.parquet.files import reading
     from oddslip.sources.parquet.long import CELLS
 
@@ -102,13 +108,14 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
 
     rows, row_set = coded("row")
     owned, label_set = coded("label")
-    found = [str(label) for label in label_set.to_pylist()]
-    wanted = check_names(found if names is None else names, len(names or found)) or ()
-    stranger = next((name for name in found if name not in set(wanted)), None)
+    ids = id_cells(pc.cast(row_set, row_set.type))
+    stored = [str(label) for label in name_values(label_set)]
+    wanted = ordered_labels(stored) if names is None else check_names(names, len(names)) or ()
+    place = {name: at for at, name in enumerate(wanted)}
+    stranger = next((name for name in stored if name not in place), None)
     if stranger is not None:
         raise InvalidInput(f"labels of {path} must be among label_names, got {stranger!r}.")
-    place = {name: at for at, name in enumerate(wanted)}
-    owned = np.array([place[name] for name in found], np.int64)[owned]
+    owned = np.array([place[name] for name in stored], np.int64)[owned]
     order = np.lexsort((owned, rows))
     cells = rows[order] * len(wanted) + owned[order]
     twice = np.flatnonzero(cells[1:] == cells[:-1])
@@ -122,11 +129,10 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         if labels is not None:
             raise InvalidInput(f"labels must come from one place, but {path} holds some as well.")
         true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
-        labels = SparseLabels(*listed.kept(true), (len(row_set), len(wanted)))
-    ids = id_cells(pc.cast(row_set, row_set.type))
+        labels = SparseLabels(*listed.kept(true), (len(row_set), len(wanted)), ids)
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     panel = ListedPanel.made(
         listed, scores[order].astype(dtype), len(wanted), labels=labels, kind=kind,
-        label_names=wanted, row_ids=ids,
+        label_names=wanted, row_ids=ids, beside="true" in columns,
     )  # fmt: skip
     return ListedSource(panel)

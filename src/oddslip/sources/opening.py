@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -12,12 +13,12 @@ from oddslip.errors import InvalidInput
 from oddslip.labels import (
     Labels,
     Positives,
-    SparseLabels,
     as_labels,
     is_nested,
     labels_from_lists,
 )
-from oddslip.panels import Kind, ListedPanel, Panel, label_row_ids
+from oddslip.panels import Kind, ListedPanel, Panel
+from oddslip.rows import UnorderedNames, is_frame
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, join_positives
 from oddslip.sources.chained import ChainedSource, check_alike
@@ -43,6 +44,7 @@ def open_source(
     row_ids: Any = None,
     exclude: Any = None,
     nan: Nan = "refuse",
+    columns: Mapping[str, str] | None = None,
     row_id: str | None = None,
     unweighted: str | None = None,
     engine: Any = None,
@@ -70,14 +72,20 @@ def open_source(
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     row_ids : sequence, optional
-        Names of the rows. Where scores and labels both have some, be it as the index of a frame
-        or as a column of a file, rows are matched by them.
+        Names of the rows of scores that bring none, and of labels and exclusions that lie beside
+        them in the same order. Names decide; a side without names has its numbers; what cannot
+        be matched is refused.
     exclude : optional
         Labels of each row that may not be shown, in any form that labels have: a scipy.sparse
         matrix, lists of indices or names, or a file. Their cells count for nothing.
     nan : {"refuse", "absent"}
         What a missing score means: an error, or that the label is no candidate of the row. Then
         its cell counts for nothing, and a long table need not hold every label in every row.
+    columns : dict, optional
+        Columns of a long table, where they have other names than those of
+        :doc:`candidates </candidates>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
+        perhaps ``"true"``, where the table has such a column. Other columns are ignored. It holds
+        for tables of labels and of ``exclude`` as well, as far as they have such columns.
     row_id, unweighted : str, optional
         Of a Spark table: the column that names rows, and that with the scores of the twin.
     engine : SparkSession, optional
@@ -91,15 +99,19 @@ def open_source(
     >>> source.n_rows, source.n_labels
     (1, 3)
     """
-    columns = {"row_id": row_id, "unweighted": unweighted}
+    spark = {"row_id": row_id, "unweighted": unweighted}
     if engine is not None or is_spark(table):
         if exclude is not None or nan != "refuse":
             raise InvalidInput("exclude and nan go with rows of this machine, got a Spark table.")
+        if columns is not None:
+            raise InvalidInput(
+                "columns of a Spark table are named by scores, labels and row_id, got columns."
+            )
         return _open_spark(
             table, engine, scores=scores, labels=labels, row_ids=row_ids, kind=kind,
-            label_names=label_names, **columns,
+            label_names=label_names, **spark,
         )  # fmt: skip
-    for name, column in columns.items():
+    for name, column in spark.items():
         if column is not None:
             raise InvalidInput(
                 f"{name} names a column of a Spark table, got another kind of table."
@@ -109,16 +121,23 @@ def open_source(
     scores = table if scores is None else scores
     if nan not in get_args(Nan):
         raise InvalidInput(f'nan must be "refuse" or "absent", got {nan!r:.60}.')
+    if columns is not None:
+        scores = _open_long_columns(scores, columns)
+        labels, exclude = (
+            _open_long_columns(given, columns, truths=True) for given in (labels, exclude)
+        )
     whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
     if exclude is None and (nan == "refuse" or isinstance(whole, ListedSource)):
         return whole
-    excluded = None if exclude is None else _open_excluded(exclude, whole)
+    excluded = None
+    if exclude is not None:
+        excluded = _open_excluded(exclude, whole, beside=row_ids is not None)
     if nan == "refuse" and excluded is not None and not excluded.indices.size:
         return whole
     return PartialSource(whole, excluded, nan=nan == "absent")
 
 
-def _open_excluded(exclude: Any, whole: Source) -> Positives:
+def _open_excluded(exclude: Any, whole: Source, *, beside: bool) -> Positives:
     """Excluded labels pass the gate that true ones do."""
     try:
         shape = (whole.n_rows, whole.n_labels)
@@ -127,9 +146,9 @@ def _open_excluded(exclude: Any, whole: Source) -> Positives:
             exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
         if is_nested(exclude):  # lists, never cells
             exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
-        ids = None if label_row_ids(exclude) is None else whole.row_ids()
         hollow = np.broadcast_to(np.zeros(()), shape)
-        gate = Panel(hollow, exclude, label_names=whole.label_names, row_ids=ids)
+        gate = Panel(hollow, label_names=whole.label_names, row_ids=whole.row_ids())
+        gate.add_labels(exclude, indexed=whole.indexed, beside=beside)
         return gate.positives()
     except InvalidInput as error:
         raise InvalidInput(f"exclude is read as labels are: {error}") from error
@@ -150,8 +169,10 @@ def _open_whole(
                 "pass it alone, or pass its scores instead."
             )
         if isinstance(scores, ListedPanel):
-            return ListedSource(scores)
-        return scores if isinstance(scores, Source) else ArraySource(scores)
+            scores = ListedSource(scores)
+        elif isinstance(scores, Panel):
+            scores = ArraySource(scores)
+        return _with_seen_names(scores)
     if is_stored(scores):
         found = find_files(scores) if is_files(scores) else None
         if found is None or found.form != "array":
@@ -164,26 +185,53 @@ def _open_whole(
     scores, kind = _native(scores), "probability" if kind is None else kind
     if hasattr(scores, "tocsr"):
         return _open_listed(scores, labels, kind, label_names, row_ids)
+    panel, indexed = (
+        Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids),
+        is_frame(scores),
+    )
     if is_stored(labels):
-        panel = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
-        scores, label_names, row_ids = panel.scores, panel.label_names, panel.row_ids
-        shape = panel.scores.shape
-        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
-    panel = Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
+        shape, ids = panel.scores.shape, panel.row_ids
+        labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
+    if labels is not None:
+        panel.add_labels(_native(labels), indexed=indexed, beside=row_ids is not None)
     source = ArraySource(panel)
-    source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
+    source.indexed = indexed
     return source
 
 
-def open_columns(found: Found, *, truths: bool = False, names: bool = True) -> Batches:
-    """Parquet or CSV files as a table of columns."""
+def _with_seen_names(source: Source) -> Source:
+    """The source. Whoever passes one can read the order of its labels, so that positions count."""
+    if not isinstance(source.label_names, UnorderedNames):
+        return source
+    seen = copy(source)
+    seen.label_names = tuple(source.label_names)
+    return seen
+
+
+def open_columns(found: Found, **options: Any) -> Batches:
+    """Parquet or CSV files as a table of columns. Options are those of `CsvBatches`."""
     if found.form == "parquet":
         from oddslip.sources.parquet.files import ParquetFiles
 
         return ParquetFiles(found)
     from oddslip.sources.streams.csv import CsvBatches
 
-    return CsvBatches(found, truths=truths, names=names)
+    return CsvBatches(found, **options)
+
+
+def _open_long_columns(given: Any, columns: Mapping[str, str], *, truths: bool = False) -> Any:
+    """A long table whose columns the user named; what is no table, as it came."""
+    from oddslip.sources.parquet.long import as_long
+
+    found = find_files(given) if is_files(given) else None
+    if found is not None and found.form != "array":
+        files = open_columns(found, truths=truths, label_names=(), columns=columns)
+        return files if found.form == "csv" else as_long(files, columns=columns, truths=truths)
+    if is_table(given) or is_frame(given):
+        return as_long(open_table(given), columns=columns, truths=truths)
+    if truths:
+        return given
+    raise InvalidInput(f"columns name those of a long table, got {given!r:.60}.")
 
 
 def _open_columns(
@@ -194,13 +242,14 @@ def _open_columns(
     row_ids: Any,
     nan: str,
 ) -> Source:
-    from oddslip.sources.parquet.long import is_long
+    from oddslip.sources.parquet.long import as_long, is_long
     from oddslip.sources.parquet.source import ParquetSource
 
     if row_ids is not None:
         raise InvalidInput(
             f"row_ids must be a column of {files.path}, got them apart. Add a column row_id."
         )
+    files = as_long(files, label_names=label_names)
     if nan == "absent" and is_long(files.schema):
         return _open_long(files, labels, kind, label_names)
     return ParquetSource(files, labels, kind=kind, label_names=label_names, nan=nan == "absent")
@@ -232,9 +281,7 @@ def _open_chain(
         shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     told: Any = {"kind": kind, "label_names": label_names, "row_ids": row_ids}
-    source = ChainedSource(parts, files, _native(labels), **told)
-    source.labels_named = row_ids is not None and label_row_ids(labels) is not None
-    return source
+    return ChainedSource(parts, files, _native(labels), **told)
 
 
 def _open_listed(
@@ -246,11 +293,9 @@ def _open_listed(
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     panel = ListedPanel.made(
         listed, cells, int(shape[1]), labels=_native(labels), kind=kind, label_names=label_names,
-        row_ids=row_ids,
+        row_ids=row_ids, beside=True,
     )  # fmt: skip
-    source = ListedSource(panel)
-    source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
-    return source
+    return ListedSource(panel)
 
 
 def _open_long(
@@ -265,7 +310,7 @@ def _open_long(
         shape, ids = (source.n_rows, source.n_labels), source.row_ids()
         labels = open_labels(labels, source.label_names, shape=shape, row_ids=ids)
         source = read_long(files, labels, kind, label_names)
-    source.labels_named, source.says_kind = source.panel.labels is not None, says_kind
+    source.says_kind = says_kind
     return source
 
 
@@ -314,14 +359,14 @@ def open_labels(
 
         files = (
             open_table(given) if found is None
-            else open_columns(found, truths=True, names=label_names is not None)
+            else open_columns(found, truths=True, label_names=label_names)
         )  # fmt: skip
         return read_label_table(files, label_names, shape=shape, row_ids=row_ids)
     parts = [read_labels_npz(f) if f.suffix == ".npz" else read_npy(f) for f in found.files]
     return parts[0] if len(parts) == 1 else _stacked(parts, found.files)
 
 
-def _stacked(parts: list[Any], files: list[Any]) -> SparseLabels:
+def _stacked(parts: list[Any], files: list[Any]) -> Any:
     """Labels of several files below one another. Memory goes with the positives."""
     widths = [part.shape[-1] for part in parts]
     stranger = next((at for at, width in enumerate(widths) if width != widths[0]), None)
@@ -332,7 +377,10 @@ def _stacked(parts: list[Any], files: list[Any]) -> SparseLabels:
         )
     gated = [as_labels(_native(part), widths[0]) for part in parts]
     whole = join_positives(labels.positives(0, labels.shape[0]) for labels in gated)
-    return SparseLabels(*whole, (whole.indptr.size - 1, widths[0]))
+    from scipy.sparse import csr_array
+
+    true = np.ones(whole.indices.size, np.uint8), whole.indices, whole.indptr
+    return csr_array(true, shape=(whole.indptr.size - 1, widths[0]))
 
 
 def _native(cells: Any) -> Any:

@@ -272,8 +272,8 @@ def _write_csv(
         header = [id_column, *header]
     with whole_file(path) as unfinished, unfinished.open("wb") as file:
         line = io.StringIO()
-        texts.writer(line, lineterminator="\n").writerow(map(guard, header))
-        file.write(line.getvalue().encode())
+        texts.writer(line, lineterminator="\r\n").writerow(map(guard, header))  # quotes both
+        file.write(line.getvalue()[:-2].encode() + b"\n")
         for first, arrays in _in_order(parts, shape):
             made = columns(*arrays)
             n = len(arrays[0])

@@ -100,8 +100,8 @@ def test_whole_numbers_in_lists_and_long_tables_are_doubles(tmp_path):
     path = write(tmp_path / "s.parquet", {"scores": [[0, 1], [1, 0]]})
     assert read(path).dtype == np.float64
     path = long(tmp_path / "l.parquet", [0, 0, 1, 1], [5, 3, 5, 3], np.array([0, 1, 1, 0]))
-    assert read(path).tolist() == [[0.0, 1.0], [1.0, 0.0]]
-    assert open_source(path).label_names == ("5", "3")
+    assert read(path).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert open_source(path).label_names == ("3", "5")
 
 
 @pytest.mark.parametrize("group_bytes", [1 << 20, 1])

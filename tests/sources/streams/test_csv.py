@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import oddslip
 from oddslip import InvalidInput, open_source
+from oddslip.cli.app import _run
 from oddslip.errors import OddslipError
 from oddslip.sources.sinks import write_ranking, write_scores
 from oddslip.sources.streams.formulas import PATTERN, guard, unguard
@@ -117,7 +118,7 @@ def test_files_of_one_pattern_must_have_one_header(folder):
 def test_what_is_written_is_read_again_names_and_all(folder):
     rng = np.random.default_rng(0)
     scores = rng.random((5, 4))
-    names, ids = ["=1+1", "-1", 'a,"b\n', "'=x"], ["=u", "v", "-1", "x", "y"]
+    names, ids = ["=1+1", "a\rb", 'a,"b\n', "'=x"], ["=u", "v", "-1", "x\ry", "y"]
     blocks = [(3, scores[3:]), (0, scores[:3])]
     write_scores("o.csv", blocks, n_rows=5, n_labels=4, dtype="f8", label_names=names, row_ids=ids)
     source = open_source("o.csv")
@@ -152,3 +153,22 @@ def test_the_guard_is_that_of_the_reports_download():
 def test_a_bad_ending_is_refused_before_anything_is_written(folder):
     with pytest.raises(InvalidInput, match=r"must end in .npy, .csv or .parquet"):
         write_scores("o.txt", [], n_rows=1, n_labels=1, dtype="f8")
+
+
+@pytest.mark.parametrize("nan", ["refuse", "absent"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a{},c\n0.5,0.5\n",
+        "row,label,score\n1,a{},0.5\n1,c,0.5\n",
+        "row,label,score\n1{},a,0.5\n1,c,0.5\n",
+    ],
+)
+def test_a_carriage_return_within_a_name_wants_quotes(folder, capsys, text, nan):
+    put("s.csv", text.format("\rb"))
+    assert _run(["rank", "s.csv", "-k", "1", "--nan", nan]) == 2
+    error = capsys.readouterr().err
+    assert "carriage return" in error
+    assert error.count("\n") == 1
+    put("s.csv", text.replace("a{}", '"a{}"').replace("1{}", '"1{}"').format("\rb"))
+    assert _run(["rank", "s.csv", "-k", "1", "--nan", "absent"]) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,11 +13,13 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.panels import check_names
+from oddslip.rows import UnorderedNames, is_numbering, refuse_positions
 from oddslip.sources.streams.frames import ROW_ID_NAMES
 
 PlaceOf = Callable[[int], str]  # where the i-th cell of a column lies: "row 3, label 'a'"
 
 ID_ROWS = 64 * 1024  # rows per batch where only ids are read
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 
 
 class Block(NamedTuple):
@@ -29,10 +32,14 @@ class Block(NamedTuple):
 
 
 class LabelIndex:
-    """Labels by index or by name, and how many there are."""
+    """Labels by index or by name, and how many there are.
+
+    Integers are names where all names are integers, and else indices.
+    """
 
     def __init__(self, names: tuple[str, ...] | None, n_labels: int) -> None:
         self.names, self.n_labels = names, n_labels
+        self._named_by_integers = names is not None and all_integers(names)
 
     def indices(self, column: Any, place_of: PlaceOf) -> NDArray[np.int64]:
         """Label indices of a column of names or indices."""
@@ -42,30 +49,70 @@ class LabelIndex:
             )
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
-        if is_text(column.type):
-            if self.names is None:
-                raise InvalidInput(
-                    f"labels are given by name, got {show_value(column[0])} at {place_of(0)}, "
-                    "but the labels have no names. Pass label_names."
-                )
-            known = pa.array(self.names, column.type)
-            indices: NDArray[Any] = pc.index_in(column, value_set=known).fill_null(-1).to_numpy()
-        elif pa.types.is_integer(column.type):
-            indices = column.to_numpy()
-        else:
+        if is_text(column.type) and self.names is None:
+            raise InvalidInput(
+                f"labels are given by name, got {show_value(column[0])} at {place_of(0)}, "
+                "but the labels have no names. Pass label_names."
+            )
+        if not (is_text(column.type) or pa.types.is_integer(column.type)):
             raise InvalidInput(
                 f"labels must be names or indices, got type {column.type} at {place_of(0)}."
             )
+        by_name = is_text(column.type) or self._named_by_integers
+        if by_name:
+            texts = column if is_text(column.type) else column.cast(pa.string())
+            known = pa.array(self.names, texts.type)
+            indices: NDArray[Any] = pc.index_in(texts, value_set=known).fill_null(-1).to_numpy()
+        else:
+            refuse_positions("labels", self.names)
+            indices = column.to_numpy()
         wrong = np.flatnonzero((indices < 0) | (indices >= self.n_labels))
         if wrong.size:
             at = int(wrong[0])
             rule = (
                 "labels must be among label_names"
-                if is_text(column.type)
+                if by_name
                 else f"label indices must be between 0 and n_labels - 1 = {self.n_labels - 1}"
             )
             raise InvalidInput(f"{rule}, got {show_value(column[at])} at {place_of(at)}.")
         return indices.astype(np.int64)
+
+
+def all_integers(names: Iterable[str]) -> bool:
+    """Whether every name is an integer in plain decimal text.
+
+    Examples
+    --------
+    >>> all_integers(["10", "-2"]), all_integers(["007", "1"])
+    (True, False)
+    """
+    return all(_INTEGER.fullmatch(name) for name in names)
+
+
+def ordered_labels(names: list[str]) -> tuple[str, ...]:
+    """Labels of a long table: integers by value, other names as they first come.
+
+    Lines may come in any order, so nobody can know where a label stands, unless the labels are
+    the numbers from 0.
+
+    Examples
+    --------
+    >>> ordered_labels(["10", "9"]), ordered_labels(["b", "a"])
+    (('9', '10'), ('b', 'a'))
+    """
+    if all_integers(names):
+        names = sorted(names, key=int)
+    return tuple(names) if is_numbering(names) else UnorderedNames(names)
+
+
+def name_values(column: Any) -> list[Any]:
+    """Names of rows or labels; refuses bytes that are no UTF-8 text."""
+    try:
+        values: list[Any] = column.to_pylist()
+    except UnicodeDecodeError:
+        damaged = next(value for value in map(show_value, column) if value.startswith("b"))
+        raise InvalidInput(f"names must be UTF-8 text, got {damaged:.60}. Repair them.") from None
+    return values
 
 
 def show_value(value: Any) -> str:
@@ -175,10 +222,10 @@ def first_null(column: Any) -> int:
     return int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
 
 
-def matched_names(wanted: Sequence[str] | None, stored: list[str]) -> tuple[str, ...]:
+def matched_names(wanted: Sequence[str] | None, stored: Sequence[str]) -> tuple[str, ...]:
     """The file's label names in the wanted order; the same names must be on both sides."""
     if wanted is None:
-        return tuple(stored)
+        return stored if isinstance(stored, tuple) else tuple(stored)
     names = tuple(map(str, wanted))
     stranger = next((name for name in names if name not in set(stored)), None)
     if stranger is not None:

@@ -27,7 +27,9 @@ from oddslip.sources.parquet.columns import (
     read_ids,
     truth_cells,
 )
+from oddslip.sources.parquet.long import as_long
 from oddslip.sources.streams.batches import Batches
+from oddslip.sources.streams.roles import PAIRS_FORM
 
 ROWS_KEY = b"oddslip.n_rows"
 PAIRS = 256 * 1024  # pairs or lists per batch
@@ -65,6 +67,7 @@ def read_label_table(
     >>> labels.shape  # doctest: +SKIP
     (131209, 2)
     """
+    files = as_long(files, truths=True, label_names=label_names)
     columns = set(files.schema.names)
     row = "row_id" if "row_id" in columns else "row"
     if {row, "label"} <= columns <= {row, "label", "true"}:
@@ -114,7 +117,7 @@ def _read_wide(files: Batches, label_names: Sequence[str] | None) -> SparseLabel
             raise InvalidInput(
                 f"{files.path} must hold a 0/1 column per label, columns row and label, or one "
                 f"list column, got column {field.name!r} of type {field.type}. Drop it, or rename "
-                "it to row_id if it names the rows."
+                f"it to row_id if it names the rows. {PAIRS_FORM}"
             )
     names = matched_names(label_names, [field.name for field in columns])
     ids = next((field.name for field in files.schema if is_row_id(field)), None)

@@ -8,7 +8,7 @@ order are sorted first: see `sorting`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,11 +25,14 @@ from oddslip.sources.parquet.columns import (
     is_float,
     is_text,
     matched_names,
+    name_values,
+    ordered_labels,
     score_cells,
     score_dtype,
     truth_cells,
 )
-from oddslip.sources.streams.batches import Batches
+from oddslip.sources.streams.batches import Batches, RenamedBatches
+from oddslip.sources.streams.roles import find_roles
 
 CELLS = 128 * 1024  # cells per batch: what is computed for them should stay in a core's cache
 
@@ -41,14 +44,28 @@ def is_long(schema: Any) -> bool:
     )
 
 
+def as_long(
+    files: Batches,
+    *,
+    columns: Mapping[str, str] | None = None,
+    truths: bool = False,
+    label_names: Sequence[str] | None = None,
+) -> Batches:
+    """The table with the columns row, label, score and true where it is a long one: see `roles`."""
+    names = files.schema.names
+    measures = {
+        field.name
+        for field in files.schema
+        if is_float(field.type) or pa.types.is_boolean(field.type)
+    }
+    roles = find_roles(
+        names, measures, columns=columns, truths=truths, label_names=label_names, called=files.path
+    )
+    return files if roles is None else RenamedBatches(files, roles)
+
+
 def check_long(files: Batches) -> None:
-    """Refuse columns that a long table has no place for."""
-    for name in files.schema.names:
-        if name not in ("row", "label", "score", "true"):
-            raise InvalidInput(
-                f"{files.path} must hold the columns row, label, score and perhaps true, "
-                f"got also {name!r}. Drop it."
-            )
+    """Refuse columns of types that a long table has no place for."""
     for name in ("row", "label"):
         kind = files.schema.field(name).type
         if pa.types.is_nested(kind):
@@ -75,7 +92,7 @@ class LongTable:
             raise InvalidInput(f"{files.path} must hold at least one row and one label, got none.")
         self.n_labels = len(listed)
         labels = [str(label) for label in listed]
-        self.names = matched_names(names, labels)
+        self.names = matched_names(names, ordered_labels(labels))
         place = {name: at for at, name in enumerate(labels)}
         self.label_set = pa.array([listed[place[name]] for name in self.names])
         self.n_rows, rest = divmod(files.n_rows, self.n_labels)
@@ -112,7 +129,7 @@ class LongTable:
                 break
             changes = np.flatnonzero(codes[1:] != codes[:-1])
             length = int(changes[0]) + 1 if changes.size else len(codes)
-            labels.extend(part.column("label").slice(0, length).to_pylist())
+            labels.extend(name_values(part.column("label").slice(0, length)))
             if changes.size:
                 break
         return row, labels
@@ -166,13 +183,19 @@ class LongTable:
             if label is None:
                 raise InvalidInput(f"{rule}, got a null label at row {row!r}.")
             if label not in known:
-                raise InvalidInput(f"{rule}, got the unknown label {str(label)!r} at row {row!r}.")
+                raise InvalidInput(
+                    f"{rule}, got the unknown label {str(label)!r} at row {row!r}. "
+                    'If rows score candidates only, pass nan="absent".'
+                )
             if label in seen:
                 raise InvalidInput(f"{rule}, got label {str(label)!r} again at row {row!r}.")
             seen.add(label)
         missing = [label for label in self.label_set.to_pylist() if label not in seen]
         if missing:
-            raise InvalidInput(f"{rule}, but row {row!r} lacks label {str(missing[0])!r}.")
+            raise InvalidInput(
+                f"{rule}, but row {row!r} lacks label {str(missing[0])!r}. "
+                'If rows score candidates only, pass nan="absent".'
+            )
         raise UnreadableFile(f"{self.files.path} changed while it was read.")
 
 

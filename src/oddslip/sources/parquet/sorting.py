@@ -24,6 +24,8 @@ from oddslip.sources.parquet.columns import (
     first_null,
     id_cells,
     matched_names,
+    name_values,
+    ordered_labels,
     score_cells,
     score_dtype,
     show_value,
@@ -123,14 +125,13 @@ class _Order:
                     raise InvalidInput(
                         f"{name} must not be null, got a null at cell {cell} of the table."
                     )
-                for each in column.unique().to_pylist():
+                for each in name_values(column.unique()):
                     numbers.setdefault(each, len(numbers))
             grown = np.zeros(len(self.row), np.int64)
             grown[: counts.size] = counts
             counts = grown + np.bincount(self.rows(batch), minlength=grown.size)
             cells += batch.num_rows
-        found = [str(label) for label in self.label]
-        self.names = matched_names(names, found)
+        self.names = matched_names(names, ordered_labels([str(label) for label in self.label]))
         self.ids = pa.array(list(self.row), files.schema.field("row").type)
         place = {name: at for at, name in enumerate(self.names)}
         self.label = {label: place[str(label)] for label in self.label}

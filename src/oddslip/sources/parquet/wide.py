@@ -25,6 +25,7 @@ from oddslip.sources.parquet.columns import (
     score_dtype,
 )
 from oddslip.sources.streams.batches import Batches
+from oddslip.sources.streams.roles import FORM
 from oddslip.sources.streams.spool import temporary_room
 
 GROUP_BYTES = 64 * 1024 * 1024  # cells of a row group of columns that may be open at a time
@@ -132,7 +133,7 @@ def split_columns(schema: Any, files: Batches) -> tuple[str | None, list[str]]:
             raise InvalidInput(
                 f"{files.path} must hold one float column per label, got column {field.name!r} of "
                 f"type {field.type}. Drop it, cast it to float32, or rename it to row_id "
-                "if it names the rows."
+                f"if it names the rows. {FORM}"
             )
     columns = [field.name for field in schema if field.name != ids]
     if not columns:

@@ -7,7 +7,7 @@ long) read any of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -73,6 +73,25 @@ class TableBatches(Batches):
         for batch in self._table.select(list(columns)).to_batches(max_chunksize=n_rows):
             if batch.num_rows:
                 yield plain_batch(batch, schema, self.path)
+
+
+class RenamedBatches(Batches):
+    """Some columns of a table under other names: ``names`` has the old name of each new one."""
+
+    def __init__(self, whole: Batches, names: Mapping[str, str]) -> None:
+        self.path, self.files, self.n_rows = whole.path, whole.files, whole.n_rows
+        fields = [whole.schema.field(old).with_name(new) for new, old in names.items()]
+        self.schema = pa.schema(fields, whole.schema.metadata)
+        self._whole, self._names = whole, names
+
+    def batches(
+        self, columns: Sequence[str], n_rows: int, *, coded: Sequence[str] = ()
+    ) -> Iterator[Any]:
+        """Batches of at most ``n_rows`` rows, of these columns alone."""
+        old = [self._names[name] for name in columns]
+        coded = [self._names[name] for name in coded]
+        for batch in self._whole.batches(old, n_rows, coded=coded):
+            yield batch.rename_columns(list(columns))
 
 
 def plain_schema(schema: Any) -> Any:

@@ -1,14 +1,14 @@
 """CSV files with a header: parsed once, block by block, into a spool that is read from then on.
 
 *Wide*: a column per label, named after it, and perhaps one of row ids. *Long*: columns row, label,
-score and perhaps true; of labels, row and label. Text has no types: scores are float64, labels 0/1
-or true/false, and ids are whole numbers if all of them are.
+score and perhaps true, by the names that `roles` knows; of labels, row and label. Text has no
+types: scores are float64, labels 0/1 or true/false, and ids are whole numbers if all of them are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
+from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
 from oddslip.files import unreadable
 from oddslip.inputs import FileState, check_memory, input_path, unchanged
 from oddslip.panels import check_names
 from oddslip.sources.places import Found
 from oddslip.sources.streams.formulas import unguard
 from oddslip.sources.streams.frames import ROW_ID_NAMES
+from oddslip.sources.streams.roles import FORM, PAIRS_FORM, find_roles
 from oddslip.sources.streams.spool import SpooledBatches
 
 BLOCK_BYTES = 1024 * 1024
@@ -44,13 +45,24 @@ class CsvBatches(SpooledBatches):
         The files; all must have the same header.
     truths : bool
         Whether cells are labels, 0/1, and not scores.
-    names : bool
-        Whether labels have names: then a column ``label`` holds names, be they numbers.
+    label_names : sequence of str, optional
+        Names of the labels, where cells are true labels: then a column ``label`` holds names, be
+        they numbers.
+    columns : mapping, optional
+        Columns of a long table by role: see `open_source`.
     """
 
-    def __init__(self, found: Found, *, truths: bool = False, names: bool = True) -> None:
+    def __init__(
+        self,
+        found: Found,
+        *,
+        truths: bool = False,
+        label_names: Sequence[str] | None = None,
+        columns: Mapping[str, str] | None = None,
+    ) -> None:
         self.whole: set[str] = set()
-        headers = [_Header(file, truths) for file in found.files]
+        roles = {"truths": truths, "label_names": label_names, "columns": columns}
+        headers = [_Header(file, roles) for file in found.files]
         first = headers[0]
         for header in headers:
             if header.names != first.names:
@@ -59,7 +71,8 @@ class CsvBatches(SpooledBatches):
                     f"{first.path}. Write them with one header."
                 )
         texts = [field.name for field in first.schema if pa.types.is_large_string(field.type)]
-        self._maybe_whole = [name for name in texts if name != "label" or (truths and not names)]
+        numbered = truths and label_names is None
+        self._maybe_whole = [name for name in texts if name != "label" or numbered]
         self._texts = texts
         lines = (batch for header in headers for batch in header.batches())
         super().__init__(found.called, first.schema, map(self._noted, lines))
@@ -94,8 +107,8 @@ class CsvBatches(SpooledBatches):
 class _Header:
     """The first line of a file, and what its columns are read as."""
 
-    def __init__(self, path: Path, truths: bool) -> None:
-        self.path, self.truths = input_path(path), truths
+    def __init__(self, path: Path, roles: dict[str, Any]) -> None:
+        self.path, self.truths = input_path(path), roles["truths"]
         self.state = FileState.of(path)
         with path.open("rb") as file:
             line = file.readline(MOST_LINE_BYTES)
@@ -107,17 +120,39 @@ class _Header:
         check_memory(path, self.block)
         with parsing(path):
             reader = self._open({})
-            stored = reader.schema.names
-            first = next(iter(reader), None)
-        self._check(stored, n_columns)
-        named = ["row_id" if at == 0 and not name else name for at, name in enumerate(stored)]
-        self.names = [unguard(name) for name in named]
-        check_names(self.names, len(self.names))
-        types = [self._type(name, at, first) for at, name in enumerate(self.names)]
+            schema, first = reader.schema, next(iter(reader), None)
+        stored = schema.names
+        self._check(stored)
+        names = [unguard(name) for name in stored]
+        names[0] = names[0] or "row_id"
+        found = self._find_roles(names, schema, roles)
+        self.is_long = found is not None
+        if found is None:
+            check_names(names, len(names))
+        named = {name: name for name in names} if found is None else found
+        places = dict(zip(names, range(len(names)), strict=True))
+        types = [self._type(new, places[old], first) for new, old in named.items()]
+        self.names = list(named)
         self.schema = pa.schema(list(zip(self.names, types, strict=True)))
-        self.types = dict(zip(stored, types, strict=True))
+        self.types = {
+            stored[places[old]]: kind for old, kind in zip(named.values(), types, strict=True)
+        }
 
-    def _check(self, stored: list[str], n_columns: int) -> None:
+    def _find_roles(
+        self, names: list[str], schema: Any, roles: dict[str, Any]
+    ) -> dict[str, str] | None:
+        """The columns of a long table, where a line is a cell and not a row."""
+        kinds = zip(names, schema.types, strict=True)
+        measures = {
+            name for name, kind in kinds if pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+        }
+        numbered = not schema.names[0]  # as pandas numbers lines
+        found = None
+        for columns in [names[1:], names] if numbered else [names]:
+            found = found or find_roles(columns, measures, called=self.path, **roles)
+        return found
+
+    def _check(self, stored: list[str]) -> None:
         if len(stored) == 1 and ";" in stored[0]:
             raise UnreadableFile(
                 f"{self.path} must have cells separated by {self.delimiter!r}, got ';'."
@@ -126,11 +161,6 @@ class _Header:
             raise UnreadableFile(
                 f"{self.path} must start with a line of label names, got numbers. Add a header."
             )
-
-    @property
-    def is_long(self) -> bool:
-        """Whether a line is a cell, and not a row."""
-        return "label" in self.names and ("row" in self.names or "row_id" in self.names)
 
     def _type(self, name: str, at: int, first: Any) -> Any:
         if self.is_long:
@@ -147,7 +177,10 @@ class _Header:
             read_options=csv.ReadOptions(block_size=self.block, use_threads=False),
             parse_options=csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
-                column_types=types, true_values=list(TRUE), false_values=list(FALSE)
+                column_types=types,
+                include_columns=list(types),
+                true_values=list(TRUE),
+                false_values=list(FALSE),
             ),
         )
 
@@ -190,10 +223,10 @@ class _Header:
                     place = f"row {owner!r}, label {batch.column('label')[row].as_py()!r}"
                 truths = pa.types.is_boolean(self.schema.field(name).type)
                 what = "labels must be 0 or 1" if truths else "scores must be numbers"
-                raise InvalidInput(
-                    f"{what}, got {batch.column(name)[row].as_py()!r:.60} at {place} of "
-                    f"{self.path}."
-                )
+                cell = batch.column(name)[row].as_py()
+                form = PAIRS_FORM if self.truths else FORM
+                hint = "" if self.is_long or _is_number(cell) else f" {form}"
+                raise InvalidInput(f"{what}, got {cell!r:.60} at {place} of {self.path}.{hint}")
             first += batch.num_rows
 
 
@@ -221,4 +254,16 @@ def parsing(path: Path) -> Iterator[None]:
     except OddslipError:
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        if isinstance(error, pa.ArrowInvalid) and _has_bare_return(path):
+            raise UnreadableFile(
+                f"{path} must have carriage returns within quotes alone, or at the end of lines, "
+                f"got one elsewhere ({first_line(error)}). Quote the name that holds it."
+            ) from error
         raise unreadable(path, error, "not to be read as CSV") from error
+
+
+def _has_bare_return(path: Path) -> bool:
+    """Whether a carriage return stands in the midst of a line."""
+    with path.open("rb") as file:
+        blocks = iter(lambda: file.read(BLOCK_BYTES), b"")
+        return any(re.search(rb"\r[^\n]", block) for block in blocks)

@@ -13,19 +13,10 @@ from itertools import chain
 from typing import Any
 
 from oddslip.errors import InvalidInput, OddslipError, first_line
+from oddslip.rows import ROW_ID_NAMES as ROW_ID_NAMES
 from oddslip.rows import is_frame, row_names
+from oddslip.sources.streams.roles import looks_long
 
-ROW_ID_NAMES = (
-    "row_id",
-    "id",
-    "row",
-    "user",
-    "user_id",
-    "customer",
-    "customer_id",
-    "index",
-    "__index_level_0__",
-)
 LAZY_ROWS = 16 * 1024  # rows of a lazy frame that are asked for at a time
 
 
@@ -36,7 +27,7 @@ def is_table(thing: Any) -> bool:
     line per cell are tables. Asks without loading pandas, polars, DuckDB or pyarrow.
     """
     if not hasattr(thing, "__arrow_c_stream__"):
-        return is_lazy(thing)
+        return is_lazy(thing) or hasattr(thing, "file_batches")  # opened already
     if is_frame(thing):
         return not _all_cells(thing)
     # A series is an array with names.
@@ -50,25 +41,41 @@ def is_lazy(thing: Any) -> bool:
 
 def _all_cells(frame: Any) -> bool:
     """Whether every column of a frame holds numbers that can be cells of a label."""
-    names = [str(name) for name in frame.columns]
-    if {"row", "label"} <= set(names):
+    kinds = _kinds(frame)
+    if _looks_long(frame):
         return False
-    for name, dtype in zip(names, frame.dtypes, strict=True):
-        kind = getattr(dtype, "kind", None)
-        if kind is None:  # of polars
-            kind = "f" if dtype.is_float() else "i" if dtype.is_integer() else str(dtype)[0].lower()
-        if kind not in "biuf" or (kind in "iu" and name in ROW_ID_NAMES):
-            return False
-    return True
+    return all(
+        kind in "biuf" and not (kind in "iu" and name in ROW_ID_NAMES) for name, kind in kinds
+    )
+
+
+def _looks_long(frame: Any) -> bool:
+    """Whether lines of a frame are cells, and not rows."""
+    kinds = _kinds(frame)
+    return looks_long([name for name, _ in kinds], {name for name, kind in kinds if kind in "bf"})
+
+
+def _kinds(frame: Any) -> list[tuple[str, str]]:
+    """Names of the columns, and the kind of their cells as NumPy calls it."""
+
+    def kind_of(dtype: Any) -> str:
+        if hasattr(dtype, "kind"):
+            return str(dtype.kind)
+        return "f" if dtype.is_float() else "i" if dtype.is_integer() else str(dtype)[0].lower()
+
+    names = map(str, frame.columns)
+    return [(name, kind_of(dtype)) for name, dtype in zip(names, frame.dtypes, strict=True)]
 
 
 def open_table(thing: Any) -> Any:
     """Batches of a table that `is_table` knows."""
     import pyarrow as pa
 
-    from oddslip.sources.streams.batches import TableBatches
+    from oddslip.sources.streams.batches import Batches, TableBatches
     from oddslip.sources.streams.spool import SpooledBatches
 
+    if isinstance(thing, Batches):
+        return thing
     called = f"the {type(thing).__name__}"
     with _handing_over(called):
         if is_lazy(thing):
@@ -94,7 +101,7 @@ def _frame_table(frame: Any) -> Any:
         return pa.table(frame)
     table = pa.Table.from_pandas(frame, preserve_index=False)
     ids = row_names(frame)
-    if ids is None or set(ROW_ID_NAMES) & set(table.column_names):
+    if ids is None or set(ROW_ID_NAMES) & set(table.column_names) or _looks_long(frame):
         return table
     return table.add_column(0, "row_id", pa.array(ids))
 

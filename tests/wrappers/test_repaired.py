@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
@@ -213,6 +214,48 @@ def test_what_can_not_be_fitted_is_refused_in_words(changed, rows, truth, words)
     model = RepairedClassifier(weighted(), cv=2).set_params(**changed)
     with pytest.raises(InvalidInput, match=words):
         model.fit(rows, truth)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_a_scorer_gets_the_weights_that_scikit_learn_routes_to_it(routing):
+    weight = np.random.default_rng(5).uniform(0.1, 3, len(X))
+    cv = KFold(3)
+    scorer = map_at_k_scorer(k=2).set_score_request(sample_weight=True)
+    model = weighted()
+    model.estimator.set_fit_request(sample_weight=False)
+    told = {"sample_weight": weight}
+    expected = [
+        map_at_k_scorer(k=2)(clone(model).fit(X[train], Y[train]), X[test], Y[test], weight[test])
+        for train, test in cv.split(X)
+    ]
+    found = cross_validate(model, X, Y, cv=cv, scoring=scorer, params=told)["test_score"]
+    np.testing.assert_array_equal(found, expected)
+    several = {"map": scorer, "ndcg": map_at_k_scorer(k=2, metric="ndcg")}
+    several["ndcg"].set_score_request(sample_weight=False)
+    found = cross_validate(model, X, Y, cv=cv, scoring=several, params=told)
+    np.testing.assert_array_equal(found["test_map"], expected)
+    alike = cross_validate(model, X, Y, cv=cv, scoring=map_at_k_scorer(k=2, metric="ndcg"))
+    np.testing.assert_array_equal(found["test_ndcg"], alike["test_score"])
+    search = GridSearchCV(model, {"estimator__C": [1.0]}, cv=cv, scoring=scorer)
+    found = search.fit(X, Y, **told).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found, [np.mean(expected)])
+
+
+def test_a_scorer_that_was_not_told_refuses_weights_as_scikit_learn_does(routing):
+    with pytest.raises(ValueError, match="sample_weight"):
+        cross_validate(
+            weighted(), X, Y, scoring=map_at_k_scorer(k=2), params={"sample_weight": X[:, 0]}
+        )
+
+
+def test_a_scorer_asks_for_weights_only_where_metadata_are_routed():
+    with pytest.raises(RuntimeError, match="enable_metadata_routing"):
+        map_at_k_scorer(k=2).set_score_request(sample_weight=True)
 
 
 def test_a_scorer_of_an_unknown_metric_is_refused():

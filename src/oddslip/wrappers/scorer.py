@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from sklearn import get_config
+from sklearn.utils.metadata_routing import MetadataRequest
 
 from oddslip.learners.adapters import panel_from
 from oddslip.metrics.at_k import check_choice
 from oddslip.metrics.evaluation import NAMES, evaluate
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RankingScorer:
     """A metric at K of any model that `panel_from` reads: ``scorer(model, X, Y)``."""
 
     k: int
     metric: str
+    _weight_request: bool | str | None = field(default=None, repr=False)
 
     def __call__(self, model: Any, X: Any, Y: Any, sample_weight: Any = None) -> float:
         """The metric of this model on these rows."""
@@ -24,9 +28,46 @@ class RankingScorer:
         seen = evaluate(panel, k=k, n_replicates=0, sample_weight=sample_weight)
         return seen[self.metric].value
 
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Say whether scikit-learn's tools pass ``sample_weight`` on, as to its own scorers.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            True to be given it, False not to, None to refuse it, or the name it goes by.
+
+        Returns
+        -------
+        RankingScorer
+            This scorer.
+
+        Examples
+        --------
+        >>> import sklearn
+        >>> with sklearn.config_context(enable_metadata_routing=True):
+        ...     scorer = map_at_k_scorer(k=7).set_score_request(sample_weight=True)
+        """
+        if not get_config().get("enable_metadata_routing", False):
+            raise RuntimeError(
+                "set_score_request needs metadata routing, which is off. "
+                "Call sklearn.set_config(enable_metadata_routing=True)."
+            )
+        self._weight_request = sample_weight
+        self.get_metadata_routing()  # refuses what is no request
+        return self
+
+    def get_metadata_routing(self) -> Any:
+        """What scikit-learn's metadata routing asks every scorer."""
+        request = MetadataRequest(owner=type(self).__name__)
+        request.score.add_request(param="sample_weight", alias=self._weight_request)
+        return request
+
 
 def map_at_k_scorer(*, k: int = 7, metric: str = "map") -> RankingScorer:
     """A scorer for scikit-learn's tools: higher is better.
+
+    With metadata routing, ``map_at_k_scorer(k=7).set_score_request(sample_weight=True)`` is given
+    the weights of the rows it scores.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ def read_sample_weight(given: Any, n_rows: int, row_ids: Any = None) -> SampleWe
         return None
     ids = row_names(given)
     if ids is not None and row_ids is not None:
-        order = match_rows(row_ids, ids, ("scores", "sample_weight"))
+        order = match_rows(row_ids, ids, ("scores", "sample_weight"), n_rows=(n_rows, len(ids)))
         given = given.to_numpy() if order is None else given.to_numpy()[order]
     try:
         weights = np.asarray(unmasked("sample_weight", given), np.float64)
@@ -183,7 +183,9 @@ class Panel:
             labels = _aligned_columns(labels, names, self.label_names)
         gated = as_labels(labels, self.n_labels, self.name_of, self.label_names)
         if ids is not None and self.row_ids is not None:
-            order = match_rows(self.row_ids, ids, ("scores", "labels"))
+            order = match_rows(
+                self.row_ids, ids, ("scores", "labels"), n_rows=(self.n_rows, len(ids))
+            )
             gated = gated if order is None else gated.take(order)
         if gated.shape != self.scores.shape:
             raise InvalidInput(

@@ -1,17 +1,28 @@
-"""Rows that belong together: two tables of the same rows are matched by the names of their rows.
+"""Rows and labels that belong together, matched by their names.
 
-Where both sides name their rows, the names decide and not the order. Where only one does, or
-neither, rows belong together by their place.
+Names decide; a side without names has its numbers; what cannot be matched is refused.
 """
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
+
+
+class UnorderedNames(tuple[str, ...]):
+    """Names of labels in order of appearance, as a long table has them: the user never saw it.
+
+    Nothing goes by position beside them. Other tuples of names are in the order that was given.
+    """
+
+    __slots__ = ()
 
 
 def is_frame(table: Any) -> bool:
@@ -42,25 +53,52 @@ def counts_up(index: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
 
 
-def match_rows(ours: Any, theirs: Any, what: tuple[str, str]) -> NDArray[np.int64] | None:
+def match_rows(
+    ours: Any,
+    theirs: Any,
+    what: tuple[str, str],
+    *,
+    n_rows: tuple[int, int],
+    indexed: bool = False,
+) -> NDArray[np.int64] | None:
     """Where each of our rows stands among theirs; None where they stand alike.
 
     Parameters
     ----------
-    ours, theirs : array-like of shape (n_rows,)
-        Names of the rows. Both must name the same rows. The same name twice is no name, unless
-        both sides have the same names in the same order.
+    ours, theirs : array-like of shape (n_rows,), or None
+        Names of the rows; None has the numbers 0, 1, 2, ... as names. Both must name the same
+        rows. The same name twice is no name, unless both sides have the same names in the same
+        order. Where neither has names, rows belong together by position.
     what : (str, str)
         What the two sides are called in an error.
+    n_rows : (int, int)
+        Rows of each side.
+    indexed : bool
+        Whether the side without names is a frame, whose index counts its rows. Else a warning
+        says where names of the other side are taken as row numbers in another order.
 
     Examples
     --------
-    >>> match_rows(["a", "b", "c"], ["c", "a", "b"], ("scores", "labels")).tolist()
+    >>> match_rows(["a", "b", "c"], ["c", "a", "b"], ("scores", "labels"), n_rows=(3, 3)).tolist()
     [1, 2, 0]
+    >>> match_rows(None, [1, 0], ("scores", "labels"), n_rows=(2, 2), indexed=True).tolist()
+    [1, 0]
     """
-    one, two = np.asarray(ours), np.asarray(theirs)
+    if ours is None and theirs is None:
+        return None
+    one, two = (_as_names(names, n) for names, n in zip((ours, theirs), n_rows, strict=True))
     if one.shape == two.shape and _same(one, two):
         return None
+    if ours is None or theirs is None:
+        side = 0 if theirs is None else 1
+        if not _counts(one, two):
+            raise _one_sided(what, side, (one, two)[side], n_rows)
+        if not indexed:
+            warn_caller(
+                f"rows of {what[0]} and {what[1]} are matched by number, because the ids of the "
+                f"{what[side]} are 0 to {one.size - 1} in another order. Pass .to_numpy() to go by "
+                "position."
+            )
     place: dict[Any, int] = {}
     for side, names in ((what[0], one), (what[1], two)):
         place = {name: at for at, name in enumerate(names.tolist())}
@@ -80,10 +118,138 @@ def match_rows(ours: Any, theirs: Any, what: tuple[str, str]) -> NDArray[np.int6
     return np.fromiter((place[name] for name in wanted), np.int64, one.size)
 
 
+def match_labels(
+    ours: Sequence[str] | None,
+    theirs: Sequence[str] | None,
+    what: tuple[str, str],
+    *,
+    n_labels: tuple[int, int],
+    warn: bool = False,
+) -> NDArray[np.int64] | None:
+    """Where each of our labels stands among theirs; None where they stand alike.
+
+    Parameters
+    ----------
+    ours, theirs : sequence of str, or None
+        Names of the labels, no two alike. Where both sides have names, they must be the same.
+        Where one has none, labels go by number if the other's names are 0 to n_labels - 1 in any
+        order, and by position if they are others.
+    what : (str, str)
+        What the two sides are called in an error.
+    n_labels : (int, int)
+        Labels of each side.
+    warn : bool
+        Whether to warn where one side has names and labels go by position.
+
+    Examples
+    --------
+    >>> match_labels(["a", "b"], ["b", "a"], ("scores", "labels"), n_labels=(2, 2)).tolist()
+    [1, 0]
+    >>> match_labels(["1", "0"], None, ("scores", "labels"), n_labels=(2, 2)).tolist()
+    [1, 0]
+    >>> match_labels(["a", "b"], None, ("scores", "labels"), n_labels=(2, 2)) is None
+    True
+    """
+    if ours is None or theirs is None:
+        if n_labels[0] != n_labels[1]:
+            raise InvalidInput(
+                f"{what[0]} and {what[1]} must have as many labels, "
+                f"got {n_labels[0]:,} and {n_labels[1]:,}."
+            )
+        names = theirs if ours is None else ours
+        if names is None or not is_numbering(names):
+            refuse_positions(what[1 if theirs is None else 0], names)
+            if warn and names is not None:
+                side = 0 if theirs is None else 1
+                warn_caller(
+                    f"labels of {what[0]} and {what[1]} are matched by position, because names "
+                    f"come with the {what[side]} alone."
+                )
+            return None
+        ours, theirs = (
+            [str(label) for label in range(n_labels[0])] if side is None else side
+            for side in (ours, theirs)
+        )
+    if tuple(ours) == tuple(theirs):
+        return None
+    place = {name: at for at, name in enumerate(theirs)}
+    ours_alone = next((name for name in ours if name not in place), None)
+    theirs_alone = next(iter(place.keys() - set(ours)), None) if ours_alone is None else None
+    if ours_alone is not None or theirs_alone is not None:
+        side = what[0] if ours_alone is not None else what[1]
+        stranger = ours_alone if ours_alone is not None else theirs_alone
+        raise InvalidInput(
+            f"{what[0]} and {what[1]} must have the same label names, got {stranger!r:.60} in the "
+            f"{side} alone. Rename the columns, or drop those that the other side lacks."
+        )
+    return np.array([place[name] for name in ours], np.int64)
+
+
+def refuse_positions(what: str, names: Sequence[str] | None) -> None:
+    """Refuse what goes by position, beside labels whose order the user never saw."""
+    if isinstance(names, UnorderedNames):
+        raise InvalidInput(
+            f"{what} must name the labels, because those of a long table come in order of "
+            "appearance, got positions. Give names, or pass label_names= for the order."
+        )
+
+
+def is_numbering(names: Sequence[str]) -> bool:
+    """Whether names of labels are the numbers 0 to n - 1, in any order.
+
+    Examples
+    --------
+    >>> is_numbering(["2", "0", "1"]), is_numbering(["1", "2"]), is_numbering(["a"])
+    (True, False, False)
+    """
+    return set(names) == {str(label) for label in range(len(names))}
+
+
+def warn_caller(message: str) -> None:
+    """Warn, at the line outside this package that led here."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and str(frame.f_globals.get("__name__")).startswith("oddslip"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level - 1)
+
+
+def _as_names(names: Any, n_rows: int) -> NDArray[Any]:
+    """Names as an array; numbers where there are none. Integers are integers, however stored."""
+    if names is None:
+        return np.arange(n_rows)
+    array = np.asarray(names)
+    if array.dtype == object and all(type(name) is int for name in array.tolist()):
+        return np.array(array.tolist())
+    return array
+
+
 def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
-    if one.dtype != object and two.dtype != object:
+    kinds = one.dtype.kind + two.dtype.kind
+    if "O" not in kinds and (kinds[0] == kinds[1] or set(kinds) == set("iu")):
         return bool(np.array_equal(one, two))
     return bool(one.tolist() == two.tolist())
+
+
+def _counts(one: NDArray[Any], two: NDArray[Any]) -> bool:
+    """Whether both are integers, and the same ones."""
+    integers = one.dtype.kind in "iu" and two.dtype.kind in "iu"
+    return integers and one.shape == two.shape and _same(np.sort(one), np.sort(two))
+
+
+def _one_sided(
+    what: tuple[str, str], side: int, names: NDArray[Any], n_rows: tuple[int, int]
+) -> InvalidInput:
+    """Names of one side that are no numbering of the other's rows."""
+    if n_rows[0] != n_rows[1]:
+        return InvalidInput(
+            f"{what[0]} and {what[1]} must have as many rows, got {n_rows[0]:,} and {n_rows[1]:,}."
+        )
+    return InvalidInput(
+        f"{what[0]} and {what[1]} must both have row ids or neither, got {names.tolist()[0]!r:.60} "
+        f"and so on among the {what[side]} alone. Give the {what[1 - side]} ids (a frame's index, "
+        "a column row_id, row_ids=), or drop these to go by position: .to_numpy(), "
+        "reset_index(drop=True)."
+    )
 
 
 def _twice(names: NDArray[Any]) -> Any:

@@ -151,9 +151,9 @@ def test_labels_in_another_order_are_mapped_by_name(make):
 @pytest.mark.parametrize(
     ("names", "line"),
     [
-        (["x", *PAIR.label_names[1:]], "unknown label 'x'"),
-        (PAIR.label_names[:-1], f"{PAIR.label_names[-1]!r} is missing"),
-        ([*PAIR.label_names, "more"], "unknown label 'more'"),
+        (["x", *PAIR.label_names[1:]], "'x' in the scores alone"),
+        (PAIR.label_names[:-1], f"{PAIR.label_names[-1]!r} in the repair alone"),
+        ([*PAIR.label_names, "more"], "'more' in the scores alone"),
     ],
 )
 def test_other_labels_are_refused(make, names, line):
@@ -163,7 +163,7 @@ def test_other_labels_are_refused(make, names, line):
 
 
 def test_another_number_of_labels_is_refused(make):
-    with pytest.raises(oddslip.InvalidInput, match="the 25 labels this repair was fitted on"):
+    with pytest.raises(oddslip.InvalidInput, match="as many labels, got 24 and 25"):
         fitted(make, "probability").transform(PAIR.weighted[EVAL][:, :-1])
 
 

@@ -113,7 +113,7 @@ def test_the_runtime_loads_numpy_and_nothing_else():
     assert set(told.stdout.split()) == {
         "oddslip", "oddslip.arguments", "oddslip.calibrators", "oddslip.calibrators.forms",
         "oddslip.calibrators.stored", "oddslip.documents", "oddslip.errors", "oddslip.files",
-        "oddslip.inputs", "oddslip.serving", "oddslip.serving.runtime",
+        "oddslip.inputs", "oddslip.rows", "oddslip.serving", "oddslip.serving.runtime",
     }  # fmt: skip
 
 
@@ -268,7 +268,7 @@ def named(runtime_of):
     [
         ({"scores": [0.1, np.nan, 0.3]}, 'got nan at row 0, column 1. If NaN means "no candidate"'),
         ({"scores": [[0.1, 2.0, 0.3]]}, "between 0 and 1, got 2 at row 0, column 1"),
-        ({"scores": [0.1, 0.2]}, "must have the 3 labels this repair was fitted on, got 2"),
+        ({"scores": [0.1, 0.2]}, "scores and repair must have as many labels, got 2 and 3"),
         ({"scores": [[[0.1]]]}, r"shape \(labels,\) or \(rows, labels\)"),
         ({"scores": []}, r"shape \(labels,\) or \(rows, labels\)"),
         ({"scores": [[0.1], [0.1, 0.2]]}, "rows of one length"),
@@ -309,7 +309,7 @@ def test_columns_of_a_frame_are_matched_by_name(named):
     np.testing.assert_array_equal(
         named.transform(frame)[0], named.transform([0.2, 0.6, 0.9])[[2, 0, 1]]
     )
-    with pytest.raises(InvalidInput, match="unknown label 'x'"):
+    with pytest.raises(InvalidInput, match="'x' in the scores alone"):
         named.rank(frame.rename(columns={"a": "x"}), k=1)
 
 

@@ -21,13 +21,13 @@ from oddslip.calibrators.policy import LabelRecord
 from oddslip.calibrators.stored import (
     MAP_ARRAYS,
     RECORD_ARRAYS,
-    match_labels,
     read_stored,
     write_stored,
 )
 from oddslip.errors import InvalidInput
 from oddslip.panels import ListedPanel, Panel, check_k
 from oddslip.results import as_frame, html_table, plain
+from oddslip.rows import match_labels
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan
 from oddslip.sources.views import PartialSource
@@ -461,7 +461,8 @@ def align_labels(
     names: tuple[str, ...] | None, n_labels: int, source: Source
 ) -> NDArray[np.int64] | None:
     """Where each label of the source stands among ours; None if they stand alike."""
-    return match_labels(names, n_labels, source.label_names, source.n_labels)
+    counts = source.n_labels, n_labels
+    return match_labels(source.label_names, names, ("scores", "repair"), n_labels=counts)
 
 
 def save_repair(repair: FittedRepair, path: Any) -> None:

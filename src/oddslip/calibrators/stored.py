@@ -235,39 +235,3 @@ def _check_expected(listed: Any) -> None:
         raise InvalidInput("what was expected must be a metric and two numbers.")
     if not (0 <= value <= 1 and 0 <= error < np.inf):
         raise InvalidInput("what was expected must be between 0 and 1, with a finite error.")
-
-
-def match_labels(
-    names: tuple[str, ...] | None,
-    n_labels: int,
-    their_names: tuple[str, ...] | None,
-    their_labels: int,
-) -> NDArray[np.int64] | None:
-    """Where each label of some scores stands among ours; None if they stand alike.
-
-    Labels are matched by name where both sides have names. Other labels are refused: a repair
-    applied to the wrong column would be wrong in silence.
-    """
-    if names is not None and their_names is not None:
-        if names == their_names:
-            return None
-        place = {name: at for at, name in enumerate(names)}
-        strangers = [name for name in their_names if name not in place]
-        missing = set(names) - set(their_names)
-        if strangers or missing:
-            what = (
-                f"got the unknown label {strangers[0]!r}"
-                if strangers
-                else f"{min(missing)!r} is missing"
-            )
-            raise InvalidInput(
-                f"scores must have the labels this repair was fitted on, but {what}. "
-                "Fit a repair on these labels."
-            )
-        return np.array([place[name] for name in their_names], np.int64)
-    if n_labels != their_labels:
-        raise InvalidInput(
-            f"scores must have the {n_labels:,} labels this repair was fitted on, "
-            f"got {their_labels:,}."
-        )
-    return None

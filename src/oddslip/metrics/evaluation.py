@@ -252,7 +252,12 @@ class Evaluation:
         """The other evaluation with its rows in our order, by their ids where both have some."""
         if self._row_ids is None or other._row_ids is None:
             return other
-        order = match_rows(self._row_ids, other._row_ids, ("first scores", "second scores"))
+        order = match_rows(
+            self._row_ids,
+            other._row_ids,
+            ("first scores", "second scores"),
+            n_rows=(self.n_rows, other.n_rows),
+        )
         if order is None:
             return other
         if not (self._labels_named and other._labels_named):

@@ -34,8 +34,9 @@ from oddslip.calibrators.forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.calibrators.stored import Stored, match_labels, read_stored
+from oddslip.calibrators.stored import Stored, read_stored
 from oddslip.errors import InvalidInput
+from oddslip.rows import match_labels
 
 Floats = NDArray[np.float64]
 CELLS = 1 << 15  # taken at a time: what is made of them stays cached
@@ -181,7 +182,8 @@ class Runtime:
                 order = np.argsort(labels)
                 rows, labels = rows[:, order], labels[order]
             return rows, self._maps.take(labels), labels
-        order_of = match_labels(self.label_names, self.n_labels, names, rows.shape[1])
+        counts = rows.shape[1], self.n_labels
+        order_of = match_labels(names, self.label_names, ("scores", "repair"), n_labels=counts)
         return rows, self._maps if order_of is None else self._maps.take(order_of), None
 
     def _check(self, rows: NDArray[Any], nan: str) -> NDArray[np.bool_] | None:

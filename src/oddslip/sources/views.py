@@ -253,7 +253,7 @@ def align_rows(one: Source, other: Source, what: tuple[str, str]) -> Source:
     ids = one.row_ids(), other.row_ids()
     if ids[0] is None or ids[1] is None:
         return other
-    order = match_rows(ids[0], ids[1], what)
+    order = match_rows(ids[0], ids[1], what, n_rows=(one.n_rows, other.n_rows))
     return other if order is None else ReorderedSource(other, order)
 
 

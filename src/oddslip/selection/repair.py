@@ -369,7 +369,7 @@ class Repair(ScoreTransformer):
         told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
         return super().rank(scores, k=k, **told, threads=threads)
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # noqa: N803, scikit-learn's name
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "table_"):
             return str(super().__repr__(N_CHAR_MAX))
         choice = f"rule={self.table_.rule!r}, chosen={self.chosen_!r}"

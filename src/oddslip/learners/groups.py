@@ -14,8 +14,8 @@ from oddslip.files import hash_pieces
 from oddslip.labels import Labels, SparseLabels, as_labels
 from oddslip.panels import check_names
 from oddslip.progress import progress_bar
-from oddslip.rows import is_frame, match_labels, match_rows
-from oddslip.sources.features import Named, split_names
+from oddslip.rows import is_frame, match_labels
+from oddslip.sources.features import Named, match_tables, split_names
 
 _BLOCK_ROWS = 65_536
 _MOST_LISTED = 2**24  # labels: memory is claimed for each before one is seen
@@ -95,9 +95,9 @@ def _match(X: Named, Y: Named, labels: Labels) -> Labels:
     n_rows = int(X.table.shape[0]), labels.shape[0]
     if n_rows[0] != n_rows[1]:
         raise InvalidInput(f"X and Y must have the same rows, got {n_rows[0]} and {n_rows[1]}.")
-    ids = labels.row_ids if isinstance(labels, SparseLabels) else Y.row_ids
-    framed = X.framed if X.row_ids is None else Y.framed
-    order = match_rows(X.row_ids, ids, ("X", "Y"), n_rows=n_rows, indexed=framed)
+    if isinstance(labels, SparseLabels) and labels.row_ids is not None:  # of a file
+        Y = Y._replace(row_ids=labels.row_ids)
+    order = match_tables(X, Y, ("X", "Y"), n_rows=n_rows)
     return labels if order is None else labels.take(order)
 
 

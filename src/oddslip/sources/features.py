@@ -14,7 +14,7 @@ from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hash_pieces
 from oddslip.panels import label_row_ids
-from oddslip.rows import counts_up, is_frame, is_numbering, row_names, warn_caller
+from oddslip.rows import counts_up, is_frame, is_numbering, match_rows, row_names, warn_caller
 from oddslip.sources.npy import read_npy, read_npz, read_sparse
 
 ROW_ID = "row_id"  # the column of a frame that names its rows; pandas has an index as well
@@ -54,6 +54,23 @@ def frame_ids(table: Any) -> NDArray[Any] | None:
         ids: NDArray[Any] = table[ROW_ID].to_numpy()
         return ids
     return row_names(table)
+
+
+def match_tables(
+    one: Named, other: Named, what: tuple[str, str], *, n_rows: tuple[int, int]
+) -> NDArray[np.int64] | None:
+    """Where each row of one table stands among those of the other: see `match_rows`."""
+    framed = one.framed if one.row_ids is None else other.framed
+    return match_rows(one.row_ids, other.row_ids, what, n_rows=n_rows, indexed=framed)
+
+
+def without_index(table: Any) -> Any:
+    """The rows of a pandas frame or series numbered from 0; no cell is copied."""
+    if row_names(table) is None:
+        return table
+    numbered = table.copy(deep=False)
+    numbered.index = range(len(table))
+    return numbered
 
 
 def open_features(X: Any) -> Named:

@@ -346,7 +346,7 @@ def test_rows_known_by_keys_may_lack_labels_too(form):
     ]
     assert levels[0] == pytest.approx(levels[1], abs=1e-12)
     with pytest.raises(InvalidInput, match="rows that have every label, got absent cells"):
-        oddslip.diagnose(rows, keyed=True, k=3, unweighted=scores)
+        oddslip.diagnose(rows, keyed=True, k=3, unweighted=open_source(scores, row_ids=ids))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -442,6 +442,8 @@ def files(tmp_path, monkeypatch):
     sparse.save_npz("sparse.npz", as_form("sparse", scores, gone)[0])
     wide = {"row_id": ids} | {name: scores[:, at] for at, name in enumerate(names)}
     pq.write_table(pa.table(wide), "wide.parquet")
+    truth = {"row_id": ids} | {name: true[:, at] for at, name in enumerate(names)}
+    pq.write_table(pa.table(truth), "true.parquet")
     with_nulls = {name: pa.array(scores[:, at], mask=gone[:, at]) for at, name in enumerate(names)}
     pq.write_table(pa.table({"row_id": ids} | with_nulls), "nulls.parquet")
     rows, labels = np.nonzero(gone)
@@ -470,8 +472,8 @@ def told(capsys, *arguments):
 
 COMMANDS = [
     ["scores.npy", "true.npz", "--exclude", "gone.npz"],
-    ["wide.parquet", "true.npz", "--exclude", "pairs.parquet"],
-    ["nulls.parquet", "true.npz", "--nan", "absent"],
+    ["wide.parquet", "true.parquet", "--exclude", "pairs.parquet"],
+    ["nulls.parquet", "true.parquet", "--nan", "absent"],
     ["sparse.npz", "true.npz"],
     ["long.parquet", "--nan", "absent"],
 ]

@@ -24,7 +24,7 @@ def changed(array, row, column, value, dtype=float):
 
 # scores, labels, options, and the line that must come out
 ARRAYS = {
-    "NaN": (changed(GOOD, 1, 2, np.nan), TRUE, {}, "scores hold 1 NaN cell in rows 0 to 1, the first at row 1, label '2'. Drop or fill those rows first."),
+    "NaN": (changed(GOOD, 1, 2, np.nan), TRUE, {}, "scores hold 1 NaN cell in rows 0 to 1, the first at row 1, label '2'. Drop or fill those rows, or pass nan=\"absent\"."),
     "NaN with a name": (changed(GOOD, 1, 2, np.nan), TRUE, {"label_names": NAMES}, "the first at row 1, label 'c'."),
     "two NaN": (changed(changed(GOOD, 1, 2, np.nan), 0, 1, np.nan), TRUE, {}, "scores hold 2 NaN cells in rows 0 to 1, the first at row 0, label '1'."),
     "float32 NaN": (changed(GOOD, 0, 0, np.nan, np.float32), TRUE, {}, "scores hold 1 NaN cell"),
@@ -104,7 +104,7 @@ def test_the_command_line_refuses_with_the_same_line_of_options_and_exit_code_2(
             (tmp_path / "names.txt").write_text("\n".join(value))
             value = tmp_path / "names.txt"
         arguments += [FLAGS.get(name, f"--{name}"), str(value)]
-    known = {name: FLAGS.get(name, f"--{name}") for name in ("kind", "k", "level", *options)}
+    known = {name: FLAGS.get(name, f"--{name}") for name in ("kind", "k", "level", "nan", *options)}
     assert_refused(arguments, in_options(line, known), capsys)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -28,6 +29,11 @@ def frame(cells, ids=None, names=NAMES):
     return pd.DataFrame(cells, index=ids, columns=names)
 
 
+def polars(cells, ids=None):
+    named = {} if ids is None else {"row_id": ids}
+    return pl.DataFrame(named | {name: cells[:, at] for at, name in enumerate(NAMES)})
+
+
 def found(scores, labels, **more):
     return oddslip.evaluate(scores, labels, k=K, n_replicates=0, **more)["map"].value
 
@@ -44,7 +50,68 @@ MATCHED = {
     "frames with labels in another order": lambda: found(
         frame(SCORES, IDS), frame(TRUE[:, [2, 0, 3, 1]], IDS, ["c", "a", "d", "b"])
     ),
-    "an index on one side goes by position": lambda: found(frame(SCORES), frame(TRUE, TURNED)),
+    "integers in another order against a default index": lambda: found(
+        frame(SCORES), frame(TRUE[TURN], TURN)
+    ),
+    "a reversed index against a default one": lambda: found(
+        frame(SCORES[::-1], range(N - 1, -1, -1)), frame(TRUE)
+    ),
+    "a default index that has a name": lambda: found(
+        frame(SCORES, pd.RangeIndex(N, name="user")), frame(TRUE[TURN], TURN)
+    ),
+    "a numbered index against bare rows, in order": lambda: found(
+        frame(SCORES, pd.Index(range(N), dtype="int32")), TRUE
+    ),
+    "integers of two types": lambda: found(
+        frame(SCORES, pd.Index(range(7, N + 7), dtype="uint64")),
+        frame(TRUE[TURN], pd.Index(TURN + 7, dtype="Int64")),
+    ),
+    "a series of lists with integers against a default index": lambda: found(
+        frame(SCORES), pd.Series([np.flatnonzero(row) for row in TRUE[TURN]], index=TURN)
+    ),
+    "polars ids and a pandas index": lambda: found(
+        polars(SCORES, np.arange(N)), frame(TRUE[TURN], TURN)
+    ),
+    "a pandas index and polars ids": lambda: found(frame(SCORES), polars(TRUE[TURN], TURN)),
+    "polars ids on both sides": lambda: found(
+        polars(SCORES, np.arange(N)), polars(TRUE[TURN], TURN)
+    ),
+    "polars ids on one side": lambda: found(polars(SCORES), polars(TRUE[TURN], TURN)),
+    "a panel of polars frames": lambda: found(
+        Panel(polars(SCORES, IDS), polars(TRUE[TURN], TURNED)), None
+    ),
+    "integer columns in another order against bare cells": lambda: found(
+        frame(SCORES[:, [2, 0, 3, 1]], None, [2, 0, 3, 1]), TRUE
+    ),
+    "bare cells against integer columns in another order": lambda: found(
+        SCORES, frame(TRUE[:, [2, 0, 3, 1]], None, [2, 0, 3, 1])
+    ),
+    "integer columns against a sparse matrix": lambda: found(
+        frame(SCORES[:, [2, 0, 3, 1]], None, [2, 0, 3, 1]), sparse.csr_array(TRUE)
+    ),
+    "integer columns against default ones": lambda: found(
+        frame(SCORES[:, [2, 0, 3, 1]], None, [2, 0, 3, 1]), frame(TRUE, None, None)
+    ),
+    "integer columns against lists": lambda: found(
+        frame(SCORES[:, [2, 0, 3, 1]], None, [2, 0, 3, 1]),
+        [np.flatnonzero(row) for row in TRUE],
+    ),
+    "columns that are years against lists of years": lambda: found(
+        frame(SCORES, None, [1999, 2000, 2001, 2002]),
+        [1999 + np.flatnonzero(row) for row in TRUE],
+    ),
+    "label_names that order a frame": lambda: found(
+        frame(SCORES[:, [2, 0, 3, 1]], None, ["c", "a", "d", "b"]), TRUE, label_names=NAMES
+    ),
+    "arrays as predict_proba of several outputs gives them": lambda: found(
+        [np.column_stack([1 - column, column]) for column in SCORES.T], TRUE
+    ),
+    "a matrix of numpy": lambda: found(SCORES.view(np.matrix), TRUE.view(np.matrix)),
+    "exclude of rows in another order": lambda: found(
+        frame(np.hstack([SCORES, np.ones((N, 1))]), IDS, [*NAMES, "e"]),
+        frame(np.hstack([TRUE, np.ones((N, 1))]), IDS, [*NAMES, "e"]),
+        exclude=pd.Series([["e"]] * N, index=TURNED),
+    ),
     "row_ids and an index": lambda: found(
         Panel(SCORES, frame(TRUE[TURN], TURNED), row_ids=IDS), None
     ),
@@ -61,7 +128,119 @@ MATCHED = {
     "default columns are no names": lambda: found(frame(SCORES, IDS, None), frame(TRUE, IDS)),
 }
 
+SKEWED = np.random.default_rng(1).random(N) + 0.1
+WEIGHED = oddslip.evaluate(SCORES, TRUE, k=K, n_replicates=0, sample_weight=SKEWED)["map"].value
+HIDDEN = (np.random.default_rng(2).random((N, 4)) < 0.3).astype(int)
+PARTLY = oddslip.evaluate(SCORES, TRUE, k=K, n_replicates=0, exclude=HIDDEN)["map"].value
+
+PAIRED = {
+    "a sample weight by integers in another order": (
+        lambda: found(frame(SCORES), TRUE, sample_weight=pd.Series(SKEWED[TURN], index=TURN)),
+        WEIGHED,
+    ),
+    "a sample weight in a default order, of integer ids": (
+        lambda: found(
+            frame(SCORES[TURN], TURN), frame(TRUE[TURN], TURN), sample_weight=pd.Series(SKEWED)
+        ),
+        WEIGHED,
+    ),
+    "exclude by ids": (
+        lambda: found(frame(SCORES, IDS), frame(TRUE, IDS), exclude=frame(HIDDEN[TURN], TURNED)),
+        PARTLY,
+    ),
+    "exclude by integers in another order": (
+        lambda: found(frame(SCORES), frame(TRUE), exclude=frame(HIDDEN[TURN], TURN)),
+        PARTLY,
+    ),
+    "exclude by names in another order": (
+        lambda: found(frame(SCORES), TRUE, exclude=frame(HIDDEN[:, ::-1], None, NAMES[::-1])),
+        PARTLY,
+    ),
+    "exclude by integer columns in another order": (
+        lambda: found(SCORES, TRUE, exclude=frame(HIDDEN[:, ::-1], None, [3, 2, 1, 0])),
+        PARTLY,
+    ),
+}
+
 REFUSED = {
+    "an index on one side": (
+        lambda: found(frame(SCORES), frame(TRUE, TURNED)),
+        "must both have row ids or neither, got 'u",
+    ),
+    "an index and bare rows": (
+        lambda: found(frame(SCORES, IDS), TRUE),
+        r"ids .a frame's index, a column row_id, row_ids=., or drop these .* \.to_numpy",
+    ),
+    "integers that are no numbering and bare rows": (
+        lambda: found(frame(SCORES, range(5, 5 + N)), TRUE),
+        "must both have row ids or neither, got 5 and so on among the scores alone",
+    ),
+    "rows of two lengths, named on one side": (
+        lambda: found(frame(SCORES, range(N - 1, -1, -1)), TRUE[:-1]),
+        "as many rows, got 60 and 59",
+    ),
+    "text ids and integers of polars": (
+        lambda: found(polars(SCORES, IDS), frame(TRUE, range(5, 5 + N))),
+        "cast one",
+    ),
+    "a sample weight of named rows beside bare scores": (
+        lambda: found(SCORES, TRUE, sample_weight=pd.Series(SKEWED, index=IDS)),
+        "scores and sample_weight must both have row ids or neither",
+    ),
+    "exclude of named rows beside bare scores": (
+        lambda: found(SCORES, TRUE, exclude=frame(HIDDEN, IDS)),
+        "exclude .*must both have row ids or neither",
+    ),
+    "label_names that are not a frame's": (
+        lambda: found(frame(SCORES), TRUE, label_names=["a", "b", "c", "x"]),
+        "same label names, got 'x' in the label_names alone. Rename the columns",
+    ),
+    "comparisons of rows that have names on one side": (
+        lambda: oddslip.evaluate(SCORES, TRUE, k=K, n_replicates=0).compare(
+            oddslip.evaluate(frame(SCORES, IDS), frame(TRUE, IDS), k=K, n_replicates=0)
+        ),
+        "first scores and second scores must both have row ids or neither",
+    ),
+    "a twin of named rows beside bare scores": (
+        lambda: oddslip.diagnose(SCORES, TRUE, k=K, unweighted=frame(SCORES, IDS, None)),
+        "must both have row ids or neither",
+    ),
+    "a twin of other labels": (
+        lambda: oddslip.diagnose(
+            frame(SCORES), TRUE, k=K, unweighted=frame(SCORES, None, ["a", "b", "c", "x"])
+        ),
+        "same label names, got 'd' in the scores alone",
+    ),
+    "calibration scores of other labels": (
+        lambda: oddslip.diagnose(
+            frame(SCORES), TRUE, k=K, calibration=(frame(SCORES, None, ["a", "b", "c", "x"]), TRUE)
+        ),
+        "same label names, got 'd' in the scores alone",
+    ),
+    "a series of weights by name, for labels that have none": (
+        lambda: oddslip.diagnose(SCORES, TRUE, k=K, weights=pd.Series([1.0, 2, 3, 4], index=NAMES)),
+        "weights given by name .* have none",
+    ),
+    "complex sample weights": (
+        lambda: found(SCORES, TRUE, sample_weight=np.ones(N, complex)),
+        "sample_weight must be numbers, got .*j",
+    ),
+    "a truth value for a weight": (
+        lambda: oddslip.diagnose(SCORES, TRUE, k=K, weights=True),
+        "weights must be .*, got True",
+    ),
+    "truth values for weights": (
+        lambda: oddslip.diagnose(SCORES, TRUE, k=K, weights=[True, False, True, True]),
+        "weights must be numbers, got .True",
+    ),
+    "propensities whose inverse is none": (
+        lambda: found(SCORES, TRUE, propensities=[0.5, 1e-310, 0.5, 0.5]),
+        "propensities must be above 0 and at most 1, got 1e-310 for label 1. The least is 1e-150",
+    ),
+    "arrays of one class in a list of several outputs": (
+        lambda: found([np.ones((N, 1)), np.ones((N, 2))], TRUE[:, :2]),
+        "two columns, .*got shape .60, 1. at label 0",
+    ),
     "a row that labels lack": (
         lambda: found(frame(SCORES, IDS), frame(TRUE, ["x", *IDS[1:]])),
         "'u0' among the scores",
@@ -80,7 +259,7 @@ REFUSED = {
     ),
     "a label that labels lack": (
         lambda: found(frame(SCORES), frame(TRUE, None, ["a", "b", "c", "x"])),
-        "labels lack 'd'",
+        "same label names, got 'd' in the scores alone",
     ),
     "a twin of other rows": (
         lambda: oddslip.diagnose(
@@ -90,15 +269,9 @@ REFUSED = {
     ),
     "calibration labels of other rows": (
         lambda: oddslip.diagnose(
-            SCORES, TRUE, k=K, calibration=(frame(SCORES, IDS), frame(TRUE, ["x", *IDS[1:]]))
+            SCORES, TRUE, k=K, calibration=(frame(SCORES, IDS, None), frame(TRUE, ["x", *IDS[1:]]))
         ),
         "'u0' among the scores",
-    ),
-    "comparisons whose labels know one order": (
-        lambda: oddslip.evaluate(frame(SCORES, IDS), TRUE, k=K, n_replicates=0).compare(
-            oddslip.evaluate(frame(SCORES[TURN], TURNED), TRUE, k=K, n_replicates=0)
-        ),
-        "labels without",
     ),
     "weights of a stranger": (
         lambda: oddslip.diagnose(
@@ -116,7 +289,9 @@ REFUSED = {
     ),
     "a sample weight of other rows": (
         lambda: found(
-            frame(SCORES, IDS), TRUE, sample_weight=pd.Series(1.0, index=["x", *IDS[1:]])
+            frame(SCORES, IDS),
+            frame(TRUE, IDS),
+            sample_weight=pd.Series(1.0, index=["x", *IDS[1:]]),
         ),
         "'u0' among the scores",
     ),
@@ -148,6 +323,27 @@ def test_rows_that_belong_together_are_matched(case):
     assert MATCHED[case]() == MAP
 
 
+@pytest.mark.parametrize("case", PAIRED)
+def test_what_goes_with_rows_is_matched_as_labels_are(case):
+    act, wanted = PAIRED[case]
+    assert act() == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels"),
+    [
+        (SCORES, frame(TRUE[TURN], TURN)),
+        (SCORES.tolist(), pd.Series([np.flatnonzero(row) for row in TRUE[TURN]], index=TURN)),
+        (frame(SCORES[TURN], TURN), TRUE),
+    ],
+)
+def test_rows_matched_by_number_with_bare_ones_are_told_of_once(scores, labels):
+    with pytest.warns(UserWarning, match="matched by number") as told:
+        assert found(scores, labels) == pytest.approx(MAP, abs=1e-12)
+    assert len(told) == 1
+    assert told[0].filename == __file__
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_rows_that_do_not_are_refused_by_name(case):
     act, message = REFUSED[case]
@@ -160,21 +356,173 @@ def test_a_twin_in_another_order_is_turned():
     twin = np.sqrt(SCORES)
     straight = oddslip.diagnose(SCORES, TRUE, k=K, unweighted=twin, n_replicates=0)
     turned = oddslip.diagnose(
-        frame(SCORES, IDS, None), TRUE, k=K, unweighted=frame(twin[TURN], TURNED, None),
-        n_replicates=0,
+        frame(SCORES, IDS, None), frame(TRUE, IDS), k=K, n_replicates=0,
+        unweighted=frame(twin[TURN][:, ::-1], TURNED, NAMES[::-1]),
     )  # fmt: skip
     assert turned.ladder.value("unweighted") == straight.ladder.value("unweighted")
     np.testing.assert_array_equal(turned.shifts.direct, straight.shifts.direct)
 
 
-def test_two_evaluations_are_paired_by_ids():
-    first = oddslip.evaluate(frame(SCORES, IDS), frame(TRUE, IDS), k=K)
+@pytest.mark.parametrize(("ids", "again"), [(IDS, TURNED), (range(N), TURN)])
+def test_two_evaluations_are_paired_by_ids(ids, again):
+    first = oddslip.evaluate(frame(SCORES, ids), frame(TRUE, ids), k=K)
     other = SCORES ** [1, 2, 3, 4]
-    straight = first.compare(oddslip.evaluate(frame(other, IDS), frame(TRUE, IDS), k=K))
-    turned = first.compare(oddslip.evaluate(frame(other[TURN], TURNED), frame(TRUE, IDS), k=K))
+    straight = first.compare(oddslip.evaluate(frame(other, ids), frame(TRUE, ids), k=K))
+    turned = first.compare(oddslip.evaluate(frame(other[TURN], again), frame(TRUE, ids), k=K))
     for metric, estimate in straight.to_dict().items():
         assert turned.to_dict()[metric] == pytest.approx(estimate, abs=1e-12)
     assert turned["map"].value != 0
+
+
+def test_calibration_scores_are_matched_by_the_names_of_labels():
+    def gains(calibration, **more):
+        return oddslip.diagnose(
+            frame(SCORES), TRUE, k=K, calibration=calibration, n_replicates=0, **more
+        ).ladder.to_dict()
+
+    turn = [2, 0, 3, 1]
+    straight = gains((SCORES[TURN], TRUE[TURN]))
+    names = [NAMES[at] for at in turn]
+    assert gains((frame(SCORES[TURN][:, turn], None, names), TRUE[TURN][:, turn])) == straight
+    assert gains(Panel(SCORES[TURN][:, turn], TRUE[TURN][:, turn], label_names=names)) == straight
+    lists = [[NAMES[at] for at in np.flatnonzero(row)] for row in TRUE[TURN]]
+    assert gains((SCORES[TURN], lists)) == straight
+
+
+def test_calibration_scores_are_matched_by_the_numbers_of_labels():
+    turn = [2, 0, 3, 1]
+    told = {"k": K, "n_replicates": 0}
+    straight = oddslip.diagnose(SCORES, TRUE, calibration=(SCORES[TURN], TRUE[TURN]), **told)
+    turned = oddslip.diagnose(
+        SCORES, TRUE, calibration=(frame(SCORES[TURN][:, turn], None, turn), TRUE[TURN]), **told
+    )
+    assert turned.ladder.to_dict() == straight.ladder.to_dict()
+
+
+def test_a_table_that_brings_its_truth_calibrates(tmp_path):
+    cells = [(row, label) for row in TURN for label in range(4)]
+    table = pa.table(
+        {
+            "row": [IDS[row] for row, _ in cells],
+            "label": [NAMES[label] for _, label in cells],
+            "score": [SCORES[cell] for cell in cells],
+            "true": [TRUE[cell] for cell in cells],
+        }
+    )
+    pq.write_table(table, tmp_path / "calibration.parquet")
+    told = {"k": K, "n_replicates": 0}
+    wanted = oddslip.diagnose(
+        frame(SCORES), TRUE, calibration=(SCORES[TURN], TRUE[TURN]), **told
+    ).ladder.to_dict()
+    for given in (table, tmp_path / "calibration.parquet", str(tmp_path / "calibration.parquet")):
+        assert (
+            oddslip.diagnose(frame(SCORES), TRUE, calibration=given, **told).ladder.to_dict()
+            == wanted
+        )
+
+
+def test_a_repair_goes_to_integer_columns_by_their_numbers():
+    turn = [2, 0, 3, 1]
+    repair = Isotonic().fit(SCORES, TRUE)
+    scores = frame(SCORES[:, turn], None, turn)
+    np.testing.assert_array_equal(repair.transform(scores), repair.transform(SCORES)[:, turn])
+    refit = Isotonic().fit(scores, TRUE)
+    np.testing.assert_array_equal(refit.transform(scores), repair.transform(SCORES)[:, turn])
+    np.testing.assert_array_equal(refit.transform(SCORES), repair.transform(SCORES))
+
+
+def test_labels_of_a_long_table_in_an_unseen_order_take_no_positions():
+    from oddslip.rows import UnorderedNames
+
+    panel = Panel(SCORES, label_names=UnorderedNames(NAMES))
+    for labels in (TRUE, sparse.csr_array(TRUE), [np.flatnonzero(row) for row in TRUE]):
+        with pytest.raises(InvalidInput, match="order of appearance"):
+            Panel(SCORES, labels, label_names=UnorderedNames(NAMES))
+    source = oddslip.open_source(panel)
+    with pytest.raises(InvalidInput, match="order of appearance"):
+        oddslip.open_source(panel, exclude=[[0]] * N)
+    with pytest.raises(InvalidInput, match="prior must name the labels"):
+        oddslip.shifts.realized_shift(source, [0.1, 0.2, 0.3, 0.4])
+    lists = [[NAMES[at] for at in np.flatnonzero(row)] for row in TRUE]
+    assert found(Panel(SCORES, lists, label_names=UnorderedNames(NAMES)), None) == MAP
+    weights = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
+    listed = Panel(SCORES, lists, label_names=UnorderedNames(NAMES))
+    assert Inversion(weights).fit(listed).fitted_.maps.b.tolist() == pytest.approx(
+        (-np.log([1.0, 2.0, 3.0, 4.0])).tolist()
+    )
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {3: 4.0, 2: 3.0, 1: 2.0, 0: 1.0},
+        pd.Series([4.0, 3.0, 2.0, 1.0], index=[3, 2, 1, 0]),
+        pd.DataFrame({"weight": [4.0, 3.0, 2.0, 1.0]}, index=[3, 2, 1, 0]),
+        pd.DataFrame({"label": [3, 2, 1, 0], "weight": [4.0, 3.0, 2.0, 1.0]}),
+    ],
+)
+def test_weights_by_number_go_to_labels_without_names(named):
+    fitted = [
+        Inversion(weights).fit_transform(SCORES, TRUE) for weights in (named, [1.0, 2.0, 3.0, 4.0])
+    ]
+    np.testing.assert_array_equal(*fitted)
+
+
+@pytest.mark.parametrize("form", ["w.npy", "w.txt", "w.csv"])
+def test_numbers_per_label_come_from_files(tmp_path, form):
+    path, weights, prior = tmp_path / form, [1.0, 2.0, 3.0, 4.0], TRUE.mean(axis=0)
+
+    def written(numbers, name):
+        path = tmp_path / (name + form)
+        if form == "w.npy":
+            np.save(path, numbers)
+        elif form == "w.txt":
+            np.savetxt(path, numbers)
+        else:
+            rows = [
+                f"{label},{number!r}"
+                for label, number in zip(NAMES, map(float, numbers), strict=True)
+            ]
+            path.write_text("\n".join(["label,weight", *rows[::-1]]) + "\n")
+        return path
+
+    told = {"k": K, "n_replicates": 0}
+    wanted = oddslip.diagnose(
+        frame(SCORES), TRUE, weights=weights, prior=prior, propensities=prior, metric="psp", **told
+    )
+    paths = [written(prior, "prior"), str(written(prior, "chances"))]
+    for path in (written(weights, "w"), str(written(weights, "w"))):
+        got = oddslip.diagnose(
+            frame(SCORES),
+            TRUE,
+            weights=path,
+            prior=paths[0],
+            propensities=paths[1],
+            metric="psp",
+            **told,
+        )
+        assert got.weights.tolist() == wanted.weights.tolist()
+        assert got.ladder.to_dict() == wanted.ladder.to_dict()
+        repair = oddslip.Repair(k=K, weights=path, prior=paths[0], rule="isotonic-0").fit(
+            frame(SCORES), TRUE
+        )
+        same = oddslip.Repair(k=K, weights=weights, prior=prior, rule="isotonic-0").fit(
+            frame(SCORES), TRUE
+        )
+        np.testing.assert_array_equal(repair.transform(SCORES), same.transform(SCORES))
+    assert found(frame(SCORES), TRUE, weights=path) == MAP
+
+
+def test_a_path_of_weights_that_is_none_is_refused_in_one_line():
+    with pytest.raises(
+        InvalidInput, match=r"weights must be .*got 'nowhere\.npy', and there is no such file"
+    ):
+        oddslip.diagnose(SCORES, TRUE, k=K, weights="nowhere.npy")
+
+
+def test_sample_weights_come_from_a_file(tmp_path):
+    np.save(tmp_path / "w.npy", SKEWED)
+    assert found(SCORES, TRUE, sample_weight=tmp_path / "w.npy") == WEIGHED
 
 
 @pytest.mark.parametrize(
@@ -297,9 +645,9 @@ COMMANDS = {
         "evaluate scores.npy pairs-straight.parquet -k 2 --label-names names.txt",
         "scores have no row ids",
     ),
-    "refused: against rows whose labels know one order": (
-        "evaluate wide-turned.parquet truth.npz -k 2 --against list-straight.parquet",
-        "labels without",
+    "refused: ids beside labels without": (
+        "evaluate wide-turned.parquet truth.npz -k 2",
+        "must both have row ids or neither",
     ),
     "refused: a strange twin": (
         "diagnose wide-straight.parquet truth-turned.parquet -k 2 --unweighted strange.parquet",

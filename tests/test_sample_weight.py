@@ -121,7 +121,7 @@ WRONG = {
     "negative": (np.r_[1.0, -2.0, np.ones(N - 2)], "got -2 at row 1"),
     "NaN": (np.r_[np.nan, np.ones(N - 1)], "got nan at row 0"),
     "infinite": (np.r_[np.inf, np.ones(N - 1)], "got inf at row 0"),
-    "text": (["heavy"] * N, "must hold numbers"),
+    "text": (["heavy"] * N, "sample_weight must be numbers"),
     "too far apart": (np.r_[1e300, np.ones(N - 1)], "must not differ by more than"),
     "too large together": (np.full(N, 1e308), "must not differ by more than"),
 }

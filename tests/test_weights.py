@@ -129,7 +129,8 @@ def test_an_unknown_name_is_the_same_sentence_to_all_who_take_weights(asked):
         WHO_ASKS[asked]("heavy")
     assert str(refused.value) == (
         'weights must be "none", "balanced", "sqrt", "common", a multiple of balanced such as '
-        "\"10x\", a number, or one number per label, got 'heavy'."
+        "\"10x\", a number, or one number per label, as they are or in a file, got 'heavy', and "
+        "there is no such file."
     )
 
 

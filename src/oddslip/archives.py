@@ -9,6 +9,8 @@ once, when the member is opened.
 from __future__ import annotations
 
 import math
+import os
+import re
 import zipfile
 import zlib
 from pathlib import Path
@@ -18,6 +20,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.errors import OddslipError, UnreadableFile
+from oddslip.files import unreadable
 from oddslip.inputs import check_memory, input_path
 
 # What NumPy, zipfile and the parser of headers raise on a file that is cut short, damaged or of
@@ -61,6 +65,59 @@ def read_header(stream: IO[bytes]) -> Header:
     if any(side < 0 for side in shape):
         raise ValueError(f"a shape must not be negative, got {shape}")
     return Header(shape, fortran, dtype, stream.tell() - begun)
+
+
+def read_npy(path: Path) -> NDArray[Any]:
+    """The array of an .npy file, memory-mapped and read-only."""
+    try:
+        with input_path(path).open("rb") as file:
+            if file.read(2) == b"PK":
+                raise UnreadableFile(
+                    f"{path} is an .npz archive, not an .npy file. Rename it to .npz."
+                )
+            file.seek(0)
+            claimed, size = read_header(file).n_bytes, os.fstat(file.fileno()).st_size
+        if claimed > size:
+            raise ValueError(f"it claims {claimed:,} bytes and has {size:,}")
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OddslipError:
+        raise
+    except DAMAGED as error:
+        raise refusal(path, error) from error
+    return array
+
+
+def read_npz(path: Path) -> NDArray[Any]:
+    """The one array of an .npz file: memory-mapped if stored, read whole if compressed.
+
+    Either way its bytes are read once and compared with the archive's CRC.
+    """
+    try:
+        with zipfile.ZipFile(input_path(path)) as archive:
+            members = list_arrays(archive)
+            if len(members) != 1:
+                names = ", ".join(item.filename.removesuffix(".npy") for item in members[:6])
+                raise UnreadableFile(
+                    f"{path} must hold exactly one array, got {len(members)}"
+                    + (f" ({names})." if members else ".")
+                )
+            if members[0].compress_type == zipfile.ZIP_STORED:
+                return map_member(path, members[0])
+            return read_member(archive, members[0], path)
+    except OddslipError:
+        raise
+    except DAMAGED as error:
+        raise refusal(path, error) from error
+
+
+def refusal(path: Path, error: Exception) -> UnreadableFile:
+    """What to say of a file that NumPy can not read."""
+    if not isinstance(error, OSError) and re.search("pickle|object", str(error), re.IGNORECASE):
+        return UnreadableFile(
+            f"{path} is not a plain numeric array, or holds Python objects, which are never "
+            "loaded. Save it again with numpy.save from a float array."
+        )
+    return unreadable(path, error, "cut short or not a NumPy file")
 
 
 def list_arrays(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

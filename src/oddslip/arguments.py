@@ -112,7 +112,7 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
         seen: set[str] = set()
         twice = next(name for name in checked if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InvalidInput(f"label_names must be unique, got {twice!r} more than once.")
-    return checked
+    return names if isinstance(names, tuple) and names == checked else checked
 
 
 def is_number(value: Any) -> bool:
@@ -152,15 +152,19 @@ def unmasked(
 
 
 def as_numbers(what: str, values: Any) -> NDArray[np.float64]:
-    """Numbers as float64, or an error that says what came instead.
+    """Numbers as float64, or an error that says what came instead. Truth values are none.
 
     Examples
     --------
     >>> as_numbers("counts", [1, 2])
     array([1., 2.])
     """
+    values = unmasked(what, values)
     try:
-        return np.asarray(unmasked(what, values), np.float64)
+        numbers = np.asarray(values)
+        if numbers.dtype.kind in "bc":
+            raise TypeError
+        return np.asarray(numbers, np.float64)
     except (TypeError, ValueError):
         raise InvalidInput(f"{what} must be numbers, got {values!r:.60}.") from None
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput
+from oddslip.rows import are_integers, match_labels, refuse_positions
 from oddslip.sparse import label_rows
 
 NameOf = Callable[[int], str]
@@ -37,6 +38,13 @@ class Positives(NamedTuple):
         indptr = np.concatenate([[0], np.cumsum(counts)])
         shifts = np.repeat(self.indptr[rows] - indptr[:-1], counts)
         return Positives(indptr, self.indices[shifts + np.arange(indptr[-1])])
+
+    def columns(self, places: NDArray[np.int32]) -> Positives:
+        """The same cells where each label has another index, or -1 and is left out."""
+        indices = places[self.indices]
+        wanted = Positives(self.indptr, indices).kept(indices >= 0)
+        rows = np.repeat(np.arange(wanted.indptr.size - 1), wanted.counts)
+        return Positives(wanted.indptr, wanted.indices[np.lexsort((wanted.indices, rows))])
 
     def rows(self, start: int, stop: int) -> Positives:
         """The positives of rows ``start`` to ``stop``."""
@@ -96,6 +104,10 @@ class Labels(Protocol):
         """The labels of some rows, in the order given."""
         ...
 
+    def columns(self, order: NDArray[np.int64]) -> Labels:
+        """All labels, in the order given."""
+        ...
+
 
 class DenseLabels:
     """A 0/1 array of shape (rows, labels), read where it lies."""
@@ -139,6 +151,10 @@ class DenseLabels:
         """The labels of some rows, in the order given."""
         return DenseLabels(self.array[rows])
 
+    def columns(self, order: NDArray[np.int64]) -> DenseLabels:
+        """All labels, in the order given."""
+        return DenseLabels(self.array[:, order])
+
 
 def _wrong_cell(
     block: NDArray[Any], wrong: NDArray[np.bool_], start: int, name_of: NameOf
@@ -179,6 +195,12 @@ class SparseLabels:
         ids = None if self.row_ids is None else self.row_ids[rows]
         return SparseLabels(*taken, (int(rows.size), self.shape[1]), ids)
 
+    def columns(self, order: NDArray[np.int64]) -> SparseLabels:
+        """All labels, in the order given."""
+        places = np.argsort(order).astype(np.int32)
+        moved = Positives(self.indptr, self.indices).columns(places)
+        return SparseLabels(*moved, self.shape, self.row_ids)
+
 
 def labels_from_sparse(matrix: Any, name_of: NameOf = str) -> SparseLabels:
     """A scipy.sparse matrix or array of 0/1 cells, each stored once: see `oddslip.sparse`."""
@@ -191,17 +213,24 @@ def labels_from_lists(
 ) -> SparseLabels:
     """A list of label indices or names for each row; a label named twice is named.
 
+    Integers are names where all names are integers, else indices.
+
     Examples
     --------
     >>> labels_from_lists([["b"], [], ["a", "b"]], 2, ["a", "b"]).indices
     array([1, 0, 1], dtype=int32)
     """
     place = {name: at for at, name in enumerate(label_names or ())}
+    numbered = label_names is not None and are_integers(label_names)
     indptr = np.zeros(len(lists) + 1, np.int64)
     rows = []
     for row, listed in enumerate(lists):
         if any(isinstance(label, str) for label in listed):
             listed = _find_names(listed, place, row)
+        elif numbered and np.asarray(listed).dtype.kind in "iu":
+            listed = _find_names([str(label) for label in listed], place, row)
+        elif len(listed):
+            refuse_positions("labels given as lists", label_names)
         indices = np.unique(np.asarray(listed if len(listed) else [], dtype=None))
         if indices.size and (indices.dtype.kind not in "iu"):
             raise InvalidInput(
@@ -239,19 +268,25 @@ def as_labels(
     n_labels: int,
     name_of: NameOf = str,
     label_names: Sequence[str] | None = None,
+    own_names: Sequence[str] | None = None,
 ) -> Labels:
-    """Labels in whatever form they came."""
+    """Labels in whatever form they came, in the order of ``label_names``.
+
+    ``own_names`` are those of their columns. What is of a class of this module is in order.
+    """
     if isinstance(labels, DenseLabels | SparseLabels):
         return labels
     if hasattr(labels, "tocsr"):
-        return labels_from_sparse(labels, name_of)
+        return _in_order(labels_from_sparse(labels, name_of), n_labels, label_names)
     labels = unmasked("labels", labels, name_of)
     if is_nested(labels):
         if {len(row) for row in labels} != {n_labels} or _names_any(labels):
             return labels_from_lists(labels, n_labels, label_names)
         cells = np.asarray(labels)
         # Rows of n_labels indices and rows of n_labels 0/1 cells look alike; 0/1 wins.
-        return DenseLabels(cells) if cells.max() <= 1 else labels_from_lists(labels, n_labels)
+        if cells.max() <= 1:
+            return _in_order(DenseLabels(cells), n_labels, label_names)
+        return labels_from_lists(labels, n_labels, label_names)
     array = np.asarray(labels)
     if array.dtype == object and array.ndim == 1 and is_nested(list(array)):
         return labels_from_lists(list(array), n_labels, label_names)
@@ -260,7 +295,21 @@ def as_labels(
             f"labels must be of shape (rows, labels), got shape {array.shape}. "
             "Pass 0/1 cells, a scipy.sparse matrix, or a list of label indices per row."
         )
-    return DenseLabels(array)
+    return _in_order(DenseLabels(array), n_labels, label_names, own_names)
+
+
+def _in_order(
+    labels: Labels,
+    n_labels: int,
+    label_names: Sequence[str] | None,
+    own_names: Sequence[str] | None = None,
+) -> Labels:
+    """Cells whose columns have names or numbers of their own, in the order of the names wanted."""
+    counts = n_labels, labels.shape[1]
+    if own_names is None and counts[0] != counts[1]:
+        return labels  # whoever knows the scores says so
+    order = match_labels(label_names, own_names, ("scores", "labels"), n_labels=counts)
+    return labels if order is None else labels.columns(order)
 
 
 def _names_any(lists: Any) -> bool:

@@ -6,18 +6,29 @@ is made; cells are checked while they are read, by the keys the kernels use anyw
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import check_k, check_names, unmasked
+from oddslip.arguments import as_numbers, check_k, check_names, unmasked
 from oddslip.errors import InvalidInput
 from oddslip.identity import hash_ids, need_ids
 from oddslip.kernels import Kind
 from oddslip.labels import DenseLabels, Labels, Positives, SparseLabels, as_labels
-from oddslip.rows import counts_up, is_frame, match_rows, row_names
+from oddslip.rows import (
+    are_same,
+    counts_up,
+    is_frame,
+    is_numbering,
+    match_labels,
+    match_rows,
+    row_names,
+    take_ids,
+)
+from oddslip.weights import read_numbers
 
 
 class SampleWeight(NamedTuple):
@@ -45,10 +56,13 @@ class SampleWeight(NamedTuple):
         return SampleWeight(self.units[rows], self.unit)
 
 
-def read_sample_weight(given: Any, n_rows: int, row_ids: Any = None) -> SampleWeight | None:
+def read_sample_weight(
+    given: Any, n_rows: int, row_ids: Any = None, *, indexed: bool = False
+) -> SampleWeight | None:
     """Weights of all rows, checked; None where rows count alike.
 
-    A series whose index names the rows is matched with ``row_ids``, where these are known.
+    A series is matched with ``row_ids``, as labels are: see `oddslip.rows.match_rows`. A path is
+    read.
 
     A unit is a power of two, so whole numbers and halves are exact, and everything else is to
     2**-50 of the sum.
@@ -60,14 +74,16 @@ def read_sample_weight(given: Any, n_rows: int, row_ids: Any = None) -> SampleWe
     """
     if given is None:
         return None
-    ids = row_names(given)
-    if ids is not None and row_ids is not None:
-        order = match_rows(row_ids, ids, ("scores", "sample_weight"), n_rows=(n_rows, len(ids)))
-        given = given.to_numpy() if order is None else given.to_numpy()[order]
-    try:
-        weights = np.asarray(unmasked("sample_weight", given), np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"sample_weight must hold numbers, got {given!r:.60}.") from None
+    if isinstance(given, str | os.PathLike):
+        given = read_numbers(given, "row")
+    ids, indexed = row_names(given), indexed if row_ids is None else hasattr(given, "to_numpy")
+    weights = as_numbers("sample_weight", given)
+    if weights.shape == (n_rows,) or (weights.ndim == 1 and ids is not None):
+        order = match_rows(
+            row_ids, ids, ("scores", "sample_weight"),
+            n_rows=(n_rows, weights.size), indexed=indexed,
+        )  # fmt: skip
+        weights = weights if order is None else weights[order]
     if weights.shape != (n_rows,):
         raise InvalidInput(
             f"sample_weight must hold one number per row, n_rows={n_rows:,}, "
@@ -155,15 +171,14 @@ class Panel:
     ) -> None:
         if kind not in get_args(Kind):
             raise InvalidInput(f'kind must be "probability" or "margin", got {kind!r}.')
-        framed = _frame_names(scores)
-        if is_frame(scores) and row_ids is None:
-            row_ids = row_names(scores)
-        if framed is None:
-            framed = _frame_names(labels)
-        names = framed if label_names is None else label_names
-        self.scores = _as_scores(scores, names)
+        indexed = is_frame(scores)
+        scores, ids = take_ids(scores)
+        beside = row_ids is not None and ids is None
+        row_ids = ids if row_ids is None else row_ids
+        own_names = _frame_names(scores)
+        self.scores = _as_scores(scores, own_names if label_names is None else label_names)
         self.kind = kind
-        self.label_names = check_names(names, self.scores.shape[1])
+        self.label_names = self._name_columns(own_names, label_names)
         self.row_ids = None if row_ids is None else np.asarray(row_ids)
         self.sample_weight = None
         self.excluded, self.nan_absent, self._absent = None, False, None
@@ -175,23 +190,65 @@ class Panel:
                 f"row_ids must hold one id per row, n_rows={self.n_rows}, "
                 f"got shape {self.row_ids.shape}."
             )
-        self.labels = None if labels is None else self._gate_labels(labels)
-
-    def _gate_labels(self, labels: Any) -> Labels:
-        names, ids = _frame_names(labels), label_row_ids(labels)
-        if is_frame(labels):
-            labels = _aligned_columns(labels, names, self.label_names)
-        gated = as_labels(labels, self.n_labels, self.name_of, self.label_names)
-        if ids is not None and self.row_ids is not None:
-            order = match_rows(
-                self.row_ids, ids, ("scores", "labels"), n_rows=(self.n_rows, len(ids))
-            )
-            gated = gated if order is None else gated.take(order)
-        if gated.shape != self.scores.shape:
+        if ids is not None and row_ids is not ids and not are_same(self.row_ids, ids):
             raise InvalidInput(
-                f"labels must have the shape of scores, {self.scores.shape}, got {gated.shape}."
+                "row_ids must be the ids that the scores bring, in their order, got others. "
+                "Leave row_ids out, or pass the scores as .to_numpy()."
             )
-        return gated
+        self.labels = None
+        if labels is not None:
+            self.add_labels(labels, indexed=indexed, beside=beside)
+
+    def _name_columns(
+        self, own_names: list[str] | None, label_names: Sequence[str] | None
+    ) -> tuple[str, ...] | None:
+        """Names of the columns. Those of a frame that are given again say their order."""
+        if own_names is None or label_names is None:
+            return check_names(own_names or label_names, self.n_labels)
+        own = check_names(own_names, self.n_labels)
+        wanted = check_names(label_names, self.n_labels)
+        counts = self.n_labels, self.n_labels
+        order = match_labels(wanted, own, ("label_names", "scores"), n_labels=counts)
+        if order is not None:
+            self.scores = self.scores[:, order]
+        return wanted
+
+    def add_labels(self, labels: Any, *, indexed: bool = False, beside: bool = False) -> None:
+        """Labels of these rows, matched by the names of rows and labels.
+
+        Parameters
+        ----------
+        labels
+            As the class takes them.
+        indexed : bool
+            Whether scores without row ids came as a frame, whose index counts their rows.
+        beside : bool
+            Whether row ids were given for scores and labels alike: labels that bring none are
+            in the order of the scores.
+        """
+        if self.row_ids is not None:
+            indexed = hasattr(labels, "to_numpy")
+        labels, ids = take_ids(labels)
+        if isinstance(labels, SparseLabels):
+            ids = labels.row_ids
+        names = _frame_names(labels)
+        if names is not None:
+            check_names(names, len(names))
+            if self.label_names is None and len(names) == self.n_labels:
+                numbered = is_numbering(names)
+                self.label_names = tuple(sorted(names, key=int) if numbered else names)
+        cells = _frame_cells(labels, "labels") if is_frame(labels) else labels
+        gated = as_labels(cells, self.n_labels, self.name_of, self.label_names, names)
+        ours = None if beside and ids is None else self.row_ids
+        counts = self.n_rows, gated.shape[0]
+        order = match_rows(ours, ids, ("scores", "labels"), n_rows=counts, indexed=indexed)
+        gated = gated if order is None else gated.take(order)
+        if gated.shape != (self.n_rows, self.n_labels):
+            raise InvalidInput(
+                f"labels must have the shape of scores, {(self.n_rows, self.n_labels)}, "
+                f"got {gated.shape}."
+            )
+        self.labels = gated
 
     @property
     def n_rows(self) -> int:
@@ -394,7 +451,8 @@ class Panel:
         cells = f"{same} {what} cell" + ("s" if same > 1 else "")
         last = self.first_row + self.n_rows - 1
         where = f" in rows {self.first_row} to {last}, the first" if self.numbered else ", one"
-        return f"scores hold {cells}{where} at {place}. Drop or fill those rows first."
+        absent = ', or pass nan="absent"' if what == "NaN" else " first"
+        return f"scores hold {cells}{where} at {place}. Drop or fill those rows{absent}."
 
 
 class ListedPanel(Panel):
@@ -422,6 +480,7 @@ class ListedPanel(Panel):
         kind: Kind = "probability",
         label_names: Sequence[str] | None = None,
         row_ids: Any = None,
+        beside: bool = False,
     ) -> ListedPanel:
         """Of checked lists; labels and names pass the gate."""
         shape = (listed.indptr.size - 1, n_labels)
@@ -430,7 +489,9 @@ class ListedPanel(Panel):
                 f"scores must hold at least one row and one label, got shape {shape}."
             )
         hollow = np.broadcast_to(np.zeros((), cells.dtype), shape)
-        gate = Panel(hollow, labels, kind=kind, label_names=label_names, row_ids=row_ids)
+        gate = Panel(hollow, kind=kind, label_names=label_names, row_ids=row_ids)
+        if labels is not None:
+            gate.add_labels(labels, beside=beside)
         panel: ListedPanel = object.__new__(cls)
         panel._put(listed, cells, shape)
         gate._cut(panel, 0, shape[0])
@@ -504,10 +565,13 @@ class ListedPanel(Panel):
     def columns(self, place: NDArray[np.int32], n_labels: int) -> ListedPanel:
         """The panel of some labels: ``place`` is the new index of each, or -1."""
         block = self.rows(0, self.n_rows)
-        kept = place[self.listed.indices] >= 0
-        listed = self.listed.kept(kept)
-        listed = Positives(listed.indptr, place[listed.indices])
-        block._put(listed, self.cells[kept], (self.n_rows, n_labels))
+        numbers: Any = np.arange(self.cells.size)
+        rows = np.repeat(np.arange(self.n_rows), self.listed.counts)
+        order = np.lexsort((place[self.listed.indices], rows))
+        moved = Positives(self.listed.indptr, numbers[order])
+        wanted = moved.kept(place[self.listed.indices[order]] >= 0)
+        listed = Positives(wanted.indptr, place[self.listed.indices[wanted.indices]])
+        block._put(listed, self.cells[wanted.indices], (self.n_rows, n_labels))
         return block
 
     def without(self, excluded: Positives) -> ListedPanel:
@@ -589,15 +653,19 @@ class _Rows:
     def take(self, rows: NDArray[np.int64]) -> Labels:
         return self.labels.take(self.start + rows)
 
+    def columns(self, order: NDArray[np.int64]) -> Labels:
+        return _Rows(self.labels.columns(order), self.start, self.start + self.shape[0])
+
 
 def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
     def name_of(label: int) -> str:
         named = tuple(names) if hasattr(names, "__iter__") else ()
         return str(named[label] if label < len(named) else label)
 
-    scores = unmasked("scores", scores, name_of)
+    scores = unmasked("scores", _positive_columns(scores), name_of)
     try:
         array = _frame_cells(scores) if is_frame(scores) else np.asanyarray(scores)
+        array = np.asarray(array) if isinstance(array, np.matrix) else array
     except ValueError as error:
         raise InvalidInput(
             "scores must be a table of shape (rows, labels), got rows of different lengths."
@@ -617,11 +685,20 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
     return np.asarray(array, np.float32 if array.dtype.itemsize <= 2 else np.float64)
 
 
-def label_row_ids(labels: Any) -> NDArray[Any] | None:
-    """Names of the rows that labels bring along: a frame's or series' index, a file's ids."""
-    if isinstance(labels, SparseLabels):
-        return labels.row_ids
-    return row_names(labels)
+def _positive_columns(scores: Any) -> Any:
+    """One table of what `predict_proba` of several outputs gives: an array of two columns each."""
+    if not (
+        isinstance(scores, list) and scores and all(getattr(a, "ndim", 0) == 2 for a in scores)
+    ):
+        return scores
+    shapes = [np.shape(each) for each in scores]
+    wrong = next((at for at, shape in enumerate(shapes) if shape != (shapes[0][0], 2)), None)
+    if wrong is not None:
+        raise InvalidInput(
+            "scores given as a list of arrays must have two columns, of each label's negatives and "
+            f"positives, and as many rows, got shape {shapes[wrong]} at label {wrong}."
+        )
+    return np.column_stack([np.asarray(each)[:, 1] for each in scores])
 
 
 def _frame_names(table: Any) -> list[str] | None:
@@ -655,23 +732,6 @@ def _frame_cells(frame: Any, what: str = "scores") -> NDArray[Any]:
         dtype = dtype if dtype.kind == "f" else np.dtype(np.float64)
         return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
     return np.asarray(frame.to_numpy(dtype=dtype))
-
-
-def _aligned_columns(labels: Any, names: list[str] | None, wanted: tuple[str, ...] | None) -> Any:
-    """A frame's cells in the order of the scores' names; refuses other names."""
-    cells = _frame_cells(labels, "labels")
-    if wanted is None or names is None or tuple(names) == wanted:
-        return cells
-    check_names(names, len(names))
-    place = {name: at for at, name in enumerate(names)}
-    missing = [name for name in wanted if name not in place]
-    if missing or len(names) != len(wanted):
-        stranger = missing[0] if missing else next(n for n in names if n not in set(wanted))
-        side = "labels lack" if missing else "scores lack"
-        raise InvalidInput(
-            f"scores and labels must have the same columns, but {side} {stranger!r}."
-        )
-    return cells[:, [place[name] for name in wanted]]
 
 
 __all__ = ["Kind", "Panel", "SampleWeight", "check_k", "check_names", "read_sample_weight"]

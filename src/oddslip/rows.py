@@ -5,6 +5,7 @@ Names decide; a side without names has its numbers; what cannot be matched is re
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -14,6 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
+
+ROW_ID_NAMES = (
+    "row_id",
+    "id",
+    "row",
+    "user",
+    "user_id",
+    "customer",
+    "customer_id",
+    "index",
+    "__index_level_0__",
+)
 
 
 class UnorderedNames(tuple[str, ...]):
@@ -46,6 +59,25 @@ def row_names(table: Any) -> NDArray[Any] | None:
         return None
     names: NDArray[Any] = index.to_numpy()
     return names
+
+
+def take_ids(frame: Any) -> tuple[Any, NDArray[Any] | None]:
+    """A frame without the column that names its rows, and these names; else as `row_names`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame, ids = take_ids(pl.DataFrame({"row_id": ["u", "v"], "a": [0.1, 0.2]}))
+    >>> frame.columns, ids.tolist()
+    (['a'], ['u', 'v'])
+    """
+    if is_frame(frame):
+        for name in frame.columns:
+            if isinstance(name, str) and name in ROW_ID_NAMES:
+                ids = np.asarray(frame[name].to_numpy())
+                if ids.dtype.kind in "iuOTU":
+                    return frame[[other for other in frame.columns if other != name]], ids
+    return frame, row_names(frame)
 
 
 def counts_up(index: Any) -> bool:
@@ -87,7 +119,7 @@ def match_rows(
     if ours is None and theirs is None:
         return None
     one, two = (_as_names(names, n) for names, n in zip((ours, theirs), n_rows, strict=True))
-    if one.shape == two.shape and _same(one, two):
+    if are_same(one, two):
         return None
     if ours is None or theirs is None:
         side = 0 if theirs is None else 1
@@ -100,12 +132,12 @@ def match_rows(
                 "position."
             )
     place: dict[Any, int] = {}
-    for side, names in ((what[0], one), (what[1], two)):
+    for called, names in zip(what, (one, two), strict=True):
         place = {name: at for at, name in enumerate(names.tolist())}
         if len(place) < names.size:
             raise InvalidInput(
                 f"row ids must be unique to match {what[0]} and {what[1]} by them, "
-                f"got {_twice(names)!r:.60} more than once among the {side}. "
+                f"got {_twice(names)!r:.60} more than once among the {called}. "
                 "Rename or drop the ids to go by position."
             )
     wanted = one.tolist()
@@ -173,15 +205,14 @@ def match_labels(
     if tuple(ours) == tuple(theirs):
         return None
     place = {name: at for at, name in enumerate(theirs)}
-    ours_alone = next((name for name in ours if name not in place), None)
-    theirs_alone = next(iter(place.keys() - set(ours)), None) if ours_alone is None else None
-    if ours_alone is not None or theirs_alone is not None:
-        side = what[0] if ours_alone is not None else what[1]
-        stranger = ours_alone if ours_alone is not None else theirs_alone
-        raise InvalidInput(
-            f"{what[0]} and {what[1]} must have the same label names, got {stranger!r:.60} in the "
-            f"{side} alone. Rename the columns, or drop those that the other side lacks."
-        )
+    for called, names, others in ((what[0], ours, theirs), (what[1], theirs, ours)):
+        known = set(others)
+        stranger = next((name for name in names if name not in known), None)
+        if stranger is not None:
+            raise InvalidInput(
+                f"{what[0]} and {what[1]} must have the same label names, got {stranger!r:.60} in "
+                f"the {called} alone. Rename the columns, or drop those that the other side lacks."
+            )
     return np.array([place[name] for name in ours], np.int64)
 
 
@@ -205,12 +236,23 @@ def is_numbering(names: Sequence[str]) -> bool:
     return set(names) == {str(label) for label in range(len(names))}
 
 
+def are_integers(names: Sequence[str]) -> bool:
+    """Whether names of labels are all integers.
+
+    Examples
+    --------
+    >>> are_integers(["1999", "-2"]), are_integers(["1999", "x"]), are_integers(["007"])
+    (True, False, False)
+    """
+    return all(re.fullmatch(r"-?[1-9][0-9]*|0", name) for name in names)
+
+
 def warn_caller(message: str) -> None:
     """Warn, at the line outside this package that led here."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back and str(frame.f_globals.get("__name__")).startswith("oddslip"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, UserWarning, stacklevel=level - 1)
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def _as_names(names: Any, n_rows: int) -> NDArray[Any]:
@@ -223,7 +265,11 @@ def _as_names(names: Any, n_rows: int) -> NDArray[Any]:
     return array
 
 
-def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
+def are_same(one: Any, two: Any) -> bool:
+    """Whether two lists of row names are the same, in the same order."""
+    one, two = (_as_names(names, 0) for names in (one, two))
+    if one.shape != two.shape:
+        return False
     kinds = one.dtype.kind + two.dtype.kind
     if "O" not in kinds and (kinds[0] == kinds[1] or set(kinds) == set("iu")):
         return bool(np.array_equal(one, two))
@@ -233,7 +279,7 @@ def _same(one: NDArray[Any], two: NDArray[Any]) -> bool:
 def _counts(one: NDArray[Any], two: NDArray[Any]) -> bool:
     """Whether both are integers, and the same ones."""
     integers = one.dtype.kind in "iu" and two.dtype.kind in "iu"
-    return integers and one.shape == two.shape and _same(np.sort(one), np.sort(two))
+    return integers and are_same(np.sort(one), np.sort(two))
 
 
 def _one_sided(

@@ -6,21 +6,26 @@ diagnosis, calibration, synthetic data, studies and the command line all ask her
 
 from __future__ import annotations
 
+import os
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddslip.arguments import as_numbers, unmasked
-from oddslip.errors import InvalidInput
-from oddslip.rows import is_frame, row_names
+from oddslip.archives import read_npy, read_npz
+from oddslip.arguments import as_numbers, check_path, unmasked
+from oddslip.errors import InvalidInput, UnreadableFile, first_line
+from oddslip.inputs import check_memory, input_path, read_bytes
+from oddslip.rows import is_frame, refuse_positions, row_names
 
 NAMES = ("none", "balanced", "sqrt", "common")
 _KNOWN = (
     '"none", "balanced", "sqrt", "common", a multiple of balanced such as "10x", a number, '
-    "or one number per label"
+    "or one number per label, as they are or in a file"
 )
 
 
@@ -83,15 +88,15 @@ def resolve_weights(
     positives = np.asarray(n_positives, np.float64)
     if weights is None:
         weights = "none"
-    if isinstance(weights, str):
+    if isinstance(weights, str) and is_weight_name(weights):
         return _named(weights, positives, n_rows)
     weights = by_label("weights", weights, label_names)
-    weights = unmasked("weights", weights, _namer(label_names))
     if np.ndim(weights) == 0:
-        if np.asarray(weights).dtype.kind not in "biuf":
+        weights = unmasked("weights", weights)
+        if np.asarray(weights).dtype.kind not in "iuf":
             raise InvalidInput(f"weights must be {_KNOWN}, got {weights!r:.60}.")
         weights = np.broadcast_to(weights, positives.shape)
-    return check_weights(weights, positives.size, label_names=label_names).copy()
+    return _checked(weights, positives.size, label_names).copy()
 
 
 def is_weight_name(text: str) -> bool:
@@ -124,7 +129,13 @@ def check_weights(
     >>> check_weights([1, 2], 2).tolist()
     [1.0, 2.0]
     """
-    weights = by_label("weights", weights, label_names)
+    return _checked(by_label("weights", weights, label_names), n_labels, label_names)
+
+
+def _checked(
+    weights: ArrayLike, n_labels: int, label_names: Sequence[str] | None
+) -> NDArray[np.float64]:
+    """Weights in the order of the labels, as float64."""
     weights = unmasked("weights", weights, _namer(label_names))
     checked = per_label("weights", weights, n_labels)
     wrong = np.flatnonzero(~((checked > 0) & np.isfinite(checked)))
@@ -139,43 +150,128 @@ def check_weights(
 
 
 def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
-    """Numbers given by name, in the order of the labels; anything else as it is.
+    """Numbers given by name or in a file, in the order of the labels; anything else as it is.
 
     A dict, a series whose index holds names, and a frame with a column ``label`` or such an index
-    and one column of numbers are given by name. Every label must be named, and no other.
+    and one column of numbers are given by name. Every label must be named, and no other. Labels
+    without names are named by their numbers.
 
     Parameters
     ----------
     what : str
         What the numbers are, for the error.
     values : Any
+        A path is read: see `read_numbers`.
     label_names : sequence of str or None
-        Without names a dict goes by label index, and a series by position.
 
     Examples
     --------
     >>> by_label("weights", {"b": 2.0, "a": 1.0}, ["a", "b"]).tolist()
     [1.0, 2.0]
+    >>> by_label("weights", {1: 2.0, 0: 1.0}, None).tolist()
+    [1.0, 2.0]
     """
-    named = _as_dict(what, values)
-    if named is None:
+    if isinstance(values, str) and what == "weights" and is_weight_name(values):
+        return values
+    if isinstance(values, str | os.PathLike):
+        values = _read_file(what, values)
+    numbers = _as_dict(what, values)
+    if numbers is None:
+        if np.ndim(values) == 1:
+            refuse_positions(what, label_names)
         return values
     if label_names is None:
-        if not isinstance(values, Mapping):
-            return np.array(list(named.values()))
-        label_names = [str(label) for label in range(len(named))]
+        label_names = [str(label) for label in range(len(numbers))]
+        stranger = next((name for name in numbers if name not in set(label_names)), None)
+        if stranger is not None:
+            raise InvalidInput(
+                f"{what} given by name must name the labels, got {stranger!r:.60}, and the labels "
+                "have none. Pass label_names, or .to_numpy() to go by position."
+            )
     known = set(label_names)
-    stranger = next((name for name in named if name not in known), None)
+    stranger = next((name for name in numbers if name not in known), None)
     if stranger is not None:
         raise InvalidInput(
             f"{what} given by name must name the labels, got {stranger!r:.60}, which is none."
         )
-    missing = next((name for name in label_names if name not in named), None)
+    missing = next((name for name in label_names if name not in numbers), None)
     if missing is not None:
         raise InvalidInput(
             f"{what} given by name must name every label, {missing!r:.60} is missing."
         )
-    return np.array([named[name] for name in label_names])
+    return np.array([numbers[name] for name in label_names])
+
+
+def _read_file(what: str, path: Any) -> Any:
+    """The numbers of a file that is given in place of them."""
+    if not Path(path).exists():
+        allowed = _KNOWN if what == "weights" else "one number per label, as they are or in a file"
+        raise InvalidInput(
+            f"{what} must be {allowed}, got {os.fspath(path)!r:.60}, and there is no such file."
+        )
+    return read_numbers(path)
+
+
+def read_numbers(path: Any, each: str = "label") -> Any:
+    """One number per label or row, from an .npy or .npz file or text with one number per line.
+
+    A .parquet file, or .csv with a header, has a column label and one of numbers: numbers by name.
+
+    Parameters
+    ----------
+    path : str or path
+    each : str
+        What there is a number of, for the error.
+
+    Returns
+    -------
+    numpy.ndarray, or dict of numbers by name
+    """
+    path = check_path("a file of numbers", path)
+    try:
+        if path.suffix in (".npy", ".npz"):
+            numbers = read_npy(path) if path.suffix == ".npy" else read_npz(path)
+            check_memory(path, numbers.nbytes)
+            return np.array(numbers)
+        if path.suffix in (".csv", ".parquet", ".pq") and (named := _read_named(path)) is not None:
+            return named
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of an empty file; its shape says so
+            return np.loadtxt(input_path(path), ndmin=1)
+    except UnreadableFile:
+        raise
+    except (OSError, ValueError, EOFError) as error:
+        raise UnreadableFile(
+            f"{path} cannot be read as one number per {each} (.npy, .npz, or text with one a line)."
+        ) from error
+
+
+def _read_named(path: Path) -> dict[str, float] | None:
+    """Numbers by label from a table with a column label; None for text without such a header."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    try:
+        if path.suffix == ".csv":
+            whole = read_bytes(path)
+            if b"," not in whole.partition(b"\n")[0]:
+                return None
+            labels = csv.ConvertOptions(column_types={"label": pa.string()})
+            table = csv.read_csv(pa.BufferReader(whole), convert_options=labels)
+        else:
+            table = parquet.read_table(path)
+        numbers = [name for name in table.column_names if name != "label"]
+        if len(numbers) != 1 or "label" not in table.column_names:
+            raise UnreadableFile(
+                f"{path} must have a column label and one of numbers, got {table.column_names}."
+            )
+        names = [str(name) for name in table.column("label").to_pylist()]
+        if len(set(names)) < len(names):
+            raise UnreadableFile(f"{path} must name every label once, got one twice.")
+        values = table.column(numbers[0]).cast(pa.float64()).to_pylist()
+        return dict(zip(names, values, strict=True))
+    except (pa.ArrowException, OSError) as error:
+        raise UnreadableFile(f"{path} cannot be read as a table ({first_line(error)}).") from error
 
 
 def _as_dict(what: str, values: Any) -> dict[str, Any] | None:
@@ -209,11 +305,7 @@ def _frame_pairs(what: str, frame: Any) -> list[tuple[str, Any]]:
 
 def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> NDArray[np.float64]:
     """Numbers as float64, one per label."""
-    values = unmasked(what, values)
-    try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        raise InvalidInput(f"{what} must be numbers, got {values!r:.60}.") from None
+    numbers = as_numbers(what, values)
     if numbers.ndim != 1 or n_labels not in (None, numbers.size):
         wanted = "" if n_labels is None else f", n_labels={n_labels}"
         raise InvalidInput(

@@ -1,6 +1,7 @@
 """Rows known by their keys: the same folds, draws and intervals in any order of the rows."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -113,7 +114,7 @@ def test_values_are_those_of_rows_in_order(told):
 
 
 def test_weighed_rows_are_drawn_by_keys_too():
-    panel, weight = panel_of(np.arange(N)), RNG.integers(1, 4, N)
+    panel, weight = panel_of(np.arange(N)), pd.Series(RNG.integers(1, 4, N), index=IDS)
     one = evaluate(panel, k=3, sample_weight=weight)
     other = evaluate(panel, k=3, sample_weight=weight, keyed=True)
     assert one["map"].value == pytest.approx(other["map"].value, abs=1e-12)

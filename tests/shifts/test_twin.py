@@ -90,9 +90,14 @@ def test_equal_arms_have_no_shift():
 def test_arms_over_other_cells_are_refused():
     with pytest.raises(InvalidInput, match="same shape"):
         direct_shift([[0.1, 0.2]], [[0.1]])
-    arms = (Panel([[0.1, 0.2]], label_names=list(names)) for names in ("ab", "ba"))
-    with pytest.raises(InvalidInput, match="same labels in the same order"):
+    arms = (Panel([[0.1, 0.2]], label_names=list(names)) for names in ("ab", "bc"))
+    with pytest.raises(InvalidInput, match="same label names, got 'a'"):
         direct_shift(*arms)
+
+
+def test_arms_are_matched_by_the_names_of_labels():
+    arms = Panel([[0.1, 0.2]], label_names=["a", "b"]), Panel([[0.2, 0.1]], label_names=["b", "a"])
+    assert direct_shift(*arms).tolist() == [0.0, 0.0]
 
 
 def test_an_order_at_random_moves_saturated_cells_alone_and_depends_on_its_seed_alone():

@@ -199,7 +199,8 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if sample_weight is None:
             return source
         refuse_weights(source)
-        weight = read_sample_weight(sample_weight, source.n_rows, source.row_ids())
+        ids, indexed = source.row_ids(), source.indexed
+        weight = read_sample_weight(sample_weight, source.n_rows, ids, indexed=indexed)
         return source if weight is None else WeighedSource(source, weight)
 
     def _need_labels(self, source: Source) -> None:

@@ -279,67 +279,10 @@ def console() -> Any:
 
 
 def read_numbers(path: Path | None, each: str = "label") -> Any:
-    """One number per label or row, from an .npy or .npz file or text with one number per line.
+    """One number per label or row, from a file where there is one."""
+    from oddslip.weights import read_numbers as read
 
-    A .parquet file, or .csv with a header, has a column label and one of numbers: numbers by name.
-    """
-    if path is None:
-        return None
-    import warnings
-
-    import numpy as np
-
-    from oddslip.errors import UnreadableFile
-    from oddslip.inputs import check_memory, input_path
-    from oddslip.sources.npy import read_npy, read_npz
-
-    try:
-        if path.suffix in (".npy", ".npz"):
-            numbers = read_npy(path) if path.suffix == ".npy" else read_npz(path)
-            check_memory(path, numbers.nbytes)
-            return np.array(numbers)
-        if path.suffix in (".csv", ".parquet", ".pq") and (named := _read_named(path)) is not None:
-            return named
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of an empty file; its shape says so
-            return np.loadtxt(input_path(path), ndmin=1)
-    except UnreadableFile:
-        raise
-    except (OSError, ValueError, EOFError) as error:
-        raise UnreadableFile(
-            f"{path} cannot be read as one number per {each} (.npy, .npz, or text with one a line)."
-        ) from error
-
-
-def _read_named(path: Path) -> dict[str, float] | None:
-    """Numbers by label from a table with a column label; None for text without such a header."""
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    from oddslip.errors import UnreadableFile, first_line
-    from oddslip.inputs import read_bytes
-
-    try:
-        if path.suffix == ".csv":
-            whole = read_bytes(path)
-            if b"," not in whole.partition(b"\n")[0]:
-                return None
-            labels = csv.ConvertOptions(column_types={"label": pa.string()})
-            table = csv.read_csv(pa.BufferReader(whole), convert_options=labels)
-        else:
-            table = parquet.read_table(path)
-        numbers = [name for name in table.column_names if name != "label"]
-        if len(numbers) != 1 or "label" not in table.column_names:
-            raise UnreadableFile(
-                f"{path} must have a column label and one of numbers, got {table.column_names}."
-            )
-        names = [str(name) for name in table.column("label").to_pylist()]
-        if len(set(names)) < len(names):
-            raise UnreadableFile(f"{path} must name every label once, got one twice.")
-        values = table.column(numbers[0]).cast(pa.float64()).to_pylist()
-        return dict(zip(names, values, strict=True))
-    except (pa.ArrowException, OSError) as error:
-        raise UnreadableFile(f"{path} cannot be read as a table ({first_line(error)}).") from error
+    return None if path is None else read(path, each)
 
 
 def read_weights(text: str | None) -> Any:

@@ -17,11 +17,12 @@ from oddslip.identity import need_ids
 from oddslip.metrics.at_k import check_choice, label_propensities, resolve_propensities
 from oddslip.metrics.evaluation import NAMES
 from oddslip.panels import Kind, Panel, check_k
+from oddslip.rows import UnorderedNames, is_frame, is_numbering
 from oddslip.shifts import step_budget
-from oddslip.shifts.twin import check_pair, open_twin
+from oddslip.shifts.twin import open_twin
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import Nan
-from oddslip.sources.views import LabelledSource, TwinnedSource
+from oddslip.sources.opening import Nan, is_stored
+from oddslip.sources.views import LabelledSource, TwinnedSource, align_columns
 from oddslip.tallies import available_threads
 from oddslip.weights import by_label, resolve_weights
 
@@ -150,7 +151,6 @@ def open_case(
     other = None
     if unweighted is not None and whole.ordered:
         other = open_twin(unweighted, None, whole, exclude=exclude, nan=nan)
-        check_pair(whole, other, "weighted and unweighted scores")
     if calibration is None and whole.n_rows < 2:
         raise InvalidInput(
             "at least 2 rows are needed to calibrate on some and evaluate others, got 1. "
@@ -227,10 +227,16 @@ def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
         if isinstance(calibration[0], Panel | Source):
             raise InvalidInput("calibration must be (scores, labels) or a panel, got a mixture.")
         exclude = calibration[2] if len(calibration) == 3 else None
-        source = open_source(*calibration[:2], kind=whole.kind, exclude=exclude, nan=nan)
+        source = open_source(
+            *calibration[:2], kind=whole.kind, label_names=_given_names(calibration[0], whole),
+            exclude=exclude, nan=nan,
+        )  # fmt: skip
+    elif is_stored(calibration):
+        source = open_source(calibration, kind=whole.kind, nan=nan)
     else:
         raise InvalidInput(
-            f"calibration must be (scores, labels) or a panel, got {type(calibration).__name__}."
+            "calibration must be (scores, labels), a panel, or a table that holds both, "
+            f"got {type(calibration).__name__}."
         )
     if not source.has_labels:
         raise InvalidInput("calibration needs labels, got scores alone. Pass (scores, labels).")
@@ -240,13 +246,16 @@ def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
             f"{whole.n_labels:,} labels and {whole.kind}, "
             f"got {source.n_labels:,} labels and {source.kind}."
         )
-    names = source.label_names, whole.label_names
-    if None not in names and names[0] != names[1]:
-        raise InvalidInput(
-            "calibration scores must have the labels of the scores in the same order. "
-            "Reorder the columns of one."
-        )
+    source = align_columns(whole, source, ("scores", "calibration scores"))
     return LabelledSource(source, source.positives()) if source.ordered else source
+
+
+def _given_names(scores: Any, whole: Source) -> tuple[str, ...] | None:
+    """Names for calibration scores that have none and go by position: labels may use them."""
+    names = whole.label_names
+    bare = not (is_stored(scores) or is_frame(scores))
+    unseen = isinstance(names, UnorderedNames)
+    return names if bare and names and not unseen and not is_numbering(names) else None
 
 
 def _as_weights(

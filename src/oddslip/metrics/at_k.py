@@ -21,6 +21,7 @@ from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan
 from oddslip.weights import by_label, per_label
 
+MIN_PROPENSITY = 1e-150  # sums of inverses stay finite
 Ties = Literal["stable", "expected", "best", "worst"]
 Denominator = Literal["min", "relevant", "hits"]
 Rows = Literal["with_positives", "all"]
@@ -314,13 +315,15 @@ def check_choice(name: str, value: str, choices: Any) -> int:
 
 
 def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
-    """Propensities as float64, one per label, each in (0, 1]."""
+    """Propensities as float64, one per label, each above 0 and at most 1."""
     array = per_label("propensities", given, n_labels)
-    wrong = np.flatnonzero(~((array > 0) & (array <= 1)))
+    wrong = np.flatnonzero(~((array >= MIN_PROPENSITY) & (array <= 1)))
     if wrong.size:
+        value = array[wrong[0]]
+        least = f" The least is {MIN_PROPENSITY:g}." if 0 < value <= 1 else ""
         raise InvalidInput(
-            f"propensities must be above 0 and at most 1, got {array[wrong[0]]:g} "
-            f"for label {wrong[0]}."
+            f"propensities must be above 0 and at most 1, got {value:g} for label {wrong[0]}."
+            + least
         )
     return array
 
@@ -349,11 +352,7 @@ def resolve_propensities(
     >>> resolve_propensities("weights", np.array([2.0, 8.0]), 2)
     array([1.  , 0.25])
     """
-    if isinstance(given, str):
-        if given != "weights":
-            raise InvalidInput(
-                f'propensities must be one per label or "weights", got {given!r:.60}.'
-            )
+    if isinstance(given, str) and given == "weights":
         if weights is None:
             raise InvalidInput(
                 'propensities="weights" needs the weights that labels were trained with. '

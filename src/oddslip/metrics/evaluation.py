@@ -171,7 +171,7 @@ class Evaluation:
     _values: NDArray[np.float64] = field(repr=False, default_factory=_no_values)
     _row_numbers: NDArray[np.int64] = field(repr=False, default_factory=lambda: np.empty(0, int))
     _row_ids: NDArray[Any] | None = field(repr=False, default=None)
-    _labels_named: bool = field(repr=False, default=False)
+    _indexed: bool = field(repr=False, default=False)
     _drawn: _Sums | None = field(repr=False, default=None)  # where rows are known by their keys
 
     def __getitem__(self, metric: str) -> Estimate:
@@ -249,22 +249,12 @@ class Evaluation:
         )
 
     def _paired(self, other: Evaluation) -> Evaluation:
-        """The other evaluation with its rows in our order, by their ids where both have some."""
-        if self._row_ids is None or other._row_ids is None:
-            return other
-        order = match_rows(
-            self._row_ids,
-            other._row_ids,
-            ("first scores", "second scores"),
-            n_rows=(self.n_rows, other.n_rows),
-        )
+        """The other evaluation with its rows in our order, by their names or numbers."""
+        sides, counts = ("first scores", "second scores"), (self.n_rows, other.n_rows)
+        indexed = self._indexed if self._row_ids is None else other._indexed
+        order = match_rows(self._row_ids, other._row_ids, sides, n_rows=counts, indexed=indexed)
         if order is None:
             return other
-        if not (self._labels_named and other._labels_named):
-            raise InvalidInput(
-                "two evaluations of the same row ids in another order can be compared only where "
-                "labels have row ids too, got labels without. They belong to one order alone."
-            )
         numbers = np.empty(other.n_rows, np.int64)
         numbers[order] = np.arange(other.n_rows)  # our number of each of their rows
         numbers = numbers[other._row_numbers]
@@ -425,7 +415,7 @@ def evaluate(
     weight = None
     if sample_weight is not None:
         refuse_weights(source)
-        weight = read_sample_weight(sample_weight, source.n_rows, ids)
+        weight = read_sample_weight(sample_weight, source.n_rows, ids, indexed=source.indexed)
     if weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
@@ -495,7 +485,7 @@ def evaluate(
         _values=values,
         _row_numbers=rankings.rows,
         _row_ids=ids,
-        _labels_named=source.labels_named,
+        _indexed=source.indexed,
     )
 
 

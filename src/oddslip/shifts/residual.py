@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.errors import InvalidInput
 from oddslip.panels import Kind, Panel
 from oddslip.results import plain
-from oddslip.shifts.twin import check_pair, log_odds_gap, open_twin, pair_blocks
+from oddslip.shifts.twin import log_odds_gap, open_twin, pair_blocks
 from oddslip.sources import open_source
 from oddslip.tallies import Joined, check_all_rows
 from oddslip.weights import check_weights, per_label
@@ -202,7 +202,6 @@ def residual(
     """
     arm = open_source(weighted, kind=kind)
     twin = open_twin(unweighted, unweighted_kind, arm)
-    check_pair(arm, twin, "weighted and unweighted scores")
     tally = ResidualTally(check_weights(weights, arm.n_labels, label_names=arm.label_names))
     for panel, other in pair_blocks(arm, twin):
         tally.add_pair(panel, other)

@@ -15,7 +15,7 @@ from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import logit_block
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan
-from oddslip.sources.views import align_rows
+from oddslip.sources.views import align_columns, align_rows
 from oddslip.spread import saturated_key
 from oddslip.tallies import check_all_rows
 
@@ -62,7 +62,6 @@ def direct_shift(
     """
     arm = open_source(weighted, kind=kind)
     twin = open_twin(unweighted, unweighted_kind, arm)
-    check_pair(arm, twin, "weighted and unweighted scores")
     if arm.n_rows * arm.n_labels <= kept_cells:
         return _median_of_rows(np.concatenate(list(_differences(arm, twin))))
     return _stream_median(arm, twin, kept_cells)
@@ -125,8 +124,7 @@ def reorder_saturated(
             start += panel.n_rows
         check_all_rows(start, arm.n_rows)
         return ranking
-    twin = open_twin(order, order_kind, arm)
-    check_pair(arm, twin, "weighted and order")
+    twin = open_twin(order, order_kind, arm, what="weighted and order")
     for panel, other in pair_blocks(arm, twin):
         ranking[start : start + panel.n_rows] = _rank(panel, other.checked().keys(), k)
         start += panel.n_rows
@@ -139,30 +137,23 @@ def open_twin(
     kind: Kind | None,
     arm: Source,
     *,
+    what: str = "weighted and unweighted scores",
     exclude: Any = None,
     nan: Nan = "refuse",
 ) -> Source:
-    """Open scores of the rows of another arm, and of its kind unless they say or bring their own.
+    """Open scores of the cells of another arm, and of its kind unless they say or bring their own.
 
-    Where both arms name their rows, the twin's come in the order of the arm's.
+    Rows and labels come in the order of the arm's, by their names or numbers.
     """
     if kind is None and not isinstance(scores, Panel | Source):
         kind = arm.kind
-    plain = open_source(scores, kind=kind, nan=nan)
-    aligned = align_rows(arm, plain, ("scores", "other scores"))
-    return aligned if exclude is None else open_source(aligned, exclude=exclude)
-
-
-def check_pair(one: Source, other: Source, what: str) -> None:
-    """Refuse two sources that are not over the same cells."""
-    shapes = (one.n_rows, one.n_labels), (other.n_rows, other.n_labels)
+    sides = "scores", "other scores"
+    twin = align_rows(arm, open_source(scores, kind=kind, nan=nan), sides)
+    shapes = (arm.n_rows, arm.n_labels), (twin.n_rows, twin.n_labels)
     if shapes[0] != shapes[1]:
         raise InvalidInput(f"{what} must have the same shape, got {shapes[0]} and {shapes[1]}.")
-    names = one.label_names, other.label_names
-    if None not in names and names[0] != names[1]:
-        raise InvalidInput(
-            f"{what} must have the same labels in the same order. Reorder the columns of one."
-        )
+    twin = align_columns(arm, twin, sides)
+    return twin if exclude is None else open_source(twin, exclude=exclude)
 
 
 def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:

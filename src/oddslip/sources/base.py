@@ -31,7 +31,7 @@ class Source(ABC):
     sample_weight: SampleWeight | None = None
     partial: bool = False  # whether cells may be absent: excluded, or no candidates
     _totals: Any = None
-    labels_named: bool = False  # whether labels belong to rows by ids, or lie beside the scores
+    indexed: bool = False  # whether rows came in a frame, whose index counts those without names
     says_kind: bool = False  # whether the data themselves say what their scores are
     ordered: bool = True  # whether rows have numbers, and blocks come in their order
 

@@ -127,6 +127,6 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     panel = ListedPanel.made(
         listed, scores[order].astype(dtype), len(wanted), labels=labels, kind=kind,
-        label_names=wanted, row_ids=ids,
+        label_names=wanted, row_ids=ids, beside="true" in columns,
     )  # fmt: skip
     return ListedSource(panel)

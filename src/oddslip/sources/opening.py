@@ -12,12 +12,12 @@ from oddslip.errors import InvalidInput
 from oddslip.labels import (
     Labels,
     Positives,
-    SparseLabels,
     as_labels,
     is_nested,
     labels_from_lists,
 )
-from oddslip.panels import Kind, ListedPanel, Panel, label_row_ids
+from oddslip.panels import Kind, ListedPanel, Panel
+from oddslip.rows import is_frame
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, join_positives
 from oddslip.sources.chained import ChainedSource, check_alike
@@ -71,8 +71,9 @@ def open_source(
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     row_ids : sequence, optional
-        Names of the rows. Where scores and labels both have some, be it as the index of a frame
-        or as a column of a file, rows are matched by them.
+        Names of the rows of scores that bring none, and of labels and exclusions that lie beside
+        them in the same order. Names decide; a side without names has its numbers; what cannot
+        be matched is refused.
     exclude : optional
         Labels of each row that may not be shown, in any form that labels have: a scipy.sparse
         matrix, lists of indices or names, or a file. Their cells count for nothing.
@@ -113,13 +114,15 @@ def open_source(
     whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
     if exclude is None and (nan == "refuse" or isinstance(whole, ListedSource)):
         return whole
-    excluded = None if exclude is None else _open_excluded(exclude, whole)
+    excluded = None
+    if exclude is not None:
+        excluded = _open_excluded(exclude, whole, beside=row_ids is not None)
     if nan == "refuse" and excluded is not None and not excluded.indices.size:
         return whole
     return PartialSource(whole, excluded, nan=nan == "absent")
 
 
-def _open_excluded(exclude: Any, whole: Source) -> Positives:
+def _open_excluded(exclude: Any, whole: Source, *, beside: bool) -> Positives:
     """Excluded labels pass the gate that true ones do."""
     try:
         shape = (whole.n_rows, whole.n_labels)
@@ -128,9 +131,9 @@ def _open_excluded(exclude: Any, whole: Source) -> Positives:
             exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
         if is_nested(exclude):  # lists, never cells
             exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
-        ids = None if label_row_ids(exclude) is None else whole.row_ids()
         hollow = np.broadcast_to(np.zeros(()), shape)
-        gate = Panel(hollow, exclude, label_names=whole.label_names, row_ids=ids)
+        gate = Panel(hollow, label_names=whole.label_names, row_ids=whole.row_ids())
+        gate.add_labels(exclude, indexed=whole.indexed, beside=beside)
         return gate.positives()
     except InvalidInput as error:
         raise InvalidInput(f"exclude is read as labels are: {error}") from error
@@ -165,14 +168,17 @@ def _open_whole(
     scores, kind = _native(scores), "probability" if kind is None else kind
     if hasattr(scores, "tocsr"):
         return _open_listed(scores, labels, kind, label_names, row_ids)
+    panel, indexed = (
+        Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids),
+        is_frame(scores),
+    )
     if is_stored(labels):
-        panel = Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids)
-        scores, label_names, row_ids = panel.scores, panel.label_names, panel.row_ids
-        shape = panel.scores.shape
-        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
-    panel = Panel(scores, _native(labels), kind=kind, label_names=label_names, row_ids=row_ids)
+        shape, ids = panel.scores.shape, panel.row_ids
+        labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
+    if labels is not None:
+        panel.add_labels(_native(labels), indexed=indexed, beside=row_ids is not None)
     source = ArraySource(panel)
-    source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
+    source.indexed = indexed
     return source
 
 
@@ -233,9 +239,7 @@ def _open_chain(
         shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     told: Any = {"kind": kind, "label_names": label_names, "row_ids": row_ids}
-    source = ChainedSource(parts, files, _native(labels), **told)
-    source.labels_named = row_ids is not None and label_row_ids(labels) is not None
-    return source
+    return ChainedSource(parts, files, _native(labels), **told)
 
 
 def _open_listed(
@@ -247,11 +251,9 @@ def _open_listed(
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     panel = ListedPanel.made(
         listed, cells, int(shape[1]), labels=_native(labels), kind=kind, label_names=label_names,
-        row_ids=row_ids,
+        row_ids=row_ids, beside=True,
     )  # fmt: skip
-    source = ListedSource(panel)
-    source.labels_named = panel.row_ids is not None and label_row_ids(labels) is not None
-    return source
+    return ListedSource(panel)
 
 
 def _open_long(
@@ -266,7 +268,7 @@ def _open_long(
         shape, ids = (source.n_rows, source.n_labels), source.row_ids()
         labels = open_labels(labels, source.label_names, shape=shape, row_ids=ids)
         source = read_long(files, labels, kind, label_names)
-    source.labels_named, source.says_kind = source.panel.labels is not None, says_kind
+    source.says_kind = says_kind
     return source
 
 
@@ -322,7 +324,7 @@ def open_labels(
     return parts[0] if len(parts) == 1 else _stacked(parts, found.files)
 
 
-def _stacked(parts: list[Any], files: list[Any]) -> SparseLabels:
+def _stacked(parts: list[Any], files: list[Any]) -> Any:
     """Labels of several files below one another. Memory goes with the positives."""
     widths = [part.shape[-1] for part in parts]
     stranger = next((at for at, width in enumerate(widths) if width != widths[0]), None)
@@ -333,7 +335,10 @@ def _stacked(parts: list[Any], files: list[Any]) -> SparseLabels:
         )
     gated = [as_labels(_native(part), widths[0]) for part in parts]
     whole = join_positives(labels.positives(0, labels.shape[0]) for labels in gated)
-    return SparseLabels(*whole, (whole.indptr.size - 1, widths[0]))
+    from scipy.sparse import csr_array
+
+    true = np.ones(whole.indices.size, np.uint8), whole.indices, whole.indptr
+    return csr_array(true, shape=(whole.indptr.size - 1, widths[0]))
 
 
 def _native(cells: Any) -> Any:

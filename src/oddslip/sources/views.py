@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from oddslip.errors import InvalidInput
 from oddslip.labels import Positives, SparseLabels
 from oddslip.panels import ListedPanel, Panel, SampleWeight
-from oddslip.rows import match_rows
+from oddslip.rows import match_labels, match_rows
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows
 from oddslip.sources.listed import ListedSource
@@ -60,7 +60,7 @@ class PartialSource(Source):
         self.whole, self.excluded, self.nan = whole, excluded, nan
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
+        self.has_labels = whole.has_labels
         self.sample_weight = whole.sample_weight
 
     def row_ids(self) -> NDArray[Any] | None:
@@ -121,7 +121,7 @@ class WeighedSource(Source):
         self.whole, self.sample_weight, self.partial = whole, sample_weight, whole.partial
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
+        self.has_labels = whole.has_labels
 
     def row_ids(self) -> NDArray[Any] | None:
         """Names of all rows, or None where rows are only numbered."""
@@ -203,7 +203,7 @@ class ReorderedSource(Source):
         self.whole, self.order = whole, order
         self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
         self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels, self.labels_named = whole.has_labels, whole.labels_named
+        self.has_labels = whole.has_labels
         self.partial = whole.partial
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(order)
@@ -249,12 +249,19 @@ class ReorderedSource(Source):
 
 
 def align_rows(one: Source, other: Source, what: tuple[str, str]) -> Source:
-    """The other source in the order of the first, by row ids where both have some."""
-    ids = one.row_ids(), other.row_ids()
-    if ids[0] is None or ids[1] is None:
-        return other
-    order = match_rows(ids[0], ids[1], what, n_rows=(one.n_rows, other.n_rows))
+    """The other source with its rows in the order of the first."""
+    ids, theirs = one.row_ids(), other.row_ids()
+    indexed = one.indexed if ids is None else other.indexed
+    counts = one.n_rows, other.n_rows
+    order = match_rows(ids, theirs, what, n_rows=counts, indexed=indexed)
     return other if order is None else ReorderedSource(other, order)
+
+
+def align_columns(one: Source, other: Source, what: tuple[str, str]) -> Source:
+    """The other source with its labels in the order of the first."""
+    counts = one.n_labels, other.n_labels
+    order = match_labels(one.label_names, other.label_names, what, n_labels=counts)
+    return other if order is None else ColumnSource(other, order)
 
 
 class LabelledSource(_View):
@@ -402,7 +409,7 @@ class Narrowing(NamedTuple):
     def narrow(self, panel: Panel) -> Panel:
         """A panel of these labels alone."""
         n_labels = self.columns.size
-        neighbours = n_labels == np.ptp(self.columns) + 1
+        neighbours = (np.diff(self.columns) == 1).all()
         taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
         if isinstance(panel, ListedPanel):
             part: Panel = panel.columns(self.places, n_labels)
@@ -419,14 +426,11 @@ class Narrowing(NamedTuple):
 
     def take(self, positives: Positives) -> Positives:
         """True labels among these."""
-        places = self.places[positives.indices]
-        kept = places >= 0
-        ends = np.concatenate([[0], np.cumsum(kept)])[positives.indptr]
-        return Positives(ends.astype(np.int64), places[kept])
+        return positives.columns(self.places)
 
 
 class ColumnSource(Source):
-    """Some labels of another source, read block by block from it.
+    """Some labels of another source in some order, read block by block from it.
 
     What is computed label by label can be computed for some labels at a time, where working memory
     for all of them would be many times that of the scores.
@@ -435,7 +439,7 @@ class ColumnSource(Source):
     ----------
     whole : Source
     columns : ndarray of int, shape (n_columns,)
-        Which labels, in rising order. Errors name them as the whole does.
+        Which labels, in any order. Errors name them as the whole does.
 
     Examples
     --------
@@ -467,6 +471,15 @@ class ColumnSource(Source):
     def positives(self) -> Positives:
         """True labels among the columns, of all rows."""
         return self.narrowing.take(self.whole.positives())
+
+    def label_counts(self) -> NDArray[np.int64]:
+        """Positives of each of these labels."""
+        return self.whole.label_counts()[self.columns]
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids."""
+        return self.whole.has_ids
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole, of these labels alone."""

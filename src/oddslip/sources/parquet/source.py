@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.labels import DenseLabels, Positives
-from oddslip.panels import Kind, Panel, label_row_ids
+from oddslip.panels import Kind, Panel
 from oddslip.sources.base import Source, block_rows, join_positives
 from oddslip.sources.opening import is_stored, open_labels
 from oddslip.sources.parquet.files import KIND_KEY, ParquetFiles
@@ -80,11 +80,11 @@ class ParquetSource(Source):
         ids = None if labels is None else self.table.row_ids()
         if is_stored(labels):
             labels = open_labels(labels, self.label_names, shape=shape, row_ids=ids)
-        named = ids is not None and label_row_ids(labels) is not None
-        self.labels_named = named or self.table.has_labels
         # A panel of the whole with no cells behind it: the one gate checks labels and names.
         hollow = np.broadcast_to(np.zeros((), self.dtype), shape)
-        self._hollow = Panel(hollow, labels, kind=kind, label_names=self.label_names, row_ids=ids)
+        self._hollow = Panel(hollow, kind=kind, label_names=self.label_names, row_ids=ids)
+        if labels is not None:
+            self._hollow.add_labels(labels)
         self.label_names = self._hollow.label_names
         self.has_labels = labels is not None or self.table.has_labels
 

@@ -13,19 +13,9 @@ from itertools import chain
 from typing import Any
 
 from oddslip.errors import InvalidInput, OddslipError, first_line
+from oddslip.rows import ROW_ID_NAMES as ROW_ID_NAMES
 from oddslip.rows import is_frame, row_names
 
-ROW_ID_NAMES = (
-    "row_id",
-    "id",
-    "row",
-    "user",
-    "user_id",
-    "customer",
-    "customer_id",
-    "index",
-    "__index_level_0__",
-)
 LAZY_ROWS = 16 * 1024  # rows of a lazy frame that are asked for at a time
 
 

@@ -27,7 +27,7 @@ class LabelColumns:
     def __init__(
         self, Y: Any, label_names: Sequence[str] | None = None, X: Named | None = None
     ) -> None:
-        given = split_names(Y)
+        given = split_names(Y, truths=True)
         label_names = given.columns if label_names is None else tuple(label_names)
         cells = given.table
         if is_frame(cells):

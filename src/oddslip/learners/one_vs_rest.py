@@ -30,8 +30,9 @@ from oddslip.results import plain
 from oddslip.sources.features import (
     Named,
     check_features,
+    frame_ids,
     hash_features,
-    ids_beside,
+    label_panel,
     open_features,
     sliceable,
 )
@@ -379,8 +380,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return self._panel(self.predict_margin(X), X, labels)
 
     def _panel(self, margins: NDArray[np.float64], X: Any, labels: Any) -> Panel:
-        ids = ids_beside(X, labels)
-        return Panel(margins, labels, kind="margin", label_names=self.label_names_, row_ids=ids)
+        ids = frame_ids(X)
+        panel = Panel(margins, kind="margin", label_names=self.label_names_, row_ids=ids)
+        return label_panel(panel, X, labels)
 
     def _read_rows(self, X: Any) -> Any:
         """Rows to score, with the features of training in their order."""

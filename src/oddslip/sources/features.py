@@ -13,11 +13,19 @@ from oddslip import sparse
 from oddslip.arguments import unmasked
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hash_pieces
-from oddslip.panels import label_row_ids
-from oddslip.rows import counts_up, is_frame, is_numbering, match_rows, row_names, warn_caller
+from oddslip.panels import Panel
+from oddslip.rows import (
+    counts_up,
+    is_frame,
+    is_numbering,
+    match_rows,
+    row_names,
+    take_ids,
+    warn_caller,
+)
 from oddslip.sources.npy import read_npy, read_npz, read_sparse
 
-ROW_ID = "row_id"  # the column of a frame that names its rows; pandas has an index as well
+ROW_ID = "row_id"  # the column of features that names their rows; pandas has an index as well
 _HASH_BYTES = 64 * 1024 * 1024
 
 
@@ -30,8 +38,16 @@ class Named(NamedTuple):
     framed: bool  # whether it is a frame, which counts the rows that it does not name
 
 
-def split_names(table: Any) -> Named:
-    """A table and its names. The column ``row_id`` of a frame names its rows and is left out.
+def split_names(table: Any, *, truths: bool = False) -> Named:
+    """A table and its names.
+
+    Parameters
+    ----------
+    table
+        Any; names come with a frame, and with the index of a series.
+    truths : bool
+        Whether these are labels, whose ids may be in any column that `take_ids` knows. Among
+        features a column such as ``user`` may be one, so there ``row_id`` alone holds ids.
 
     Examples
     --------
@@ -39,13 +55,16 @@ def split_names(table: Any) -> Named:
     >>> split_names(pd.DataFrame({"age": [41.0], "row_id": ["u"]})).columns
     ('age',)
     """
-    ids = frame_ids(table)
-    if not is_frame(table):
-        return Named(table, ids, None, hasattr(table, "index") and hasattr(table, "to_numpy"))
-    if ROW_ID in table.columns:
-        table = table.drop(columns=ROW_ID) if hasattr(table, "iloc") else table.drop(ROW_ID)
-    counted = counts_up(table.columns)
-    return Named(table, ids, None if counted else tuple(map(str, table.columns)), True)
+    framed = hasattr(table, "to_numpy")
+    if truths:
+        table, ids = take_ids(table)
+    else:
+        ids = frame_ids(table)
+        if is_frame(table) and ROW_ID in table.columns:
+            table = table[[name for name in table.columns if name != ROW_ID]]
+    if not is_frame(table) or counts_up(table.columns):
+        return Named(table, ids, None, framed)
+    return Named(table, ids, tuple(map(str, table.columns)), framed)
 
 
 def frame_ids(table: Any) -> NDArray[Any] | None:
@@ -79,12 +98,11 @@ def open_features(X: Any) -> Named:
     return given._replace(table=as_features(given.table))
 
 
-def ids_beside(X: Any, labels: Any) -> NDArray[Any] | None:
-    """Names of rows to score: a frame's numbers where it has none and the labels have some."""
-    ids = frame_ids(X)
-    if ids is None and is_frame(X) and label_row_ids(labels) is not None:
-        return np.arange(len(X))
-    return ids
+def label_panel(panel: Panel, X: Any, labels: Any) -> Panel:
+    """A panel of scores of X, with the labels of its rows, if there are any."""
+    if labels is not None:
+        panel.add_labels(labels, indexed=hasattr(X, "to_numpy"))
+    return panel
 
 
 def as_features(X: Any) -> Any:

@@ -110,7 +110,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             )
         times = order_weights(X, sample_weight)
         X, y = parts_alike(X, y)
-        rows, named = split_names(X), split_names(y)
+        rows, named = split_names(X), split_names(y, truths=True)
         truth = _read_cells(named.table)
         n_rows, n_labels = truth.shape
         X = rows.table

@@ -23,7 +23,7 @@ from oddslip.learners.adapters.rows import Rows, read_rows
 from oddslip.learners.adapters.scorer import Scorer, Scores, as_cells, refusal, side_by_side
 from oddslip.panels import Kind, Panel, check_names
 from oddslip.rows import match_labels
-from oddslip.sources.features import ids_beside
+from oddslip.sources.features import frame_ids, label_panel
 
 _BATCH_ROWS = 16_384
 
@@ -135,8 +135,7 @@ class ModelReader:
             scored = self._fill(rows, kind, step)
             if isinstance(X, Mapping) and labels is None:
                 labels = X.get("labels")
-        ids = ids_beside(X, labels)
-        return _panel(scored, labels, kind, label_names, scorer.names, ids)
+        return _panel(scored, labels, kind, label_names, scorer.names, X)
 
     def _fill(self, rows: Rows, kind: Kind | None, step: int) -> Scores:
         """Scores of rows that were counted, block after block into one array."""
@@ -176,7 +175,7 @@ def _panel(
     kind: Kind | None,
     label_names: Sequence[str] | Mapping[int, str] | None,
     known_names: Sequence[str] | None = None,
-    row_ids: Any = None,
+    X: Any = None,
 ) -> Panel:
     scores, unsaid = as_cells(scored.cells), scored.kind == "unsaid"
     if kind is None and unsaid and scores.size and scores.min() >= 0 and scores.max() <= 1:
@@ -193,7 +192,8 @@ def _panel(
         counts = scores.shape[1], len(known_names)
         order = match_labels(names, known_names, ("label_names", "model"), n_labels=counts)
         scores = scores if order is None else scores[:, order]
-    return Panel(scores, labels, kind=kind or found, label_names=names, row_ids=row_ids)
+    panel = Panel(scores, kind=kind or found, label_names=names, row_ids=frame_ids(X))
+    return label_panel(panel, X, labels)
 
 
 def _scorer(model: Any) -> Scorer:

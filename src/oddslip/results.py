@@ -66,6 +66,35 @@ def html_findings(findings: Iterable[Any]) -> str:
     return items and f"<ul>{items}</ul>"
 
 
+def name_ranking(ranking: Any, label_names: Sequence[str] | None, scores: Any = None) -> Any:
+    """Names of ranked labels, as text where they have no names; None where a slot is empty.
+
+    Parameters
+    ----------
+    ranking : ndarray of int
+        Label indices, best first; -1 in an empty slot.
+    label_names : sequence of str, optional
+    scores : optional
+        What was ranked. For a pandas frame the answer is one too: see `frame_like`.
+
+    Examples
+    --------
+    >>> name_ranking(np.array([[1, 0], [0, -1]]), ["a", "b"]).tolist()
+    [['b', 'a'], ['a', None]]
+    """
+    n_labels = int(ranking.max(initial=-1)) + 1
+    names = label_names or [str(label) for label in range(n_labels)]
+    return frame_like(scores, np.array([*names, None], object)[ranking], "label")
+
+
+def frame_like(scores: Any, slots: Any, name: str) -> Any:
+    """One column per slot, such as label_1, with the index of a pandas frame; else the array."""
+    if not (hasattr(scores, "iloc") and hasattr(scores, "columns")):
+        return slots
+    columns = [f"{name}_{slot + 1}" for slot in range(slots.shape[1])]
+    return type(scores)(slots, index=scores.index, columns=columns, dtype=slots.dtype)
+
+
 def html_table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
     """A small table for notebooks. Every cell is escaped: label names are hostile text."""
 

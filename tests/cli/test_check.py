@@ -37,7 +37,7 @@ def run(folder, *words):
 
 
 def test_exit_codes_say_passed_not_passed_and_bad_input(folder):
-    passed = run(folder, "repair.oddslip", "quiet.npy")
+    passed = run(folder, "repair.oddslip", "quiet.npy", "--label-names", "names.txt")
     assert (passed.returncode, passed.stderr) == (0, "")
     assert passed.stdout.startswith("Passed.")
     failed = run(folder, "repair.oddslip", "moved.npy", "--annotate")
@@ -77,7 +77,8 @@ CODES = {
 def test_the_exit_code_of(folder, what, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     code, words = CODES[what]
-    assert _run(["check", *words.split(), "--bootstrap", "200"]) == code
+    named = ["--label-names", "names.txt"] if words.startswith("repair.oddslip") else []
+    assert _run(["check", *words.split(), *named, "--bootstrap", "200"]) == code
     out, err = capsys.readouterr()
     assert err.count("\n") == (code == 2)
     assert bool(out) == (code != 2)

@@ -55,6 +55,24 @@ def test_evaluate_against_prints_paired_differences(folder, capsys):
     assert "Ties decide the top 7 of weighted.npy" in table
 
 
+@pytest.mark.parametrize("against", [(), ("--against", "unweighted.npy")], ids=["alone", "paired"])
+def test_evaluate_shows_one_metric_where_one_is_asked_for(folder, capsys, against):
+    arguments = ("evaluate", "weighted.npy", "labels.npz", "-k", 7, *against)
+    whole = json.loads(run(capsys, *arguments, "--json"))
+    told = json.loads(run(capsys, *arguments, "--metric", "ndcg", "--json"))
+    assert told["metrics"] == {"ndcg": whole["metrics"]["ndcg"]}
+    if against:
+        assert told["difference"] == {"ndcg": whole["difference"]["ndcg"]}
+    table = run(capsys, *arguments, "--metric", "ndcg")
+    assert "nDCG@7" in table
+    assert "recall@7" not in table
+
+
+def test_evaluate_refuses_a_metric_that_there_is_not(folder, capsys):
+    assert _run(["evaluate", "weighted.npy", "labels.npz", "-k", "7", "--metric", "f1"]) == 2
+    assert "metric must be one of" in capsys.readouterr().err
+
+
 def test_evaluate_passes_its_options_on(folder, capsys):
     told = run(
         capsys, "evaluate", "weighted.npy", "labels.npz", "-k", 3, "--ties", "expected",

@@ -359,6 +359,39 @@ def test_batches_of_any_size_vectors_and_numbers_as_labels_are_read(tables):
         assert found["map"].value == pytest.approx(wanted["map"].value, abs=1e-12)
 
 
+@pytest.mark.needs("local")
+def test_a_column_called_labels_is_found_without_being_named(tables, tmp_path):
+    rows = EVALUATED
+    told = {"row_id": "customer", "label_names": LABEL_NAMES}
+    wanted = evaluate(local(rows), k=K, n_replicates=20, keyed=True)
+    frame = tables.frame(rows)
+    assert_alike(evaluate(open_source(frame, **told), k=K, n_replicates=20), wanted)
+    pq.write_table(as_arrow(rows), tmp_path / "part.parquet")
+    files = open_source(tmp_path, engine=tables.session, **told)
+    assert_alike(evaluate(files, k=K, n_replicates=20), wanted)
+    alone = open_source(frame.drop("labels"), **told)
+    assert not alone.has_labels
+    assert oddslip.rank(alone, k=K).count() == rows.size
+
+
+@pytest.mark.needs("local")
+def test_a_column_called_labels_that_does_not_list_them_is_left_alone(tables, tmp_path):
+    rows = EVALUATED[:30]
+    told = {"row_id": "customer"}
+    frame, table = tables.frame(rows), as_arrow(rows)
+    text = frame.withColumn("labels", frame.customer)
+    pq.write_table(table, tmp_path / "by_name.parquet")
+    pq.write_table(table.set_column(3, "labels", table["customer"]), tmp_path / "text.parquet")
+    unknown = {"by_name": {}, "text": {"label_names": LABEL_NAMES}}  # whose names nobody says
+    for form, given in {"by_name": frame, "text": text}.items():
+        files = open_source(
+            tmp_path / f"{form}.parquet", engine=tables.session, **told, **unknown[form]
+        )
+        for source in (open_source(given, **told, **unknown[form]), files):
+            assert not source.has_labels
+            assert oddslip.rank(source, k=K).count() == rows.size
+
+
 @SPARK
 def test_tasks_read_parquet_files_themselves(tables, tmp_path):
     for at, rows in enumerate(np.array_split(np.arange(N), 3)):

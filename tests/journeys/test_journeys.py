@@ -113,8 +113,10 @@ def test_frames_keep_their_names_from_training_to_the_list_that_is_shown():
     model = OneVsRestClassifier(LogisticRegression()).fit(rows[TRAIN], truth[TRAIN])
     calibration = oddslip.panel_from(model, rows[CALIBRATE], truth[CALIBRATE])
     repair = oddslip.Repair(k=K, kind="margin", rule="hierarchical").fit(calibration)
-    shown = oddslip.Repaired(model, repair).predict_topk(rows[LATER], k=K, names=True)
-    assert set(shown.ravel()) <= set(NAMES)
+    served = oddslip.Repaired(model, repair, label_names=NAMES)
+    shown = served.predict_topk(rows[LATER], k=K, names=True)
+    assert set(shown.to_numpy().ravel()) <= set(NAMES)
+    assert shown.index.equals(rows[LATER].index)
 
 
 def test_the_command_line_speaks_json_to_jq(tmp_path):

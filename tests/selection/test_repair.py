@@ -256,3 +256,12 @@ def test_bad_arguments_are_refused(options, line):
 def test_scores_alone_are_refused():
     with pytest.raises(InvalidInput, match="labels are needed to fit"):
         Repair(k=5).fit(PAIR.weighted[CAL])
+
+
+def test_a_fitted_repair_shows_its_choice_and_not_the_cells_of_its_prior():
+    rng = np.random.default_rng(0)
+    scores = rng.random((300, 40))
+    truth = rng.random((300, 40)) < scores / 4
+    repair = Repair(k=3, rule="isotonic-5", prior=truth.mean(axis=0))
+    repair.fit(scores, truth)
+    assert repr(repair) == "Repair(k=3, rule='isotonic-5', chosen='isotonic-5', 40 labels)"

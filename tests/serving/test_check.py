@@ -13,6 +13,7 @@ from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.studies.months import FAULTS, QUIET, draw_world
 
 FEW = {"n_replicates": 200}
+pytestmark = pytest.mark.filterwarnings("ignore:labels of .* are matched by position:UserWarning")
 # Code: a month in which it is found, with labels or without.
 MONTHS = {
     "OS201": "shuffled rows",

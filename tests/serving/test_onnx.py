@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from repair_worlds import as_repair, draw_repair
 
 N_REPAIRS = 500
+pytestmark = pytest.mark.filterwarnings("ignore:labels of .* are matched by position:UserWarning")
 STANDARD = {
     "Abs", "Add", "Cast", "Concat", "Div", "Equal", "Exp", "Expand", "Gather", "GatherElements",
     "Identity", "LessOrEqual", "Log", "Max", "Min", "Mul", "Neg", "Shape", "Sub", "TopK", "Where",

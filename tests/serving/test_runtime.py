@@ -27,6 +27,7 @@ from oddslip.calibrators.maps import LabelMaps
 
 N_REPAIRS = 1000
 PACKAGE = Path(oddslip.__file__).parent
+pytestmark = pytest.mark.filterwarnings("ignore:labels of .* are matched by position:UserWarning")
 ALONE = """
 import sys
 sys.path[:] = [sys.argv[1], *(path for path in sys.path if "packages" not in path)]

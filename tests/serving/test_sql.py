@@ -32,6 +32,7 @@ HOSTILE = (
     "it's", '"; DROP TABLE scores; --', "back\\slash", "back\\'quote", "`tick`", "$1 $$ $tag$", "%s {x}",
     "-- comment", "/* open", "new\nline", "tab\t", "ünï\u202ecode", "NULL", "'' OR 1=1", "\\",
 )  # fmt: skip
+pytestmark = pytest.mark.filterwarnings("ignore:labels of .* are matched by position:UserWarning")
 ROWS, LABELS, K = 1000, 100, 7  # 100,000 long rows
 
 

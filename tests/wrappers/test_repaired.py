@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
@@ -34,6 +35,7 @@ RNG = np.random.default_rng(2)
 X = RNG.normal(size=(360, 5))
 Y = (X[:, :4] + RNG.normal(size=(360, 4)) > [-0.5, 0.5, 1.2, 1.6]).astype(int)
 NAMES = ["a", "b", "c", "d"]
+pytestmark = pytest.mark.filterwarnings("ignore:labels of .* are matched by position:UserWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -180,6 +182,68 @@ def test_it_takes_frames_texts_and_sparse_rows():
     assert found.score(words, Y) > 0.95
 
 
+IDS = [f"u{row}" for row in range(len(X))]
+FEATURES = list("pqrst")
+ROWS, TRUTH = pd.DataFrame(X, columns=FEATURES), pd.DataFrame(Y, columns=NAMES)
+
+
+def quick(estimator=None):
+    return RepairedClassifier(estimator or weighted(), k=2, rule="isotonic-5", cv=2)
+
+
+def test_the_columns_of_y_are_the_classes():
+    named = quick().fit(ROWS, TRUTH)
+    assert named.classes_.tolist() == NAMES
+    assert named.predict_topk(ROWS, names=True).columns.tolist() == ["label_1", "label_2"]
+    assert quick().fit(X, Y).classes_.tolist() == [0, 1, 2, 3]
+    assert panel_from(named, ROWS, TRUTH[NAMES[::-1]]).label_names == tuple(NAMES)
+
+
+@pytest.mark.parametrize("estimator", [weighted(), OneVsRest("logistic")], ids=["sklearn", "ours"])
+def test_rows_of_x_and_y_are_matched_by_their_ids(estimator):
+    wanted = quick(estimator).fit(ROWS, TRUTH)
+    named, turned = ROWS.set_axis(IDS), TRUTH.set_axis(IDS).iloc[::-1]
+    for rows, truth in ((named, turned), (ROWS, TRUTH.iloc[::-1])):
+        found = quick(estimator).fit(rows, truth)
+        np.testing.assert_array_equal(found.predict_proba(rows), wanted.predict_proba(ROWS))
+        assert found.score(rows, truth) == wanted.score(ROWS, TRUTH)
+    assert found.predict_topk(named, names=True).index.tolist() == IDS
+    for rows, truth in ((named, TRUTH), (named, Y), (X, TRUTH.set_axis(IDS))):
+        with pytest.raises(InvalidInput, match="row ids"):
+            quick(estimator).fit(rows, truth)
+
+
+def test_weights_of_rows_are_matched_by_their_ids():
+    model = MultiOutputClassifier(LogisticRegression())
+    weight = pd.Series(np.linspace(0.1, 3, len(X)), IDS)
+    named, truth = ROWS.set_axis(IDS), TRUTH.set_axis(IDS)
+    wanted = quick(model).fit(ROWS, TRUTH, sample_weight=weight.to_numpy())
+    found = quick(model).fit(named, truth, sample_weight=weight.iloc[::-1])
+    np.testing.assert_array_equal(found.predict_proba(named), wanted.predict_proba(ROWS))
+    scored = found.score(named, truth, sample_weight=weight.iloc[::-1])
+    assert scored == wanted.score(ROWS, TRUTH, sample_weight=weight.to_numpy())
+
+
+@pytest.mark.parametrize("estimator", [weighted(), OneVsRest("logistic")], ids=["sklearn", "ours"])
+def test_parts_of_frames_that_scikit_learn_cuts_go_with_parts_of_arrays(estimator):
+    """A part of a frame keeps its numbers of the whole; beside an array these name nothing."""
+    cv = KFold(3, shuffle=True, random_state=0)
+    wanted = cross_val_score(quick(estimator), ROWS, TRUTH, cv=cv)
+    ids = ROWS.set_axis(IDS), TRUTH.set_axis(IDS)
+    for rows, truth in ((ROWS, Y), (X, TRUTH), ids):
+        found = cross_val_score(quick(estimator), rows, truth, cv=cv)
+        np.testing.assert_array_equal(found, wanted)
+        own = cross_val_score(quick(estimator), rows, truth, cv=cv, scoring=map_at_k_scorer(k=2))
+        np.testing.assert_array_equal(own, wanted)
+
+
+def test_inputs_keep_their_index():
+    rows, truth = ROWS.iloc[::-1], TRUTH.iloc[::-1]
+    quick().fit(rows, truth).score(rows, truth)
+    assert rows.index.equals(ROWS.index[::-1])
+    assert truth.index.equals(ROWS.index[::-1])
+
+
 def test_sample_weights_reach_the_model_and_the_repair():
     model = RepairedClassifier(
         MultiOutputClassifier(LogisticRegression()), k=2, rule="isotonic-5", cv=2
@@ -213,6 +277,48 @@ def test_what_can_not_be_fitted_is_refused_in_words(changed, rows, truth, words)
     model = RepairedClassifier(weighted(), cv=2).set_params(**changed)
     with pytest.raises(InvalidInput, match=words):
         model.fit(rows, truth)
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def test_a_scorer_gets_the_weights_that_scikit_learn_routes_to_it(routing):
+    weight = np.random.default_rng(5).uniform(0.1, 3, len(X))
+    cv = KFold(3)
+    scorer = map_at_k_scorer(k=2).set_score_request(sample_weight=True)
+    model = weighted()
+    model.estimator.set_fit_request(sample_weight=False)
+    told = {"sample_weight": weight}
+    expected = [
+        map_at_k_scorer(k=2)(clone(model).fit(X[train], Y[train]), X[test], Y[test], weight[test])
+        for train, test in cv.split(X)
+    ]
+    found = cross_validate(model, X, Y, cv=cv, scoring=scorer, params=told)["test_score"]
+    np.testing.assert_array_equal(found, expected)
+    several = {"map": scorer, "ndcg": map_at_k_scorer(k=2, metric="ndcg")}
+    several["ndcg"].set_score_request(sample_weight=False)
+    found = cross_validate(model, X, Y, cv=cv, scoring=several, params=told)
+    np.testing.assert_array_equal(found["test_map"], expected)
+    alike = cross_validate(model, X, Y, cv=cv, scoring=map_at_k_scorer(k=2, metric="ndcg"))
+    np.testing.assert_array_equal(found["test_ndcg"], alike["test_score"])
+    search = GridSearchCV(model, {"estimator__C": [1.0]}, cv=cv, scoring=scorer)
+    found = search.fit(X, Y, **told).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found, [np.mean(expected)])
+
+
+def test_a_scorer_that_was_not_told_refuses_weights_as_scikit_learn_does(routing):
+    with pytest.raises(ValueError, match="sample_weight"):
+        cross_validate(
+            weighted(), X, Y, scoring=map_at_k_scorer(k=2), params={"sample_weight": X[:, 0]}
+        )
+
+
+def test_a_scorer_asks_for_weights_only_where_metadata_are_routed():
+    with pytest.raises(RuntimeError, match="enable_metadata_routing"):
+        map_at_k_scorer(k=2).set_score_request(sample_weight=True)
 
 
 def test_a_scorer_of_an_unknown_metric_is_refused():

@@ -104,8 +104,9 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         exclude: Any = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
+        names: bool = False,
         threads: int | None = None,
-    ) -> NDArray[np.int32]:
+    ) -> Any:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
         Parameters
@@ -119,12 +120,21 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             show has -1 in its last slots.
         prior_shift : "em" or PriorShift, optional
             As in `transform`.
+        names : bool
+            Names of labels instead of their indices, as in `oddslip.rank`.
         threads : int, optional
             Threads to use; all cores available unless told.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, k)
+            Label indices; with ``names`` an array of names, or a frame where a pandas frame was
+            ranked.
         """
         check_is_fitted(self)
         told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
-        return self.fitted_.rank(self._opened(scores), k=k, **told, threads=threads)
+        opened = self._opened(scores)
+        return self.fitted_.rank(opened, k=k, **told, names=names, threads=threads)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns that `transform` returns: those of the labels.

@@ -26,7 +26,7 @@ from oddslip.calibrators.stored import (
 )
 from oddslip.errors import InvalidInput
 from oddslip.panels import ListedPanel, Panel, check_k
-from oddslip.results import as_frame, html_table, plain
+from oddslip.results import as_frame, html_table, name_ranking, plain
 from oddslip.rows import match_labels
 from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan
@@ -47,7 +47,8 @@ class FittedRepair:
     maps : LabelMaps
         What is applied.
     label_names : tuple of str or None
-        By which labels are matched, where both sides have names.
+        By which labels are matched. Where only one side has names, they go by position, with a
+        warning.
     record : LabelRecord
         What was done to each label.
     calibrator, parameters : str, dict
@@ -92,7 +93,8 @@ class FittedRepair:
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, maps = self._open(scores, exclude, nan)
+        source, order = self._open(scores, exclude, nan)
+        maps = self._maps(order)
         try:
             dtype = np.dtype(dtype or source.dtype)
         except TypeError as error:
@@ -101,9 +103,8 @@ class FittedRepair:
             _refuse_shift(prior_shift)
             return source.transform(maps, dtype)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, source.n_labels), dtype)
-        for first, block in self.transform_blocks(
-            source, dtype=dtype, prior_shift=prior_shift, threads=threads
-        ):
+        shift = self._read_shift(prior_shift, source, order, threads)
+        for first, block in _transform_blocks(source, maps, shift, dtype, threads):
             out[first : first + len(block)] = block
         return out
 
@@ -121,16 +122,9 @@ class FittedRepair:
 
         Takes the arguments of `transform`.
         """
-        source, maps = self._open(scores, exclude, nan)
-        shift = self._read_shift(prior_shift, source, threads)
-
-        def repair(panel: Panel) -> NDArray[Any]:
-            if shift is None:
-                return maps.transform_panel(panel, dtype)
-            mapped = shift_odds(maps.transform_panel(panel, np.float64), shift)
-            return mapped.astype(dtype or panel.dtype)
-
-        return source.map(repair, threads=threads, what="repairing rows")
+        source, order = self._open(scores, exclude, nan)
+        shift = self._read_shift(prior_shift, source, order, threads)
+        return _transform_blocks(source, self._maps(order), shift, dtype, threads)
 
     def rank(
         self,
@@ -140,8 +134,9 @@ class FittedRepair:
         exclude: Any = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
+        names: bool = False,
         threads: int | None = None,
-    ) -> NDArray[np.int32]:
+    ) -> Any:
         """Top K after calibration, in one pass, without building the repaired matrix.
 
         Parameters
@@ -155,18 +150,36 @@ class FittedRepair:
             show has -1 in its last slots.
         prior_shift : "em" or PriorShift, optional
             As in `transform`.
+        names : bool
+            Names of labels instead of their indices, as in `oddslip.rank`.
         threads : int, optional
             Threads to use; all cores available unless told.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, k)
+            Label indices; with ``names`` an array of names, or a frame where a pandas frame was
+            ranked.
+
+        Examples
+        --------
+        >>> load_repair("repair.oddslip").rank(frame, k=2, names=True)  # doctest: +SKIP
+            label_1 label_2
+        ann     fig    pear
         """
-        source, maps = self._open(scores, exclude, nan)
+        source, order = self._open(scores, exclude, nan)
         k = check_k(k, source.n_labels)
         if not source.ordered:
             _refuse_shift(prior_shift)
-            return source.rank(k, maps)  # type: ignore[no-any-return]
-        out = np.empty((source.n_rows, k), np.int32)
-        for first, block in self.rank_blocks(source, k=k, prior_shift=prior_shift, threads=threads):
-            out[first : first + len(block)] = block
-        return out
+            return source.rank(k, self._maps(order))
+        shift = self._read_shift(prior_shift, source, order, threads)
+        ranking = rank_mapped(source, self._maps(order), k, shift, threads)
+        if not names:
+            return ranking
+        known = source.label_names
+        if known is None and self.label_names is not None:
+            known = np.array(self.label_names)[slice(None) if order is None else order].tolist()
+        return name_ranking(ranking, known, scores)
 
     def rank_blocks(
         self,
@@ -179,14 +192,10 @@ class FittedRepair:
         threads: int | None = None,
     ) -> Iterator[tuple[int, NDArray[np.int32]]]:
         """Yield (first row, top K of the block) in row order; takes the arguments of `rank`."""
-        source, maps = self._open(scores, exclude, nan)
+        source, order = self._open(scores, exclude, nan)
         k = check_k(k, source.n_labels)
-        shift = self._read_shift(prior_shift, source, threads)
-
-        def rank(panel: Panel) -> NDArray[np.int32]:
-            return maps.rank_panel(panel, k) if shift is None else _rank(maps, panel, k, shift)
-
-        return source.map(rank, threads=threads, what="ranking rows")
+        shift = self._read_shift(prior_shift, source, order, threads)
+        return _rank_blocks(source, self._maps(order), k, shift, threads)
 
     def prior_shift(self, scores: Any, *, threads: int | None = None) -> PriorShift:
         """How prevalences moved since calibration, as the scores of these rows tell it.
@@ -198,26 +207,29 @@ class FittedRepair:
         threads : int, optional
             Threads to use; all cores available unless told.
         """
-        source, maps = self._open(scores)
+        return self._find_shift(*self._open(scores), threads)
+
+    def _find_shift(
+        self, source: Source, order: NDArray[np.int64] | None, threads: int | None
+    ) -> PriorShift:
         if self.fingerprint is None:
             raise InvalidInput(
                 "prior_shift needs a repair with a fingerprint, got one saved by an older version. "
                 "Fit it again."
             )
-        order = align_labels(self.label_names, self.maps.n_labels, source)
-        now = take_fingerprint(source, threads=threads)
+        now, maps = take_fingerprint(source, threads=threads), self._maps(order)
         return find_prior_shift(
             self.fingerprint.take(order), now, probabilities_of(maps), source.label_names
         )
 
     def _read_shift(
-        self, given: Any, source: Source, threads: int | None
+        self, given: Any, source: Source, order: NDArray[np.int64] | None, threads: int | None
     ) -> NDArray[np.float64] | None:
         """What is added to the log-odds of each label of the source, or None."""
         if given is None:
             return None
         if isinstance(given, str) and given == "em":
-            given = self.prior_shift(source, threads=threads)
+            given = self._find_shift(source, order, threads)
         if not isinstance(given, PriorShift) or given.shift.size != source.n_labels:
             raise InvalidInput(
                 'prior_shift must be "em" or a PriorShift of these labels, '
@@ -303,8 +315,8 @@ class FittedRepair:
 
     def _open(
         self, scores: Any, exclude: Any = None, nan: Nan = "refuse"
-    ) -> tuple[Source, LabelMaps]:
-        """The source, and the maps in the order of its labels."""
+    ) -> tuple[Source, NDArray[np.int64] | None]:
+        """The source, and where its labels stand among ours: see `align_labels`."""
         source = open_as(self.maps.kind, scores, exclude=exclude, nan=nan)
         if source.kind != self.maps.kind:
             raise InvalidInput(
@@ -313,8 +325,11 @@ class FittedRepair:
             )
         if not isinstance(scores, Source | Panel):
             refuse_other_kind(self, source)
-        order = align_labels(self.label_names, self.maps.n_labels, source)
-        return source, self.maps if order is None else self.maps.take(order)
+        return source, align_labels(self.label_names, self.maps.n_labels, source)
+
+    def _maps(self, order: NDArray[np.int64] | None) -> LabelMaps:
+        """The maps in the order of the source's labels."""
+        return self.maps if order is None else self.maps.take(order)
 
     def __repr__(self) -> str:
         labels = f"{self.maps.n_labels:,} labels, {self.record.n_dead:,} of them dead"
@@ -360,6 +375,53 @@ class FittedRepair:
         rows = [[action, f"{count:,}"] for action, count in counts.items()]
         caption = f"{self.calibrator} fitted on {self.n_rows:,} rows, {self.maps.n_labels:,} labels"
         return html_table(["what was done", "labels"], rows, caption)
+
+
+def _transform_blocks(
+    source: Source,
+    maps: LabelMaps,
+    shift: NDArray[np.float64] | None,
+    dtype: Any,
+    threads: int | None,
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """(First row, calibrated block) in row order."""
+
+    def repair(panel: Panel) -> NDArray[Any]:
+        if shift is None:
+            return maps.transform_panel(panel, dtype)
+        mapped = shift_odds(maps.transform_panel(panel, np.float64), shift)
+        return mapped.astype(dtype or panel.dtype)
+
+    return source.map(repair, threads=threads, what="repairing rows")
+
+
+def _rank_blocks(
+    source: Source,
+    maps: LabelMaps,
+    k: int,
+    shift: NDArray[np.float64] | None,
+    threads: int | None,
+) -> Iterator[tuple[int, NDArray[np.int32]]]:
+    """(First row, top K of the block) in row order."""
+
+    def rank(panel: Panel) -> NDArray[np.int32]:
+        return maps.rank_panel(panel, k) if shift is None else _rank(maps, panel, k, shift)
+
+    return source.map(rank, threads=threads, what="ranking rows")
+
+
+def rank_mapped(
+    source: Source,
+    maps: LabelMaps,
+    k: int,
+    shift: NDArray[np.float64] | None = None,
+    threads: int | None = None,
+) -> NDArray[np.int32]:
+    """Top K of every row by maps in the order of the source's labels."""
+    out = np.empty((source.n_rows, k), np.int32)
+    for first, block in _rank_blocks(source, maps, k, shift, threads):
+        out[first : first + len(block)] = block
+    return out
 
 
 def shift_odds(
@@ -460,9 +522,12 @@ def _mostly_inside(repair: FittedRepair) -> bool:
 def align_labels(
     names: tuple[str, ...] | None, n_labels: int, source: Source
 ) -> NDArray[np.int64] | None:
-    """Where each label of the source stands among ours; None if they stand alike."""
+    """Where each label of the source stands among ours; None if they stand alike.
+
+    A warning says so where names come with one side alone and labels go by position.
+    """
     counts = source.n_labels, n_labels
-    return match_labels(source.label_names, names, ("scores", "repair"), n_labels=counts)
+    return match_labels(source.label_names, names, ("scores", "repair"), n_labels=counts, warn=True)
 
 
 def save_repair(repair: FittedRepair, path: Any) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import TypeGuard
+import warnings
+from typing import Any, TypeGuard
 
 import typer
 
@@ -74,6 +75,22 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _call(typed: list[str]) -> int:
+    shown = warnings.showwarning
+
+    def note(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
+        if category is not UserWarning:
+            return shown(message, category, *place, **more)
+        from oddslip.reports.text import printable
+
+        sys.stderr.write(f"oddslip: note: {printable(' '.join(str(message).split()))}\n")
+        return None
+
+    with warnings.catch_warnings():
+        warnings.showwarning = note  # a line, without the place in our code
+        return _call_command(typed)
+
+
+def _call_command(typed: list[str]) -> int:
     command = typer.main.get_command(app)
     guard(command)
     try:

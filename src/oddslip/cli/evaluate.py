@@ -10,6 +10,7 @@ import typer
 
 from oddslip import DEFAULT_SEED
 from oddslip.cli.options import (
+    METRICS,
     WEIGHTS,
     Bootstrap,
     Columns,
@@ -50,6 +51,7 @@ def evaluate(
     against: Annotated[
         Path | None, typer.Option(help="Other scores of the same rows, for paired differences.")
     ] = None,
+    metric: Annotated[str | None, typer.Option(help=f"Show this alone: {METRICS}.")] = None,
     kind: KindOption = None,
     ties: Annotated[
         str, typer.Option(help="stable (by label index), expected, best or worst.")
@@ -103,6 +105,8 @@ def evaluate(
 
       oddslip evaluate weighted.npy labels.npz -k 7 --against unweighted.npy --weights w.npy
 
+      oddslip evaluate scores.npy labels.npz -k 10 --metric ndcg
+
       oddslip evaluate repaired.npy labels.npz -k 7 --reliability --figure shown.png
 
       oddslip evaluate scores.parquet labels.npz -k 7 --json > result.json
@@ -113,9 +117,15 @@ def evaluate(
 
       oddslip evaluate table/ -k 7 --engine spark --master spark://host:7077 --row-id customer
     """
+    from dataclasses import replace
+
     import oddslip
+    from oddslip.metrics.at_k import check_choice
+    from oddslip.metrics.evaluation import NAMES
     from oddslip.reports import text
 
+    if metric is not None:
+        check_choice("metric", metric, NAMES)
     names = read_names(label_names)
     times = read_numbers(sample_weight, "row")
     trained, chances = read_weights(weights), read_propensities(propensities)
@@ -132,7 +142,7 @@ def evaluate(
                 engine, master, path, scores, kind=kind, names=names, row_id=row_id,
                 exclude=exclude, nan=nan, columns=columns,
             )  # fmt: skip
-        return oddslip.evaluate(
+        whole = oddslip.evaluate(
             **rows_of,
             k=k,
             ties=ties,  # type: ignore[arg-type]
@@ -147,6 +157,7 @@ def evaluate(
             seed=seed,
             threads=threads,
         )
+        return whole if metric is None else replace(whole, metrics={metric: whole[metric]})
 
     check_outputs(figure=figure)
     first = evaluated(scores)

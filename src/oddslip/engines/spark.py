@@ -295,6 +295,20 @@ def label_type(frame: Any, name: str) -> str:
     )
 
 
+def default_labels(frame: Any, *, named: bool) -> str | None:
+    """The column ``labels``, where there is one that lists labels; None where there is none.
+
+    Names are read only where it is known which labels there are (``named``).
+    """
+    if "labels" not in frame.columns:
+        return None
+    try:
+        form = label_type(frame, "labels")
+    except InvalidInput:  # nobody said that these are the labels
+        return None
+    return "labels" if form == "int" or (form == "string" and named) else None
+
+
 def first_width(frame: Any, name: str) -> int:
     """How many scores the first row holds."""
     row = frame.select(_quoted([name])[0]).first()

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.files import hash_pieces
-from oddslip.labels import Labels, as_labels
+from oddslip.labels import Labels, SparseLabels, as_labels
 from oddslip.panels import check_names
 from oddslip.progress import progress_bar
+from oddslip.rows import is_frame, match_labels
+from oddslip.sources.features import Named, match_tables, split_names
 
 _BLOCK_ROWS = 65_536
 _MOST_LISTED = 2**24  # labels: memory is claimed for each before one is seen
@@ -22,11 +24,17 @@ _MOST_LISTED = 2**24  # labels: memory is claimed for each before one is seen
 class LabelColumns:
     """Truth label by label: the rows of label j are ``rows[indptr[j]:indptr[j + 1]]``."""
 
-    def __init__(self, Y: Any, label_names: Sequence[str] | None = None) -> None:
-        if hasattr(Y, "to_numpy") and hasattr(Y, "columns"):
-            label_names = [str(name) for name in Y.columns] if label_names is None else label_names
-            Y = Y.to_numpy()
-        labels = as_labels(Y, _count_labels(Y))
+    def __init__(
+        self, Y: Any, label_names: Sequence[str] | None = None, X: Named | None = None
+    ) -> None:
+        given = split_names(Y, truths=True)
+        label_names = given.columns if label_names is None else tuple(label_names)
+        cells = given.table
+        if is_frame(cells):
+            cells = _order_columns(cells.to_numpy(), given.columns, label_names)
+        labels = as_labels(cells, _count_labels(cells))
+        if X is not None:
+            labels = _match(X, given, labels)
         self.n_rows, self.n_labels = labels.shape
         if self.n_rows == 0 or self.n_labels == 0:
             raise InvalidInput(
@@ -69,6 +77,28 @@ class LabelColumns:
         """A fingerprint of the truth."""
         shape = f"{self.n_rows} {self.n_labels}".encode()
         return hash_pieces([shape, self.indptr.data, self.rows.data])
+
+
+def _order_columns(
+    cells: NDArray[Any], columns: Sequence[str] | None, names: Sequence[str] | None
+) -> NDArray[Any]:
+    """Cells of a frame in the order of the names, which must be those of its columns."""
+    counts = len(names or columns or ()), cells.shape[1]
+    if columns is None or names is None or columns == names:
+        return cells
+    order = match_labels(names, columns, ("label_names", "columns of Y"), n_labels=counts)
+    return cells if order is None else cells[:, order]
+
+
+def _match(X: Named, Y: Named, labels: Labels) -> Labels:
+    """The labels of the rows of X, in its order."""
+    n_rows = int(X.table.shape[0]), labels.shape[0]
+    if n_rows[0] != n_rows[1]:
+        raise InvalidInput(f"X and Y must have the same rows, got {n_rows[0]} and {n_rows[1]}.")
+    if isinstance(labels, SparseLabels) and labels.row_ids is not None:  # of a file
+        Y = Y._replace(row_ids=labels.row_ids)
+    order = match_tables(X, Y, ("X", "Y"), n_rows=n_rows)
+    return labels if order is None else labels.take(order)
 
 
 def _count_labels(Y: Any) -> int:

@@ -27,7 +27,15 @@ from oddslip.learners.strangers.head import (
 )
 from oddslip.panels import Panel, check_k, check_names
 from oddslip.results import plain
-from oddslip.sources.features import as_features, check_features, hash_features, sliceable
+from oddslip.sources.features import (
+    Named,
+    check_features,
+    frame_ids,
+    hash_features,
+    label_panel,
+    open_features,
+    sliceable,
+)
 from oddslip.tallies import available_threads, map_threads
 from oddslip.weights import resolve_weights
 
@@ -48,6 +56,7 @@ class Prepared:
     learner: str
     parameters: dict[str, Any]
     ready: Any
+    named: Named
 
 
 class OneVsRest(BaseEstimator):  # type: ignore[misc]
@@ -97,6 +106,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         about -27.6 or 27.6, since a panel holds finite margins only.
     parameters_ : dict
         What the learner was told.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X was a frame that names them.
     validation_map_ : ndarray or None
         MAP at K on the validation rows after each round that was looked at; the model keeps the
         rounds up to the highest.
@@ -160,8 +171,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         """
         backend = get_backend(self.learner)
         parameters = self._parameters(backend)
-        rows = as_features(X)
-        return Prepared(rows, self.learner, parameters, self._ready(backend, rows, parameters))
+        named = open_features(X)
+        ready = self._ready(backend, named.table, parameters)
+        return Prepared(named.table, self.learner, parameters, ready, named)
 
     def _ready(self, backend: Backend, rows: Any, parameters: dict[str, Any]) -> Any:
         """Features made ready on all threads; later each group has its own. Tasks do so there."""
@@ -184,22 +196,21 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, scipy.sparse matrix, data frame, or `Prepared`, (n_rows, n_features)
+            Names of a frame's columns are kept, and rows to score are matched by them.
         Y : 0/1 cells of shape (n_rows, n_labels), sparse or dense, or lists of label indices
+            Where X and Y are frames, their rows are matched by their index, or by a column
+            ``row_id``.
         validation : pair (X, Y), optional
             Rows to stop by, where ``early_stopping`` is set.
         label_names : sequence of str, optional
-            Names of the labels; a frame or a file brings its own.
+            Names of the labels; those of a frame's columns say their order.
         """
         backend = get_backend(self.learner)
         parameters = self._parameters(backend)
         self._check_stopping(validation, parameters)
-        columns = LabelColumns(Y, label_names)
         prepared = X if isinstance(X, Prepared) else None
-        rows = as_features(X) if prepared is None else prepared.X
-        if rows.shape[0] != columns.n_rows:
-            raise InvalidInput(
-                f"X and Y must have the same rows, got {rows.shape[0]} and {columns.n_rows}."
-            )
+        named = open_features(X) if prepared is None else prepared.named
+        rows, columns = named.table, LabelColumns(Y, label_names, named)
         if prepared is not None:
             self._check_shared(prepared, parameters)
         self.weights_ = resolve_weights(
@@ -207,6 +218,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         )
         self._count(columns.n_positives, columns.n_rows)
         self.n_features_in_, self.label_names_ = int(rows.shape[1]), columns.names
+        self._name_features(named.columns)
         self.parameters_ = parameters
         with claimed(self.checkpoint):
             self._train(rows, prepared, columns, backend)
@@ -239,11 +251,11 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         """Cut every model to the rounds that rank the validation rows best."""
         for model in self._models:
             backend.n_rounds(model)  # refuses a learner that has none
-        rows = sliceable(check_features(X, self.n_features_in_))
+        rows = self._read_rows(X)
         margins = np.empty((rows.shape[0], self.n_labels), np.float64)
         margins[:, self.constant_] = self._constant_margins()
         margins[:, ~self.constant_] = 0.0
-        panel = Panel(margins, Y, kind="margin", label_names=self.label_names_)
+        panel = self._panel(margins, X, Y)
         values = follow_rounds(
             backend, self._groups, self._models, panel, rows,
             k=check_k(self.k, self.n_labels), patience=int(self.early_stopping or 1),
@@ -308,7 +320,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def predict_margin(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of every label, shape (n_rows, n_labels)."""
-        rows = sliceable(check_features(X, self._fitted().n_features_in_))
+        rows = self._read_rows(X)
         margins = np.empty((rows.shape[0], self.n_labels), np.float64)
         step = max(1, _BLOCK_BYTES // (8 * self.n_labels))
         threads = available_threads(self.threads)
@@ -347,7 +359,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         `predict_proba` computes in float64 what XGBoost and the MLP would round to float32: there
         a label that has run away ties at 1, here it does not.
         """
-        rows = sliceable(check_features(X, self._fitted().n_features_in_))
+        rows = self._read_rows(X)
         backend = get_backend(self.learner)
         stored = np.empty((rows.shape[0], self.n_labels), np.float64)
         for group, model in zip(self._groups, self._models, strict=True):
@@ -365,7 +377,23 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
     def panel(self, X: Any, labels: Any = None) -> Panel:
         """A panel of margins, with what was true if ``labels`` say it."""
-        return Panel(self.predict_margin(X), labels, kind="margin", label_names=self.label_names_)
+        return self._panel(self.predict_margin(X), X, labels)
+
+    def _panel(self, margins: NDArray[np.float64], X: Any, labels: Any) -> Panel:
+        ids = frame_ids(X)
+        panel = Panel(margins, kind="margin", label_names=self.label_names_, row_ids=ids)
+        return label_panel(panel, X, labels)
+
+    def _read_rows(self, X: Any) -> Any:
+        """Rows to score, with the features of training in their order."""
+        names = getattr(self._fitted(), "feature_names_in_", None)
+        return sliceable(check_features(X, self.n_features_in_, names))
+
+    def _name_features(self, names: Sequence[str] | None) -> None:
+        """As scikit-learn does: the attribute is there where features have names."""
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, object)
 
     @property
     def n_labels(self) -> int:
@@ -382,6 +410,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             "n_positives": self.n_positives_.tolist(),
             "n_rows": self.n_rows_,
             "n_features": self.n_features_in_,
+            "feature_names": plain(getattr(self, "feature_names_in_", None)),
             "label_names": self.label_names_,
             "groups": [group.tolist() for group in self._groups],
         }
@@ -403,6 +432,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             positives = np.array(head["n_positives"], np.int64)
             model._count(positives, int(head["n_rows"]))
             model.n_features_in_ = int(head["n_features"])
+            model._name_features(head.get("feature_names"))  # which older files lack
             model.label_names_ = check_names(head["label_names"], positives.size)
             model.parameters_ = model._parameters(backend)
             model._groups = check_groups(head["groups"], model._modelled(backend))

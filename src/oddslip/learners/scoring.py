@@ -26,7 +26,7 @@ from oddslip.learners.backend import get_backend
 from oddslip.learners.one_vs_rest import OneVsRest
 from oddslip.panels import Kind
 from oddslip.progress import progress_bar
-from oddslip.sources.features import check_features, hash_features, sliceable
+from oddslip.sources.features import frame_ids, hash_features
 from oddslip.sources.sinks import check_ending, write_scores
 from oddslip.tallies import available_threads, map_threads
 
@@ -55,7 +55,7 @@ def score_to_file(
     ----------
     model : OneVsRest
         Fitted.
-    X : array-like or scipy.sparse matrix of shape (n_rows, n_features)
+    X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
     path : str or path
         Ends in .npy, .csv or .parquet.
     kind : {"probability", "margin", "both"}
@@ -63,7 +63,7 @@ def score_to_file(
         they go beside it, ``scores.npy`` and ``scores.margin.npy``.
     margin_dtype : {"float64", "float32"}
     row_ids : sequence, optional
-        Names of the rows, kept in Parquet.
+        Names of the rows, kept in Parquet; those of a frame unless told.
     threads : int, optional
         Threads to use; all cores available unless told.
 
@@ -81,7 +81,8 @@ def score_to_file(
     dtype = np.dtype(margin_dtype)
     if dtype not in (np.float32, np.float64):
         raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
-    rows, threads = sliceable(check_features(X, model.n_features_in_)), available_threads(threads)
+    rows, threads = model._read_rows(X), available_threads(threads)
+    row_ids = frame_ids(X) if row_ids is None else row_ids
     given = len(row_ids) if hasattr(row_ids, "__len__") else "no list"
     if row_ids is not None and given != rows.shape[0]:
         raise InvalidInput(

@@ -313,6 +313,28 @@ class Evaluation:
         """A pandas frame with one line per metric."""
         return _estimate_frame(self.metrics, self.k, "value")
 
+    def plot(self, against: Evaluation | None = None) -> Any:
+        """A matplotlib figure: every metric with its interval.
+
+        Parameters
+        ----------
+        against : Evaluation, optional
+            Of other scores of the same rows; its metrics and the paired differences stand beside.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Examples
+        --------
+        >>> found = evaluate([[0.9, 0.2], [0.1, 0.7]], [[1, 0], [1, 0]], k=1, n_replicates=50)
+        >>> found.plot().savefig("metrics.png")  # doctest: +SKIP
+        """
+        # When asked for, as in `Diagnosis.plot`: else reports import results, never the reverse.
+        from oddslip.reports.figures.evaluation import draw_evaluation
+
+        return draw_evaluation(self, against)
+
     def _repr_html_(self) -> str:
         caption = f"{self.n_evaluated:,} rows with a true label, {self.n_labels:,} labels"
         return _estimate_table(self.metrics, self.k, "value", ".4f", caption)

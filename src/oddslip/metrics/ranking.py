@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from oddslip.labels import Positives
 from oddslip.panels import Kind, ListedPanel, Panel, check_k, take_cells
+from oddslip.results import frame_like, name_ranking
 from oddslip.sources import open_source
 from oddslip.sources.opening import Nan
 from oddslip.tallies import State
@@ -46,9 +47,11 @@ def rank(
     nan : {"refuse", "absent"}
         What a score that is NaN means: an error, or that its label is no candidate of the row.
     names : bool
-        Names of labels instead of their indices; None where a slot is empty.
+        Names of labels instead of their indices; None where a slot is empty. Of a pandas frame, a
+        frame with its index and the columns label_1 to label_k.
     with_scores : bool
-        Also the scores of what is shown: a pair of arrays.
+        Also the scores of what is shown: a pair of arrays; or of frames, with the columns score_1
+        to score_k in the second.
     threads : int, optional
         Threads to use; all cores available unless told.
 
@@ -67,6 +70,11 @@ def rank(
     >>> rank([[0.9, 0.2, 0.6], [0.5, 0.5, 0.1]], k=2, exclude=[[0], []])
     array([[2, 1],
            [0, 1]], dtype=int32)
+    >>> import pandas as pd
+    >>> scores = pd.DataFrame([[0.9, 0.2, 0.6]], index=["ann"], columns=["fig", "plum", "pear"])
+    >>> rank(scores, k=2, names=True)
+        label_1 label_2
+    ann     fig    pear
     """
     source = open_source(scores, kind=kind, label_names=label_names, exclude=exclude, nan=nan)
     k = check_k(k, source.n_labels)
@@ -83,15 +91,10 @@ def rank(
         ranking[first : first + len(columns)] = columns
         if shown is not None:
             shown[first : first + len(columns)] = cells
-    labels = name_ranking(ranking, source.label_names) if names else ranking
-    return labels if shown is None else (labels, shown)
-
-
-def name_ranking(ranking: NDArray[np.int32], label_names: Sequence[str] | None) -> NDArray[Any]:
-    """Names of ranked labels, as text where they have no names; None where a slot is empty."""
-    n_labels = int(ranking.max(initial=-1)) + 1
-    known = label_names or [str(label) for label in range(n_labels)]
-    return np.array([*known, None], object)[ranking]
+    labels = name_ranking(ranking, source.label_names, scores) if names else ranking
+    if shown is None:
+        return labels
+    return labels, frame_like(scores, shown, "score") if names else shown
 
 
 def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:

@@ -348,8 +348,9 @@ class Repair(ScoreTransformer):
         exclude: Any = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
+        names: bool = False,
         threads: int | None = None,
-    ) -> NDArray[np.int32]:
+    ) -> Any:
         """Top K after the repair.
 
         Parameters
@@ -362,12 +363,26 @@ class Repair(ScoreTransformer):
             Cells that count for nothing, as in `oddslip.rank`.
         prior_shift : "em" or PriorShift, optional
             Correct prevalences that moved since calibration: see `FittedRepair.transform`.
+        names : bool
+            Names of labels instead of their indices, as in `oddslip.rank`.
         threads : int, optional
             Threads to use; all cores available unless told.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, k)
+            Label indices; with ``names`` an array of names, or a frame where a pandas frame was
+            ranked.
         """
         k = self.k if k is None else k
         told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
-        return super().rank(scores, k=k, **told, threads=threads)
+        return super().rank(scores, k=k, **told, names=names, threads=threads)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        if not hasattr(self, "table_"):
+            return str(super().__repr__(N_CHAR_MAX))
+        choice = f"rule={self.table_.rule!r}, chosen={self.chosen_!r}"
+        return f"{type(self).__name__}(k={self.k}, {choice}, {self.n_features_in_:,} labels)"
 
     def _repr_html_(self) -> str:
         """The table of the choice, once fitted."""

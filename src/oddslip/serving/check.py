@@ -11,7 +11,13 @@ import numpy as np
 from oddslip import DEFAULT_SEED
 from oddslip.arguments import check_replicates, check_seed, is_number
 from oddslip.calibrators.fingerprint import Fingerprint, take_fingerprint
-from oddslip.calibrators.saved import FittedRepair, align_labels, load_repair, open_as
+from oddslip.calibrators.saved import (
+    FittedRepair,
+    align_labels,
+    load_repair,
+    open_as,
+    rank_mapped,
+)
 from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding, Severity, order_findings
 from oddslip.errors import InvalidInput
@@ -363,7 +369,8 @@ def _check_repaired(
         if earlier is None and kept is not None and kept.expected is not None:
             metric = kept.expected.metric if kept.expected.metric in NAMES else "map"
             earlier = Baseline("what the repair reached out of fold", {metric: kept.expected[1:]})
-        done = perform(source, fitted.rank(source, k=k, threads=threads), prior, earlier, **drawn)
+        ranking = rank_mapped(source, maps, k, threads=threads)
+        done = perform(source, ranking, prior, earlier, **drawn)
         n_before: Any = fitted.n_rows if kept is None else np.maximum(1, kept.n_cells)
         drift = drifted_labels(before, n_before, done.counts, np.maximum(1, now.n_cells))
         findings += performance_alarms(done, max_drop, metric, k, before, drift, name_of)

@@ -36,7 +36,7 @@ from oddslip.calibrators.forms import (
 )
 from oddslip.calibrators.stored import Stored, read_stored
 from oddslip.errors import InvalidInput
-from oddslip.rows import match_labels
+from oddslip.rows import counts_up, is_frame, match_labels, row_names
 
 Floats = NDArray[np.float64]
 CELLS = 1 << 15  # taken at a time: what is made of them stays cached
@@ -77,8 +77,8 @@ class Runtime:
 
         Parameters
         ----------
-        scores : array-like of shape (n_labels,) or (n_rows, n_labels), or data frame
-            One row or many.
+        scores : array-like of shape (n_labels,) or (n_rows, n_labels), data frame or series
+            One row or many. Columns of a frame and cells of a series are matched by name.
         candidates : sequence of int or str, optional
             Labels that the columns stand for, where they are not all of them: by index or name.
         nan : {"refuse", "absent"}
@@ -109,13 +109,14 @@ class Runtime:
         candidates: Any = None,
         exclude: Any = None,
         nan: str = "refuse",
-    ) -> NDArray[np.int32]:
+        names: bool = False,
+    ) -> Any:
         """The K labels of highest calibrated value, best first; ties go to the lower index.
 
         Parameters
         ----------
-        scores : array-like of shape (n_labels,) or (n_rows, n_labels), or data frame
-            One row or many.
+        scores : array-like of shape (n_labels,) or (n_rows, n_labels), data frame or series
+            One row or many. Columns of a frame and cells of a series are matched by name.
         k : int
             Slots per row, ``1 <= k <= n_labels``.
         candidates : sequence of int or str, optional
@@ -126,6 +127,9 @@ class Runtime:
             ``(indptr, indices)`` as a sparse matrix of scipy has them, or that matrix.
         nan : {"refuse", "absent"}
             Whether NaN is an error, or says that a label is no candidate.
+        names : bool
+            Names of labels instead of their indices; None where a slot is empty. Of a pandas
+            frame, a frame with its index and the columns label_1 to label_k.
 
         Returns
         -------
@@ -148,15 +152,22 @@ class Runtime:
             rows_at, columns = _contenders(values, min(k, values.shape[1]), maps.slack)
             maps.settle(cells, values, rows_at, columns)
             out[part] = _best(values, rows_at, columns, k, labels)
-        return out[0] if np.ndim(scores) == 1 else out
+        answer: Any = out
+        if names:
+            from oddslip.results import name_ranking
+
+            known = self.label_names
+            if labels is None:  # columns of the scores, in their order
+                known = _names_of(scores) or known
+            answer = name_ranking(out, known, scores)
+        return answer[0] if np.ndim(scores) == 1 else answer
 
     def _open(
         self, scores: Any, candidates: Any, *, ranked: bool
     ) -> tuple[NDArray[Any], _Maps, NDArray[np.int64] | None]:
         """The rows, the maps of their columns, and the labels these are where not all in order."""
-        names = None
-        if hasattr(scores, "to_numpy") and hasattr(scores, "columns"):
-            names = tuple(str(name) for name in scores.columns)
+        names = _names_of(scores)
+        if is_frame(scores):
             scores = scores.to_numpy()
         scores = unmasked("scores", scores)
         try:
@@ -183,7 +194,9 @@ class Runtime:
                 rows, labels = rows[:, order], labels[order]
             return rows, self._maps.take(labels), labels
         counts = rows.shape[1], self.n_labels
-        order_of = match_labels(names, self.label_names, ("scores", "repair"), n_labels=counts)
+        order_of = match_labels(
+            names, self.label_names, ("scores", "repair"), n_labels=counts, warn=True
+        )
         return rows, self._maps if order_of is None else self._maps.take(order_of), None
 
     def _check(self, rows: NDArray[Any], nan: str) -> NDArray[np.bool_] | None:
@@ -269,6 +282,14 @@ class Runtime:
                 f"{labels.size:,} indices, got {given[0]!r:.60}."
             )
         return np.repeat(np.arange(n_rows), counts), labels
+
+
+def _names_of(scores: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a frame, or of the cells of a row; None where they only count."""
+    if is_frame(scores):
+        return None if counts_up(scores.columns) else tuple(map(str, scores.columns))
+    names = row_names(scores)
+    return None if names is None else tuple(map(str, names.tolist()))
 
 
 def load_runtime(path: Any) -> Runtime:

@@ -63,7 +63,8 @@ def open_source(
     ----------
     table, labels
         Scores and labels of shape (n_rows, n_labels). A panel or a source brings its own labels,
-        kind and names. Or a DataFrame of Spark, or with ``engine`` a folder of Parquet files.
+        kind and names. Or a DataFrame of Spark, or with ``engine`` a folder of Parquet files: its
+        column "labels" lists the true labels, unless ``labels`` names another.
     scores : str, optional
         Of a Spark table: the column with a list of scores per row, or of candidates (label,
         score); "scores" unless told. Of a long one the score of a cell, whose label is in "label".

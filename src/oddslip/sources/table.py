@@ -19,6 +19,7 @@ from oddslip.labels import Positives
 from oddslip.panels import Kind, ListedPanel, Panel, check_k, check_names, take_cells
 from oddslip.progress import progress_bar
 from oddslip.sources.base import Source
+from oddslip.sources.parquet.columns import is_text
 from oddslip.tallies import Joined
 
 _ID_TYPES = {
@@ -242,6 +243,8 @@ def open_table(
     form = spark.table_form(table, scores)
     if form == "long":
         table, scores, labels, row_id = spark.grouped(table, scores, labels, row_id)
+    elif labels is None:
+        labels = spark.default_labels(table, named=label_names is not None)
     scores = scores or "scores"
     for part, name in (("scores", scores), ("labels", labels), ("row_id", row_id),
                        ("unweighted", unweighted)):  # fmt: skip
@@ -308,6 +311,8 @@ def open_files(
     ]
     schema = pq.read_schema(files[0])
     scores = scores or "scores"
+    if labels is None and _lists_labels(schema, named=label_names is not None):
+        labels = "labels"
     for part, name in (("scores", scores), ("labels", labels), ("row_id", row_id),
                        ("unweighted", unweighted)):  # fmt: skip
         if name is not None and name not in schema.names:
@@ -345,3 +350,12 @@ def open_files(
         )
     engine = spark.SparkFiles(session, len(units))
     return TableSource(engine, layout, id_type=id_type, units=units)
+
+
+def _lists_labels(schema: pa.Schema, *, named: bool) -> bool:
+    """Whether files have a column ``labels`` that can be read: see `spark.default_labels`."""
+    kind = schema.field("labels").type if "labels" in schema.names else None
+    cell = getattr(kind, "value_type", None)
+    if cell is None:
+        return False
+    return bool(pa.types.is_integer(cell) or (named and is_text(cell)))

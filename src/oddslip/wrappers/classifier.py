@@ -20,8 +20,9 @@ from oddslip.learners.adapters import ModelReader
 from oddslip.learners.adapters.scorer import count_rows
 from oddslip.panels import Kind, Panel, read_sample_weight
 from oddslip.selection.repair import Repair
+from oddslip.sources.features import match_tables, split_names, without_index
 from oddslip.wrappers.repaired import Repaired
-from oddslip.wrappers.scorer import map_at_k_scorer
+from oddslip.wrappers.scorer import map_at_k_scorer, order_weights, parts_alike
 
 
 class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -56,7 +57,8 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
     n_labels_, label_names_ : int, tuple of str or None
         Of Y.
     classes_ : ndarray
-        Numbers of the labels, as of scikit-learn's multi-label classifiers.
+        Names of the labels, as the columns of Y have them; else their numbers, as of
+        scikit-learn's multi-label classifiers.
 
     Examples
     --------
@@ -95,7 +97,8 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         X
             In the form the estimator takes.
         y : 0/1 cells of shape (n_rows, n_labels)
-            An array, a frame, whose columns are named, or a scipy.sparse matrix.
+            An array, a frame, whose columns are named, or a scipy.sparse matrix. Where X and y
+            are frames, their rows are matched by their index, or by a column ``row_id``.
         sample_weight : array-like of shape (n_rows,), optional
             How much each row counts, for the estimator, which must take it, and for the repair.
         **fit_params
@@ -105,22 +108,28 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             raise InvalidInput(
                 "RepairedClassifier requires y to be passed, but the target y is None."
             )
-        names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
-        truth = _read_cells(y)
+        times = order_weights(X, sample_weight)
+        X, y = parts_alike(X, y)
+        rows, named = split_names(X), split_names(y, truths=True)
+        truth = _read_cells(named.table)
         n_rows, n_labels = truth.shape
+        X = rows.table
         X = X if hasattr(X, "shape") or isinstance(X, list | tuple) else np.asarray(X)
         if count_rows(X) != n_rows:
             raise InvalidInput(
                 f"X and y must have the same rows, got {count_rows(X)} and {n_rows}."
             )
-        times = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+        order = match_tables(rows, named, ("X", "y"), n_rows=(n_rows, n_rows))
+        truth = truth if order is None else truth[order]
+        times = None if times is None else np.asarray(times, np.float64)
         read_sample_weight(times, n_rows)
+        X = without_index(X)  # from here on rows go by position
 
         def trained(rows: NDArray[np.int64] | None) -> Any:
             told = dict(fit_params)
             if times is not None:
                 told["sample_weight"] = times if rows is None else times[rows]
-            part = X if rows is None else _safe_indexing(X, rows)
+            part = X if rows is None else without_index(_safe_indexing(X, rows))
             return clone(self._template()).fit(part, truth if rows is None else truth[rows], **told)
 
         self.estimator_ = trained(None)
@@ -130,11 +139,11 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             k=min(check_whole("k", self.k, 1), n_labels), rule=self.rule, metric=self.metric,
             prior=prior, dead=self.dead, kind=kind, seed=self.seed,  # type: ignore[arg-type]
         )  # fmt: skip
-        panel = Panel(scores, truth, kind=kind, label_names=names)
+        panel = Panel(scores, truth, kind=kind, label_names=named.columns)
         self.repair_ = repair.fit(panel, sample_weight=times)
-        self.repaired_ = Repaired(self.estimator_, self.repair_)
+        self.repaired_ = Repaired._trained(self.estimator_, self.repair_.fitted_)
         self.n_labels_, self.label_names_ = n_labels, panel.label_names
-        self.classes_ = np.arange(n_labels)
+        self.classes_ = np.arange(n_labels) if named.columns is None else np.array(named.columns)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -154,7 +163,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         kind: Kind = "probability" if known == "probability" else "margin"
         scores, seen = np.empty(truth.shape), np.zeros(n_rows, np.int64)
         for train, test in self._cut(X, truth):
-            part = _safe_indexing(X, test)
+            part = without_index(_safe_indexing(X, test))
             scores[test] = ModelReader(trained(train)).panel(part, kind=kind).scores
             seen[test] += 1
         if (seen != 1).any():
@@ -176,28 +185,70 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return iter(splitter.split(X, truth) if hasattr(splitter, "split") else splitter)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Repaired probabilities, shape (n_rows, n_labels)."""
-        return self._ready(X).predict_proba(X)
+        """Repaired probabilities of all labels.
+
+        Parameters
+        ----------
+        X
+            In the form the estimator takes.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_labels)
+            A column for each of ``classes_``.
+        """
+        served, rows = self._ready(X)
+        return served.predict_proba(rows)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Log-odds of the repaired probabilities."""
-        return self._ready(X).decision_function(X)
+        served, rows = self._ready(X)
+        return served.decision_function(rows)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
         """1 for each label with a repaired probability of at least one half."""
-        return (self._ready(X).predict_proba(X) >= 0.5).astype(np.int64)
+        return (self.predict_proba(X) >= 0.5).astype(np.int64)
 
-    def predict_topk(self, X: Any, *, k: int | None = None, names: bool = False) -> NDArray[Any]:
-        """The k labels to show in each row, best first; takes the arguments of `Repaired`'s."""
-        return self._ready(X).predict_topk(X, k=k, names=names)
+    def predict_topk(self, X: Any, *, k: int | None = None, names: bool = False) -> Any:
+        """The k labels to show in each row, best first.
+
+        Parameters
+        ----------
+        X
+            In the form the estimator takes.
+        k : int, optional
+            Slots per row; those that the repair was chosen for unless told.
+        names : bool
+            Names of the labels, as the columns of Y had them, instead of their numbers.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, k)
+            Indices into ``classes_``; with ``names`` an array of names, or where X is a pandas
+            frame a frame with its index and the columns label_1 to label_k.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> rng = np.random.default_rng(0)
+        >>> X = pd.DataFrame(rng.normal(size=(400, 2)), columns=["age", "income"])
+        >>> Y = pd.DataFrame(X.to_numpy() + rng.normal(size=(400, 2)) > 0.5, columns=["a", "b"])
+        >>> model = RepairedClassifier(k=1).fit(X, Y)
+        >>> model.predict_topk(X[:2], names=True).shape
+        (2, 1)
+        """
+        served, rows = self._ready(X)
+        return served.predict_topk(rows, k=k, names=names)
 
     def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
         """The metric at K that the repair was chosen by."""
         self._ready(X)
         return map_at_k_scorer(k=self.k, metric=self.metric)(self, X, Y, sample_weight)
 
-    def _ready(self, X: Any) -> Repaired:
+    def _ready(self, X: Any) -> tuple[Repaired, Any]:
+        """What predicts, and the rows without a column of their ids."""
         check_is_fitted(self)
+        X = split_names(X).table
         wanted = getattr(self, "n_features_in_", None)
         shape: tuple[int, ...] = tuple(getattr(X, "shape", ()))
         if wanted is not None and len(shape) == 2 and shape[1] != wanted:
@@ -205,7 +256,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
                 f"X has {shape[1]} features, but {type(self).__name__} is expecting {wanted} "
                 "features as input."
             )
-        return self.repaired_
+        return self.repaired_, X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,9 @@ from numpy.typing import NDArray
 from oddslip.calibrators.saved import FittedRepair, load_repair
 from oddslip.errors import InvalidInput
 from oddslip.learners.adapters import ModelReader
-from oddslip.panels import Panel
+from oddslip.panels import Panel, check_names
+from oddslip.results import name_ranking
+from oddslip.rows import match_labels
 
 CLIP = 1e-12  # log-odds of a probability of 0 or 1 are those of this one
 
@@ -24,7 +28,10 @@ class Repaired:
     model
         Any model that `oddslip.panel_from` reads.
     repair : Repair, calibrator, FittedRepair or path
-        Fitted on this model's scores of other rows, with labels in the same order.
+        Fitted on this model's scores of other rows. Labels are matched by name; where only one of
+        the two has names, they go by position, with a warning.
+    label_names : sequence of str, optional
+        Names of the model's columns, in their order, for a model that does not name them.
 
     Attributes
     ----------
@@ -33,7 +40,7 @@ class Repaired:
     repair : FittedRepair
         What is applied to its scores.
     label_names : tuple of str or None
-        Names of the columns.
+        Names of the columns: the model's, or the repair's where it has none.
 
     Examples
     --------
@@ -53,16 +60,38 @@ class Repaired:
     (2, 3)
     """
 
-    def __init__(self, model: Any, repair: Any) -> None:
-        self.model = model
-        self.repair = _read_repair(repair)
-        self._reader: ModelReader | None = None
-        self._read()
+    model: Any
+    repair: FittedRepair
+    label_names: tuple[str, ...] | None
+    _reader: ModelReader | None
 
-    @property
-    def label_names(self) -> tuple[str, ...] | None:
-        """Names of the columns, as the repair has them."""
-        return self.repair.label_names
+    def __init__(
+        self, model: Any, repair: Any, *, label_names: Sequence[str] | None = None
+    ) -> None:
+        self._join(model, _read_repair(repair), label_names, warn=True)
+
+    @classmethod
+    def _trained(cls, model: Any, repair: FittedRepair) -> Self:
+        """Of a model and a repair that were fitted together, so that their labels stand alike."""
+        served = object.__new__(cls)
+        served._join(model, repair, None, warn=False)
+        return served
+
+    def _join(self, model: Any, repair: FittedRepair, label_names: Any, *, warn: bool) -> None:
+        self.model, self._reader = model, None
+        names, n_labels = self._read().scorer.names, repair.maps.n_labels
+        if label_names is not None:
+            names = check_names(label_names, n_labels)
+        counts = n_labels if names is None else len(names), n_labels
+        sides = "model", "repair"
+        order = match_labels(names, repair.label_names, sides, n_labels=counts, warn=warn)
+        if names is None and repair.label_names is not None:
+            known = repair.label_names
+            names = known if order is None else [known[at] for at in order]
+        self.label_names = None if names is None else tuple(names)
+        if repair.label_names is None:  # by position: its labels have the model's names from here
+            repair = replace(repair, label_names=self.label_names)
+        self.repair = repair
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Repaired probabilities, shape (n_rows, n_labels).
@@ -85,7 +114,7 @@ class Repaired:
         chances = np.clip(self.predict_proba(X), CLIP, 1 - CLIP)
         return np.asarray(np.log(chances) - np.log1p(-chances))
 
-    def predict_topk(self, X: Any, *, k: int | None = None, names: bool = False) -> NDArray[Any]:
+    def predict_topk(self, X: Any, *, k: int | None = None, names: bool = False) -> Any:
         """The k labels to show in each row, best first.
 
         Parameters
@@ -96,19 +125,24 @@ class Repaired:
             Slots per row; those that the repair was chosen for unless told.
         names : bool
             Names of the labels instead of their numbers.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, k)
+            Label indices; with ``names`` an array of names, or where X is a pandas frame a frame
+            with its index and the columns label_1 to label_k.
         """
         k = self.repair.parameters.get("k") if k is None else k
         if k is None:
             raise InvalidInput("k must be given where the repair was not chosen for one.")
-        shown = self.repair.rank(self._panel(X), k=k)
-        if not names:
-            return shown
-        if self.label_names is None:
+        if names and self.label_names is None:
             raise InvalidInput("names are not known to this repair. Fit it with label_names.")
-        return np.array(self.label_names)[shown]
+        ranking = self.repair.rank(self._panel(X), k=k)
+        return name_ranking(ranking, self.label_names, X) if names else ranking
 
     def _panel(self, X: Any) -> Panel:
-        return self._read().panel(X, kind=self.repair.maps.kind, label_names=self.label_names)
+        kind = self.repair.maps.kind
+        return self._read().panel(X, kind=kind, label_names=self.label_names)
 
     def _read(self) -> ModelReader:
         if self._reader is None:

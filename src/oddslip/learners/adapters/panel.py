@@ -21,7 +21,9 @@ from oddslip.learners.adapters.networks import (
 )
 from oddslip.learners.adapters.rows import Rows, read_rows
 from oddslip.learners.adapters.scorer import Scorer, Scores, as_cells, refusal, side_by_side
-from oddslip.panels import Kind, Panel
+from oddslip.panels import Kind, Panel, check_names
+from oddslip.rows import match_labels
+from oddslip.sources.features import frame_ids, label_panel
 
 _BATCH_ROWS = 16_384
 
@@ -57,7 +59,8 @@ def panel_from(
         session, a module that does not end in a sigmoid). Other models are converted. If it is not
         said, scores of such a model beyond 0 and 1 are margins, and others are refused.
     label_names : sequence of str or dict of number to name, optional
-        Names of the labels; a model that knows them brings its own.
+        Names of the labels. Those of a model that knows them must be the same, in any order: the
+        columns then come in the order given.
     batch_rows : int, optional
         Rows scored at a time, 16,384 unless told.
 
@@ -83,7 +86,7 @@ def panel_from(
                 f"got a {type(model).__name__} and X. Pass labels=... by name."
             )
         scored, held = read_output(model)
-        return _panel(scored, held if labels is None else labels, kind, label_names, None)
+        return _panel(scored, held if labels is None else labels, kind, label_names)
     reader = ModelReader(model)
     if X is None:
         raise InvalidInput(f"X must be given to score it with a {type(model).__name__}.")
@@ -132,7 +135,7 @@ class ModelReader:
             scored = self._fill(rows, kind, step)
             if isinstance(X, Mapping) and labels is None:
                 labels = X.get("labels")
-        return _panel(scored, labels, kind, label_names, scorer.names)
+        return _panel(scored, labels, kind, label_names, scorer.names, X)
 
     def _fill(self, rows: Rows, kind: Kind | None, step: int) -> Scores:
         """Scores of rows that were counted, block after block into one array."""
@@ -171,7 +174,8 @@ def _panel(
     labels: Any,
     kind: Kind | None,
     label_names: Sequence[str] | Mapping[int, str] | None,
-    known_names: Sequence[str] | None,
+    known_names: Sequence[str] | None = None,
+    X: Any = None,
 ) -> Panel:
     scores, unsaid = as_cells(scored.cells), scored.kind == "unsaid"
     if kind is None and unsaid and scores.size and scores.min() >= 0 and scores.max() <= 1:
@@ -180,12 +184,16 @@ def _panel(
             'lie between 0 and 1. Pass kind="probability", or kind="margin" if these are log-odds.'
         )
     found: Any = "margin" if unsaid else scored.kind
-    names = known_names if label_names is None else label_names
-    if names is None and hasattr(labels, "columns"):
-        names = [str(name) for name in labels.columns]
-    if isinstance(names, Mapping):
-        names = in_order(names)
-    return Panel(scores, labels, kind=kind or found, label_names=names)
+    names = in_order(label_names) if isinstance(label_names, Mapping) else label_names
+    if names is None:
+        names = known_names
+    elif known_names is not None:
+        names = check_names(names, scores.shape[1])
+        counts = scores.shape[1], len(known_names)
+        order = match_labels(names, known_names, ("label_names", "model"), n_labels=counts)
+        scores = scores if order is None else scores[:, order]
+    panel = Panel(scores, kind=kind or found, label_names=names, row_ids=frame_ids(X))
+    return label_panel(panel, X, labels)
 
 
 def _scorer(model: Any) -> Scorer:
@@ -216,9 +224,8 @@ def _from_oddslip(model: Any) -> Scorer:
         _ = model.n_labels  # refuses a model that is not fitted
         return Scorer(
             model.predict_margin,
-            n_features=getattr(model, "n_features_in_", None),
             names=getattr(model, "label_names_", None),
-        )
+        )  # which looks at the features itself: some may be named, and one the rows' ids
     if not hasattr(model, "predict_topk"):
         raise refusal(model)
     if hasattr(model, "get_params"):

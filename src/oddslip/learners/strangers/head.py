@@ -58,11 +58,14 @@ def check_head(head: dict[str, Any]) -> None:
         raise ValueError(f"weights must list {len(positives)} numbers")
     if not all(type(weight) in (int, float) and 0 <= weight < np.inf for weight in weights):
         raise ValueError("weights must be finite and at least 0")
-    names = head["label_names"]
-    if names is not None and not (
-        isinstance(names, list) and all(isinstance(name, str) for name in names)
-    ):
-        raise ValueError("label_names must be text")
+    for key, count in (("label_names", len(positives)), ("feature_names", n_features)):
+        names = head.get(key)
+        if names is not None and not (
+            isinstance(names, list)
+            and len(names) == count
+            and all(isinstance(name, str) for name in names)
+        ):
+            raise ValueError(f"{key} must be {count} texts")
 
 
 def check_groups(groups: Any, live: Iterable[int]) -> list[NDArray[np.int64]]:

@@ -1,0 +1,111 @@
+"""Metrics at K as dots with their intervals, and paired differences to another ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from oddslip.metrics.evaluation import metric_name
+from oddslip.reports.figures.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    SMALL,
+    finish,
+    legend_mark,
+    name_axes,
+    new_figure,
+    put_legend,
+    signed,
+    style_axis,
+)
+from oddslip.wording import has_interval, level_name, score
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from oddslip.metrics.evaluation import Estimate, Evaluation
+
+FIRST: dict[str, Any] = {"color": BLUE, "marker": "o", "markersize": 4.5}
+SECOND: dict[str, Any] = {"color": ORANGE, "marker": "D", "markersize": 4.5}
+
+
+def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -> Figure:
+    """Every metric with its interval; beside it the paired difference to another ranking.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+    against : Evaluation, optional
+        Of other scores of the same rows.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from oddslip import evaluate
+    >>> found = evaluate([[0.9, 0.2], [0.1, 0.7]], [[1, 0], [1, 0]], k=1, n_replicates=50)
+    >>> draw_evaluation(found).axes[0].get_xlabel()
+    'metric at K = 1, with 95% intervals'
+    """
+    compared = None if against is None else evaluation.compare(against)
+    height, level = 6.0 * len(evaluation.metrics) + 24, f"{level_name(evaluation.level)} intervals"
+    figure = new_figure(height, 110 if compared is None else 160)
+    left, *right = figure.subplots(1, 1 if compared is None else 2, sharey=True, squeeze=False)[0]
+    if against is not None:
+        _put_estimates(left, against.metrics, SECOND, 0.18)
+    _put_estimates(left, evaluation.metrics, FIRST, 0.0 if against is None else -0.18)
+    _write_values(left, evaluation.metrics, score)
+    drawn = any(has_interval(each) for each in evaluation.metrics.values())
+    suffix = f", with {level}" if drawn else ""
+    name_axes(left, f"metric at K = {evaluation.k}{suffix}")
+    names = [metric_name(name, evaluation.k) for name in evaluation.metrics]
+    left.set_yticks(range(len(names)), names)
+    left.set_ylim(len(names) - 0.4, -0.6)
+    if compared is not None:
+        (axis,) = right
+        axis.axvline(0, color=GREY, linewidth=0.8, linestyle="--", zorder=1)
+        _put_estimates(axis, compared.differences, FIRST, 0.0)
+        _write_values(axis, compared.differences, signed)
+        name_axes(axis, f"paired difference{suffix}")
+        marks = (legend_mark("these scores", **FIRST), legend_mark("against", **SECOND))
+        put_legend(figure, marks)
+    for axis in (left, *right):
+        axis.locator_params(axis="x", nbins=5)
+        style_axis(axis)
+        axis.tick_params(axis="y", length=0)
+    return finish(figure)
+
+
+def _put_estimates(
+    axis: Any, estimates: Mapping[str, Estimate], mark: dict[str, Any], offset: float
+) -> None:
+    """Dots and intervals, one metric below the other."""
+    values = list(estimates.values())
+    places = [at + offset for at in range(len(values))]
+    if all(has_interval(each) for each in values):
+        low, high = [each.low for each in values], [each.high for each in values]
+        axis.hlines(places, low, high, color=mark["color"], linewidth=1.4, zorder=2)
+    axis.plot([each.value for each in values], places, linestyle="none", zorder=3, **mark)
+
+
+def _write_values(
+    axis: Any, estimates: Mapping[str, Estimate], write: Callable[[float], str]
+) -> None:
+    """Each value as a number at the right edge, beside the dots."""
+    low, high = axis.get_xlim()
+    axis.set_xlim(low, high + 0.24 * (high - low))
+    for at, each in enumerate(estimates.values()):
+        axis.text(
+            1.0,
+            at,
+            write(each.value),
+            transform=axis.get_yaxis_transform(),
+            ha="right",
+            va="center",
+            fontsize=SMALL,
+            color=INK,
+        )

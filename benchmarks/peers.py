@@ -21,6 +21,13 @@ def argsort_rows(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
     return np.argsort(-scores, axis=1, kind="stable")[:, :k]
 
 
+def argpartition_rows(scores: NDArray[Any], k: int) -> NDArray[np.int64]:
+    """Top K by selecting it and sorting what was selected; ties fall as they may."""
+    part = np.argpartition(-scores, k - 1, axis=1)[:, :k]
+    order = np.argsort(-np.take_along_axis(scores, part, axis=1), axis=1)
+    return np.take_along_axis(part, order, axis=1)
+
+
 def precision_of_rows(top: NDArray[Any], labels: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Average precision at K of the rows with a true label: take, cumsum."""
     k = top.shape[1]

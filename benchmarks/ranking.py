@@ -1,4 +1,4 @@
-"""Top K and MAP at 20,000 x 4,000 float32, K = 7."""
+"""Top K and MAP at 20,000 x 4,000 float32, K = 7; many places of a long row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import oddslip
-from benchmarks.peers import argsort_rows, precision_of_rows
+from benchmarks.peers import argpartition_rows, argsort_rows, precision_of_rows
 from benchmarks.timing import agree, line, measure, title
 from oddslip.metrics import average_precision_at_k
 
@@ -21,10 +21,14 @@ class Size(NamedTuple):
     n_labels: int
     part: int  # rows given to the slow peers; their time is scaled up
     positives: float  # a row
+    long_row: int  # labels of the rows of which many places are shown
+    many: tuple[int, ...]  # places
 
 
-REAL = Size(20_000, 4_000, part=2_000, positives=4)
-TOY = Size(500, 200, part=250, positives=2)
+REAL = Size(
+    20_000, 4_000, part=2_000, positives=4, long_row=1_000_000, many=(100, 1_000, 80_000, 1_000_000)
+)
+TOY = Size(500, 200, part=250, positives=2, long_row=2_000, many=(100, 1_000, 2_000))
 
 
 def score_shapes(shape: tuple[int, int]) -> Iterator[tuple[str, NDArray[np.float32]]]:
@@ -65,6 +69,18 @@ def compare_top(scores: NDArray[np.float32], name: str, size: Size) -> None:
     agree("top labels", ranking[: size.part], argsort_rows(part, K))
 
 
+def compare_many(size: Size) -> None:
+    scores = np.random.default_rng(3).random((2, size.long_row), dtype=np.float32)
+    for k in size.many:
+        title(f"top {k:,} of 2 x {size.long_row:,} float32, uniform, one thread")
+        ours = measure(lambda k=k: oddslip.rank(scores, k=k, threads=1), 3)
+        line("oddslip.rank", ours)
+        line("numpy argsort, stable", measure(lambda k=k: argsort_rows(scores, k), 2), ours)
+        split = measure(lambda k=k: argpartition_rows(scores, k), 2)
+        line("numpy argpartition, then argsort of the part", split, ours)
+        agree("top labels", oddslip.rank(scores, k=k), argsort_rows(scores, k))
+
+
 def compare_map(
     scores: NDArray[np.float32], labels: NDArray[np.bool_], name: str, size: Size
 ) -> None:
@@ -96,3 +112,4 @@ def run(size: Size) -> None:
     for name, scores in score_shapes(shape):
         compare_top(scores, name, size)
         compare_map(scores, labels, name, size)
+    compare_many(size)

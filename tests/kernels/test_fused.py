@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from oddslip.kernels.fused import LEVELS, invert_maps, rank_cells
+from oddslip.kernels.fused import LEVELS, invert_maps, rank_cells, rank_lists
 from oddslip.kernels.keys import LIMITS, keys_of
 from oddslip.kernels.maps import AFFINE, BETA, CONSTANT, EXCLUDED, IDENTITY, KNOTS, map_cells
 
@@ -90,7 +90,7 @@ def test_the_top_k_are_those_of_mapping_every_cell_and_sorting(
     order = np.argsort(-values_of(scores, maps), axis=1, kind="stable")
     levels = levels_of(scores, keys, maps) if swept else no_levels(keys)
     limit = LIMITS[keys.dtype, kind]
-    for k in {1, 7, 16, 17, n_labels}:
+    for k in {1, 7, 16, 17, 40, 100, 101, 140, n_labels}:
         if k > n_labels:
             continue
         columns = np.empty((len(scores), k), np.int32)
@@ -99,6 +99,27 @@ def test_the_top_k_are_those_of_mapping_every_cell_and_sorting(
         )
         np.testing.assert_array_equal(columns, order[:, :k])
         assert 0 <= evaluated <= 3 * scores.size
+
+
+@pytest.mark.parametrize("form", ["margin", "probability", "knots"])
+def test_for_every_k_listed_cells_rank_as_if_mapped_and_sorted(dtype, frozen, form):
+    n_labels = 220
+    if form == "knots":
+        scores, maps = knotted(dtype, 3, 8, n_labels)
+    else:
+        scores, maps = world(dtype, 3, 8, n_labels, form)
+    present = np.random.default_rng(4).random(scores.shape) < np.linspace(0, 1, 8)[:, None]
+    indptr = np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+    labels = np.nonzero(present)[1].astype(np.int32)
+    orders = [
+        [j for j in np.argsort(-row, kind="stable") if there[j]]
+        for row, there in zip(values_of(scores, maps), present, strict=True)
+    ]
+    for k in range(1, n_labels + 1):
+        columns = np.empty((len(scores), k), np.int32)
+        rank_lists(*frozen(indptr, labels, scores[present]), k, *freeze(frozen, maps), columns)
+        wanted = [[*order[:k], *[-1] * (k - len(order))] for order in orders]
+        np.testing.assert_array_equal(columns, wanted)
 
 
 @pytest.mark.parametrize("swept", [False, True])

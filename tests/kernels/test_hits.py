@@ -78,9 +78,11 @@ def plain_metrics(ranking, true, gain, k, denominator):
 
 
 @pytest.mark.parametrize("denominator", [BY_MIN, BY_RELEVANT, BY_HITS])
-def test_metrics_of_the_ranking_shown_are_those_of_a_plain_loop(dtype, frozen, denominator):
-    k = 5
-    scores, true, given = world(dtype, frozen, k=k)
+@pytest.mark.parametrize(("n_labels", "k"), [(12, 5), (600, 150)])
+def test_metrics_of_the_ranking_shown_are_those_of_a_plain_loop(
+    dtype, frozen, denominator, n_labels, k
+):
+    scores, true, given = world(dtype, frozen, n_labels=n_labels, k=k)
     gain = frozen(np.linspace(1, 3, true.shape[1]))
     values = np.empty((len(true), len(METRICS)))
     score_rows(*given, gain, STABLE, denominator, values)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from oddslip.kernels.topk import rank_keys
+from oddslip.kernels.topk import rank_keys, rank_lists
 
 LENGTHS = [1, 2, 7, 24, 127, 128, 511, 512, 513, 640, 1000, 1023, 1024, 1030, 2049, 4000]
 
@@ -15,9 +15,12 @@ def reference(scores, k):
     return np.argsort(-scores.astype(np.float64), axis=1, kind="stable")[:, :k]
 
 
+def keys_view(scores):
+    return scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
+
+
 def ranked(scores, k):
-    keys = scores.view(np.uint32 if scores.dtype == np.float32 else np.uint64)
-    return rank_keys(keys, k)
+    return rank_keys(keys_view(scores), k)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -34,7 +37,7 @@ def test_columns_and_tie_counts_equal_a_stable_sort(dtype, n_labels, shape):
         scores.sort(axis=1)
     elif shape == "zeros":
         scores[scores < 0.99] = 0
-    for k in {1, 2, 7, 8, 9, 30, n_labels}:
+    for k in {1, 2, 7, 8, 9, 30, 100, 101, 500, n_labels}:
         if k > n_labels:
             continue
         columns, best, at_kth = ranked(scores, k)
@@ -71,3 +74,49 @@ def test_only_the_rows_asked_for_are_ranked():
     rows = np.array([7, 2])
     columns, _, _ = rank_keys(scores.view(np.uint32), 5, rows)
     np.testing.assert_array_equal(columns, reference(scores[rows], 5))
+
+
+def present_cells(scores, present, k):
+    """Columns and scores of the k best cells that are there, and how many equal the last."""
+    columns, best, at_kth = [], [], []
+    for row, there in zip(scores, present, strict=True):
+        order = [j for j in np.argsort(-row, kind="stable") if there[j]][:k]
+        empty = k - len(order)
+        columns.append([*order, *[-1] * empty])
+        best.append([*row[order], *[0] * empty])
+        at_kth.append((row[there] == row[order[-1]]).sum() if order else 0)
+    return np.array(columns), np.array(best), np.array(at_kth)
+
+
+@pytest.fixture(params=[0.0, 0.5, 0.97], ids=["all there", "half there", "few there"])
+def scarce(request, dtype):
+    """Scores with heavy ties, and which of the cells are there."""
+    rng = np.random.default_rng(5)
+    scores = (np.round(rng.random((6, 240)) * 5) / 5).astype(dtype)
+    return scores, rng.random(scores.shape) >= request.param
+
+
+def test_for_every_k_rows_with_absent_cells_rank_as_a_stable_sort_without_them(scarce):
+    scores, present = scarce
+    indptr = np.concatenate([[0], np.cumsum((~present).sum(axis=1))])
+    absent = indptr, np.nonzero(~present)[1].astype(np.int32)
+    for k in range(1, scores.shape[1] + 1):
+        columns, best, at_kth = rank_keys(keys_view(scores), k, None, absent)
+        wanted = present_cells(scores, present, k)
+        np.testing.assert_array_equal(columns, wanted[0])
+        np.testing.assert_array_equal(best.view(scores.dtype), wanted[1])
+        np.testing.assert_array_equal(at_kth, wanted[2])
+
+
+def test_for_every_k_rows_that_list_their_cells_in_any_order_rank_as_a_stable_sort(scarce):
+    scores, present = scarce
+    rng = np.random.default_rng(6)
+    listed = [rng.permutation(np.flatnonzero(there)).astype(np.int32) for there in present]
+    indptr = np.concatenate([[0], np.cumsum([len(labels) for labels in listed])])
+    cells = np.concatenate([row[labels] for row, labels in zip(scores, listed, strict=True)])
+    for k in range(1, scores.shape[1] + 1):
+        columns, best, at_kth = rank_lists(indptr, np.concatenate(listed), keys_view(cells), k)
+        wanted = present_cells(scores, present, k)
+        np.testing.assert_array_equal(columns, wanted[0])
+        np.testing.assert_array_equal(best.view(scores.dtype), wanted[1])
+        np.testing.assert_array_equal(at_kth, wanted[2])

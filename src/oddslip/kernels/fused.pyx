@@ -20,6 +20,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from oddslip.kernels.maps cimport (
     AFFINE, BETA, IDENTITY, KNOTS, beta_of_margin, interpolate, place_of, sigmoid, value_of,
 )
+from oddslip.kernels.places cimport is_ahead, order, sort, take, worst_of
 from oddslip.kernels.types cimport key_t, parts, score_t
 
 import numpy as np
@@ -29,7 +30,7 @@ cdef enum:
     DEPTH = 8
     SEGMENT = LANES * DEPTH
     N_LEVELS = 16
-    FEW = 16  # up to this many places are kept sorted by insertion
+    FEWEST = 16  # so few places are always sorted by insertion
 
 LEVELS = N_LEVELS
 
@@ -49,7 +50,7 @@ cdef struct Maps:
 
 
 cdef struct Places:
-    # Cells of one row, evaluated and in order; the spare ones are there to sort by merging.
+    # Cells of one row, evaluated; the spare ones are there to sort by merging.
     double* values
     int32_t* columns
     double* spare_values
@@ -109,62 +110,6 @@ cdef inline double _evaluate(double score, Py_ssize_t label, const Maps* maps) n
     )
 
 
-cdef inline bint _ahead(
-    double value, int32_t column, double other_value, int32_t other_column
-) noexcept nogil:
-    """Whether a cell ranks before another: higher value first, then lower column."""
-    return value > other_value or (value == other_value and column < other_column)
-
-
-cdef inline Py_ssize_t _insert(
-    double value, int32_t column, double* values, int32_t* columns, Py_ssize_t filled,
-    Py_ssize_t k,
-) noexcept nogil:
-    """Offer a cell to the k best so far; returns how many there are now."""
-    cdef Py_ssize_t place
-    if filled == k:
-        if not _ahead(value, column, values[k - 1], columns[k - 1]):
-            return filled
-        filled -= 1
-    place = filled
-    while place > 0 and _ahead(value, column, values[place - 1], columns[place - 1]):
-        values[place] = values[place - 1]
-        columns[place] = columns[place - 1]
-        place -= 1
-    values[place] = value
-    columns[place] = column
-    return filled + 1
-
-
-cdef void _sort(Places* ranked, Py_ssize_t n) noexcept nogil:
-    """Sort cells, best first, by merging runs of doubling length."""
-    cdef double* values = ranked.values
-    cdef int32_t* columns = ranked.columns
-    cdef Py_ssize_t pair, left, middle, right, i, j, place, run = 1
-    while run < n:
-        for pair in range(parts(n, 2 * run)):
-            left = 2 * run * pair
-            middle = min(left + run, n)
-            right = min(left + 2 * run, n)
-            i = left
-            j = middle
-            for place in range(left, right):
-                if i < middle and (
-                    j == right or not _ahead(values[j], columns[j], values[i], columns[i])
-                ):
-                    ranked.spare_values[place] = values[i]
-                    ranked.spare_columns[place] = columns[i]
-                    i += 1
-                else:
-                    ranked.spare_values[place] = values[j]
-                    ranked.spare_columns[place] = columns[j]
-                    j += 1
-        for place in range(n):
-            values[place] = ranked.spare_values[place]
-            columns[place] = ranked.spare_columns[place]
-        run *= 2
-
-
 cdef void _count_levels(
     const key_t* row, const int32_t* cells, Py_ssize_t n_cells, const key_t* ladder,
     uint32_t* counts,
@@ -222,35 +167,39 @@ cdef inline Py_ssize_t _drop(
 
 cdef Py_ssize_t _rank(
     const score_t* scores, const int32_t* cells, Py_ssize_t n_cells, Py_ssize_t k, double ceiling,
-    const Maps* maps, Places* ranked,
+    const Maps* maps, Places* places,
 ) noexcept nogil:
     """Evaluate some cells of a row and put the k best first; returns how many were evaluated.
 
     Cells come segment by segment. Once k cells have the largest value there is, those of the
-    segments to the right are not looked at: saturated rows end early.
+    segments to the right are not looked at: saturated rows end early. Where most of the cells are
+    to be shown, they are all sorted.
     """
-    cdef double* values = ranked.values
-    cdef int32_t* columns = ranked.columns
-    cdef Py_ssize_t cell, filled = 0
+    cdef double* values = places.values
+    cdef int32_t* columns = places.columns
+    cdef Py_ssize_t cell, filled = 0, worst = worst_of(k)
     cdef int32_t label
     cdef double value
+    if k > FEWEST and n_cells <= 2 * k:
+        for cell in range(n_cells):
+            label = cells[cell]
+            values[cell] = _evaluate(scores[label], label, maps)
+            columns[cell] = label
+        sort(values, columns, places.spare_values, places.spare_columns, n_cells)
+        return n_cells
     for cell in range(n_cells):
         label = cells[cell]
         if (
-            k <= FEW
-            and filled == k
-            and values[k - 1] >= ceiling
-            and label // SEGMENT * SEGMENT > columns[k - 1]
+            filled == k
+            and values[worst] >= ceiling
+            and label // SEGMENT * SEGMENT > columns[worst]
         ):
-            return cell
+            n_cells = cell
+            break
         value = _evaluate(scores[label], label, maps)
-        if k <= FEW:
-            filled = _insert(value, label, values, columns, filled, k)
-        else:
-            values[cell] = value
-            columns[cell] = label
-    if k > FEW:
-        _sort(ranked, n_cells)
+        if filled < k or is_ahead(value, label, values[worst], columns[worst]):
+            filled = take(value, label, values, columns, filled, k)
+    order(values, columns, places.spare_values, places.spare_columns, filled, k)
     return n_cells
 
 
@@ -353,12 +302,9 @@ def rank_lists(
     const double[:, ::1] knots, bint margin, bint odds, int32_t[:, ::1] columns,
 ):
     """As `rank_cells`, of rows that list their cells, all of them valid."""
-    cdef Py_ssize_t i, at, n, place, filled, widest = 1
-    for i in range(indptr.shape[0] - 1):
-        widest = max(widest, indptr[i + 1] - indptr[i])
-    cdef int32_t[:, ::1] listed = np.empty((2, widest), np.int32)
-    cdef double[:, ::1] valued = np.empty((2, widest))
-    cdef Places ranked = Places(&valued[0, 0], &listed[0, 0], &valued[1, 0], &listed[1, 0])
+    cdef Py_ssize_t i, at, place, filled, worst = worst_of(k)
+    cdef double[:, ::1] values = np.empty((2, k))
+    cdef int32_t[::1] spare_columns = np.empty(k, np.int32)
     cdef Maps maps = Maps(
         &code[0], &a[0], &b[0], &c[0], &start[0], &stop[0], NULL, NULL, margin, odds
     )
@@ -368,21 +314,15 @@ def rank_lists(
     with nogil:
         for i in range(indptr.shape[0] - 1):
             filled = 0
-            n = indptr[i + 1] - indptr[i]
             for at in range(indptr[i], indptr[i + 1]):
                 value = _evaluate(scores[at], labels[at], &maps)
-                if k <= FEW:
-                    filled = _insert(
-                        value, labels[at], ranked.values, ranked.columns, filled, k
-                    )
-                else:
-                    ranked.values[filled] = value
-                    ranked.columns[filled] = labels[at]
-                    filled += 1
-            if k > FEW:
-                _sort(&ranked, n)
-            for place in range(k):
-                columns[i, place] = ranked.columns[place] if place < min(filled, k) else -1
+                if filled < k or is_ahead(value, labels[at], values[0, worst], columns[i, worst]):
+                    filled = take(value, labels[at], &values[0, 0], &columns[i, 0], filled, k)
+            order(
+                &values[0, 0], &columns[i, 0], &values[1, 0], &spare_columns[0], filled, k
+            )
+            for place in range(filled, k):
+                columns[i, place] = -1
 
 
 cdef inline double _invert_knots(

@@ -9,6 +9,7 @@ as ranked (STABLE), averaged over all orders (EXPECTED), positives first (BEST),
 from libc.math cimport log2
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint64_t
 
+from oddslip.kernels.places cimport order, take, worst_of
 from oddslip.kernels.types cimport key_t
 
 import numpy as np
@@ -193,25 +194,18 @@ cdef double _over_hits(
 cdef double _largest(
     const int32_t* indices, const int8_t* sides, int64_t start, int64_t stop,
     const double* gain_of, int64_t number, double sign, bint tied_only, double* top,
+    int32_t* labels, double* spare, int32_t* spare_labels,
 ) noexcept nogil:
     """Sum of the ``number`` largest ``sign x gain`` of a row's positives, or of the tied ones."""
-    cdef int64_t at, place, filled = 0
+    cdef Py_ssize_t at, place, filled = 0, worst = worst_of(number)
     cdef double gain, total = 0.0
     for at in range(start, stop):
         if number == 0 or (tied_only and sides[at] != 0):
             continue
         gain = sign * gain_of[indices[at]]
-        if filled < number:
-            place = filled
-            filled += 1
-        elif gain > top[number - 1]:
-            place = number - 1
-        else:
-            continue
-        while place > 0 and top[place - 1] < gain:
-            top[place] = top[place - 1]
-            place -= 1
-        top[place] = gain
+        if filled < number or gain > top[worst]:
+            filled = take(gain, indices[at], top, labels, filled, number)
+    order(top, labels, spare, spare_labels, filled, number)
     for place in range(filled):
         total += top[place]
     return total
@@ -222,7 +216,7 @@ cdef void _score_row(
     int64_t start,
     int64_t stop, const int32_t* indices, const int8_t* sides, const double* gain_of,
     int64_t policy, int64_t denominator, const double* discounts, uint8_t* hit_at, double* top,
-    double* values,
+    int32_t* top_labels, double* spare, int32_t* spare_labels, double* values,
 ) noexcept nogil:
     """The metrics of one row that shows k labels; its positives are ``indices[start:stop]``."""
     cdef int64_t m = stop - start, n_hits = 0, hits = 0, true = 0, above = 0
@@ -307,11 +301,13 @@ cdef void _score_row(
         if policy != EXPECTED:
             sign = 1.0 if policy == BEST else -1.0
             gain += sign * _largest(
-                indices, sides, start, stop, gain_of, kept, sign, True, top
+                indices, sides, start, stop, gain_of, kept, sign, True, top, top_labels, spare,
+                spare_labels,
             )
     values[5] = gain
     values[6] = _largest(
-        indices, sides, start, stop, gain_of, min(k, m), 1.0, False, top
+        indices, sides, start, stop, gain_of, min(k, m), 1.0, False, top, top_labels, spare,
+        spare_labels,
     )
 
 
@@ -326,7 +322,8 @@ def score_rows(
     """
     cdef Py_ssize_t i, p, shown, k = columns.shape[1]
     cdef double[::1] discounts = np.empty(k)
-    cdef double[::1] top = np.empty(k)
+    cdef double[:, ::1] top = np.empty((2, k))
+    cdef int32_t[:, ::1] top_labels = np.empty((2, k), np.int32)
     cdef uint8_t[::1] hit_at = np.empty(k, np.uint8)
     cdef const int32_t* labels = NULL
     cdef const int8_t* side = NULL
@@ -348,5 +345,6 @@ def score_rows(
             _score_row(
                 &columns[i, 0], &joined[i, 0], shown, k, at_kth[i], indptr[i], indptr[i + 1],
                 labels, side, &gain_of[0], policy, denominator, &discounts[0],
-                &hit_at[0], &top[0], &values[i, 0],
+                &hit_at[0], &top[0, 0], &top_labels[0, 0], &top[1, 0], &top_labels[1, 0],
+                &values[i, 0],
             )

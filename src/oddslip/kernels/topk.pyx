@@ -11,6 +11,7 @@ floor instead.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
+from oddslip.kernels.places cimport is_ahead, order, take, worst_of
 from oddslip.kernels.types cimport key_t, parts
 
 import numpy as np
@@ -20,29 +21,6 @@ cdef enum:
     DEPTH = 8
     SEGMENT = LANES * DEPTH
     LONG_ROW = 4 * SEGMENT  # below this the sweep does not pay
-
-
-cdef inline Py_ssize_t _offer(
-    key_t key, int32_t column, key_t* best, int32_t* columns, Py_ssize_t filled, Py_ssize_t k
-) noexcept nogil:
-    """Offer a cell to the k best so far: higher key first, then lower column."""
-    cdef Py_ssize_t place
-    if filled < k:
-        place = filled
-        filled += 1
-    elif key > best[k - 1] or (key == best[k - 1] and column < columns[k - 1]):
-        place = k - 1
-    else:
-        return filled
-    while place > 0 and (
-        best[place - 1] < key or (best[place - 1] == key and columns[place - 1] > column)
-    ):
-        best[place] = best[place - 1]
-        columns[place] = columns[place - 1]
-        place -= 1
-    best[place] = key
-    columns[place] = column
-    return filled
 
 
 cdef inline void _highest(const key_t* cells, key_t* out) noexcept nogil:
@@ -139,8 +117,8 @@ cdef int64_t _long_row(
 ) noexcept nogil:
     """Top k of one long row; returns how many cells of the row equal the k-th."""
     cdef key_t tops[LANES]
-    cdef key_t floor, threshold
-    cdef Py_ssize_t cell, column, n_cells, filled = 0
+    cdef key_t floor, threshold, key
+    cdef Py_ssize_t cell, column, n_cells, filled = 0, worst = worst_of(k)
     cdef int64_t at_kth = 0
     cdef int lane, reaching = 0
     _sweep(row, n_labels, lanes, groups, n_groups, tops)
@@ -151,7 +129,9 @@ cdef int64_t _long_row(
     threshold = floor + 1 if reaching > k else floor
     n_cells = _collect(row, n_labels, threshold, lanes, flags, starts, hits, cells)
     for cell in range(n_cells - 1, -1, -1):  # from the right: an ascending row comes best first
-        filled = _offer(row[cells[cell]], cells[cell], best, columns, filled, k)
+        key = row[cells[cell]]
+        if filled < k or is_ahead(key, cells[cell], best[worst], columns[worst]):
+            filled = take(key, cells[cell], best, columns, filled, k)
     if filled == k:
         for cell in range(n_cells):
             at_kth += row[cells[cell]] == best[k - 1]
@@ -168,32 +148,22 @@ cdef int64_t _long_row(
     return at_kth
 
 
-cdef int64_t _short_row(
-    const key_t* row, Py_ssize_t n_labels, Py_ssize_t k, key_t* best, int32_t* columns
+cdef int64_t _whole_row(
+    const key_t* row, Py_ssize_t n_labels, Py_ssize_t k, key_t* best, int32_t* columns,
+    key_t* spare_keys, int32_t* spare_columns,
 ) noexcept nogil:
-    """Top k of one short row, or for large k; returns how many cells equal the k-th."""
-    cdef Py_ssize_t column, place
+    """Top k of one row, cell by cell; returns how many cells equal the k-th."""
+    cdef key_t lowest
+    cdef Py_ssize_t column, filled = 0, worst = worst_of(k)
     cdef int64_t at_kth = 0
-    cdef bint above, here
-    cdef key_t key
-    for place in range(k):
-        best[place] = 0
-    # From the right, so that among equals the lower column comes last and takes the place.
-    for column in range(n_labels - 1, -1, -1):
-        key = row[column]
-        if key < best[k - 1]:
-            continue
-        # Each place takes its neighbour's cell, this one, or keeps its own; none waits for another.
-        for place in range(k - 1, 0, -1):
-            above = key >= best[place - 1]
-            here = key >= best[place]
-            columns[place] = (
-                columns[place - 1] if above else (<int32_t> column if here else columns[place])
-            )
-            best[place] = best[place - 1] if above else (key if here else best[place])
-        if key >= best[0]:
-            best[0] = key
-            columns[0] = <int32_t> column
+    for column in range(k):
+        filled = take(row[column], <int32_t> column, best, columns, filled, k)
+    lowest = best[worst]
+    for column in range(k, n_labels):
+        if row[column] > lowest:  # its equal ranks after the worst, which stands to the left
+            take(row[column], <int32_t> column, best, columns, k, k)
+            lowest = best[worst]
+    order(best, columns, spare_keys, spare_columns, k, k)
     for column in range(n_labels):
         at_kth += row[column] == best[k - 1]
     return at_kth
@@ -211,12 +181,17 @@ def rank_rows(
     cdef Py_ssize_t i, n_labels = keys.shape[1]
     cdef Py_ssize_t n_groups = n_labels // (SEGMENT * DEPTH) + 1
     cdef bint is_long = n_labels >= LONG_ROW and k <= LANES // 2
+    dtype = np.uint32 if sizeof(key_t) == 4 else np.uint64
+    cdef key_t[::1] spare_keys = np.empty(k, dtype)
+    cdef int32_t[::1] spare_columns = np.empty(k, np.int32)
     if not is_long:
         with nogil:
             for i in range(rows.shape[0]):
-                at_kth[i] = _short_row(&keys[rows[i], 0], n_labels, k, &best[i, 0], &columns[i, 0])
+                at_kth[i] = _whole_row(
+                    &keys[rows[i], 0], n_labels, k, &best[i, 0], &columns[i, 0], &spare_keys[0],
+                    &spare_columns[0],
+                )
         return
-    dtype = np.uint32 if sizeof(key_t) == 4 else np.uint64
     cdef key_t[::1] lanes = np.zeros(n_groups * SEGMENT, dtype)
     cdef key_t[::1] groups = np.empty(n_groups * LANES, dtype)
     cdef uint8_t[::1] flags = np.empty(lanes.shape[0], np.uint8)
@@ -247,16 +222,18 @@ cdef int64_t _pad(
 
 cdef int64_t _scarce_row(
     const key_t* row, Py_ssize_t n_labels, const int32_t* gone, Py_ssize_t n_gone, Py_ssize_t k,
-    key_t* best, int32_t* columns,
+    key_t* best, int32_t* columns, key_t* spare_keys, int32_t* spare_columns,
 ) noexcept nogil:
     """Top k of the cells of a row that are there; returns how many of them equal the last."""
-    cdef Py_ssize_t column, at = 0, filled = 0
+    cdef Py_ssize_t column, at = 0, filled = 0, worst = worst_of(k)
     cdef int64_t at_kth = 0
     for column in range(n_labels):
         if at < n_gone and gone[at] == column:
             at += 1
             continue
-        filled = _offer(row[column], <int32_t> column, best, columns, filled, k)
+        if filled < k or row[column] > best[worst]:
+            filled = take(row[column], <int32_t> column, best, columns, filled, k)
+    order(best, columns, spare_keys, spare_columns, filled, k)
     _pad(best, columns, filled, k)
     if filled == 0:
         return 0
@@ -283,6 +260,8 @@ def rank_present(
     cdef Py_ssize_t n_groups = n_labels // (SEGMENT * DEPTH) + 1
     cdef bint is_long = n_labels >= LONG_ROW and k <= LANES // 2
     dtype = np.uint32 if sizeof(key_t) == 4 else np.uint64
+    cdef key_t[::1] spare_keys = np.empty(k, dtype)
+    cdef int32_t[::1] spare_columns = np.empty(k, np.int32)
     cdef key_t[::1] copied = np.empty(n_labels, dtype)
     cdef key_t[::1] lanes = np.zeros(n_groups * SEGMENT, dtype)
     cdef key_t[::1] groups = np.empty(n_groups * LANES, dtype)
@@ -305,11 +284,14 @@ def rank_present(
                     &starts[0], &hits[0], &cells[0], &best[i, 0], &columns[i, 0],
                 )
             else:
-                at_kth[i] = _short_row(&copied[0], n_labels, k, &best[i, 0], &columns[i, 0])
+                at_kth[i] = _whole_row(
+                    &copied[0], n_labels, k, &best[i, 0], &columns[i, 0], &spare_keys[0],
+                    &spare_columns[0],
+                )
             if best[i, k - 1] == 0 and indptr[row + 1] > indptr[row]:
                 at_kth[i] = _scarce_row(
                     &keys[row, 0], n_labels, gone + indptr[row], indptr[row + 1] - indptr[row], k,
-                    &best[i, 0], &columns[i, 0],
+                    &best[i, 0], &columns[i, 0], &spare_keys[0], &spare_columns[0],
                 )
 
 
@@ -319,13 +301,26 @@ def rank_listed(
     int64_t[::1] at_kth,
 ):
     """As `rank_rows`, of rows that list their cells: row i those of ``indptr[i]:indptr[i + 1]``."""
-    cdef Py_ssize_t i, at, row, filled
+    cdef Py_ssize_t i, at, row, filled, worst = worst_of(k)
+    dtype = np.uint32 if sizeof(key_t) == 4 else np.uint64
+    cdef key_t lowest = 0
+    cdef key_t[::1] spare_keys = np.empty(k, dtype)
+    cdef int32_t[::1] spare_columns = np.empty(k, np.int32)
     with nogil:
         for i in range(rows.shape[0]):
             row = rows[i]
             filled = 0
             for at in range(indptr[row], indptr[row + 1]):
-                filled = _offer(keys[at], labels[at], &best[i, 0], &columns[i, 0], filled, k)
+                if filled == k and keys[at] < lowest:
+                    continue
+                if filled < k or is_ahead(
+                    keys[at], labels[at], best[i, worst], columns[i, worst]
+                ):
+                    filled = take(keys[at], labels[at], &best[i, 0], &columns[i, 0], filled, k)
+                    lowest = best[i, worst]
+            order(
+                &best[i, 0], &columns[i, 0], &spare_keys[0], &spare_columns[0], filled, k
+            )
             _pad(&best[i, 0], &columns[i, 0], filled, k)
             at_kth[i] = 0
             if filled > 0:

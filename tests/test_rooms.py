@@ -34,8 +34,15 @@ MAY_IMPORT = {
     "weights": {"archives", "arguments", "errors", "inputs", "rows"},
     "identity": {"errors", "kernels"},
     "panels": {
-        "arguments", "errors", "identity", "inputs", "kernels", "labels", "rows", "weights",
-    },  # fmt: skip
+        "arguments",
+        "errors",
+        "identity",
+        "inputs",
+        "kernels",
+        "labels",
+        "rows",
+        "weights",
+    },
     "tallies": {"arguments", "errors", "panels", "progress"},
     "provenance": {"errors", "files", "progress", "results"},
     "engines": GROUND,

@@ -56,6 +56,23 @@ def test_every_example_is_a_command_line_that_parses(path, line):
     COMMANDS[path].make_context("oddslip", words[len(path) :])
 
 
+def test_the_docs_name_the_commands_that_have_an_output_option():
+    page = (ROOT / "docs/cli.md").read_text()
+    told = {
+        option: set(re.findall(r"`([a-z]+)`", commands))
+        for option, commands in re.findall(r"^\| `(--[a-z-]+)[^|]*\| ([^|]*) \|", page, re.MULTILINE)
+        if commands != "most commands"
+    }
+    assert "--figure" in told
+    for option, commands in told.items():
+        having = {
+            path[0]
+            for path, command in COMMANDS.items()
+            if len(path) == 1 and any(option in each.opts for each in command.params)
+        }
+        assert commands == having, option
+
+
 def test_every_command_is_in_the_docs():
     page = (ROOT / "docs/cli.md").read_text()
     for path in COMMANDS:

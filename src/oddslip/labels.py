@@ -253,7 +253,7 @@ def as_labels(
         cells = np.asarray(labels)
         # Rows of n_labels indices and rows of n_labels 0/1 cells look alike; 0/1 wins.
         return DenseLabels(cells) if cells.max() <= 1 else labels_from_lists(labels, n_labels)
-    array = labels if isinstance(labels, FileArray) else np.asarray(labels)
+    array: Any = labels if isinstance(labels, FileArray) else np.asarray(labels)
     if array.dtype == object and array.ndim == 1 and is_nested(list(array)):
         return labels_from_lists(list(array), n_labels, label_names)
     if array.ndim != 2:

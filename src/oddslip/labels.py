@@ -288,7 +288,7 @@ def as_labels(
         if cells.max() <= 1:
             return _in_order(DenseLabels(cells), n_labels, label_names)
         return labels_from_lists(labels, n_labels, label_names)
-    array = labels if isinstance(labels, FileArray) else np.asarray(labels)
+    array: Any = labels if isinstance(labels, FileArray) else np.asarray(labels)
     if array.dtype == object and array.ndim == 1 and is_nested(list(array)):
         return labels_from_lists(list(array), n_labels, label_names)
     if array.ndim != 2:

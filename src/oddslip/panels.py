@@ -643,6 +643,10 @@ class StoredPanel(Panel):
 
     __slots__ = ("_cells", "_place", "_shape")
 
+    _cells: NDArray[Any] | None
+    _place: tuple[FileArray, int]
+    _shape: tuple[int, ...]
+
     @classmethod
     def of(cls, array: FileArray, start: int, stop: int) -> StoredPanel:
         """Rows ``start`` to ``stop`` of the array, not yet read."""
@@ -652,7 +656,7 @@ class StoredPanel(Panel):
         return panel
 
     @property
-    def scores(self) -> NDArray[Any]:  # type: ignore[override]
+    def scores(self) -> NDArray[Any]:
         """All cells, read once."""
         if self._cells is None:
             array, start = self._place

@@ -56,6 +56,8 @@ def _files_of(
         elif parameter.name in INPUTS:
             several = given if isinstance(given, list | tuple) else [given]
             for at, each in enumerate(several):
+                if not isinstance(each, str | os.PathLike):  # --labels of a study is a number
+                    continue
                 called = max(parameter.opts, key=len) if is_option else parameter.name
                 inputs[called if len(several) == 1 else f"{called} ({at + 1})"] = each
     return outputs, inputs

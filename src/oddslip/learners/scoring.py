@@ -167,8 +167,9 @@ class _Unfinished:
             ) from error
 
     def __exit__(self, *_: object) -> None:
-        for file in (*self.files, self.log, self.held):
+        for file in (*self.files, self.log):
             file.close()
+        self.held.close()
 
     def _resume(self, line: str) -> set[int] | None:
         """Blocks that lie on disk as they were written; None if this scoring was not begun."""

@@ -134,8 +134,12 @@ class LabelShifts:
         A prior that rests on n positives is off by about 1 / sqrt(n) nat. Labels count by that,
         and it is taken off the spread of the shifts.
         """
+        if self.intended is None:
+            return None
         known = self.identified & np.isfinite(self.realized) & (n_positives > 0)
-        if self.intended is None or known.sum() < LEAST_LABELS:
+        if self.budget is not None:  # beyond it, no shift tells what was intended
+            known &= np.abs(self.intended) <= self.budget
+        if known.sum() < LEAST_LABELS:
             return None
         shift, ln_w = self.realized[known], self.intended[known]
         error = 1.0 / n_positives[known]
@@ -147,8 +151,7 @@ class LabelShifts:
         slope = float(share @ (own * other)) / reach
         related = slope * np.sqrt(reach / spread) if spread > 0 else 0.0
         traced = max(0.0, float(share @ shift**2) - noise)
-        assert self.reachable is not None
-        size = np.sqrt(traced / float(share @ self.reachable[known] ** 2))
+        size = np.sqrt(traced / float(share @ ln_w**2))
         weights = np.exp(ln_w)
         misfit = max(0.0, float(share @ (shift - weights) ** 2) - noise)
         # A learner falls short of ln w, or meets a cap. Far beyond it, the weight was another one.

@@ -253,7 +253,7 @@ def verdict_section(cells: Cells) -> list[str]:
         "## What the diagnosis says of each arm",
         "",
         "The verdict under each protocol, and the share of a sure loss against the twin that the",
-        "repair it names returns; without such a repair, what `Repair` would choose returns.",
+        "repair it names returns.",
         "",
         markdown(["arm", *PROTOCOLS], [[arm, *shown] for arm, shown in by_arm.items()]),
     ]

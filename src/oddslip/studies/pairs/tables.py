@@ -26,6 +26,10 @@ _RUNGS = {
 }
 
 
+# Verdicts that name a repair.
+REPAIRED = ("repairable_by_inversion", "repairable_by_calibration", "dead_labels", "keep_margins")
+
+
 def has_loss(cell: Mapping[str, Any]) -> bool:
     """Whether a weighted arm surely lost against its twin; shares of no loss say nothing."""
     lost = cell.get("test-split", {}).get("ladder", {}).get("rungs", {}).get("unweighted")
@@ -81,8 +85,8 @@ def format_table_one(cells: Cells, printed: Mapping[str, Mapping[str, str]] | No
 def verdict_rows(cells: Cells) -> list[dict[str, Any]]:
     """What a diagnosis says of every arm under each protocol.
 
-    ``returned`` is the share of the loss that the repair of the verdict returns, None where no
-    twin tells a sure loss; ``twin_follows`` is None without a twin.
+    ``returned`` is the share of the loss that the repair of the verdict returns, None where it
+    names none or no twin tells a sure loss; ``twin_follows`` is None without a twin.
     """
     rows = []
     for arm in distinct_arms():
@@ -93,7 +97,7 @@ def verdict_rows(cells: Cells) -> list[dict[str, Any]]:
             code, parts = found["verdict"]["code"], found["decomposition"]
             rung = "inversion" if code == "repairable_by_inversion" else "chosen"
             lost = found["ladder"]["rungs"].get("unweighted", {}).get("minus_raw", {"low": 0})
-            known = parts is not None and lost["low"] > 0
+            known = code in REPAIRED and parts is not None and lost["low"] > 0
             rows.append(
                 {
                     "arm": arm.key,

@@ -145,7 +145,7 @@ def score_cells(column: Any, place_of: PlaceOf, null_absent: bool = False) -> ND
     if column.null_count and not null_absent:
         raise InvalidInput(
             f"scores must not be null, got a null at {place_of(first_null(column))}. "
-            "Drop or fill those rows first."
+            'Drop or fill those rows, or pass nan="absent".'
         )
     cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return cells

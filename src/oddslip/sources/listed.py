@@ -74,7 +74,7 @@ def list_sparse(matrix: Any) -> tuple[Positives, NDArray[Any]]:
 
 
 def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) -> ListedSource:
-    """A long table in any order, whose rows hold some labels each."""
+    """A long table in any order, whose rows hold some labels each; a missing score is none."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -123,16 +123,17 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         raise InvalidInput(f"a cell must be there once, got two at {place_of(order[twice[0]])}.")
     counts = np.bincount(rows, minlength=len(row_set))
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    listed = Positives(indptr, owned[order].astype(np.int32))
-    scores = score_cells(table.column("score").combine_chunks(), place_of)
+    lines = Positives(indptr, owned[order].astype(np.int32))
+    scores = score_cells(table.column("score").combine_chunks(), place_of, null_absent=True)[order]
+    there = ~np.isnan(scores)
     if "true" in columns:
         if labels is not None:
             raise InvalidInput(f"labels must come from one place, but {path} holds some as well.")
         true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
-        labels = SparseLabels(*listed.kept(true), (len(row_set), len(wanted)), ids)
+        labels = SparseLabels(*lines.kept(true & there), (len(row_set), len(wanted)))
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     panel = ListedPanel.made(
-        listed, scores[order].astype(dtype), len(wanted), labels=labels, kind=kind,
+        lines.kept(there), scores[there].astype(dtype), len(wanted), labels=labels, kind=kind,
         label_names=wanted, row_ids=ids, beside="true" in columns,
     )  # fmt: skip
     return ListedSource(panel)

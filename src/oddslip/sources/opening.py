@@ -302,8 +302,10 @@ def _open_listed(
 def _open_long(
     files: Batches, labels: Any, kind: Kind | None, label_names: Sequence[str] | None
 ) -> ListedSource:
+    from oddslip.sources.parquet.long import check_long
     from oddslip.sources.parquet.source import stored_kind
 
+    check_long(files)
     kind, says_kind = stored_kind(files, kind)
     stored = is_stored(labels)
     source = read_long(files, None if stored else labels, kind, label_names)

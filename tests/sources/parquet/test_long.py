@@ -233,6 +233,18 @@ def test_named_rows_beside_rows_without_names_are_refused(world, rows, nan):
         metrics(table, truths, nan=nan)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_missing_score_is_no_candidate(world, form):
+    scores, truths = world
+    gone = np.random.default_rng(4).random(scores.shape) < 0.3
+    gone[3] = True
+    holed = np.where(gone, np.nan, scores)
+    table = put(lines(shuffled(1), LABELS["texts"], score=holed, true=truths), form)
+    found = metrics(table, nan="absent")
+    assert found == pytest.approx(metrics(holed, truths, nan="absent"), abs=1e-12)
+    assert open_source(table, nan="absent").n_rows == N_ROWS
+
+
 # --- What cannot be read --------------------------------------------------------------------------
 
 
@@ -258,3 +270,14 @@ def test_a_name_that_is_no_utf8_is_refused_in_one_line(capsys, nan, column, shap
     assert re.search("UTF-?8", error)
     with pytest.raises(OddslipError, match=r"UTF-?8"):
         oddslip.rank("s.parquet", k=1, nan=nan)
+
+
+@pytest.mark.parametrize("nan", ["refuse", "absent"])
+@pytest.mark.parametrize(
+    ("column", "cells"),
+    [("score", list("abcd")), ("label", [["a"], ["b"]] * 2), ("row", [{"x": 1}] * 4)],
+)
+def test_a_column_of_a_type_that_has_no_place_is_named(column, cells, nan):
+    columns = {"row": [1, 1, 2, 2], "label": list("abab"), "score": [0.1, 0.2, 0.3, 0.4]}
+    with pytest.raises(InvalidInput, match=f"{column} must be a column of"):
+        oddslip.rank(pa.table(columns | {column: cells}), k=1, nan=nan)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
 from oddslip.panels import check_names
-from oddslip.rows import UnorderedNames, is_numbering, refuse_positions
+from oddslip.rows import UnorderedNames, are_integers, is_numbering, refuse_positions
 from oddslip.sources.streams.frames import ROW_ID_NAMES
 
 PlaceOf = Callable[[int], str]  # where the i-th cell of a column lies: "row 3, label 'a'"
 
 ID_ROWS = 64 * 1024  # rows per batch where only ids are read
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 
 
 class Block(NamedTuple):
@@ -39,7 +38,7 @@ class LabelIndex:
 
     def __init__(self, names: tuple[str, ...] | None, n_labels: int) -> None:
         self.names, self.n_labels = names, n_labels
-        self._named_by_integers = names is not None and all_integers(names)
+        self._named_by_integers = names is not None and are_integers(names)
 
     def indices(self, column: Any, place_of: PlaceOf) -> NDArray[np.int64]:
         """Label indices of a column of names or indices."""
@@ -78,17 +77,6 @@ class LabelIndex:
         return indices.astype(np.int64)
 
 
-def all_integers(names: Iterable[str]) -> bool:
-    """Whether every name is an integer in plain decimal text.
-
-    Examples
-    --------
-    >>> all_integers(["10", "-2"]), all_integers(["007", "1"])
-    (True, False)
-    """
-    return all(_INTEGER.fullmatch(name) for name in names)
-
-
 def ordered_labels(names: list[str]) -> tuple[str, ...]:
     """Labels of a long table: integers by value, other names as they first come.
 
@@ -100,8 +88,8 @@ def ordered_labels(names: list[str]) -> tuple[str, ...]:
     >>> ordered_labels(["10", "9"]), ordered_labels(["b", "a"])
     (('9', '10'), ('b', 'a'))
     """
-    if all_integers(names):
-        names = sorted(names, key=int)
+    if are_integers(names):
+        names = sorted(names, key=Decimal)  # int() refuses thousands of digits
     return tuple(names) if is_numbering(names) else UnorderedNames(names)
 
 
@@ -157,7 +145,7 @@ def score_cells(column: Any, place_of: PlaceOf, null_absent: bool = False) -> ND
     if column.null_count and not null_absent:
         raise InvalidInput(
             f"scores must not be null, got a null at {place_of(first_null(column))}. "
-            "Drop or fill those rows first."
+            'Drop or fill those rows, or pass nan="absent".'
         )
     cells: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return cells

@@ -31,7 +31,8 @@ class Repaired:
         Fitted on this model's scores of other rows. Labels are matched by name; where only one of
         the two has names, they go by position, with a warning.
     label_names : sequence of str, optional
-        Names of the model's columns, in their order, for a model that does not name them.
+        Names of the labels, in the order of the model's columns; a model that knows them brings
+        its own.
 
     Attributes
     ----------

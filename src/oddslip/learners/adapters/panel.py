@@ -59,7 +59,7 @@ def panel_from(
         session, a module that does not end in a sigmoid). Other models are converted. If it is not
         said, scores of such a model beyond 0 and 1 are margins, and others are refused.
     label_names : sequence of str or dict of number to name, optional
-        Names of the labels. Those of a model that knows them must be the same, in any order: the
+        Names of the labels; those of a model that knows them must be the same, in any order: the
         columns then come in the order given.
     batch_rows : int, optional
         Rows scored at a time, 16,384 unless told.

@@ -20,7 +20,7 @@ from oddslip.archives import read_npy, read_npz
 from oddslip.arguments import as_numbers, check_path, unmasked
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.inputs import check_memory, input_path, read_bytes
-from oddslip.rows import is_frame, refuse_positions, row_names
+from oddslip.rows import is_frame, match_labels, row_names
 
 NAMES = ("none", "balanced", "sqrt", "common")
 _KNOWN = (
@@ -59,6 +59,7 @@ def resolve_weights(
     n_rows: Any,
     *,
     label_names: Sequence[str] | None = None,
+    in_order: bool = False,
 ) -> NDArray[np.float64]:
     """The weight w_j of every label.
 
@@ -75,6 +76,8 @@ def resolve_weights(
         Rows; 1 where ``n_positives`` are prevalences; of each label where cells are absent.
     label_names : sequence of str, optional
         Names of the labels: those of weights given by name, and for the error.
+    in_order : bool
+        Whether an array of weights was matched with the labels before.
 
     Examples
     --------
@@ -90,7 +93,7 @@ def resolve_weights(
         weights = "none"
     if isinstance(weights, str) and is_weight_name(weights):
         return _named(weights, positives, n_rows)
-    weights = by_label("weights", weights, label_names)
+    weights = by_label("weights", weights, None if in_order else label_names)
     if np.ndim(weights) == 0:
         weights = unmasked("weights", weights)
         if np.asarray(weights).dtype.kind not in "iuf":
@@ -177,9 +180,7 @@ def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
         values = _read_file(what, values)
     numbers = named_values(what, values)
     if numbers is None:
-        if np.ndim(values) == 1:
-            refuse_positions(what, label_names)
-        return values
+        return _by_number(what, values, label_names)
     if label_names is None:
         label_names = [str(label) for label in range(len(numbers))]
         stranger = next((name for name in numbers if name not in set(label_names)), None)
@@ -200,6 +201,19 @@ def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
             f"{what} given by name must name every label, {missing!r:.60} is missing."
         )
     return np.array([numbers[name] for name in label_names])
+
+
+def _by_number(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
+    """Numbers without names: those of labels named 0, 1, 2, ... in any order go by these names."""
+    if label_names is None or np.ndim(values) != 1 or len(values) != len(label_names):
+        return values
+    order = match_labels(label_names, None, ("labels", what), n_labels=(len(values),) * 2)
+    return values if order is None else np.asanyarray(values)[order]
+
+
+def with_names(values: NDArray[Any], label_names: Sequence[str] | None) -> Any:
+    """Numbers in the order of the labels, as a verb takes them: by name where these have names."""
+    return values if label_names is None else dict(zip(label_names, values, strict=True))
 
 
 def _read_file(what: str, path: Any) -> Any:

@@ -93,8 +93,7 @@ def weights_trained(
     """Weights of all labels; a name is read off the prior where given, else off the positives."""
     given = record.prior_source == "given"
     counts = (record.prior, 1) if given else (seen.positives, seen.total)
-    names = None if label_names is None else tuple(label_names)  # weights are in their order
-    return resolve_weights(weights, *counts, label_names=names)
+    return resolve_weights(weights, *counts, label_names=label_names, in_order=True)
 
 
 def record_policy(

@@ -24,7 +24,7 @@ from oddslip.sources import Source, open_source
 from oddslip.sources.opening import Nan, is_stored
 from oddslip.sources.views import LabelledSource, TwinnedSource, align_columns
 from oddslip.tallies import available_threads
-from oddslip.weights import by_label, named_values, resolve_weights
+from oddslip.weights import by_label, named_values, resolve_weights, with_names
 
 CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
 
@@ -101,6 +101,11 @@ class Case:
         if self.crossed or self.calibration.dtype != self.arm.dtype:
             return False
         return self.calibration.row_ids() is None or self.arm.row_ids() is None
+
+    @property
+    def named_prior(self) -> Any:
+        """The prior as verbs take it, which match it by name."""
+        return with_names(self.prior, self.arm.label_names)
 
     @property
     def prior_given(self) -> bool:

@@ -41,7 +41,7 @@ from oddslip.sources.opening import is_stored, open_labels
 from oddslip.sources.views import LabelledSource, align_columns, align_rows
 from oddslip.spread import SATURATED_PROBABILITY
 from oddslip.tallies import available_threads
-from oddslip.weights import balance_ratios, resolve_weights
+from oddslip.weights import balance_ratios, resolve_weights, with_names
 from oddslip.wording import count_of, nat, score, signed, weight_text
 
 Floats = NDArray[np.float64]
@@ -380,7 +380,7 @@ def _what_if(
         return None
     source = _open_unweighted(unweighted, truth, kind)
     k = check_k(k, source.n_labels)
-    changed = what_if(source, weight, k=k, threads=threads)
+    changed = what_if(source, with_names(weight, source.label_names), k=k, threads=threads)
     if not source.has_labels:
         return WhatIfLoss(source.n_rows, changed.mean_overlap, changed.share_changed)
     truth_known = source.positives()

@@ -38,7 +38,7 @@ def read_arm(case: Case, function: Callable[[Source], Any]) -> tuple[Any, Asides
     threads = case.threads
     asked: dict[str, Callable[[Source], Any]] = {
         "function": function,
-        "realized": lambda rows: realized_shift(rows, case.prior, threads=threads),
+        "realized": lambda rows: realized_shift(rows, case.named_prior, threads=threads),
         "saturation": lambda rows: saturation(rows, k=case.k, distinct=False, threads=threads),
     }
     if case.marked:

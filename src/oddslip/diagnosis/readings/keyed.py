@@ -91,7 +91,7 @@ def measure_keyed(case: Case, n_replicates: int) -> dict[str, Any]:
         [
             partial(_climb_crossed, case) if fitted is None
             else partial(_climb_held_out, case, fitted),
-            lambda rows: realized_shift(rows, case.prior, threads=threads),
+            lambda rows: realized_shift(rows, case.named_prior, threads=threads),
             lambda rows: saturation(rows, k=case.k, distinct=False, threads=threads),
         ],
         threads=threads,

@@ -96,6 +96,7 @@ class PredictionOutput(NamedTuple):
     metrics: object = None
 
 
+@pytest.mark.filterwarnings("ignore:labels of .* are matched by position:UserWarning")
 def test_a_network_trained_with_pos_weight_and_a_trainer_s_output_arrive_alike():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)

@@ -60,7 +60,9 @@ def test_the_docs_name_the_commands_that_have_an_output_option():
     page = (ROOT / "docs/cli.md").read_text()
     told = {
         option: set(re.findall(r"`([a-z]+)`", commands))
-        for option, commands in re.findall(r"^\| `(--[a-z-]+)[^|]*\| ([^|]*) \|", page, re.MULTILINE)
+        for option, commands in re.findall(
+            r"^\| `(--[a-z-]+)[^|]*\| ([^|]*) \|", page, re.MULTILINE
+        )
         if commands != "most commands"
     }
     assert "--figure" in told

@@ -60,7 +60,9 @@ def test_features_of_every_format_are_the_cells_they_store(kind):
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr", "dia"])
 def test_files_of_every_format_are_read_as_scipy_wrote_them(kind, tmp_path):
     sp.save_npz(tmp_path / "cells.npz", good(kind))
-    assert np.array_equal(cells_of(labels_from_sparse(read_labels_npz(tmp_path / "cells.npz"))), DENSE)
+    assert np.array_equal(
+        cells_of(labels_from_sparse(read_labels_npz(tmp_path / "cells.npz"))), DENSE
+    )
     assert np.array_equal(read_features(tmp_path / "cells.npz").toarray(), DENSE)
 
 

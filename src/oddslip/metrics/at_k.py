@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
@@ -359,6 +360,10 @@ def resolve_propensities(
                 "Pass weights as well."
             )
         return np.asarray(weights.min() / weights)  # a common factor does not matter
+    if isinstance(given, str) and not Path(given).exists():
+        raise InvalidInput(
+            f'propensities must be one per label, a file of them, or "weights", got {given!r:.60}.'
+        )
     given = by_label("propensities", given, label_names)
     return None if given is None else check_propensities(given, n_labels)
 

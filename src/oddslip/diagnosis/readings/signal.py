@@ -206,7 +206,7 @@ def _chance_deviation(one: Floats, other: Floats, n_present: NDArray[np.int64]) 
         squares = ((scaled @ other.T) ** 2).sum()
     else:
         squares = ((scaled.T @ scaled) * (other.T @ other)).sum()
-    return float(np.sqrt(squares)) / one.shape[1]
+    return float(np.sqrt(squares) / one.shape[1])
 
 
 def _rank_within_labels(

@@ -179,3 +179,13 @@ def test_a_weighted_realized_shift_costs_map_on_the_embedded_data(pair):
         oddslip.evaluate(pair.unweighted, pair.labels, k=7)
     )
     assert difference["map"].high < 0
+
+
+@pytest.mark.parametrize("result", ["evaluation", "comparison"])
+def test_a_metric_that_does_not_exist_is_refused_with_those_that_do(result):
+    scores, labels = [[0.9, 0.2], [0.4, 0.6]], [[1, 0], [0, 1]]
+    found = oddslip.evaluate(scores, labels, k=1, n_replicates=10)
+    if result == "comparison":
+        found = found.compare(found)
+    with pytest.raises(KeyError, match=r"metric must be one of map, .*psp.*, got 'MAP'\."):
+        found["MAP"]

@@ -84,6 +84,12 @@ class Estimate:
         return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
 
 
+def _estimate_of(metric: str, estimates: dict[str, Estimate]) -> Estimate:
+    if metric not in estimates:
+        raise KeyError(f"metric must be one of {', '.join(estimates)}, got {metric!r}.")
+    return estimates[metric]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
     """Paired differences between two rankings of the same rows: first minus second.
@@ -100,7 +106,7 @@ class Comparison:
     differences: dict[str, Estimate]
 
     def __getitem__(self, metric: str) -> Estimate:
-        return self.differences[metric]
+        return _estimate_of(metric, self.differences)
 
     def __str__(self) -> str:
         """The differences as a table."""
@@ -175,7 +181,7 @@ class Evaluation:
     _drawn: _Sums | None = field(repr=False, default=None)  # where rows are known by their keys
 
     def __getitem__(self, metric: str) -> Estimate:
-        return self.metrics[metric]
+        return _estimate_of(metric, self.metrics)
 
     def __repr__(self) -> str:
         values = ", ".join(f"{NAMES[name]} {e.value:.4f}" for name, e in self.metrics.items())

@@ -159,10 +159,12 @@ def large(tmp_path_factory):
 
 
 def wait_for_panel(run):
-    """Until the command has mapped the scores, where one can see it."""
+    """Until the command has opened the scores, where one can see it."""
     for _ in range(600):
-        maps = Path(f"/proc/{run.pid}/maps")
-        if not maps.exists() or "s.npy" in maps.read_text():
+        files = Path(f"/proc/{run.pid}/fd")
+        if not files.exists() or any(
+            os.path.realpath(each).endswith("s.npy") for each in files.iterdir()
+        ):
             return
         time.sleep(0.1)
 

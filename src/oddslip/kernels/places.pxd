@@ -1,8 +1,8 @@
 """The k best cells of a row, collected one at a time: higher value first, then lower column.
 
-Up to ``FEW`` cells are kept sorted, by insertion. More are kept as a heap whose root is the worst of
-them, so that n cells take O(n log k) steps in whatever order they come. `order` sorts the heap, by
-merging, with as many spare places.
+Up to ``FEW`` cells are kept sorted, by insertion. More are kept as a heap whose root is the worst
+of them, so that n cells take O(n log k) steps in whatever order they come. `order` sorts the heap,
+by merging, with as many spare places.
 """
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t

@@ -1,11 +1,14 @@
-"""The K highest keys of each row, in one pass, whatever order the row is in.
+"""The K highest keys of each row, in one pass.
 
-A long row is cut into segments of 16 lanes x 8 cells, and segments into groups of 8. One vectorised
-sweep keeps the largest key of each lane of each segment, then of each group, then of the row. The
-K-th largest of the 16 lane maxima is a *floor*: at least K cells reach it, so only lanes that reach
-it are looked into, about K of them. That bounds the work for sorted rows as well as for random
-ones. A row in which many lanes tie at the floor (saturated scores) takes the first columns at the
-floor instead.
+For K up to 8, a long row is cut into segments of 16 lanes x 8 cells, and segments into groups of 8.
+One vectorised sweep keeps the largest key of each lane of each segment, then of each group, then of
+the row. The K-th largest of the 16 lane maxima is a *floor*: at least K cells reach it, so only
+lanes that reach it are looked into, about K of them. That bounds the work for sorted rows as well
+as for random ones. A row in which many lanes tie at the floor (saturated scores) takes the first
+columns at the floor instead.
+
+Other rows are read from the left, and the K best so far are kept (see `places`): a row that ascends
+to the right is the slowest, one that descends the fastest.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t

@@ -318,8 +318,10 @@ def test_a_call_that_fits_or_exports_says_nothing_of_names_that_it_was_given_its
         np.testing.assert_array_equal(Isotonic().fit_transform(SCORES, truth), made)
         turned = Isotonic().fit_transform(FRAME[TURNED], truth)
         np.testing.assert_array_equal(turned, made[:, AT])
-        framed = Isotonic().set_output(transform="pandas").fit_transform(
-            FRAME.set_axis(IDS), truth.set_axis(IDS)
+        framed = (
+            Isotonic()
+            .set_output(transform="pandas")
+            .fit_transform(FRAME.set_axis(IDS), truth.set_axis(IDS))
         )
         assert (framed.index.tolist(), framed.columns.tolist()) == (IDS, NAMES)
         NAMED.to_onnx(tmp_path / "repair.onnx", k=2, precision="float32")

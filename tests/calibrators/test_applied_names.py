@@ -303,3 +303,26 @@ def test_the_top_of_a_frame_of_rows_has_its_ids():
     found = served.predict_topk(rows, names=True)
     assert found.index.tolist() == IDS
     np.testing.assert_array_equal(found.to_numpy(), served.predict_topk(X, names=True))
+
+
+# ------------------------------------------------------------------------------- within one call
+
+
+def test_a_call_that_fits_or_exports_says_nothing_of_names_that_it_was_given_itself(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for names in (None, NAMES):
+            made = Isotonic().fit_transform(SCORES, TRUTH, label_names=names)
+            np.testing.assert_array_equal(made, Isotonic().fit(SCORES, TRUTH).transform(SCORES))
+        truth = pd.DataFrame(TRUTH, columns=NAMES)
+        np.testing.assert_array_equal(Isotonic().fit_transform(SCORES, truth), made)
+        turned = Isotonic().fit_transform(FRAME[TURNED], truth)
+        np.testing.assert_array_equal(turned, made[:, AT])
+        framed = (
+            Isotonic()
+            .set_output(transform="pandas")
+            .fit_transform(FRAME.set_axis(IDS), truth.set_axis(IDS))
+        )
+        assert (framed.index.tolist(), framed.columns.tolist()) == (IDS, NAMES)
+        NAMED.to_onnx(tmp_path / "repair.onnx", k=2, precision="float32")
+        NAMED.to_onnx(tmp_path / "exact.onnx")

@@ -119,7 +119,9 @@ def test_the_files_it_leaves_give_the_same_diagnosis_by_hand(story, folder, caps
 
 
 def test_the_saved_repair_ranks_as_the_fitted_one(story, folder):
-    scores = np.load(folder / "evaluated-weighted.npy")
+    scores = oddslip.Panel(
+        np.load(folder / "evaluated-weighted.npy"), label_names=story.repair.fitted_.label_names
+    )
     again = oddslip.load_repair(folder / "repair.oddslip").rank(scores, k=7)
     np.testing.assert_array_equal(again, story.repair.rank(scores))
 

@@ -93,8 +93,12 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Fit on these rows and calibrate them; takes the arguments of `fit`."""
         given: dict[str, Any] = {"sample_weight": sample_weight, "label_names": label_names}
         absent: dict[str, Any] = {"exclude": exclude, "nan": nan}
-        fitted = self.fit(scores, labels, **given, **absent, threads=threads)
-        return fitted.transform(scores, **absent, threads=threads)
+        fitted = self.fit(scores, labels, **given, **absent, threads=threads).fitted_
+        source = open_as(self.kind, self._opened(scores), **absent)
+        if source.label_names is None and fitted.label_names is not None:
+            # These are the columns that got their names in `fit`.
+            source = open_as(self.kind, scores, None, fitted.label_names, **absent)
+        return fitted.transform(source, threads=threads)
 
     def rank(
         self,

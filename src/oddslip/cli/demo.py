@@ -133,7 +133,9 @@ def _tell(folder: Path, typed: list[str] | None) -> _Story:
     arms = {
         "unweighted": _score(pair.unweighted_, drawn.X[last]),
         "weighted": (scores := _score(pair.weighted_, drawn.X[last])),
-        "weighted, repaired": repair.transform(scores),
+        "weighted, repaired": repair.transform(
+            oddslip.Panel(scores, label_names=drawn.label_names)
+        ),
     }
     truth = drawn.labels[last]
     fresh = {name: oddslip.evaluate(arm, truth, k=K, auc=True) for name, arm in arms.items()}

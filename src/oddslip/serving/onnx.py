@@ -34,6 +34,7 @@ from oddslip.calibrators.forms import (
 from oddslip.calibrators.saved import FittedRepair
 from oddslip.errors import InvalidInput, MissingDependency
 from oddslip.files import check_bytes, whole_file
+from oddslip.panels import Panel
 from oddslip.serving.export import Export, describe_repair, names_of
 
 OPSET = 18
@@ -352,6 +353,6 @@ def _largest_deviation(repair: FittedRepair, model: Any) -> float:
         rows = np.repeat(grid[first : first + size, None], n_labels, axis=1).astype(dtype)
         with np.errstate(all="ignore"):
             (theirs,) = evaluator.run(["probabilities"], {"scores": rows})
-        ours = repair.transform(rows, dtype=np.float64)
+        ours = maps.transform_panel(Panel(rows, kind=maps.kind), np.float64)
         largest = max(largest, float(np.abs(theirs - ours).max()))
     return largest

@@ -101,9 +101,8 @@ def evaluated(one, two):
 
 def fitted(one, two):
     scores = one.table(SCORES)
-    return one.back(
-        oddslip.Repair(k=K, rule="isotonic-0").fit(scores, two.table(TRUE)).transform(scores)
-    )
+    repair = oddslip.Repair(k=K, rule="isotonic-0").fit(scores, two.table(TRUE))
+    return one.back(repair.fitted_.maps.evaluate(np.asarray(scores)))
 
 
 def transformed(one, two):

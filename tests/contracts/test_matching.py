@@ -102,7 +102,7 @@ def evaluated(one, two):
 def fitted(one, two):
     scores = one.table(SCORES)
     repair = oddslip.Repair(k=K, rule="isotonic-0").fit(scores, two.table(TRUE))
-    return one.back(repair.fitted_.maps.evaluate(np.asarray(scores)))
+    return one.back(repair.fitted_.maps.evaluate(np.ascontiguousarray(scores)))
 
 
 def transformed(one, two):

@@ -13,7 +13,9 @@ from oddslip.calibrators import Inversion, Isotonic
 from oddslip.cli.app import _run as main
 from oddslip.errors import InvalidInput
 from oddslip.panels import Panel
+from oddslip.rows import UnorderedNames
 from oddslip.sources.sinks import write_scores
+from oddslip.weights import by_label
 
 rng = np.random.default_rng(5)
 N, NAMES, K = 60, ["a", "b", "c", "d"], 2
@@ -432,17 +434,11 @@ def test_a_repair_goes_to_integer_columns_by_their_numbers():
 
 
 def test_labels_of_a_long_table_in_an_unseen_order_take_no_positions():
-    from oddslip.rows import UnorderedNames
-
-    panel = Panel(SCORES, label_names=UnorderedNames(NAMES))
     for labels in (TRUE, sparse.csr_array(TRUE), [np.flatnonzero(row) for row in TRUE]):
         with pytest.raises(InvalidInput, match="order of appearance"):
             Panel(SCORES, labels, label_names=UnorderedNames(NAMES))
-    source = oddslip.open_source(panel)
-    with pytest.raises(InvalidInput, match="order of appearance"):
-        oddslip.open_source(panel, exclude=[[0]] * N)
     with pytest.raises(InvalidInput, match="prior must name the labels"):
-        oddslip.shifts.realized_shift(source, [0.1, 0.2, 0.3, 0.4])
+        by_label("prior", [0.1, 0.2, 0.3, 0.4], UnorderedNames(NAMES))
     lists = [[NAMES[at] for at in np.flatnonzero(row)] for row in TRUE]
     assert found(Panel(SCORES, lists, label_names=UnorderedNames(NAMES)), None) == MAP
     weights = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
@@ -509,7 +505,7 @@ def test_numbers_per_label_come_from_files(tmp_path, form):
         same = oddslip.Repair(k=K, weights=weights, prior=prior, rule="isotonic-0").fit(
             frame(SCORES), TRUE
         )
-        np.testing.assert_array_equal(repair.transform(SCORES), same.transform(SCORES))
+        np.testing.assert_array_equal(*(each.transform(frame(SCORES)) for each in (repair, same)))
     assert found(frame(SCORES), TRUE, weights=path) == MAP
 
 

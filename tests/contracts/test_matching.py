@@ -71,8 +71,8 @@ class Side(NamedTuple):
     def long(self, cells):
         """One line per cell, in order of the rows and labels."""
         names = [
-            self.row_names or [f"u{row}" for row in self.rows],
-            self.label_names or [f"l{label}" for label in self.labels],
+            self.row_names or self.rows.tolist(),
+            self.label_names or self.labels.tolist(),
         ]
         values = np.asarray(cells)[np.ix_(self.rows, self.labels)]
         at = [(row, label) for row in range(N) for label in range(L)]
@@ -102,9 +102,7 @@ def evaluated(one, two):
 def fitted(one, two):
     scores = one.table(SCORES)
     repair = oddslip.Repair(k=K, rule="isotonic-0").fit(scores, two.table(TRUE))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what `transform` says is a case of its own
-        return one.back(repair.transform(scores))
+    return one.back(repair.fitted_.maps.evaluate(np.ascontiguousarray(scores)))
 
 
 def transformed(one, two):
@@ -203,10 +201,27 @@ class Verb(NamedTuple):
 
     call: object
     axes: tuple[str, ...] = ("rows", "labels")
-    exceptions: dict = {}  # noqa: RUF012
+    exceptions: tuple = ()  # (outcome, axis, naming, names, order)
 
 
 POSITION, MATCHED, REFUSED, TOLD = "position", "matched", "refused", ", with a warning"
+# Names that are no numbers of the other side.
+NAMELESS = [("text", "same order"), ("text", "another order"), ("integers", "another set")]
+
+
+def differs(outcome, axis, naming):
+    """A verb whose outcome differs where names of one side are no numbers of the other."""
+    return tuple((outcome(order), axis, naming, names, order) for names, order in NAMELESS)
+
+
+def refused(order):
+    return REFUSED
+
+
+def told(order):
+    return (MATCHED if order == "same order" else POSITION) + TOLD
+
+
 VERBS = {
     "`evaluate`: scores, labels": Verb(evaluated),
     "`Evaluation.compare`: scores, scores": Verb(compared, ("rows",)),
@@ -214,11 +229,7 @@ VERBS = {
     "`Repair.transform`: calibration scores, scores": Verb(
         transformed,
         ("labels",),
-        {
-            ("one named", "text", "same order"): MATCHED + TOLD,
-            ("one named", "text", "another order"): POSITION + TOLD,
-            ("one named", "integers", "another set"): POSITION + TOLD,
-        },
+        differs(told, "labels", "one named") + differs(told, "labels", "other named"),
     ),
     "`diagnose`: scores, labels": Verb(diagnosed),
     "`diagnose(unweighted=)`: scores, twin": Verb(twinned),
@@ -228,23 +239,21 @@ VERBS = {
     "`check`: scores, labels": Verb(checked),
     "`plan(unweighted=)`: labels, scores": Verb(planned),
     "`prior=`, `weights=`, `propensities=`: scores, numbers": Verb(
-        shifted,
-        ("labels",),
-        {
-            ("other named", "text", "same order"): REFUSED,
-            ("other named", "text", "another order"): REFUSED,
-            ("other named", "integers", "another set"): REFUSED,
-        },
+        shifted, ("labels",), differs(refused, "labels", "other named")
     ),
     "`OneVsRest.fit`: features, labels": Verb(trained, ("rows",)),
-    "`RepairedClassifier.fit`: features, labels": Verb(classified, ("rows",)),
+    "`RepairedClassifier.fit`: features, labels": Verb(
+        classified,
+        ("rows",),
+        # scikit-learn cuts frames and arrays into the same parts.
+        tuple(
+            (POSITION, "rows", naming, "integers", "another set")
+            for naming in ("one named", "other named")
+        ),
+    ),
     "`panel_from`: features, labels": Verb(paneled, ("rows",)),
     "a long table: scores, labels": Verb(
-        lengthened,
-        exceptions={
-            ("one named", "text", "same order"): REFUSED,
-            ("one named", "text", "another order"): REFUSED,
-        },
+        lengthened, exceptions=differs(refused, "labels", "one named")
     ),
 }
 ALWAYS_NAMED = {"a long table: scores, labels"}  # on its first side
@@ -298,20 +307,25 @@ def sides_of(axis, naming, names, order):
     return side(straight, both, False), side(turn, both, strange)
 
 
+def without_names(verb):
+    """The verb, or one that gives the same answer and takes two sides without names."""
+    return evaluated if verb in ALWAYS_NAMED else VERBS[verb].call
+
+
 def outcome(verb, axis, case):
     """What a verb does with two sides: matched, position or refused, perhaps with a warning."""
     call = VERBS[verb].call
     one, two = sides_of(axis, *case)
     first, second = (side._replace(row_names=None, label_names=None) for side in (one, two))
-    plain = evaluated if verb in ALWAYS_NAMED else call
+    plain = without_names(verb)
     aligned, placed = plain(first, first), plain(first, second)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             answer = call(one, two)
         except oddslip.InvalidInput:
             return REFUSED
-    said = TOLD if any("are matched by" in str(each.message) for each in told) else ""
+    said = TOLD if any("are matched by" in str(each.message) for each in caught) else ""
     if np.allclose(answer, aligned, rtol=1e-9, atol=1e-12, equal_nan=True):
         return MATCHED + said
     assert np.allclose(answer, placed, rtol=1e-9, atol=1e-12, equal_nan=True), "neither"
@@ -322,8 +336,8 @@ def wanted(verb, axis, case):
     """What the rule says, or None where a verb can not come to such a case."""
     if verb in ALWAYS_NAMED and case[0] in ("other named", "neither named"):
         return None
-    exceptions = VERBS[verb].exceptions if axis == "labels" else {}
-    return exceptions.get(case, rule(axis, *case))
+    exceptions = {tuple(rest): outcome for outcome, *rest in VERBS[verb].exceptions}
+    return exceptions.get((axis, *case), rule(axis, *case))
 
 
 EVERY = [
@@ -348,7 +362,7 @@ def test_every_verb_matches_by_the_one_rule(verb, axis, case):
 def test_the_cases_tell_matching_from_position(verb):
     for axis in VERBS[verb].axes:
         one, two = sides_of(axis, "neither named", "", "another order")
-        call = VERBS[verb].call
+        call = without_names(verb)
         assert not np.allclose(call(one, two), call(Side(), Side()), equal_nan=True)
 
 

@@ -138,7 +138,8 @@ def _name(form: str, places: list[int], prefix: str) -> Names:
 
 def _align(scores: Side, truth: Side) -> NDArray[Any] | None:
     """Truth in the order of the scores, by the rule; None where it has to be refused."""
-    rows = _match(scores.ids, truth.ids, ROWS)
+    both = scores.container == "array" and truth.ids is None  # `row_ids=` names rows of both
+    rows = _match(None if both else scores.ids, truth.ids, ROWS)
     columns = _match_columns(scores, truth)
     return None if rows is None or columns is None else truth.cells[np.ix_(rows, columns)]
 

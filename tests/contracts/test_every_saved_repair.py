@@ -14,6 +14,9 @@ from oddslip.cli.app import _run
 from oddslip.errors import UnreadableFile
 from oddslip.serving import load_runtime
 
+# Repairs with names are applied to arrays here.
+pytestmark = pytest.mark.filterwarnings("ignore:labels of .* are matched by position:UserWarning")
+
 ROWS, LABELS, K = 240, 6, 3
 RNG = np.random.default_rng(8)
 PROBABILITIES = RNG.beta(1, 3, (ROWS, LABELS))

@@ -8,6 +8,7 @@ cells aligned by hand, and with that by position. docs/matching.md shows what wa
 
 import os
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -312,13 +313,21 @@ def without_names(verb):
     return evaluated if verb in ALWAYS_NAMED else VERBS[verb].call
 
 
+@cache
+def nameless(verb, axis, first_is_turned, same_order):
+    """Answers without any names, of sides that lie alike and of those of a case."""
+    naming = "one named" if first_is_turned else "other named"
+    order = "same order" if same_order else "another order"
+    sides = sides_of(axis, naming, "text", order)
+    first, second = (side._replace(row_names=None, label_names=None) for side in sides)
+    plain = without_names(verb)
+    return plain(first, first), plain(first, second)
+
+
 def outcome(verb, axis, case):
     """What a verb does with two sides: matched, position or refused, perhaps with a warning."""
     call = VERBS[verb].call
     one, two = sides_of(axis, *case)
-    first, second = (side._replace(row_names=None, label_names=None) for side in (one, two))
-    plain = without_names(verb)
-    aligned, placed = plain(first, first), plain(first, second)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -326,6 +335,7 @@ def outcome(verb, axis, case):
         except oddslip.InvalidInput:
             return REFUSED
     said = TOLD if any("are matched by" in str(each.message) for each in caught) else ""
+    aligned, placed = nameless(verb, axis, case[0] == "one named", case[2] == "same order")
     if np.allclose(answer, aligned, rtol=1e-9, atol=1e-12, equal_nan=True):
         return MATCHED + said
     assert np.allclose(answer, placed, rtol=1e-9, atol=1e-12, equal_nan=True), "neither"

@@ -233,7 +233,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.record_ = record
         self.fitted_ = FittedRepair(
             maps=maps,
-            label_names=source.label_names,
+            label_names=source.label_names and tuple(source.label_names),  # as saved
             record=record,
             calibrator=type(self).__name__,
             parameters=parameters | findings,

@@ -736,3 +736,10 @@ def test_a_baseline_is_matched_with_the_scores_that_are_checked():
         baseline=frame(other[TURN][:, ::-1], TURNED, NAMES[::-1]), **told,
     )  # fmt: skip
     assert turned.to_dict()["changes"] == straight.to_dict()["changes"]
+
+
+def test_a_file_of_labels_with_integer_columns_goes_by_their_numbers(tmp_path):
+    turn = [2, 0, 3, 1]
+    truth = {str(label): TRUE[:, label].tolist() for label in turn}
+    pq.write_table(pa.table(truth), tmp_path / "truth.parquet")
+    assert found(SCORES, tmp_path / "truth.parquet") == MAP

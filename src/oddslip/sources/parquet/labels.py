@@ -14,6 +14,7 @@ from oddslip.errors import InvalidInput
 from oddslip.inputs import check_memory
 from oddslip.labels import DenseLabels, Positives, SparseLabels
 from oddslip.panels import check_names
+from oddslip.rows import is_numbering
 from oddslip.sources.base import block_rows, join_positives
 from oddslip.sources.parquet.columns import (
     ID_ROWS,
@@ -120,6 +121,8 @@ def _read_wide(files: Batches, label_names: Sequence[str] | None) -> SparseLabel
                 f"it to row_id if it names the rows. {PAIRS_FORM}"
             )
     names = matched_names(label_names, [field.name for field in columns])
+    if label_names is None and is_numbering(names):  # as scores without names are
+        names = tuple(sorted(names, key=int))
     ids = next((field.name for field in files.schema if is_row_id(field)), None)
     return _joined(_wide_blocks(files, names), len(names), _row_ids(files, ids) if ids else None)
 

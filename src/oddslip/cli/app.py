@@ -75,19 +75,23 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _call(typed: list[str]) -> int:
-    shown = warnings.showwarning
+    show_warning = warnings.showwarning
+    notes: dict[str, None] = {}  # each once, and none beside an error, which is one line
 
     def note(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
         if category is not UserWarning:
-            return shown(message, category, *place, **more)
-        from oddslip.reports.text import printable
-
-        sys.stderr.write(f"oddslip: note: {printable(' '.join(str(message).split()))}\n")
+            return show_warning(message, category, *place, **more)
+        notes[" ".join(str(message).split())] = None
         return None
 
     with warnings.catch_warnings():
         warnings.showwarning = note  # a line, without the place in our code
-        return _call_command(typed)
+        code = _call_command(typed)
+    if notes:
+        from oddslip.reports.text import printable
+
+        sys.stderr.writelines(f"oddslip: note: {printable(each)}\n" for each in notes)
+    return code
 
 
 def _call_command(typed: list[str]) -> int:

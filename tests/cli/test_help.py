@@ -191,3 +191,9 @@ def test_an_interrupted_diagnosis_is_one_line(large, sent, code, line):
     told = run.communicate(timeout=120)
     assert (run.returncode, *told) == (code, "", line)
     assert sorted(path.name for path in large.iterdir()) == ["s.npy", "y.npz"]
+
+
+def test_without_arguments_the_help_is_shown_line_by_line(capsys):
+    assert _run([]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert {"Usage:", "demo", "diagnose", "check"} <= {line.split()[0] for line in lines if line}

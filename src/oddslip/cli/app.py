@@ -136,6 +136,9 @@ def _explain(error: BaseException, typed: list[str]) -> int:
         from oddslip.cli.phrasing import in_options, options_of
 
         return _refuse(in_options(str(error), options_of(typer.main.get_command(app), typed)))
+    if type(error).__name__ == "NoArgsIsHelpError":
+        streams.say(f"{error.format_message()}\n")  # type: ignore[attr-defined]
+        return 2
     if hasattr(error, "format_message"):  # a usage error of the parser
         return _refuse(error.format_message())
     if streams.is_of_stdout(error):

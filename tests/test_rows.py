@@ -743,3 +743,14 @@ def test_a_file_of_labels_with_integer_columns_goes_by_their_numbers(tmp_path):
     truth = {str(label): TRUE[:, label].tolist() for label in turn}
     pq.write_table(pa.table(truth), tmp_path / "truth.parquet")
     assert found(SCORES, tmp_path / "truth.parquet") == MAP
+
+
+def test_labels_in_a_file_go_to_integer_columns_by_their_numbers(tmp_path):
+    rng = np.random.default_rng(3)
+    scores, truth = rng.random((30, 4)), (rng.random((30, 4)) < 0.4).astype(int)
+    np.save(tmp_path / "y.npy", truth)
+    columns = [2, 0, 3, 1]
+    frame = pd.DataFrame(scores[:, columns], columns=columns)
+    by_number = oddslip.evaluate(frame, tmp_path / "y.npy", k=2, n_replicates=0)
+    aligned = oddslip.evaluate(scores, truth, k=2, n_replicates=0)
+    assert by_number["map"].value == aligned["map"].value

@@ -111,15 +111,17 @@ class Labels(Protocol):
 
 
 class DenseLabels:
-    """A 0/1 array of shape (rows, labels), read where it lies."""
+    """A 0/1 array of shape (rows, labels), read where it lies; its labels perhaps in ``order``."""
 
-    def __init__(self, array: NDArray[Any] | FileArray) -> None:
+    def __init__(
+        self, array: NDArray[Any] | FileArray, order: NDArray[np.int64] | None = None
+    ) -> None:
         if array.dtype.kind not in "biuf":
             raise InvalidInput(
                 f"labels must be numbers 0 or 1, got an array of dtype {array.dtype}. "
                 "Pass 0/1 cells, a scipy.sparse matrix, or a list of label indices per row."
             )
-        self.array = array
+        self.array, self.order = array, order
         self.shape = (int(array.shape[0]), int(array.shape[1]))
 
     def positives(self, start: int, stop: int, name_of: NameOf = str) -> Positives:
@@ -136,6 +138,7 @@ class DenseLabels:
     def truths(self, start: int, stop: int, name_of: NameOf = str) -> NDArray[np.uint8]:
         """Rows ``start`` to ``stop`` as bytes; refuses cells that are not 0 or 1."""
         block = self.array[start:stop]
+        block = block if self.order is None else block[:, self.order]
         if block.dtype == np.bool_:
             # A file may hold any byte as a bool; the kernels count on 0 and 1.
             cells = np.ascontiguousarray(block).view(np.uint8)
@@ -150,11 +153,11 @@ class DenseLabels:
 
     def take(self, rows: NDArray[np.int64]) -> DenseLabels:
         """The labels of some rows, in the order given."""
-        return DenseLabels(self.array[rows])
+        return DenseLabels(self.array[rows], self.order)
 
     def columns(self, order: NDArray[np.int64]) -> DenseLabels:
         """All labels, in the order given."""
-        return DenseLabels(self.array[:, order])
+        return DenseLabels(self.array, order if self.order is None else self.order[order])
 
 
 def _wrong_cell(

@@ -74,6 +74,10 @@ def local(rows):
     return open_source(SCORES[rows], LABELS[rows], row_ids=IDS[rows], label_names=LABEL_NAMES)
 
 
+def local_twin():
+    return open_source(TWIN[EVALUATED], row_ids=IDS[EVALUATED], label_names=LABEL_NAMES)
+
+
 class Tables:
     """Opens rows as tables of one engine."""
 
@@ -242,7 +246,7 @@ def test_a_diagnosis_is_the_same_word_by_word(tables, held_out, monkeypatch):
     found = diagnose(source, unweighted="scores0", calibration=calibration[0], **told)
     assert list(passes.values()) == [5] * (1 + held_out)
     wanted = diagnose(
-        local(EVALUATED), unweighted=TWIN[EVALUATED], calibration=calibration[1], keyed=True, **told
+        local(EVALUATED), unweighted=local_twin(), calibration=calibration[1], keyed=True, **told
     )
     assert_alike(found, wanted)
 
@@ -527,7 +531,7 @@ def test_a_diagnosis_outlives_an_executor_in_each_of_its_passes(tables, tmp_path
     source = tables.of_frame(frame.mapInArrow(pass_on, frame.schema))
     told = {"k": K, "weights": PAIR.weights, "n_replicates": 50}
     found = diagnose(source, unweighted="scores0", **told)
-    wanted = diagnose(local(EVALUATED), unweighted=TWIN[EVALUATED], keyed=True, **told)
+    wanted = diagnose(local(EVALUATED), unweighted=local_twin(), keyed=True, **told)
     assert_alike(found, wanted)
     assert len(list(tmp_path.glob("struck-*"))) == len(passes) == source.n_passes + 4
 

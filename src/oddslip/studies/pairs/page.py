@@ -52,6 +52,10 @@ OTHERS = "These are not the paper's data. Its numbers do not stand beside these;
 UNKNOWN = "Whether these data were generated is not known: their cells do not say it."
 FORMS = ("instacart", "santander")  # that `oddslip generate` can make
 
+OLD_RULES = (
+    "Old rules doubted twins of saturated scores (OS206) and judged signal by the mean AUC alone."
+)
+
 
 def write_page(
     cells: Cells, study: str, *, results: Path | None = None, tables: Path | None = None
@@ -242,11 +246,13 @@ def loss_section(cells: Cells) -> list[str]:
 
 def verdict_section(cells: Cells) -> list[str]:
     """What `oddslip.diagnose` says of every arm."""
+    rows = verdict_rows(cells)
     by_arm: dict[str, list[str]] = {}
-    for row in verdict_rows(cells):
+    for row in rows:
         share = "" if row["returned"] is None else f", returns {row['returned']:.0%}"
         doubt = ", twin in doubt (OS206)" if row["twin_follows"] is False else ""
-        by_arm.setdefault(row["arm"], []).append(f"`{row['verdict']}`{share}{doubt}")
+        mark = "" if row["current"] else " (old rules)"
+        by_arm.setdefault(row["arm"], []).append(f"`{row['verdict']}`{share}{doubt}{mark}")
     if not by_arm:
         return []
     return [
@@ -254,6 +260,7 @@ def verdict_section(cells: Cells) -> list[str]:
         "",
         "The verdict under each protocol, and the share of a sure loss against the twin that the",
         "repair it names returns.",
+        *([] if all(row["current"] for row in rows) else [OLD_RULES]),
         "",
         markdown(["arm", *PROTOCOLS], [[arm, *shown] for arm, shown in by_arm.items()]),
     ]

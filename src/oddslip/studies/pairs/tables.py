@@ -86,7 +86,8 @@ def verdict_rows(cells: Cells) -> list[dict[str, Any]]:
     """What a diagnosis says of every arm under each protocol.
 
     ``returned`` is the share of the loss that the repair of the verdict returns, None where it
-    names none or no twin tells a sure loss; ``twin_follows`` is None without a twin.
+    names none or no twin tells a sure loss; ``twin_follows`` is None without a twin. ``current``
+    says whether the cell was diagnosed with the list by calibration prevalence among the rungs.
     """
     rows = []
     for arm in distinct_arms():
@@ -104,6 +105,7 @@ def verdict_rows(cells: Cells) -> list[dict[str, Any]]:
                     "protocol": protocol,
                     "verdict": code,
                     "returned": parts["returned"].get(rung) if known else None,
+                    "current": "popularity, calibration" in found["ladder"]["rungs"],
                     "twin_follows": None if parts is None else "OS206" not in found["findings"],
                 }
             )

@@ -121,7 +121,7 @@ class _Header:
         with parsing(path):
             reader = self._open({})
             schema, first = reader.schema, next(iter(reader), None)
-        stored = schema.names
+            stored = schema.names  # here, because names that are not UTF-8 fail
         self._check(stored)
         names = [unguard(name) for name in stored]
         names[0] = names[0] or "row_id"

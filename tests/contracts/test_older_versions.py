@@ -27,7 +27,8 @@ def test_every_saved_repair_gives_the_numbers_it_gave_then(folder):
     for name in names:
         repair = oddslip.load_repair(folder / f"{name}.oddslip")
         scores = then["margins" if repair.maps.kind == "margin" else "scores"]
-        now = repair.transform(scores, dtype=np.float64)
+        panel = oddslip.Panel(scores, kind=repair.maps.kind, label_names=repair.label_names)
+        now = repair.transform(panel, dtype=np.float64)
         assert_allclose(now, then[f"transformed {name}"], rtol=0, atol=1e-15, err_msg=name)
 
 

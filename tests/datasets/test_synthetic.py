@@ -188,7 +188,7 @@ def test_probabilities_in_float64_are_stored_apart_from_the_truth():
         ("dtype", np.int64, "dtype must be numpy.float32 or numpy.float64, got dtype="),
         ("realized", 1.5, "1 or n_labels=3 numbers between 0 and 1, got realized=1.5."),
         ("realized", [1, 1], "1 or n_labels=3 numbers between 0 and 1, got realized=[1, 1]."),
-        ("weights", "heavy", "or one number per label, got 'heavy'."),
+        ("weights", "heavy", "or in a file, got 'heavy', and there is no such file."),
         ("weights", [1, 2], "weights must hold one number per label, n_labels=3, got shape (2,)."),
         ("weights", [1, 0, 2], "weights must be positive and finite, got 0 at label '1'."),
         ("weights", [1, "x", 2], "weights must be numbers, got [1, 'x', 2]."),

@@ -23,6 +23,7 @@ from oddslip.diagnosis.verdict import judge
 from oddslip.metrics.evaluation import Estimate
 from oddslip.reports.html.page import render_page
 from oddslip.reports.text import show_diagnosis
+from oddslip.results import html_text
 
 # Scene: whether the paper's conditions hold, and the finding that the measured ladder asks for.
 INVERSIONS = {
@@ -138,10 +139,10 @@ def test_terminal_and_page_say_what_the_verdict_and_the_findings_say(scene, name
     found = scene(name)
     terminal, page = on_terminal(found), unescape(render_page(found))
     finding = next(each for each in found.findings if each.code in ("OS303", "OS304", "OS305"))
-    for told in (found.verdict.sentence, finding.sentence, finding.advice):
-        assert told in terminal
-        assert told in page
-    assert f"Measured: {finding.sentence}" in page
+    for text in (found.verdict.sentence, finding.sentence, finding.advice):
+        assert text in terminal
+        assert unescape(html_text(text)) in page  # commands as code
+    assert f"Measured: {unescape(html_text(finding.sentence))}" in page
     before, _ = page.split(f'<em class="badge">{found.chosen.name}</em>')
     assert before.rstrip().endswith('<span class="rung-name">chosen</span>')
     assert f"chosen: {found.chosen.name}" in terminal

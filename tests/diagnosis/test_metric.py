@@ -201,7 +201,9 @@ def test_rows_by_keys_have_the_same_metric_in_any_order(told):
 def test_what_can_not_be_is_refused_in_a_line(told):
     with pytest.raises(InvalidInput, match=r"^metric must be one of \"map\", .* got 'auc'\.$"):
         diagnose(**told, metric="auc")
-    with pytest.raises(InvalidInput, match=r"^propensities must be one per label or"):
+    with pytest.raises(
+        InvalidInput, match=r"^propensities must be one per label, a file of them, or"
+    ):
         diagnose(**told, metric="psp", propensities="counts")
     with pytest.raises(InvalidInput, match="needs the weights that labels were trained with"):
         diagnose(told["scores"], told["labels"], metric="psp", propensities="weights")

@@ -1,6 +1,7 @@
 """Trials by sums: what rows that are kept would say, and the same in any order."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from oddslip import InvalidInput, Panel, Repair
@@ -91,7 +92,7 @@ def test_rows_without_ids_and_rows_with_weights_are_refused():
     with pytest.raises(InvalidInput, match="drawing folds by keys needs row ids"):
         Repair(k=3, keyed=True).fit(PAIR.weighted, PAIR.labels)
     with pytest.raises(InvalidInput, match="sample_weight goes with rows in order"):
-        Repair(k=3, keyed=True).fit(PANEL, sample_weight=np.ones(N))
+        Repair(k=3, keyed=True).fit(PANEL, sample_weight=pd.Series(np.ones(N), index=IDS))
 
 
 def test_a_fold_without_rows_is_refused():

@@ -52,7 +52,8 @@ def test_a_stream_that_comes_once_can_be_read_as_often_as_a_verb_wants():
     found = oddslip.Repair(**told).fit(reader, LABELS).fitted_
     wanted = oddslip.Repair(**told).fit(SCORES, LABELS, label_names=NAMES).fitted_
     assert drawn == [0, 8, 16, 24, 32]
-    np.testing.assert_array_equal(found.transform(SCORES), wanted.transform(SCORES))
+    panel = oddslip.Panel(SCORES, label_names=NAMES)
+    np.testing.assert_array_equal(found.transform(panel), wanted.transform(panel))
 
 
 def test_a_stream_that_was_used_up_says_so():

@@ -18,7 +18,7 @@ from attacks.outcome import Outcome
 
 TITLE = "Outputs that are inputs under another name, private and read-only files"
 SLICE = 60
-FULL = 3_000
+FULL = 800
 
 # An output, and what it may be taken for; {scores} and {labels} are inputs.
 COMMANDS = {

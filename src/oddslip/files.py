@@ -171,30 +171,30 @@ def _process_lock(path: Path, key: str, *, wait: bool) -> Iterator[None]:
     lock = folder / f"{hash_bytes(os.fsencode(key))[:32]}.lock"
     while True:
         try:
-            held = os.open(lock, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
         except OSError:  # a full disk, or no file of ours: the output is whole all the same
             yield
             return
         try:
-            fcntl.flock(held, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pid = os.pread(held, 20, 0).decode("ascii", "replace").strip() or "not known"
-            os.close(held)
+            pid = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "not known"
+            os.close(descriptor)
             raise InvalidInput(_TAKEN.format(path=path, writer=f"process (pid {pid})")) from None
         except OSError:  # a disk without locks
             break
-        if _is_same(held, lock):
+        if _is_same(descriptor, lock):
             break
-        os.close(held)  # its holder removed it between our opening and locking it
+        os.close(descriptor)  # its holder removed it between our opening and locking it
     _BESIDE[lock] = None
     try:
         with suppress(OSError):  # on a full disk the lock holds all the same
-            os.ftruncate(held, 0)
-            os.pwrite(held, f"{os.getpid()}\n".encode(), 0)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         lock.unlink(missing_ok=True)
-        os.close(held)
+        os.close(descriptor)
         del _BESIDE[lock]
 
 
@@ -228,9 +228,9 @@ def _lock_folder() -> Path | None:
     return None
 
 
-def _is_same(held: int, path: Path) -> bool:
+def _is_same(descriptor: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(held), path.lstat())
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
         return False
 
@@ -260,7 +260,7 @@ def whole_file(
     path = output_path(path)
     with locked(path):
         _remove_leftovers(path)
-        unfinished, held = _claim_file(path)
+        unfinished, descriptor = _claim_file(path)
         try:
             with no_room(path):
                 yield unfinished
@@ -273,8 +273,8 @@ def whole_file(
             raise
         finally:
             _BESIDE.pop(unfinished, None)
-            if held is not None:
-                os.close(held)
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 def _claim_file(path: Path) -> tuple[Path, int | None]:
@@ -284,19 +284,19 @@ def _claim_file(path: Path) -> tuple[Path, int | None]:
         unfinished = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
         _BESIDE[unfinished] = None
         try:
-            held = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
+            descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
             keep_mode(unfinished, path)
         except OSError as error:
             _BESIDE.pop(unfinished)
             raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
         if fcntl is None:  # Windows replaces no file that is open
-            os.close(held)
+            os.close(descriptor)
             return unfinished, None
         with suppress(OSError):  # a disk without locks
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_same(held, unfinished):
-            return unfinished, held
-        os.close(held)  # taken for a dead one's before we had the lock
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same(descriptor, unfinished):
+            return unfinished, descriptor
+        os.close(descriptor)  # taken for a dead one's before we had the lock
         _BESIDE.pop(unfinished)
 
 
@@ -317,9 +317,9 @@ def _read_back(unfinished: Path, path: Path, check: Callable[[Path], object]) ->
     try:
         check(unfinished)
     except OddslipError as error:
-        told = str(error).replace(str(unfinished), "it")
+        reason = str(error).replace(str(unfinished), "it")
         raise UnreadableFile(
-            f"{path} was not written, since what was read back is wrong: {told}"
+            f"{path} was not written, since what was read back is wrong: {reason}"
         ) from error
 
 
@@ -340,13 +340,13 @@ def hidden_folder(path: Path) -> Iterator[Path]:
     Several processes may have one each for the same path; those that killed ones left are removed.
     """
     _remove_dead_folders(path)
-    unfinished, held = _claim_folder(path)
+    unfinished, descriptor = _claim_folder(path)
     _BESIDE[unfinished] = None
     try:
         yield unfinished
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-        os.close(held)
+        os.close(descriptor)
         del _BESIDE[unfinished]
 
 
@@ -357,12 +357,12 @@ def _claim_folder(path: Path) -> tuple[Path, int]:
         unfinished.mkdir(parents=True)
         if fcntl is None:
             return unfinished, os.open(os.devnull, os.O_RDONLY)
-        held = os.open(unfinished, os.O_RDONLY)
+        descriptor = os.open(unfinished, os.O_RDONLY)
         with suppress(OSError):  # a disk without locks
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if _is_same(held, unfinished):
-            return unfinished, held
-        os.close(held)  # taken for a dead one's before we had the lock
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same(descriptor, unfinished):
+            return unfinished, descriptor
+        os.close(descriptor)  # taken for a dead one's before we had the lock
 
 
 def _remove_dead_folders(path: Path) -> None:
@@ -373,12 +373,14 @@ def _remove_dead_folders(path: Path) -> None:
         if not ours.fullmatch(name):
             continue
         with suppress(OSError):
-            held = os.open(path.with_name(name), os.O_RDONLY | _NO_LINK)
+            descriptor = os.open(path.with_name(name), os.O_RDONLY | _NO_LINK)
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where its maker lives
+                fcntl.flock(
+                    descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
+                )  # fails where its maker lives
                 shutil.rmtree(path.with_name(name), ignore_errors=True)
             finally:
-                os.close(held)
+                os.close(descriptor)
 
 
 def abandon() -> None:
@@ -399,12 +401,14 @@ def _remove_leftovers(path: Path) -> None:
         if not ours.fullmatch(name):
             continue
         with suppress(OSError):  # another user's, a link, or on a disk without locks
-            held = os.open(path.with_name(name), os.O_RDWR | _NO_LINK)
+            descriptor = os.open(path.with_name(name), os.O_RDWR | _NO_LINK)
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails where its maker lives
+                fcntl.flock(
+                    descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
+                )  # fails where its maker lives
                 path.with_name(name).unlink()
             finally:
-                os.close(held)
+                os.close(descriptor)
 
 
 @contextmanager
@@ -416,8 +420,8 @@ def no_room(path: Path, advice: str = "Make room, or pass another path.") -> Ite
         # NumPy says how much it wrote, and not why it stopped; polars says why in words alone.
         number = getattr(error, "errno", None)
         short = isinstance(error, OSError) and number is None and " requested and " in str(error)
-        told = re.search(r"\(os error (\d+)\)", str(error))
-        number = int(told[1]) if told else number
+        match = re.search(r"\(os error (\d+)\)", str(error))
+        number = int(match[1]) if match else number
         if isinstance(error, OddslipError) or not (short or number in _NO_ROOM):
             raise
         why = os.strerror(errno.ENOSPC if number is None else number)

@@ -118,11 +118,11 @@ def train(
         engine=start_engine(engine, master),
     )
     rows, truth = as_whole(read_features(features)), open_labels(labels)
-    held = None
+    validation_rows = None
     if validation is not None:
-        held = (as_whole(read_features(validation[0])), open_labels(validation[1]))
+        validation_rows = (as_whole(read_features(validation[0])), open_labels(validation[1]))
     with without_banners():
-        model.fit(rows, truth, validation=held, label_names=read_names(label_names))
+        model.fit(rows, truth, validation=validation_rows, label_names=read_names(label_names))
     model.save(output)
     summary = f"{model.n_labels:,} labels trained on {model.n_rows_:,} rows; saved as {output}."
     if (seen := model.validation_map_) is not None and seen.size:

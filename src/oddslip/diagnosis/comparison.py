@@ -212,14 +212,14 @@ def inversion_pays(measured: Measurements) -> bool:
 
 def weights_are_logarithms(measured: Measurements) -> bool:
     """Whether the shifts fit the weights as they are, and not their logarithm."""
-    found = measured.weight_fit
-    return found is not None and found.fit == "logarithms"
+    weight_fit = measured.weight_fit
+    return weight_fit is not None and weight_fit.fit == "logarithms"
 
 
 def weights_are_strange(measured: Measurements) -> bool:
     """Whether the weights do not fit the scores; not where subtracting ln w is seen to gain."""
-    found = measured.weight_fit
-    if found is None or found.fit == "fits":
+    weight_fit = measured.weight_fit
+    if weight_fit is None or weight_fit.fit == "fits":
         return False
     return weights_are_logarithms(measured) or not rises(measured, "inversion")
 

@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oddslip
+from oddslip.documents import sealed
 
 SAVED = Path(__file__).parents[1] / "saved"
 VERSIONS = sorted(path.name for path in SAVED.iterdir())
-LEARNERS = ("lightgbm", "xgboost", "logistic", "mlp")
 
 
 @pytest.fixture(params=VERSIONS)
@@ -32,12 +32,16 @@ def test_every_saved_repair_gives_the_numbers_it_gave_then(folder):
         assert_allclose(now, then[f"transformed {name}"], rtol=0, atol=1e-15, err_msg=name)
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
-def test_every_saved_model_gives_the_margins_it_gave_then(folder, learner):
+def test_every_saved_model_gives_the_margins_it_gave_then(folder):
     then = np.load(folder / "models.npz")
-    model = oddslip.OneVsRest.load(folder / f"{learner}.oddslip")
-    tolerance = 0 if learner == "lightgbm" else 1e-6
-    assert_allclose(model.predict_margin(then["X"]), then[f"margins {learner}"], atol=tolerance)
+    learners = [name.removeprefix("margins ") for name in then if name.startswith("margins")]
+    learners.remove("checkpoint")
+    assert len(learners) >= 4
+    for learner in learners:
+        model = oddslip.OneVsRest.load(folder / f"{learner}.oddslip")
+        margins, expected = model.predict_margin(then["X"]), then[f"margins {learner}"]
+        tolerance = 0 if learner == "lightgbm" else 1e-6
+        assert_allclose(margins, expected, atol=tolerance, err_msg=learner)
 
 
 def test_a_checkpoint_begun_then_is_continued_now(folder, tmp_path):
@@ -48,6 +52,8 @@ def test_a_checkpoint_begun_then_is_continued_now(folder, tmp_path):
     kept = (checkpoint / "group-00000.lgb.txt").read_bytes()
     head = json.loads((checkpoint / "training.json").read_text())
     head["configuration"]["versions"] = versions_now(tmp_path, then)
+    if head.pop("sha256", None):
+        head = sealed(head)
     (checkpoint / "training.json").write_text(json.dumps(head))
     model = continue_training(checkpoint, then)
     assert_array_equal(model.predict_margin(then["X"]), then["margins checkpoint"])

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test coverage check docs minimum bench attack wheel sanitize clean
+.PHONY: demo test coverage check docs reproduce minimum bench attack wheel sanitize clean
 
 demo: .venv/.installed        ## train, plan, diagnose, repair and report, on embedded data
 	@$(BIN)/oddslip demo
@@ -21,6 +21,9 @@ check: .venv/.developing      ## lint, format and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+reproduce: .venv/.developing  ## the studies of the paper; python -m experiments STUDY runs one
+	@$(BIN)/python -m experiments --help
 
 docs: .venv/.documenting      ## the documentation site, in build/docs
 	@$(BIN)/python -m sphinx -W --keep-going -q docs build/docs

@@ -29,7 +29,7 @@ def attack(count: int, seed: int) -> Outcome:
 
 def prepare(seed: int, folder: Path) -> Attempt:
     """Every second try leaves the checksums as they were."""
-    from oddslip.datasets.cache import recall_rows
+    from experiments.datasets.cache import recall_rows
 
     what = {"reader": "attacked", "sha256": {"file": "0" * 64}}
     cache = folder / "cache"
@@ -71,7 +71,7 @@ def make_rows() -> Any:
     """A small recommendation, with sparse and dense features."""
     import scipy.sparse as sp
 
-    from oddslip.datasets import Period, Recommendation
+    from experiments.datasets.recommendation import Period, Recommendation
 
     rng = np.random.default_rng(0)
     periods = {}

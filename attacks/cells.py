@@ -34,11 +34,11 @@ def seal(content: Any) -> Any:
 
 def prepare(seed: int, folder: Path) -> Attempt:
     """Every second try leaves the checksum as it was."""
-    from oddslip.studies.store import CellStore
+    from experiments.store import CellStore
 
     store = CellStore(folder, "attacked")
-    store.write("cell", CONFIGURATION, VALUES, seconds=1.5, command="oddslip reproduce")
-    path = store.path("cell")
+    store.write("cell", CONFIGURATION, VALUES, seconds=1.5, command="-")
+    path = store.path
     raw = path.read_bytes()
 
     def read() -> Any:

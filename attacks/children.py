@@ -30,7 +30,7 @@ _LOADED = (
     "matplotlib.figure", "matplotlib.backends.backend_agg", "rich.console", "rich.table",
     "rich.progress", "jinja2", "oddslip.cli.app", "oddslip.diagnosis.diagnose",
     "oddslip.reports.html.page", "oddslip.learners.backends.lightgbm", "oddslip.learners.scoring",
-    "oddslip.selection.repair", "oddslip.studies.mulan.study", "oddslip.studies.pairs.study",
+    "oddslip.selection.repair", "experiments.mulan.study", "experiments.pairs.study",
 )  # fmt: skip
 
 
@@ -214,7 +214,11 @@ def _become(arguments: list[str], folder: str, streams: str, most_bytes: int | N
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
         sys.argv = ["oddslip", *arguments]
-        from oddslip.__main__ import main
+        if arguments[0] == "experiments":
+            del sys.argv[1]
+            from experiments.__main__ import main
+        else:
+            from oddslip.__main__ import main
 
         main()
     except SystemExit as ended:

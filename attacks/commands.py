@@ -139,25 +139,25 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
             ("check.xml",),
         ),
         Command("plan", ("plan", labels, *booster, *looked), ("plan.png", "plan.json")),
-        *(Command(f"generate {form}", ("generate", form, "--size", n, "-o", "made"))
+        *(Command(f"generate {form}", ("experiments", "generate", form, "--size", n, "-o", "made"))
           for form, n in made),
         Command(
-            "reproduce mulan",
-            ("reproduce", "mulan", "--dataset", f"{at['flags']}/flags",
+            "experiments mulan",
+            ("experiments", "mulan", "--dataset", f"{at['flags']}/flags",
              "--learner", "lightgbm", "--weight", "1", "--weight", "r", "--results", "cells",
              "--work", "work", "--page", "page.md", "--figure", "doses.png"),
             ("page.md",),
         ),
         Command(
-            "reproduce instacart",
-            ("reproduce", "instacart", "--data", at["instacart"], "--labels", "9", *pairs,
+            "experiments instacart",
+            ("experiments", "instacart", "--data", at["instacart"], "--labels", "9", *pairs,
              *written),
             ("page.md",),
             slow=True,
         ),
         Command(
-            "reproduce santander",
-            ("reproduce", "santander", "--data", at["santander"], *pairs, *written),
+            "experiments santander",
+            ("experiments", "santander", "--data", at["santander"], *pairs, *written),
             ("page.md",),
             slow=True,
         ),
@@ -168,8 +168,8 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
 
 def make_inputs(folder: Path, size: Size = SMALL, seed: int = 0) -> Path:
     """Scores, labels, features, a repair, a model and data sets, for all commands."""
+    from experiments.datasets.generators import generate_instacart, generate_santander
     from oddslip import OneVsRest, Repair, check
-    from oddslip.datasets.generated import generate_instacart, generate_santander
     from oddslip.serving import append_check
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -220,7 +220,12 @@ def contents(folder: Path) -> dict[str, Any]:
     """Every file below a folder by its path, without what a cell says of the time it took."""
     found = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
+        if path.is_file() and path.suffix == ".jsonl":  # cells of a study, each whole or not there
+            for line in path.read_bytes().splitlines():
+                cell = json.loads(line)
+                name = f"{path.relative_to(folder)}, {cell['key']}"
+                found[name] = _without_times(cell)
+        elif path.is_file():
             found[str(path.relative_to(folder))] = _timeless(path)
     return found
 

@@ -85,7 +85,7 @@ def prepare(seed: int, folder: Path) -> Attempt:
 def make_call(typed: str, names: dict[str, Any]) -> str:
     """What comes out: the one line if all is well, else whatever it was."""
     if typed.startswith("$ "):
-        return _run_command(shlex.split(typed.removeprefix("$ oddslip")))
+        return _run_command(typed.removeprefix("$ "))
     from sklearn.exceptions import NotFittedError
 
     from oddslip.errors import OddslipError
@@ -99,13 +99,18 @@ def make_call(typed: str, names: dict[str, Any]) -> str:
     return f"no error, but {value!r:.60}"
 
 
-def _run_command(arguments: list[str]) -> str:
-    from oddslip.cli.app import _run
+def _run_command(typed: str) -> str:
+    program = "python -m experiments" if typed.startswith("python") else "oddslip"
+    arguments = shlex.split(typed.removeprefix(program))
+    if program == "oddslip":
+        from oddslip.cli.app import main
+    else:
+        from experiments.app import main
 
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            code: Any = _run(arguments)
+            code: Any = main(arguments)
         except SystemExit as error:
             code = f"SystemExit({error.code})"
     told = err.getvalue()

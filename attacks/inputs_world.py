@@ -20,13 +20,13 @@ def make_names(folder: Path) -> dict[str, Any]:
     import pandas as pd
 
     import oddslip
-    from oddslip import calibrators, datasets, learners, metrics, selection, shifts
+    from oddslip import calibrators, learners, metrics, selection, shifts
 
     scores, labels = _scores(), _labels()
     X = np.random.default_rng(2).normal(size=(N_ROWS, N_FEATURES))
     return {
         "np": np, "sp": sp, "pd": pd, "oddslip": oddslip, "calibrators": calibrators,
-        "datasets": datasets, "learners": learners, "metrics": metrics, "selection": selection,
+        "datasets": _readers(), "learners": learners, "metrics": metrics, "selection": selection,
         "shifts": shifts, "Path": Path, "os": os,
         "scores": scores, "labels": labels, "X": X, "margins": np.log(scores / (1 - scores)),
         "prior": labels.mean(0), "weights": np.array([2.0, 3.0, 4.0]),
@@ -38,6 +38,24 @@ def make_names(folder: Path) -> dict[str, Any]:
         "put": put, "broken_sparse": broken_sparse,
         "masked": np.ma.masked_array(scores, scores > 0.9),
     }  # fmt: skip
+
+
+def _readers() -> Any:
+    """Everything that makes data, in the package and in the experiments."""
+    from types import SimpleNamespace
+
+    from experiments.datasets import generators
+    from experiments.datasets.baskets import instacart, table, tafeng
+    from experiments.datasets.mulan import arff, files, reader
+    from experiments.datasets.santander import reader as santander
+    from experiments.datasets.santander import sample
+    from oddslip import datasets
+
+    modules = [datasets, generators, instacart, table, tafeng, arff, files, reader, santander]
+    merged: dict[str, Any] = {}
+    for module in [*modules, sample]:
+        merged |= vars(module)
+    return SimpleNamespace(**merged)
 
 
 def put(array: Any, row: int, column: int, value: Any, dtype: Any = None) -> Any:

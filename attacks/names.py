@@ -166,7 +166,7 @@ class _World:
             ["fit", "named.parquet", "labels.npy", "--calibrator", "platt", "-o", "r", "--json"],
         )  # fmt: skip
         for arguments in commands:
-            code, printed = _run(arguments)
+            code, printed = main(arguments)
             if code != 0:
                 raise AssertionError(f"{arguments[0]} must take the name, got {printed[-200:]!r}")
             if "--json" in arguments and arguments[0] != "rank":
@@ -178,7 +178,7 @@ class _World:
         """An output of that name is written and named printably, or refused in one line."""
         before = set(os.listdir(self.folder.parent))
         arguments = ["fit", "scores.npy", "labels.npy", "--calibrator", "platt", "--output"]
-        code, printed = _run([*arguments, name])
+        code, printed = main([*arguments, name])
         if code == 2 and printed.count("\n") != 1:
             raise AssertionError(f"a refusal must be one line, got {printed!r}")
         if code not in (0, 2):
@@ -189,7 +189,7 @@ class _World:
             # What was written just now, and nothing else: a name may be that of a device.
             if code == 0 and name not in ("scores.npy", "labels.npy") and "/" not in name:
                 os.unlink(name)
-        code, printed = _run(["rank", name, "-k", "2"])
+        code, printed = main(["rank", name, "-k", "2"])
         if code != 2 and name not in ("--help",):
             raise AssertionError(f"a missing file must be refused, got {code}: {printed!r}")
 
@@ -231,9 +231,9 @@ def _find(value: Any, name: str) -> None:
         raise AssertionError("JSON must hold the name as it is")
 
 
-def _run(arguments: list[str]) -> tuple[int, str]:
+def main(arguments: list[str]) -> tuple[int, str]:
     """Exit code of a command and all it prints, which must be printable."""
-    from oddslip.cli.app import _run as run
+    from oddslip.cli.app import main as run
 
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):

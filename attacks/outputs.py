@@ -39,7 +39,7 @@ def attack(count: int, seed: int) -> Outcome:
 
 def prepare(seed: int, folder: Path) -> Attempt:
     """Each try has a folder of its own."""
-    from oddslip.cli.app import _run
+    from oddslip.cli.app import main
 
     scores = np.random.default_rng(0).random((40, 3))
     home = Path.cwd()
@@ -54,7 +54,7 @@ def prepare(seed: int, folder: Path) -> Attempt:
             np.save("s.npy", scores)
             np.save("y.npy", (scores > 0.6).astype(np.int8))
             name = dice.choice(sorted(COMMANDS))
-            return dice.choice((_overlap, _overlap, _modes, _read_only))(name, dice, _run)
+            return dice.choice((_overlap, _overlap, _modes, _read_only))(name, dice, main)
         finally:
             os.chdir(home)
 

@@ -293,9 +293,11 @@ def _list_readers() -> list[Reader]:
 
 
 def _data_set_readers(folder: Path) -> list[Reader]:
-    from oddslip.datasets import generate_baskets, read_arff, read_baskets
-    from oddslip.datasets.baskets.tafeng import parse_tafeng
-    from oddslip.datasets.mulan.labels import read_label_list
+    from experiments.datasets.baskets.table import read_baskets
+    from experiments.datasets.baskets.tafeng import parse_tafeng
+    from experiments.datasets.generators import generate_baskets
+    from experiments.datasets.mulan.arff import read_arff
+    from experiments.datasets.mulan.labels import read_label_list
 
     def arff(path: Path) -> None:
         found = read_arff(path, missing="nan")

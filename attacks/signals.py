@@ -8,6 +8,7 @@ after each signal the campaign measures how much longer a little work takes here
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import time
@@ -103,8 +104,11 @@ def _interrupt(
 
 def _finished_work(folder: Path) -> dict[Path, int]:
     """Trained groups and measured cells, and when each was written."""
-    paths = [*folder.glob("kept/group-*"), *folder.glob("cells/**/*.json")]
-    return {path: path.stat().st_mtime_ns for path in paths}
+    written = {path: path.stat().st_mtime_ns for path in folder.glob("kept/group-*")}
+    for path in folder.glob("cells/*.jsonl"):
+        for line in path.read_bytes().splitlines():
+            written[Path(json.loads(line)["key"])] = hash(line)
+    return written
 
 
 def _is_unfinished(name: str) -> bool:

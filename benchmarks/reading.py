@@ -10,8 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.timing import Stage, Stages, agree, alone, line, lines, title, work_folder
-from oddslip import datasets
+from experiments.datasets.baskets.instacart import read_instacart
+from experiments.datasets.generators import generate_instacart, generate_santander
+from experiments.datasets.santander.reader import read_santander
 
+READERS = {"instacart": read_instacart, "santander": read_santander}
+GENERATORS = {"instacart": generate_instacart, "santander": generate_santander}
 CHUNK = 500_000  # lines
 
 
@@ -42,7 +46,7 @@ def generate(product: Product, folder: Path, size: int) -> Stage:
     import polars  # noqa: F401
 
     stages = Stages()
-    make = getattr(datasets, f"generate_{product.name}")
+    make = GENERATORS[product.name]
     stages("generate", lambda: make(folder, **{product.size_name: size}, seed=0))
     return stages.done[0]
 
@@ -52,7 +56,7 @@ def read(product: Product, folder: Path) -> tuple[Stage, int]:
     import polars  # noqa: F401
 
     stages = Stages()
-    reader = getattr(datasets, f"read_{product.name}")
+    reader = READERS[product.name]
     data = stages("read, to features", lambda: reader(folder, cache=folder / "cache"))
     return stages.done[0], int(data.settings[product.counted])
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.reading import INSTACART, SANTANDER, Product, generate
+from benchmarks.reading import INSTACART, READERS, SANTANDER, Product, generate
 from benchmarks.timing import (
     Stage,
     Stages,
@@ -27,7 +27,7 @@ from benchmarks.timing import (
     work_folder,
 )
 from benchmarks.training import CHECKED, warm_up
-from oddslip import OneVsRest, datasets
+from oddslip import OneVsRest
 
 PRESET = "paper-booster"
 
@@ -53,7 +53,7 @@ def train_pair(scale: Scale, folder: Path) -> None:
     """In a process of its own: prints what reading, binning, and both arms take."""
     warm_up()
     stages = Stages()
-    reader = getattr(datasets, f"read_{scale.product.name}")
+    reader = READERS[scale.product.name]
     data = stages("read, to features", lambda: reader(folder, cache=folder / "cache"))
     by_popularity = np.argsort(-data.positives, kind="stable")
     places = (np.arange(scale.trained) + 0.5) / scale.trained * np.count_nonzero(data.positives)

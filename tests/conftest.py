@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 BESIDE = Path(__file__).parents[2] / "shared" / "data"  # beside the checkout
-HOW = "Point ODDSLIP_DATA at a folder that holds it, see docs/data.md."
+HOW = "Point ODDSLIP_DATA at a folder that holds it, see docs/paper/data.md."
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,7 @@ def genuine():
 # A test that is skipped proves nothing, and nobody reads the list of the skipped.
 
 # Beginning of a test's id -> why it can not run in CI. Keep it empty if at all possible.
-KEPT = "tests/studies/mulan/test_table.py::test_diagnose_and_the_study_agree_on_kept_scores"
+KEPT = "tests/experiments/mulan/test_table.py::test_diagnose_and_the_study_agree_on_kept_scores"
 MAY_BE_SKIPPED = {
     KEPT: "trains 374 and 983 boosters unless a run of the study kept them; the same law is held "
     "on flags and genbase, trained anew",

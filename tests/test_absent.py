@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 import oddslip
 from oddslip.calibrators import Isotonic
 from oddslip.calibrators.catalogue import NAMES, build_calibrator
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.errors import InvalidInput
 from oddslip.metrics import average_precision_at_k, hit_rate_at_k, ndcg_at_k, recall_at_k
 from oddslip.panels import Panel
@@ -466,7 +466,7 @@ def files(tmp_path, monkeypatch):
 
 
 def told(capsys, *arguments):
-    assert _run([str(each) for each in arguments]) == 0
+    assert main([str(each) for each in arguments]) == 0
     return capsys.readouterr().out
 
 

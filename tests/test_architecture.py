@@ -70,8 +70,8 @@ def imported_by(module):
     return frozenset(name.removeprefix("oddslip.") for name in found)
 
 
-def test_there_are_five_flows():
-    assert len(FLOWS) == 5
+def test_there_are_four_flows():
+    assert len(FLOWS) == 4
     assert all(len(chain) >= 5 for chain in FLOWS.values())
 
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import oddslip
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.cli.phrasing import in_options
 
 GOOD = np.array([[0.9, 0.2, 0.6], [0.1, 0.7, 0.3]])
@@ -109,7 +109,7 @@ def test_the_command_line_refuses_with_the_same_line_of_options_and_exit_code_2(
 
 
 def assert_refused(arguments, line, capsys):
-    assert _run(arguments) == 2
+    assert main(arguments) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert told.err.startswith("oddslip: ")
@@ -181,7 +181,7 @@ def test_hostile_names_do_not_reach_the_terminal_raw(tmp_path, capsys):
     np.save(tmp_path / "labels.npy", TRUE)
     (tmp_path / "names.txt").write_text("\x1b[31mred\nb\nc")
     files = [str(tmp_path / name) for name in ("scores.npy", "labels.npy")]
-    assert _run(["evaluate", *files, "-k", "2", "--label-names", str(tmp_path / "names.txt")]) == 2
+    assert main(["evaluate", *files, "-k", "2", "--label-names", str(tmp_path / "names.txt")]) == 2
     assert "\x1b" not in capsys.readouterr().err
 
 

@@ -167,11 +167,6 @@ COMMANDS = {
     "apply": [oddslip.FittedRepair.transform_blocks],
     "train": [oddslip.OneVsRest, oddslip.OneVsRest.fit],
     "score": [learners.score_to_file],
-    "generate": [
-        datasets.generate_santander,
-        datasets.generate_instacart,
-        datasets.generate_baskets,
-    ],
 }
 # What these read may bring its kind along, so none is told.
 BRING_KINDS = {"evaluate", "rank", "diagnose", "plan", "fit"}
@@ -210,7 +205,7 @@ def test_a_command_has_the_defaults_of_the_verb(name):
     assert shared
 
 
-@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "generate"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_takes_threads(name):
     assert command_defaults(name)["threads"] is None
 

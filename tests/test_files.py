@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oddslip.cli.app import _run
+from experiments.store import CellStore
+from oddslip.cli.app import main
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.files import hold_file, locked, whole_file
 from oddslip.learners import OneVsRest, score_to_file
-from oddslip.studies.store import CellStore
 
 X = np.random.default_rng(0).random((60, 4))
 Y = (X[:, :3] > 0.6).astype(np.int8)
@@ -278,7 +278,7 @@ def test_scoring_training_and_studies_refuse_a_place_that_another_writes(tmp_pat
     holding(tmp_path / "kept" / "training.json")
     with pytest.raises(InvalidInput, match="is being written by another process"):
         OneVsRest(**QUICK, checkpoint=tmp_path / "kept").fit(X, Y)
-    holding(tmp_path / "cell.json")
+    holding(tmp_path / "study.jsonl, cell")
     with pytest.raises(InvalidInput, match="is being written by another process"):
         CellStore(tmp_path, "study").find("cell", {}, lambda: {"map": 0.5}, command="")
 
@@ -338,9 +338,6 @@ COMMANDS = {
     "plan --json-file": [
         *["plan", "none.npy", "--rounds", "3", "--learning-rate", "1", "--json-file"]
     ],
-    "reproduce --page": ["reproduce", "tafeng", "--data", "none", "--page"],
-    "reproduce mulan --page": ["reproduce", "mulan", "--data", "none", "--page"],
-    "reproduce mulan --regimes": ["reproduce", "mulan", "--data", "none", "--regimes"],
 }
 PLACES = {
     "/dev/full": "got a device or a pipe",
@@ -360,7 +357,7 @@ PLACES = {
 @pytest.mark.parametrize("command", COMMANDS)
 def test_an_output_that_is_no_file_here_is_refused_before_the_work(folder, capsys, command, place):
     before = names(folder)
-    assert _run([*COMMANDS[command], place]) == 2
+    assert main([*COMMANDS[command], place]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert PLACES[place] in told
@@ -370,9 +367,6 @@ def test_an_output_that_is_no_file_here_is_refused_before_the_work(folder, capsy
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["generate", "baskets", "--size", "5", "-o"],
-        ["reproduce", "tafeng", "--data", "none", "--tables"],
-        ["reproduce", "tafeng", "--data", "none", "--figures"],
         ["train", "none.npy", "none.npy", "-o", "m.oddslip", "--checkpoint"],
     ],
 )
@@ -381,7 +375,7 @@ def test_a_folder_of_outputs_that_can_not_be_one_is_refused_before_the_work(
     folder, capsys, arguments, place
 ):
     before = names(folder)
-    assert _run([*arguments, place]) == 2
+    assert main([*arguments, place]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert names(folder) == before
 
@@ -389,7 +383,7 @@ def test_a_folder_of_outputs_that_can_not_be_one_is_refused_before_the_work(
 def test_a_link_stays_and_its_target_is_written(folder, capsys):
     (folder / "real.npy").write_text("old")
     os.symlink("real.npy", "link.npy")
-    assert _run(["rank", "s.npy", "-k", "2", "-o", "link.npy"]) == 0
+    assert main(["rank", "s.npy", "-k", "2", "-o", "link.npy"]) == 0
     assert (folder / "link.npy").is_symlink()
     assert np.load("real.npy").shape == (60, 2)
     model = OneVsRest(**QUICK).fit(X, Y)
@@ -400,7 +394,7 @@ def test_a_link_stays_and_its_target_is_written(folder, capsys):
 
 def test_a_link_to_nothing_yet_is_written_through(folder):
     os.symlink("later.npy", "link.npy")
-    assert _run(["rank", "s.npy", "-k", "2", "-o", "link.npy"]) == 0
+    assert main(["rank", "s.npy", "-k", "2", "-o", "link.npy"]) == 0
     assert (folder / "link.npy").is_symlink()
     assert np.load("later.npy").shape == (60, 2)
 
@@ -425,7 +419,7 @@ def test_a_file_that_is_replaced_keeps_its_mode(folder, ending, mode):
     output = folder / f"out.{ending}"
     output.touch()
     output.chmod(mode)
-    assert _run([*WRITERS[ending], output.name]) == 0
+    assert main([*WRITERS[ending], output.name]) == 0
     assert output.stat().st_size > 0
     assert mode_of(output) == mode
 
@@ -444,7 +438,7 @@ def test_scores_that_are_replaced_keep_their_mode(folder):
 def test_a_new_file_follows_the_umask(folder, mask, mode):
     before = os.umask(mask)
     try:
-        assert _run(["rank", "s.npy", "-k", "2", "-o", "new.npy"]) == 0
+        assert main(["rank", "s.npy", "-k", "2", "-o", "new.npy"]) == 0
     finally:
         os.umask(before)
     assert mode_of("new.npy") == mode
@@ -475,8 +469,8 @@ def test_what_can_not_be_read_back_does_not_take_its_place(tmp_path):
 LIMITED = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-from oddslip.cli.app import _run
-sys.exit(_run(sys.argv[1:]))
+from oddslip.cli.app import main
+sys.exit(main(sys.argv[1:]))
 """
 
 
@@ -491,7 +485,7 @@ def test_a_file_that_may_not_grow_is_one_line_and_the_old_one_stays(
     np.save("y.npy", (wide > 0.6).astype(np.int8))
     model = OneVsRest(**QUICK).fit(wide, wide > 0.6)
     model.save("m.oddslip")
-    assert _run(["fit", "s.npy", "y.npy", "--calibrator", "platt", "-o", "r.oddslip"]) == 0
+    assert main(["fit", "s.npy", "y.npy", "--calibrator", "platt", "-o", "r.oddslip"]) == 0
     output = tmp_path / f"out.{ending}"
     output.write_text("old")
     before = names(tmp_path)

@@ -91,9 +91,9 @@ def test_importing_oddslip_loads_no_heavy_module():
 
 def test_help_loads_neither_numpy_nor_kernels():
     code = (
-        "from oddslip.cli.app import _run\n"
+        "from oddslip.cli.app import main\n"
         "import io, contextlib\n"
-        "with contextlib.redirect_stdout(io.StringIO()): _run(['--help'])"
+        "with contextlib.redirect_stdout(io.StringIO()): main(['--help'])"
     )
     assert not loaded_by(code) & (HEAVY - {"typer", "rich"} | {"numpy"})
 
@@ -104,9 +104,9 @@ def test_ranking_and_evaluating_load_neither_scikit_learn_nor_calibrators(comman
     np.save(tmp_path / "labels.npy", np.array([[1, 0, 0], [0, 0, 1]]))
     typed = command.format(tmp_path / "scores.npy", tmp_path / "labels.npy").split()
     code = (
-        "from oddslip.cli.app import _run\n"
+        "from oddslip.cli.app import main\n"
         "import io, contextlib\n"
-        f"with contextlib.redirect_stdout(io.StringIO()): assert _run({typed!r}) == 0"
+        f"with contextlib.redirect_stdout(io.StringIO()): assert main({typed!r}) == 0"
     )
     unused = {"sklearn", "scipy", "pyarrow", "jinja2", "matplotlib", "pandas", "lightgbm"}
     assert not loaded_by(code) & unused

@@ -58,9 +58,8 @@ MAY_IMPORT = {
     "reports": VERBS | {"errors", "results", "wording", "files"},
     "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis"},
     "learners": ROWS | {"engines", "metrics"},
-    "datasets": GROUND | {"sources"},
+    "datasets": GROUND,
     "wrappers": ROWS | {"metrics", "calibrators", "selection", "learners"},
-    "studies": ROWS | VERBS | {"learners", "datasets", "reports"},
     "mlflow": GROUND | {"calibrators", "diagnosis", "reports", "serving"},
     "cli": None,  # everything
     "__init__": None,

@@ -10,7 +10,7 @@ from scipy import sparse
 
 import oddslip
 from oddslip.calibrators import Inversion, Isotonic
-from oddslip.cli.app import _run as main
+from oddslip.cli.app import main
 from oddslip.errors import InvalidInput
 from oddslip.panels import Panel
 from oddslip.rows import UnorderedNames

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 import oddslip
 from oddslip import InvalidInput, Repair
 from oddslip.calibrators import Isotonic, Platt, build_calibrator
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.datasets import synthetic_pair
 from oddslip.panels import read_sample_weight
 from oddslip.selection.candidates import read_candidate
@@ -148,15 +148,15 @@ def test_the_command_line_takes_weights_from_a_file(tmp_path, capsys):
     np.savetxt(tmp_path / "times.txt", UNEQUAL)
     files = [str(tmp_path / name) for name in ("scores.npy", "labels.npy")]
     weighed = ["--sample-weight", str(tmp_path / "times.txt")]
-    assert _run(["evaluate", *files, "-k", "7", *weighed, "--json"]) == 0
+    assert main(["evaluate", *files, "-k", "7", *weighed, "--json"]) == 0
     value = json.loads(capsys.readouterr().out)["metrics"]["map"]["value"]
     read = np.loadtxt(tmp_path / "times.txt")
     evaluation = oddslip.evaluate(PAIR.weighted[:N], LABELS, k=7, sample_weight=read)
     assert value == evaluation["map"].value
     saved = tmp_path / "repair.oddslip"
-    assert _run(["fit", *files, "--calibrator", "platt", *weighed, "-o", str(saved)]) == 0
+    assert main(["fit", *files, "--calibrator", "platt", *weighed, "-o", str(saved)]) == 0
     wanted = Platt().fit(PAIR.weighted[:N], LABELS, sample_weight=read)
     np.testing.assert_array_equal(oddslip.load_repair(saved).maps.a, wanted.fitted_.maps.a)
     (tmp_path / "times.txt").write_text("heavy")
-    assert _run(["evaluate", *files, "-k", "7", *weighed]) == 2
+    assert main(["evaluate", *files, "-k", "7", *weighed]) == 2
     assert "cannot be read as one number per row" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import oddslip
 from oddslip.calibrators import Inversion
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.cli.options import WEIGHTS
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose, plan
@@ -187,7 +187,7 @@ def weights_seen_by(command):
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("text", [*EVERY_NAME, "3.5", "w.txt", "w.npy", "w.npz"])
 def test_every_command_reads_weights_alike(folder, command, text, capsys):
-    assert _run([*COMMANDS[command], "--weights", text]) == 0, capsys.readouterr().err
+    assert main([*COMMANDS[command], "--weights", text]) == 0, capsys.readouterr().err
     given = {"3.5": 3.5}.get(text, np.arange(1.0, 7.0) if text.startswith("w.") else text)
     wanted = resolve_weights(given, COUNTS, 400)
     np.testing.assert_allclose(weights_seen_by(command), wanted, rtol=1e-12)
@@ -204,7 +204,7 @@ def test_every_command_reads_weights_alike(folder, command, text, capsys):
     ],
 )
 def test_every_command_refuses_weights_alike(folder, command, text, line, capsys):
-    assert _run([*COMMANDS[command], "--weights", text]) == 2
+    assert main([*COMMANDS[command], "--weights", text]) == 2
     assert f"oddslip: {line}" in capsys.readouterr().err
 
 
@@ -216,6 +216,6 @@ def test_the_help_of_weights_names_every_name():
 
 def test_a_report_of_named_weights_hashes_no_file_of_that_name(folder, capsys):
     told = [*COMMANDS["diagnose"], "--html", "page.html"]
-    assert _run([*told, "--weights", "balanced"]) == 0, capsys.readouterr().err
-    assert _run([*told, "--weights", "w.txt"]) == 0
+    assert main([*told, "--weights", "balanced"]) == 0, capsys.readouterr().err
+    assert main([*told, "--weights", "w.txt"]) == 0
     assert "w.txt" in Path("page.html").read_text()

@@ -9,9 +9,9 @@ def main() -> None:
 
 
 def _run() -> int:
-    from oddslip.cli.app import _run
+    from oddslip.cli.app import main
 
-    return _run(None)
+    return main()
 
 
 if __name__ == "__main__":

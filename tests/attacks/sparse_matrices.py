@@ -1,6 +1,7 @@
 """Sparse matrices whose arrays point outside of them, as labels and features, arrays and files."""
 
 import functools
+import sys
 import tempfile
 from pathlib import Path
 
@@ -274,7 +275,8 @@ def _adapt(given):
 
 
 def _recall(given):
-    from oddslip.datasets.cache import _load_matrix
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from experiments.datasets.cache import _load_matrix
 
     matrix = _load_matrix(given.parent, given.stem)
     return matrix.tocsr().sum()

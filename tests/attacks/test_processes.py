@@ -46,16 +46,21 @@ def test_a_command_that_hangs_or_tells_two_lines_is_noticed(tmp_path):
 
 
 def test_every_command_is_in_the_table_or_writes_nothing(tmp_path):
-    from oddslip.cli.app import app, reproduce
+    from experiments.app import app as experiments
+    from oddslip.cli.app import app
 
     inputs = tmp_path / "inputs"
     told = {each.arguments[:1] for each in [*commands(inputs), *reading_commands(inputs)]}
     told |= {each.arguments[:2] for each in commands(inputs)}
-    known = {(each.callback.__name__,) for each in app.registered_commands}
-    known |= {("reproduce", each.callback.__name__) for each in reproduce.registered_commands}
+    known = {(each.callback.__name__,) for each in app.registered_commands if not each.hidden}
+    studies = [each.callback.__name__ for each in experiments.registered_commands]
+    known |= {("experiments", name) for name in studies}
     # The same study as instacart, on files that can not be generated; those that take minutes and
     # keep their cells by the same store as all the others, or nothing but a page; and two that
     # write one file by `whole_file`.
-    minutes = ("scenes", "selection", "months", "survey", "leaf", "synthetic", "boundary", "beyond")
-    others = {("reproduce", name) for name in ("tafeng", *minutes, "archive", "schematic")}
+    minutes = (
+        *("verdict_simulation", "monitor_simulation", "selection"),
+        *("survey", "leaf", "synthetic", "boundary", "row_rankers"),
+    )
+    others = {("experiments", name) for name in ("tafeng", *minutes, "archive", "schematic")}
     assert known - told == others

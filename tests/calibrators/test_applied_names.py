@@ -14,7 +14,7 @@ from sklearn.multiclass import OneVsRestClassifier
 import oddslip
 from oddslip import InvalidInput, Repair, Repaired, check, panel_from
 from oddslip.calibrators import Isotonic
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.serving import load_runtime
 
 RNG = np.random.default_rng(3)
@@ -130,7 +130,7 @@ def test_the_commands_say_so_in_a_line_of_their_own(tmp_path, monkeypatch):
     np.testing.assert_array_equal(np.load("out.npy"), SHARES)
     np.testing.assert_array_equal(np.load("top.npy"), TOP)
     FRAME.drop(columns="fig").to_parquet("fewer.parquet")
-    assert _run(["apply", "repair.oddslip", "fewer.parquet", "-o", "out.npy"]) == 2
+    assert main(["apply", "repair.oddslip", "fewer.parquet", "-o", "out.npy"]) == 2
 
 
 # ----------------------------------------------------------------------------------------- runtime

@@ -13,7 +13,7 @@ from oddslip import calibrators
 from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.base import Calibrator
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE, NAMES, OPTIONS
-from oddslip.cli.app import _run, app
+from oddslip.cli.app import app, main
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
 from oddslip.errors import InvalidInput
@@ -139,21 +139,21 @@ def test_an_unknown_calibrator_is_the_same_sentence_in_a_shell_but_for_the_optio
         build_calibrator(name)
     line = f"calibrator must be one of {', '.join(NAMES)}, got {name!r}.{hint}"
     assert str(refused.value) == line
-    assert _run(["fit", "s.npy", "y.npy", "--calibrator", name, "-o", "r"]) == 2
+    assert main(["fit", "s.npy", "y.npy", "--calibrator", name, "-o", "r"]) == 2
     assert capsys.readouterr().err == f"oddslip: --{line}\n"
 
 
 def test_a_name_that_no_rule_takes_is_sent_to_where_it_is_taken(folder, capsys):
     with pytest.raises(InvalidInput, match="No rule takes it: build_calibrator") as refused:
         read_candidate("popularity")
-    assert _run(["fit", "s.npy", "y.npy", "-k", "2", "--rule", "popularity", "-o", "r"]) == 2
+    assert main(["fit", "s.npy", "y.npy", "-k", "2", "--rule", "popularity", "-o", "r"]) == 2
     assert capsys.readouterr().err == f"oddslip: --{refused.value}\n"
 
 
 def test_what_a_calibrator_needs_is_asked_for_in_python_and_in_a_shell(folder, capsys):
     with pytest.raises(InvalidInput, match="inversion needs the weights") as refused:
         build_calibrator("inversion", prior=PAIR.prior)
-    assert _run(["fit", "s.npy", "y.npy", "--calibrator", "inversion", "-o", "r"]) == 2
+    assert main(["fit", "s.npy", "y.npy", "--calibrator", "inversion", "-o", "r"]) == 2
     assert capsys.readouterr().err == f"oddslip: {refused.value}\n"
 
 

@@ -12,7 +12,7 @@ import pytest
 import oddslip
 from oddslip.calibrators import Isotonic
 from oddslip.calibrators.stored import _START, FORMAT, MAGIC
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.serving import load_runtime
 
 SCORES = np.random.default_rng(0).random((200, 4))
@@ -144,7 +144,7 @@ def test_a_broken_file_is_refused_in_one_line(how, saved, capsys):
     assert str(refused_alike.value) == str(refused.value)
     np.save(saved.parent / "scores.npy", SCORES)
     out = saved.parent / "out.npy"
-    assert _run(["apply", str(saved), str(saved.parent / "scores.npy"), "-o", str(out)]) == 2
+    assert main(["apply", str(saved), str(saved.parent / "scores.npy"), "-o", str(out)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not out.exists()
 

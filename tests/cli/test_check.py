@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oddslip
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_the_exit_code_of(folder, what, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     code, words = CODES[what]
     named = ["--label-names", "names.txt"] if words.startswith("repair.oddslip") else []
-    assert _run(["check", *words.split(), *named, "--bootstrap", "200"]) == code
+    assert main(["check", *words.split(), *named, "--bootstrap", "200"]) == code
     out, err = capsys.readouterr()
     assert err.count("\n") == (code == 2)
     assert bool(out) == (code != 2)
@@ -91,7 +91,7 @@ def test_every_output_says_the_same(folder, tmp_path, capsys):
     for option, name in files.items():
         words += [option, tmp_path / name]
     words += ["--when", "2026-05-01", "--label-names", folder / "names.txt"]
-    assert _run([*map(str, words)]) == 3
+    assert main([*map(str, words)]) == 3
     printed = json.loads(capsys.readouterr().out)
     assert json.loads((tmp_path / "check.json").read_text()) == printed
     line = json.loads((tmp_path / "log.jsonl").read_text())
@@ -101,13 +101,13 @@ def test_every_output_says_the_same(folder, tmp_path, capsys):
     failures = ElementTree.parse(tmp_path / "check.xml").findall(".//testcase[failure]")
     assert [each.get("name").split()[0] for each in failures] == sorted(printed["failed"])
     assert "item" in printed["findings"][0]["sentence"]
-    assert _run(["trend", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "trend.html")]) == 0
+    assert main(["trend", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "trend.html")]) == 0
     assert "1 run in" in capsys.readouterr().out
     assert "OS501" in (tmp_path / "trend.html").read_text()
 
 
 def test_a_trend_of_no_log_is_refused(tmp_path, capsys):
     (tmp_path / "log.jsonl").write_text("nonsense\n")
-    assert _run(["trend", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "trend.html")]) == 2
+    assert main(["trend", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "trend.html")]) == 2
     assert "line 1 is none" in capsys.readouterr().err
     assert not (tmp_path / "trend.html").exists()

@@ -12,11 +12,11 @@ import scipy.sparse as sp
 import oddslip
 from oddslip.calibrators import Isotonic
 from oddslip.calibrators.catalogue import NAMES
-from oddslip.cli.app import _run, app
+from oddslip.cli.app import app, main
 from oddslip.datasets import synthetic_pair
 
 PAIR = synthetic_pair(1500, 30, saturate=0.05, n_dead=2, seed=2)
-COMMANDS = [command.callback.__name__ for command in app.registered_commands]
+COMMANDS = [each.callback.__name__ for each in app.registered_commands if not each.hidden]
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(capsys, *arguments):
-    assert _run([str(argument) for argument in arguments]) == 0
+    assert main([str(argument) for argument in arguments]) == 0
     return capsys.readouterr().out
 
 
@@ -69,7 +69,7 @@ def test_evaluate_shows_one_metric_where_one_is_asked_for(folder, capsys, agains
 
 
 def test_evaluate_refuses_a_metric_that_there_is_not(folder, capsys):
-    assert _run(["evaluate", "weighted.npy", "labels.npz", "-k", "7", "--metric", "f1"]) == 2
+    assert main(["evaluate", "weighted.npy", "labels.npz", "-k", "7", "--metric", "f1"]) == 2
     assert "metric must be one of" in capsys.readouterr().err
 
 
@@ -197,7 +197,7 @@ def test_every_calibrator_can_be_fitted_and_applied(folder, capsys, calibrator):
     ],
 )
 def test_bad_fits_and_applications_are_one_line(folder, capsys, arguments, line):
-    assert _run(arguments) == 2
+    assert main(arguments) == 2
     told = capsys.readouterr().err
     assert line in told
     assert told.count("\n") == 1
@@ -230,3 +230,9 @@ def test_a_reader_that_goes_away_is_no_error(folder):
     )
     assert told.stdout.count("\n") == 1
     assert told.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["reproduce mulan --finished", "generate baskets --size 3"])
+def test_a_command_that_moved_says_where_it_is(command, capsys):
+    assert main(command.split()) == 2
+    assert "has moved. Run `python -m experiments`" in capsys.readouterr().err

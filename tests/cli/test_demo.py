@@ -9,7 +9,7 @@ import pytest
 
 import oddslip
 from oddslip.cli import demo as demos
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.reports.figures.waterfall import describe_waterfall
 from oddslip.reports.numbers import waterfall_of
 
@@ -112,7 +112,7 @@ def test_the_files_it_leaves_give_the_same_diagnosis_by_hand(story, folder, caps
         "--label-names", str(folder / "names.txt"),
         "--rounds", "60", "--learning-rate", "0.1", "--max-delta-step", "0", "--json",
     ]  # fmt: skip
-    assert _run(said) == 0
+    assert main(said) == 0
     import json
 
     assert json.loads(capsys.readouterr().out) == story.diagnosis.to_dict()
@@ -144,7 +144,7 @@ def test_without_lightgbm_it_says_which_extra_to_install(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     monkeypatch.delitem(sys.modules, "oddslip.learners.backends.lightgbm", raising=False)
-    assert _run(["demo"]) == 2
+    assert main(["demo"]) == 2
     told = capsys.readouterr().err
     assert re.fullmatch(r"oddslip: .*oddslip\[lightgbm\].*\n", told)
     assert not list(tmp_path.iterdir())
@@ -157,5 +157,5 @@ def test_a_place_where_it_can_not_write_is_refused_before_training(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").write_text("")
     monkeypatch.setattr(demos, "_tell", None)
-    assert _run(["demo", "-o", output]) == 2
+    assert main(["demo", "-o", output]) == 2
     assert "folder" in capsys.readouterr().err

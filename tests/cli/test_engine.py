@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oddslip.cli.app import _run as main
+from oddslip.cli.app import main
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oddslip
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ RANK = ["rank", "s.npy", "-k", "2"]
 
 def test_a_fault_of_ours_is_one_line_that_asks_for_a_report(folder, monkeypatch, capsys):
     break_rank(monkeypatch, TypeError("no such\nthing."))
-    assert _run(RANK) == 1
+    assert main(RANK) == 1
     assert capsys.readouterr().err == (
         "oddslip: something of ours went wrong: TypeError: no such thing. "
         "Please report it; --debug shows where.\n"
@@ -43,7 +43,7 @@ def test_a_fault_of_ours_is_one_line_that_asks_for_a_report(folder, monkeypatch,
 @pytest.mark.parametrize("arguments", [["--debug", *RANK], [*RANK, "--debug"]])
 def test_debug_shows_where_it_came_from(folder, monkeypatch, capsys, arguments):
     break_rank(monkeypatch, TypeError("no such thing"))
-    assert _run(arguments) == 1
+    assert main(arguments) == 1
     told = capsys.readouterr().err
     assert "Traceback" in told
     assert "in broken" in told
@@ -53,26 +53,26 @@ def test_debug_shows_where_it_came_from(folder, monkeypatch, capsys, arguments):
 def test_so_does_the_environment(folder, monkeypatch, capsys):
     break_rank(monkeypatch, TypeError("no such thing"))
     monkeypatch.setenv("ODDSLIP_DEBUG", "1")
-    assert _run(RANK) == 1
+    assert main(RANK) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_debug_changes_nothing_where_all_is_well(folder, capsys):
-    assert _run(RANK) == 0
+    assert main(RANK) == 0
     plain = capsys.readouterr()
-    assert _run(["--debug", *RANK]) == 0
+    assert main(["--debug", *RANK]) == 0
     assert capsys.readouterr() == plain
 
 
 def test_a_fault_of_the_machine_names_the_file(folder, monkeypatch, capsys):
     break_rank(monkeypatch, PermissionError(13, "Permission denied", "scores.npy"))
-    assert _run(RANK) == 2
+    assert main(RANK) == 2
     assert capsys.readouterr().err == "oddslip: scores.npy: Permission denied.\n"
 
 
 def test_too_little_memory_is_said_so(folder, monkeypatch, capsys):
     break_rank(monkeypatch, MemoryError("Unable to allocate 9 TiB"))
-    assert _run(RANK) == 1
+    assert main(RANK) == 1
     assert capsys.readouterr().err.startswith("oddslip: memory must hold the work")
 
 
@@ -86,7 +86,7 @@ def test_too_little_memory_is_said_so(folder, monkeypatch, capsys):
     ],
 )
 def test_a_negative_seed_is_refused_with_one_line(folder, capsys, arguments):
-    assert _run([*arguments, "--seed", "-1"]) == 2
+    assert main([*arguments, "--seed", "-1"]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "seed must be" in told

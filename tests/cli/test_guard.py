@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from oddslip.cli import guard
-from oddslip.cli.app import _run, app
+from oddslip.cli.app import app, main
 
 SCORES = np.random.default_rng(0).random((30, 4))
 LABELS = (SCORES > 0.6).astype(np.int8)
@@ -90,7 +90,7 @@ def test_no_command_writes_over_its_input_or_twice(
     monkeypatch.chdir(tmp_path)
     Path("s.npy").write_text("dear")
     line = typed(name, COMMANDS[name], {output: "s.npy", other: "s.npy"})
-    assert _run(line) == 2, line
+    assert main(line) == 2, line
     told = capsys.readouterr().err
     assert "must be another file than" in told, told
     assert told.count("\n") == 1
@@ -113,50 +113,50 @@ def test_a_file_is_known_by_whatever_name_it_has(folder, capsys, alias):
     os.link("s.npy", "hard.npy")
     raw = Path("s.npy").read_bytes()
     output = str(folder / "s.npy") if alias == "absolute" else alias
-    assert _run(["rank", "s.npy", "-k", "2", "-o", output]) == 2
+    assert main(["rank", "s.npy", "-k", "2", "-o", output]) == 2
     assert "would be written over" in capsys.readouterr().err
     assert Path("s.npy").read_bytes() == raw
 
 
 def test_an_output_in_an_input_folder_is_refused_where_it_would_be_read(folder, capsys):
-    assert _run(["rank", "s.npy", "-k", "2", "-o", "below/part-1.parquet"]) == 0
+    assert main(["rank", "s.npy", "-k", "2", "-o", "below/part-1.parquet"]) == 0
     for output in ("below/part-2.parquet", "below/../below/part-1.parquet"):
-        assert _run(["evaluate", "below", "y.npy", "-k", "2", "--figure", output]) == 2
-        assert _run(["rank", "below", "-k", "2", "-o", output]) == 2
+        assert main(["evaluate", "below", "y.npy", "-k", "2", "--figure", output]) == 2
+        assert main(["rank", "below", "-k", "2", "-o", output]) == 2
         assert "must be another file than scores" in capsys.readouterr().err
     for output in ("below/out.npy", "below/_out.parquet", "part-2.parquet"):
-        _run(["rank", "below", "-k", "2", "-o", output])
+        main(["rank", "below", "-k", "2", "-o", output])
         assert "must be another file" not in capsys.readouterr().err
 
 
 def test_an_output_that_a_pattern_would_match_is_refused(folder, capsys):
     np.save("part-1.npy", SCORES)
     for output in ("part-2.npy", "part-1.npy", "below/../part-3.npy"):
-        assert _run(["rank", "part-*.npy", "-k", "2", "-o", output]) == 2
+        assert main(["rank", "part-*.npy", "-k", "2", "-o", output]) == 2
         assert "must be another file than scores" in capsys.readouterr().err
-    assert _run(["rank", "part-*.npy", "-k", "2", "-o", "below/part-2.npy"]) == 0
-    assert _run(["rank", "part-*.npy", "-k", "2", "-o", "ranked.npy"]) == 0
+    assert main(["rank", "part-*.npy", "-k", "2", "-o", "below/part-2.npy"]) == 0
+    assert main(["rank", "part-*.npy", "-k", "2", "-o", "ranked.npy"]) == 0
 
 
 def test_an_address_of_this_machine_is_a_path(folder, capsys):
-    assert _run(["rank", "s.npy", "-k", "2", "-o", "t.parquet"]) == 0
+    assert main(["rank", "s.npy", "-k", "2", "-o", "t.parquet"]) == 0
     address = f"file://{folder}/t.parquet"
-    assert _run(["rank", address, "-k", "2", "-o", "t.parquet"]) == 2
+    assert main(["rank", address, "-k", "2", "-o", "t.parquet"]) == 2
     assert "must be another file than scores" in capsys.readouterr().err
 
 
 def test_the_margins_beside_the_scores_are_an_output_too(folder, capsys):
     line = ["score", "m.oddslip", "t.margin.npy", "-o", "t.npy", "--kind", "both"]
-    assert _run(line) == 2
+    assert main(line) == 2
     assert "margins must be another file than features" in capsys.readouterr().err
 
 
 def test_an_output_of_an_earlier_run_is_replaced(folder):
     for _ in range(2):
-        assert _run(["rank", "s.npy", "-k", "2", "-o", "t.npy"]) == 0
+        assert main(["rank", "s.npy", "-k", "2", "-o", "t.npy"]) == 0
 
 
 def test_a_text_that_is_no_file_is_no_input(folder):
     Path("balanced").touch()
     plan = ["plan", "y.npy", "--rounds", "3", "--learning-rate", "1", "--weights", "balanced"]
-    assert _run([*plan, "--json-file", "other.json"]) == 0
+    assert main([*plan, "--json-file", "other.json"]) == 0

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 import typer
 
-from oddslip.cli.app import _run, app
+from oddslip.cli.app import app, main
 
 ROOT = Path(__file__).parents[2]
 OUR_OWN = [sys.executable, "-m", "oddslip"]
@@ -27,7 +27,8 @@ def walk(command, path=()):
         yield path, command
         return
     for name, each in inner.items():
-        yield from walk(each, (*path, name))
+        if not each.hidden:
+            yield from walk(each, (*path, name))
 
 
 COMMANDS = dict(walk(typer.main.get_command(app)))
@@ -41,7 +42,7 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_help_shows_an_example_and_explains_every_option(path, capsys):
-    assert _run([*path, "--help"]) == 0
+    assert main([*path, "--help"]) == 0
     told = capsys.readouterr().out
     assert re.search(r"Examples?:", told)
     assert any(example[0] == path for example in EXAMPLES)
@@ -113,7 +114,7 @@ def test_a_shell_is_offered_commands_and_options(words, offered):
 
 
 def test_exit_codes_of_the_docs_are_those_of_the_help(capsys):
-    assert _run(["--help"]) == 0
+    assert main(["--help"]) == 0
     promised = re.search(r"Exit codes: (.*?killed)", capsys.readouterr().out, re.DOTALL).group(1)
     page = (ROOT / "docs/cli.md").read_text()
     documented = re.findall(r"^\| (\d+) \|", page, re.MULTILINE)
@@ -122,7 +123,7 @@ def test_exit_codes_of_the_docs_are_those_of_the_help(capsys):
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["rank", "-h"]])
 def test_what_is_done_is_0(arguments, capsys):
-    assert _run(arguments) == 0
+    assert main(arguments) == 0
     assert capsys.readouterr().err == ""
 
 
@@ -132,7 +133,7 @@ def test_what_is_done_is_0(arguments, capsys):
     ids=" ".join,
 )
 def test_bad_usage_and_bad_input_are_one_line_and_2(arguments, capsys):
-    assert _run(arguments) == 2
+    assert main(arguments) == 2
     told = capsys.readouterr()
     assert told.out == ""
     assert re.fullmatch(r"oddslip: .*\n", told.err)
@@ -194,6 +195,6 @@ def test_an_interrupted_diagnosis_is_one_line(large, sent, code, line):
 
 
 def test_without_arguments_the_help_is_shown_line_by_line(capsys):
-    assert _run([]) == 2
+    assert main([]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert {"Usage:", "demo", "diagnose", "check"} <= {line.split()[0] for line in lines if line}

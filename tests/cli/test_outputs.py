@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import UnreadableFile
 from oddslip.provenance import describe_run, hash_files
@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(capsys, *arguments):
-    assert _run(list(arguments)) == 0
+    assert main(list(arguments)) == 0
     return capsys.readouterr().out
 
 
@@ -84,7 +84,7 @@ def test_a_place_that_can_not_be_written_is_refused_before_anything_is_read(
     folder, capsys, option, place, line
 ):
     before = sorted(folder.iterdir())
-    assert _run(["diagnose", "none.npy", "y.npz", option, place]) == 2
+    assert main(["diagnose", "none.npy", "y.npz", option, place]) == 2
     told = capsys.readouterr().err
     assert line in told
     assert told.count("\n") == 1
@@ -92,7 +92,7 @@ def test_a_place_that_can_not_be_written_is_refused_before_anything_is_read(
 
 
 def test_bad_input_leaves_no_report_behind(folder, capsys):
-    assert _run(["diagnose", "none.npy", "y.npz", "--html", "r.html", "--json-file", "r.json"]) == 2
+    assert main(["diagnose", "none.npy", "y.npz", "--html", "r.html", "--json-file", "r.json"]) == 2
     assert not (folder / "r.html").exists()
     assert not (folder / "r.json").exists()
 

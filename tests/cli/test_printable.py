@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 
 # A colour, a C1 control, an override and an isolate of the writing direction.
 HOSTILE = ["\x1b[31mred", "\x9b31mred", "a\u202egnp", "\u2066b"]
@@ -32,12 +32,11 @@ NAMED = ["--label-names", "names.txt"]
     [
         ["fit", "s.npy", "y.npy", "--calibrator", "platt", "-o"],
         ["train", "s.npy", "y.npy", "-p", "num_iterations=2", "-o"],
-        ["generate", "baskets", "--size", "30", "-o"],
     ],
     ids=lambda arguments: arguments[0],
 )
 def test_a_path_is_shown_printable(folder, capsys, arguments, name):
-    assert _run([*arguments, name]) == 0
+    assert main([*arguments, name]) == 0
     told = capsys.readouterr()
     assert all(c.isprintable() or c == "\n" for c in told.out + told.err)
     assert (folder / name).exists()
@@ -54,13 +53,13 @@ def test_a_path_is_shown_printable(folder, capsys, arguments, name):
     ],
 )
 def test_label_names_are_shown_printable(folder, capsys, arguments):
-    assert _run([*arguments, *NAMED]) == 0
+    assert main([*arguments, *NAMED]) == 0
     told = capsys.readouterr()
     assert all(c.isprintable() or c == "\n" for c in told.out + told.err)
 
 
 def test_json_holds_the_names_as_they_are(folder, capsys):
-    assert _run(["rank", "s.npy", "-k", "4", "--json", *NAMED]) == 0
+    assert main(["rank", "s.npy", "-k", "4", "--json", *NAMED]) == 0
     first = json.loads(capsys.readouterr().out.splitlines()[0])
     assert sorted(first["labels"]) == sorted(HOSTILE)
 

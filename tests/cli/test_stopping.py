@@ -5,10 +5,12 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+ROOT = str(Path(__file__).parents[2])
 LONG = 60  # seconds that a command may take to end; what it does would take an hour
 SENT = {
     signal.SIGINT: (130, "oddslip: interrupted\n"),
@@ -57,10 +59,12 @@ BUSY = {
     """,
 }
 SCRIPT = """
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from oddslip.cli import stopping
-from oddslip.datasets.cache import whole_folder
+sys.path.insert(0, {root!r})
+from experiments.datasets.cache import whole_folder
 from oddslip.files import whole_file
 
 def begin():
@@ -89,7 +93,7 @@ def start(*arguments, folder):
 @pytest.mark.parametrize("busy", BUSY)
 @pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.name)
 def test_a_signal_ends_a_command_that_is_busy(tmp_path, sent, busy):
-    with start("-c", SCRIPT.format(body=BUSY[busy]), folder=tmp_path) as process:
+    with start("-c", SCRIPT.format(body=BUSY[busy], root=ROOT), folder=tmp_path) as process:
         assert process.stdout.readline() == "begun\n"
         process.send_signal(sent)
         _, told = process.communicate(timeout=LONG)
@@ -107,7 +111,7 @@ def test_a_second_signal_does_not_disturb_the_first(tmp_path):
             time.sleep(0.3)
             open("closed", "w").close()
     """
-    with start("-c", SCRIPT.format(body=body), folder=tmp_path) as process:
+    with start("-c", SCRIPT.format(body=body, root=ROOT), folder=tmp_path) as process:
         for _ in range(2):
             assert process.stdout.readline() == "begun\n"
             process.send_signal(signal.SIGINT)

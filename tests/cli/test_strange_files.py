@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 
 EVALUATE = ["evaluate", "{}", "y.npy", "-k", "1"]
 LABELS = ["evaluate", "s.npy", "{}", "-k", "1"]
@@ -107,7 +107,7 @@ def folder(tmp_path, monkeypatch):
 def test_a_strange_file_is_one_line(folder, capsys, case):
     name, make, command, line = CASES[case]
     make(folder / name)
-    assert _run([part.format(name) for part in command]) == 2
+    assert main([part.format(name) for part in command]) == 2
     told = capsys.readouterr().err
     assert told.startswith("oddslip: ")
     assert told.count("\n") == 1
@@ -138,7 +138,7 @@ PARAMETERS = {
 def test_a_parameter_that_a_learner_can_not_use_is_one_line(folder, capfd, learner, parameter):
     pytest.importorskip({"mlp": "torch", "logistic": "sklearn"}.get(learner, learner))
     command = ["train", "s.npy", "y.npy", "-o", "o.oddslip", "--learner", learner]
-    assert _run([*command, "-p", parameter]) == 2
+    assert main([*command, "-p", parameter]) == 2
     told = capfd.readouterr().err
     assert told.startswith("oddslip: ")
     assert told.count("\n") == 1

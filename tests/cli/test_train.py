@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import oddslip
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 5))
@@ -31,22 +31,22 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize("weights", ["none", "balanced", "10x", "w.npy"])
 def test_train_then_score_equals_the_estimator(folder, capsys, features, weights):
     told = [features, "Y.npy", "-o", "model.oddslip", "--weights", weights, *PARAMETERS]
-    assert _run(["train", *told, "--label-names", "names.txt"]) == 0
+    assert main(["train", *told, "--label-names", "names.txt"]) == 0
     assert "4 labels trained on 300 rows" in capsys.readouterr().out
     given = np.load("w.npy") if weights.endswith(".npy") else weights
     rows = X if features == "X.npy" else sp.csr_array(X)
     model = oddslip.OneVsRest(weights=given, parameters=TOLD).fit(rows, Y)
-    assert _run(["score", "model.oddslip", features, "-o", "s.npy", "--kind", "margin"]) == 0
+    assert main(["score", "model.oddslip", features, "-o", "s.npy", "--kind", "margin"]) == 0
     np.testing.assert_array_equal(np.load("s.npy"), model.predict_margin(rows))
-    assert _run(["score", "model.oddslip", features, "-o", "p.npy"]) == 0
+    assert main(["score", "model.oddslip", features, "-o", "p.npy"]) == 0
     wanted = model.predict_proba(rows).astype(np.float32)
     np.testing.assert_array_equal(np.load("p.npy"), wanted)
 
 
 def test_scores_in_parquet_keep_the_label_names(folder, capsys):
     told = ["X.npy", "Y.npy", "-o", "model.oddslip", *PARAMETERS]
-    assert _run(["train", *told, "--label-names", "names.txt"]) == 0
-    assert _run(["score", "model.oddslip", "X.npy", "-o", "s.parquet"]) == 0
+    assert main(["train", *told, "--label-names", "names.txt"]) == 0
+    assert main(["score", "model.oddslip", "X.npy", "-o", "s.parquet"]) == 0
     source = oddslip.open_source("s.parquet")
     assert source.label_names == ("a", "b", "c", "d")
     assert oddslip.evaluate("s.parquet", "Y.npy", k=2, n_replicates=0)["map"].value > 0.5
@@ -71,7 +71,7 @@ def test_scores_in_parquet_keep_the_label_names(folder, capsys):
 )
 def test_bad_trainings_are_one_line(folder, capsys, arguments, line):
     before = sorted(path.name for path in folder.iterdir())
-    assert _run(arguments) == 2
+    assert main(arguments) == 2
     told = capsys.readouterr().err
     assert line in told
     assert told.count("\n") == 1
@@ -84,7 +84,7 @@ def test_a_training_stops_by_other_rows_and_says_so(folder, capsys):
         np.save(f"{name}-labels.npy", Y[rows])
     told = ["--learner", "hist", "-p", "max_iter=6", "-k", "2", "--early-stopping", "2"]
     told += ["--validation", "held.npy", "held-labels.npy"]
-    assert _run(["train", "train.npy", "train-labels.npy", "-o", "m.oddslip", *told]) == 0
+    assert main(["train", "train.npy", "train-labels.npy", "-o", "m.oddslip", *told]) == 0
     said = " ".join(capsys.readouterr().out.split())
     kept = int(re.search(r"Kept (\d+) rounds: MAP@2 0\.\d{4} on other rows", said)[1])
     assert oddslip.OneVsRest.load("m.oddslip")._models[0].n_trees[0] == kept

@@ -10,7 +10,7 @@ from scipy import sparse
 import oddslip
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
 from oddslip.calibrators.stored import read_stored
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.errors import UnreadableFile
 from oddslip.serving import load_runtime
 
@@ -185,10 +185,10 @@ def test_on_the_command_line_what_was_saved_can_be_applied(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     np.save("s.npy", one_nan(PROBABILITIES)["scores"])
     np.save("y.npy", TRUTH)
-    assert _run(["fit", "s.npy", "y.npy", "-k", "3", "--nan", "absent", "-o", "r.oddslip"]) == 0
+    assert main(["fit", "s.npy", "y.npy", "-k", "3", "--nan", "absent", "-o", "r.oddslip"]) == 0
     assert "Saved to r.oddslip" in capsys.readouterr().out
     apply = ["apply", "r.oddslip", "s.npy", "--nan", "absent", "-k", "3", "-o", "t.npy"]
-    assert _run(apply) == 0
+    assert main(apply) == 0
 
 
 @pytest.mark.parametrize(

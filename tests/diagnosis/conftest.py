@@ -5,8 +5,7 @@ from functools import cache, partial
 import numpy as np
 import pytest
 
-from oddslip.diagnosis import diagnose
-from oddslip.studies.scenes import (
+from experiments.verdict_simulation import (
     N_LABELS,
     SCENES,
     Scene,
@@ -15,6 +14,7 @@ from oddslip.studies.scenes import (
     tell_capped,
     tell_pair,
 )
+from oddslip.diagnosis import diagnose
 
 SEED = 1
 

@@ -423,7 +423,7 @@ def test_what_tasks_are_told_travels_as_a_file_if_it_is_large(tables, monkeypatc
 
 @pytest.mark.needs("local")
 def test_commands_let_spark_read_files_and_write_a_folder(tables, tmp_path, capsys):
-    from oddslip.cli.app import _run as main
+    from oddslip.cli.app import main
 
     folder, names = tmp_path / "rows", tmp_path / "names.txt"
     folder.mkdir()
@@ -842,7 +842,7 @@ def test_a_group_that_is_struck_is_trained_again_and_no_other(
 
 @pytest.mark.needs("local")
 def test_a_command_trains_in_tasks(tables, tmp_path):
-    from oddslip.cli.app import _run as main
+    from oddslip.cli.app import main
 
     for name, cells in {"X": X, "Y": Y}.items():
         np.save(tmp_path / f"{name}.npy", cells)

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import oddslip
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 
 sys.path.insert(0, str(Path(__file__).parent))
 from large_file import measure, write_large
@@ -98,19 +98,19 @@ def test_csv_goes_through_the_command_line_and_comes_back(tmp_path, monkeypatch,
     labels = pd.DataFrame(LABELS.astype(int), index=IDS, columns=NAMES)
     labels.iloc[::-1].to_csv("labels.csv", index_label="user_id")
     told = ["scores.csv", "labels.csv", "-k", str(K)]
-    assert _run(["evaluate", *told, "--bootstrap", "0", "--json"]) == 0
+    assert main(["evaluate", *told, "--bootstrap", "0", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["metrics"]["map"]["value"] == wanted[0]["map"]
-    assert _run(["fit", *told, "--rule", "isotonic-5", "-o", "r.oddslip"]) == 0
-    assert _run(["apply", "r.oddslip", "scores.csv", "-o", "repaired.csv"]) == 0
-    assert _run(["apply", "r.oddslip", "scores.csv", "--top-k", "2", "-o", "ranked.csv"]) == 0
+    assert main(["fit", *told, "--rule", "isotonic-5", "-o", "r.oddslip"]) == 0
+    assert main(["apply", "r.oddslip", "scores.csv", "-o", "repaired.csv"]) == 0
+    assert main(["apply", "r.oddslip", "scores.csv", "--top-k", "2", "-o", "ranked.csv"]) == 0
     shown = pd.read_csv("ranked.csv")
     place = {name if name[0] != "=" else f"'{name}": at for at, name in enumerate(NAMES)}
     assert shown["row"].tolist() == IDS
     found = shown[["label_1", "label_2"]].map(place.get).to_numpy().tolist()
     assert found == wanted[2]
     capsys.readouterr()
-    assert _run(["evaluate", "repaired.csv", "labels.csv", "-k", str(K), "--json"]) == 0
+    assert main(["evaluate", "repaired.csv", "labels.csv", "-k", str(K), "--json"]) == 0
     repaired = json.loads(capsys.readouterr().out)["metrics"]["map"]["value"]
     truth = pd.DataFrame(LABELS, index=IDS)
     array = oddslip.evaluate("repaired.csv", truth, k=K, n_replicates=0)["map"].value
@@ -126,7 +126,7 @@ def test_a_table_of_spark_in_one_parquet_file_needs_no_second(
     (tmp_path / "names.txt").write_text("\n".join(NAMES))
     assert travel("table.parquet", label_names=NAMES) == wanted
     told = ["table.parquet", "-k", "2", "--label-names", "names.txt", "--bootstrap", "0", "--json"]
-    assert _run(["evaluate", *told]) == 0
+    assert main(["evaluate", *told]) == 0
     assert json.loads(capsys.readouterr().out)["metrics"]["map"]["value"] == wanted[0]["map"]
 
 

@@ -13,9 +13,9 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import oddslip
-from oddslip.cli.app import _run
+from experiments.verdict_simulation import SCENES
+from oddslip.cli.app import main
 from oddslip.datasets import synthetic_pair, synthetic_rows
-from oddslip.studies.scenes import SCENES
 
 K = 3
 DRAWN = synthetic_rows(1500, 8, n_features=5, prevalence=(0.02, 0.4), seed=2)
@@ -186,9 +186,9 @@ def test_what_is_served_is_watched_day_by_day_until_it_moves(tmp_path):
     for day, (name, moved, wanted) in enumerate((("quiet", 0.0, 0), ("moved", 1.5, 3)), start=1):
         np.save(tmp_path / f"{name}.npy", scores + moved)
         told = [str(repair), str(tmp_path / f"{name}.npy"), "--log", str(log)]
-        assert _run(["check", *told, "--when", f"2026-05-0{day}"]) == wanted
+        assert main(["check", *told, "--when", f"2026-05-0{day}"]) == wanted
     page = tmp_path / "trend.html"
-    assert _run(["trend", str(log), "-o", str(page)]) == 0
+    assert main(["trend", str(log), "-o", str(page)]) == 0
     assert "OS501" in page.read_text(encoding="utf-8")
 
 

@@ -1,7 +1,7 @@
 """Journeys of people with what they have, each from end to end.
 
 Long tables, candidates, DuckDB, CSV and large files have theirs in test_forms.py; mistakes in
-attacks/refusals; verdict scenes in tests/diagnosis/test_scenes.py; serving in tests/serving.
+attacks/refusals; verdict scenes in tests/experiments/test_verdict_simulation.py; serving in tests/serving.
 """
 
 import json

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse, special
 
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.errors import InvalidInput
 from oddslip.metrics import reliability_at_k
 
@@ -57,11 +57,11 @@ def test_the_command_says_and_draws_it(tmp_path, monkeypatch, capsys):
     np.save("scores.npy", SCORES)
     np.save("true.npy", TRUE)
     told = ["evaluate", "scores.npy", "true.npy", "-k", "2", "--bootstrap", "0"]
-    assert _run([*told, "--reliability", "--figure", "shown.png", "--json"]) == 0
+    assert main([*told, "--reliability", "--figure", "shown.png", "--json"]) == 0
     wanted = reliability_at_k(SCORES, TRUE, k=2).to_dict()
     assert json.loads(capsys.readouterr().out)["reliability"] == wanted
     assert (tmp_path / "shown.png").stat().st_size > 1000
-    assert _run([*told, "--reliability"]) == 0
+    assert main([*told, "--reliability"]) == 0
     assert "ECE@2" in capsys.readouterr().out
 
 

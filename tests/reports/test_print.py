@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 import oddslip
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.datasets import synthetic_pair
 from oddslip.reports.text import finding_lines, show_diagnosis
 from oddslip.wording import interval, signed_interval
@@ -45,7 +45,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def typed(capsys, *words):
-    assert _run(list(words)) == 0
+    assert main(list(words)) == 0
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 

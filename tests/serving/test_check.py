@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import oddslip
+from experiments.monitor_simulation import FAULTS, QUIET, draw_world
 from oddslip.calibrators import Platt
 from oddslip.diagnosis import CODES
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.studies.months import FAULTS, QUIET, draw_world
 
 FEW = {"n_replicates": 200}
 pytestmark = pytest.mark.filterwarnings("ignore:labels of .* are matched by position:UserWarning")

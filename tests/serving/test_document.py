@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.documents import check_seal
 from oddslip.serving.document import describe_maps
 
@@ -81,7 +81,7 @@ def test_every_field_of_the_document_is_in_the_schema_and_the_other_way_round(tm
         repair.save(tmp_path / "repair.oddslip")
         out = tmp_path / "maps.json"
         typed = ["export", str(tmp_path / "repair.oddslip"), "--to", "json", "-o", str(out)]
-        assert _run(typed) == 0
+        assert main(typed) == 0
         document = json.loads(out.read_text())
         check_seal(document)
         conform(document, schema, schema)

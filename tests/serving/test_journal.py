@@ -90,11 +90,11 @@ def test_the_beginning_of_a_record_may_be_cut_off_wherever_it_ends(result, tmp_p
 
 
 def test_on_the_command_line_a_file_that_is_no_log_is_refused_before_the_work(tmp_path, capsys):
-    from oddslip.cli.app import _run
+    from oddslip.cli.app import main
 
     (tmp_path / "settings.json").write_text('{"threshold": 3}')
     log = str(tmp_path / "settings.json")
-    assert _run(["check", "raw", "none.npy", "-k", "2", "--log", log]) == 2
+    assert main(["check", "raw", "none.npy", "-k", "2", "--log", log]) == 2
     assert "must be a log of checks" in capsys.readouterr().err
     assert (tmp_path / "settings.json").read_text() == '{"threshold": 3}'
 

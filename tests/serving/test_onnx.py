@@ -11,7 +11,7 @@ import pytest
 
 import oddslip
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import IDENTITY
 from oddslip.serving.onnx import repair_graph
@@ -104,14 +104,14 @@ def test_a_float32_graph_tells_how_far_off_it_is(tmp_path, capsys):
     repair.save(tmp_path / "repair.oddslip")
     out = tmp_path / "single.onnx"
     typed = ["export", str(tmp_path / "repair.oddslip"), "--to", "onnx", "--precision", "float32"]
-    assert _run([*typed, "--json", "-o", str(out)]) == 0
+    assert main([*typed, "--json", "-o", str(out)]) == 0
     told = json.loads(capsys.readouterr().out)
     assert 1e-9 < told["largest_deviation"] < 1e-3
     found = run(str(out), scores.astype(np.float64))["probabilities"]
     assert found.dtype == np.float32
     away = np.abs(found - repair.transform(scores, dtype=np.float64)).max()
     assert away <= 3 * told["largest_deviation"]
-    assert _run([*typed, "-o", str(out)]) == 0
+    assert main([*typed, "-o", str(out)]) == 0
     assert "differs from ours by up to" in capsys.readouterr().out
 
 

@@ -20,7 +20,7 @@ import pytest
 import oddslip
 from oddslip.calibrators import Beta, Isotonic
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.errors import InvalidInput
 from oddslip.serving.pieces import cut_pieces
 from oddslip.serving.sql import DIALECTS, write_sql
@@ -427,7 +427,7 @@ def test_the_command_writes_what_python_writes(dialect, tmp_path, capsys):
     repair.save(tmp_path / "repair.oddslip")
     out = tmp_path / "repair.sql"
     typed = ["export", str(tmp_path / "repair.oddslip"), "--to", "sql", "--dialect", dialect]
-    assert _run([*typed, "-k", "7", "--table", "lake.scores", "-o", str(out)]) == 0
+    assert main([*typed, "-k", "7", "--table", "lake.scores", "-o", str(out)]) == 0
     assert f"Wrote SQL to {out}" in capsys.readouterr().out.replace("\n", " ")
     loaded = oddslip.load_repair(tmp_path / "repair.oddslip")
     written = "".join(write_sql(loaded, dialect=dialect, k=7, table="lake.scores"))
@@ -439,6 +439,6 @@ def test_sql_without_a_dialect_is_refused_in_one_line(tmp_path, capsys):
     repair.save(tmp_path / "repair.oddslip")
     typed = ["export", str(tmp_path / "repair.oddslip"), "-o", str(tmp_path / "out")]
     for more in (["--to", "sql"], ["--to", "excel"]):
-        assert _run([*typed, *more]) == 2
+        assert main([*typed, *more]) == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "out").exists()

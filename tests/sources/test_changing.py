@@ -183,7 +183,7 @@ def test_a_sparse_file_is_read_once_and_may_change_then(tmp_path):
 
 
 def test_the_command_line_refuses_a_file_that_shrinks_in_one_line(tmp_path, monkeypatch, capsys):
-    from oddslip.cli.app import _run
+    from oddslip.cli.app import main
     from oddslip.sources.arrays import ArraySource
 
     monkeypatch.chdir(tmp_path)
@@ -198,7 +198,7 @@ def test_the_command_line_refuses_a_file_that_shrinks_in_one_line(tmp_path, monk
                 os.truncate("s.npy", 5000)
 
     monkeypatch.setattr(ArraySource, "blocks", shrink)
-    assert _run(["evaluate", "s.npy", "y.npy", "-k", "2"]) == 2
+    assert main(["evaluate", "s.npy", "y.npy", "-k", "2"]) == 2
     told = capsys.readouterr().err
     assert "s.npy changed while it was read" in told
     assert told.count("\n") == 1

@@ -1,41 +1,38 @@
-"""Readers, fetchers and synthetic data: everything here only makes panels and what belongs to them.
-
-It may import panels, errors, the writing of whole files and progress bars.
-"""
+"""Synthetic data whose truth is known."""
 
 from __future__ import annotations
 
-from oddslip.datasets.baskets.instacart import read_instacart
-from oddslip.datasets.baskets.table import read_baskets
-from oddslip.datasets.baskets.tafeng import read_tafeng
-from oddslip.datasets.generated import generate_baskets, generate_instacart, generate_santander
-from oddslip.datasets.mulan.arff import Arff, read_arff
-from oddslip.datasets.mulan.files import MulanFiles, fetch_mulan, find_data
-from oddslip.datasets.mulan.reader import MulanData, read_mulan
-from oddslip.datasets.recommendation import Period, Recommendation
-from oddslip.datasets.santander.reader import read_santander
-from oddslip.datasets.santander.sample import read_santander_sample
+from typing import Any
+
 from oddslip.datasets.synthetic import SyntheticPair, synthetic_pair, synthetic_rows
 
-__all__ = [
-    "Arff",
-    "MulanData",
-    "MulanFiles",
-    "Period",
-    "Recommendation",
-    "SyntheticPair",
-    "fetch_mulan",
-    "find_data",
-    "generate_baskets",
-    "generate_instacart",
-    "generate_santander",
-    "read_arff",
-    "read_baskets",
-    "read_instacart",
-    "read_mulan",
-    "read_santander",
-    "read_santander_sample",
-    "read_tafeng",
-    "synthetic_pair",
-    "synthetic_rows",
-]
+__all__ = ["SyntheticPair", "synthetic_pair", "synthetic_rows"]
+
+_MOVED = {
+    "Arff": "mulan.arff",
+    "MulanData": "mulan.reader",
+    "MulanFiles": "mulan.files",
+    "Period": "recommendation",
+    "Recommendation": "recommendation",
+    "fetch_mulan": "mulan.files",
+    "find_data": "mulan.files",
+    "generate_baskets": "generators",
+    "generate_instacart": "generators",
+    "generate_santander": "generators",
+    "read_arff": "mulan.arff",
+    "read_baskets": "baskets.table",
+    "read_instacart": "baskets.instacart",
+    "read_mulan": "mulan.reader",
+    "read_santander": "santander.reader",
+    "read_santander_sample": "santander.sample",
+    "read_tafeng": "baskets.tafeng",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MOVED:
+        raise AttributeError(
+            f"oddslip.datasets.{name} has moved to experiments.datasets.{_MOVED[name]}, in a clone "
+            "of the repository."
+        )
+    raise AttributeError(f"module 'oddslip.datasets' has no attribute {name!r}")

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from experiments.verdict_simulation import draw_pair
 from oddslip.diagnosis import diagnose
 from oddslip.diagnosis.readings.signal import find_likeness
 from oddslip.metrics.auc import auc_per_label, mean_auc
-from oddslip.studies.scenes import draw_pair
 
 QUICK = {"k": 3, "n_replicates": 0}
 

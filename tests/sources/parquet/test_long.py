@@ -15,7 +15,7 @@ import pytest
 import oddslip
 from oddslip import InvalidInput, open_source
 from oddslip.calibrators import Isotonic
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.errors import OddslipError
 
 N_ROWS, N_LABELS = 30, 12
@@ -249,7 +249,7 @@ def test_a_missing_score_is_no_candidate(world, form):
 
 
 def error_line(capsys, *arguments):
-    assert _run([str(each) for each in arguments]) == 2
+    assert main([str(each) for each in arguments]) == 2
     error = capsys.readouterr().err.strip()
     assert "Traceback" not in error
     return error

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import oddslip
 from oddslip import InvalidInput, open_source
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.errors import OddslipError
 from oddslip.sources.sinks import write_ranking, write_scores
 from oddslip.sources.streams.formulas import PATTERN, guard, unguard
@@ -166,9 +166,9 @@ def test_a_bad_ending_is_refused_before_anything_is_written(folder):
 )
 def test_a_carriage_return_within_a_name_wants_quotes(folder, capsys, text, nan):
     put("s.csv", text.format("\rb"))
-    assert _run(["rank", "s.csv", "-k", "1", "--nan", nan]) == 2
+    assert main(["rank", "s.csv", "-k", "1", "--nan", nan]) == 2
     error = capsys.readouterr().err
     assert "carriage return" in error
     assert error.count("\n") == 1
     put("s.csv", text.replace("a{}", '"a{}"').replace("1{}", '"1{}"').format("\rb"))
-    assert _run(["rank", "s.csv", "-k", "1", "--nan", "absent"]) == 0
+    assert main(["rank", "s.csv", "-k", "1", "--nan", "absent"]) == 0

@@ -9,7 +9,7 @@ import pytest
 
 import oddslip
 from oddslip import open_source
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.errors import OddslipError
 from oddslip.sources import places
 
@@ -117,5 +117,5 @@ def test_other_files_than_parquet_are_to_be_copied_here(tmp_path):
 def test_the_command_line_takes_patterns_and_addresses(parts, capsys):
     np.save(parts / "y.npy", np.eye(3, 2))
     for scores in (parts / "part-*.parquet", parts.as_uri()):
-        assert _run(["evaluate", str(scores), str(parts / "y.npy"), "-k", "1", "--json"]) == 0
+        assert main(["evaluate", str(scores), str(parts / "y.npy"), "-k", "1", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["n_rows"] == 3

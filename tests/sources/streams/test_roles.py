@@ -9,7 +9,7 @@ import pytest
 
 import oddslip
 from oddslip import InvalidInput, open_source
-from oddslip.cli.app import _run
+from oddslip.cli.app import main
 from oddslip.errors import OddslipError
 from oddslip.sources.streams.roles import find_roles
 
@@ -289,15 +289,15 @@ def test_commands_take_candidates_as_people_have_them(capsys, said):
          "--unweighted", "s.csv"],
         ["check", "r.oddslip", "s.csv", "--bootstrap", "50", "--fail-on", "none"],
     ):  # fmt: skip
-        assert _run([*command, *more]) == 0, capsys.readouterr().err
+        assert main([*command, *more]) == 0, capsys.readouterr().err
     assert pq.read_table("top.parquet").num_rows == 200
     pd.DataFrame(dict(zip(names[:3], cells, strict=False))).to_csv("o.csv")
     more += ["--against", "o.csv", "--bootstrap", "50", "--reliability"]
-    assert _run(["evaluate", "s.csv", "-k", "2", *more]) == 0, capsys.readouterr().err
+    assert main(["evaluate", "s.csv", "-k", "2", *more]) == 0, capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["row", "row=", "user=user_id", "row=a,row=b", "=a", ""])
 def test_columns_of_the_command_line_that_say_nothing_are_one_line(capsys, text):
     candidates().to_csv("s.csv", index=False)
-    assert _run(["rank", "s.csv", "-k", "1", "--columns", text]) == 2
+    assert main(["rank", "s.csv", "-k", "1", "--columns", text]) == 2
     assert capsys.readouterr().err.count("\n") == 1

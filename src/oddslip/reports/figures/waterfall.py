@@ -99,7 +99,7 @@ def draw_figure_one(waterfalls: Sequence[Waterfall], points: Sequence[CapPoint])
     >>> len(figure.axes)
     2
     """
-    from oddslip.reports.figures.caps import put_caps
+    from experiments.figures.caps import put_caps
 
     figure = new_figure(72)
     n_panels = min(2, len(waterfalls))

@@ -1,0 +1,38 @@
+"""The commands of ``python -m experiments``."""
+
+from __future__ import annotations
+
+import typer
+
+from experiments.commands.data import archive, generate
+from experiments.commands.mulan import mulan
+from experiments.commands.pairs import instacart, santander, tafeng
+from experiments.commands.selection import selection
+from experiments.commands.simulation import monitor_simulation, verdict_simulation
+from experiments.commands.supplement import (
+    boundary,
+    leaf,
+    row_rankers,
+    schematic,
+    survey,
+    synthetic,
+)
+from oddslip.cli.run import run
+
+app = typer.Typer(
+    help="Reproduce the paper. A killed run continues where it stopped.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+SECTIONS = (mulan, tafeng, santander, instacart)
+SUPPLEMENT = (leaf, synthetic, boundary, row_rankers, survey, schematic)
+OTHERS = (selection, verdict_simulation, monitor_simulation)
+for command in (*SECTIONS, *SUPPLEMENT, *OTHERS, generate, archive):
+    app.command()(command)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a study; by default, the one that was typed. Returns the exit code."""
+    return run(app, arguments, name="python -m experiments")

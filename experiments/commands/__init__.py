@@ -1,0 +1,1 @@
+"""Commands of ``python -m experiments``, one file per group of studies."""

@@ -1,0 +1,246 @@
+"""Studies of matched pairs: Ta-Feng, Instacart, Santander."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, get_type_hints
+
+import typer
+
+from experiments.commands.options import Finished, Results
+from experiments.store import RESULTS
+from oddslip.cli.options import Json, check_folders, check_outputs, console, print_json, write_text
+
+
+class PairOptions(NamedTuple):
+    """Options of every study of matched pairs: which arms, where they are kept, what is written."""
+
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="ladder, caps, splits, choices, doses, draws, earlier, again, all-products. "
+            "May be given several times."
+        ),
+    ] = None
+    learner: Annotated[list[str] | None, typer.Option(help="lightgbm, mlp. Both.")] = None
+    weight: Annotated[
+        list[str] | None, typer.Option(help="1, sqrt, r, 10r. All that a part has.")
+    ] = None
+    cap: Annotated[
+        list[str] | None, typer.Option(help="0.3, 0.7, 1, 2, 5, none. All that a part has.")
+    ] = None
+    draw: Annotated[
+        list[int] | None, typer.Option(help="Draw of the training rows: 1, 2, 3; 0 for all rows.")
+    ] = None
+    data: Annotated[Path | None, typer.Option(help="Folder with the data.")] = None
+    results: Results = RESULTS
+    work: Annotated[Path | None, typer.Option(help="Where trained scores are kept.")] = None
+    finished: Finished = False
+    rediagnose: Annotated[
+        bool,
+        typer.Option("--rediagnose", help="Diagnose arms with kept scores again; train nothing."),
+    ] = False
+    page: Annotated[
+        Path | None, typer.Option(help="Write the page of tables and claims (Markdown).")
+    ] = None
+    figures: Annotated[
+        Path | None,
+        typer.Option(help="Draw figures 1 and 2 and the supplement's into this folder."),
+    ] = None
+    tables: Annotated[
+        Path | None,
+        typer.Option(help="Write every table and figure as numbers (JSON, CSV) into this folder."),
+    ] = None
+    json: Json = False
+
+
+def pair_command(study: Callable[..., None]) -> Callable[..., None]:
+    """The command of a study of matched pairs: its own options, then `PairOptions`, as one."""
+    own = get_type_hints(study, include_extras=True)
+    shared = get_type_hints(PairOptions, include_extras=True)
+    del own["options"], own["return"]
+    hints = own | shared
+    defaults = {name: signature(study).parameters[name].default for name in own}
+    defaults |= PairOptions._field_defaults
+
+    def command(**given: Any) -> None:
+        study(
+            PairOptions(**{name: given[name] for name in shared}),
+            **{name: given[name] for name in own},
+        )
+
+    # The parser reads options off a function's signature.
+    parameters = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hint)
+        for name, hint in hints.items()
+    ]
+    command.__name__, command.__doc__ = study.__name__, study.__doc__
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = hints
+    return command
+
+
+NLabels = Annotated[int, typer.Option("--labels", min=2, help="Most frequent products kept.")]
+
+
+@pair_command
+def tafeng(options: PairOptions, labels: NLabels = 1000) -> None:
+    """Section 3 on Ta-Feng: next baskets of a grocery store.
+
+    Examples:
+
+      python -m experiments tafeng --part ladder --part caps
+
+      python -m experiments tafeng --finished --page docs/tafeng.md --figures docs
+    """
+
+    def read(n_labels: int | None) -> Any:
+        from experiments.datasets.baskets.tafeng import read_tafeng
+
+        return read_tafeng(options.data, n_labels=n_labels)
+
+    study = "tafeng" if labels == 1000 else f"tafeng-{labels}"
+    _run_pairs("tafeng", read, options, study=study, labels=labels)
+
+
+@pair_command
+def instacart(options: PairOptions, labels: NLabels = 4000) -> None:
+    """Section 3 on Instacart: Kaggle's files of 2017, or generated ones of the same form.
+
+    Examples:
+
+      python -m experiments instacart --data ~/instacart --part ladder
+
+      python -m experiments instacart --data generated --labels 200 --part caps
+    """
+
+    def read(n_labels: int | None) -> Any:
+        from experiments.datasets.baskets.instacart import read_instacart
+
+        return read_instacart(options.data, n_labels=n_labels)
+
+    study = "instacart" if labels == 4000 else f"instacart-{labels}"
+    _run_pairs("instacart", read, options, study=study, labels=labels)
+
+
+@pair_command
+def santander(
+    options: PairOptions,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="The public sample of 12,373 rows instead.")
+    ] = False,
+) -> None:
+    """Section 3 on Santander: products a bank's customers add in the following month.
+
+    Examples:
+
+      python -m experiments santander --data ~/santander --part ladder
+
+      python -m experiments santander --sample
+    """
+
+    def read(n_labels: int | None) -> Any:
+        if sample:
+            from experiments.datasets.santander.sample import read_santander_sample
+
+            return read_santander_sample(options.data)
+        from experiments.datasets.santander.reader import read_santander
+
+        return read_santander(_need_folder(options.data, "train_ver2.csv"))
+
+    name = "santander-sample" if sample else "santander"
+    _run_pairs(name, read, options, study=name, labels=None)
+
+
+def _run_pairs(
+    name: str,
+    read: Callable[[int | None], Any],
+    options: PairOptions,
+    *,
+    study: str,
+    labels: int | None,
+) -> None:
+    """Run or read a study, write what was asked for, and print Table 1.
+
+    ``labels`` is how many of the data's products are labels; None for all, as Santander has them.
+    """
+    from experiments.pairs.study import reproduce_pairs
+
+    check_outputs(options.page)
+    check_folders(options.results, options.work, options.figures, options.tables)
+
+    cells = reproduce_pairs(
+        study,
+        read,
+        command=f"python -m experiments {name.replace('-sample', ' --sample')}",
+        n_labels=labels,
+        results=options.results,
+        work=options.work,
+        finished=options.finished,
+        rediagnose=options.rediagnose,
+        **_select_arms(options, all_products=labels is not None),
+    )
+    if options.figures is not None:
+        from experiments.pairs.pictures import write_pictures
+
+        write_pictures(cells, name, options.figures)
+    if options.tables is not None:
+        from experiments.pairs.records import write_tables
+
+        write_tables(cells, name, options.tables)
+    if options.page is not None:
+        from experiments.pairs.page import write_page
+
+        file = options.results / f"{study}.jsonl"
+        write_text(options.page, write_page(cells, name, file=file, tables=options.tables))
+    if options.json:
+        return print_json(cells)
+    from experiments.pairs.tables import format_entry, table_one
+    from oddslip.reports.text import new_table
+
+    columns = table_one(cells)
+    table = new_table("", *columns)
+    for row in next(iter(columns.values()), {}):
+        table.add_row(row, *(format_entry(row, column[row]) for column in columns.values()))
+    console().print(table)
+    if cells.get("data", {}).get("generated"):
+        console().print("Generated data: the scores say nothing about people.")
+    return None
+
+
+def _select_arms(options: PairOptions, *, all_products: bool) -> dict[str, Any]:
+    """Which arms, as `reproduce_pairs` wants them."""
+    from experiments.pairs.arms import PARTS
+    from oddslip.errors import InvalidInput
+
+    if not all_products and "all-products" in (options.part or ()):
+        raise InvalidInput("part must not be all-products here: all products are labels already.")
+    return {
+        "parts": options.part or (PARTS if all_products else PARTS[:-1]),
+        "learners": options.learner or None,
+        "weights": options.weight or None,
+        "caps": [_as_cap(each) for each in options.cap] if options.cap else None,
+        "draws": options.draw or None,
+    }
+
+
+def _as_cap(text: str) -> float | None:
+    from oddslip.errors import InvalidInput
+
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InvalidInput(f"cap must be a number or none, got {text!r}.") from error
+
+
+def _need_folder(data: Path | None, what: str) -> Path:
+    """The folder that was named, or a line that says what it must hold."""
+    from oddslip.errors import InvalidInput
+
+    if data is None:
+        raise InvalidInput(f"--data must name the folder with {what}, got none.")
+    return data

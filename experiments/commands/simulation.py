@@ -1,0 +1,80 @@
+"""Simulations of verdicts and of monitoring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import FirstSeed, Page
+from oddslip.cli.options import check_outputs, console, write_text
+
+
+def verdict_simulation(
+    scene: Annotated[
+        list[str] | None, typer.Option(help="A scene by its name; may be given again. All.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Draws of each scene.")] = 20,
+    first_seed: FirstSeed = 1000,
+    page: Page = None,
+) -> None:
+    """Scenes whose truth is known: how often the verdict of diagnose is right.
+
+    Examples:
+
+      python -m experiments verdict-simulation --page docs/scenes.md
+
+      python -m experiments verdict-simulation --scene random --draws 3 --first-seed 0
+    """
+    from experiments.verdict_simulation import SCENES, check_scenes, tabulate, tell_page, try_scenes
+
+    check_outputs(page)
+    names = check_scenes(tuple(scene or SCENES))
+    lines = tabulate(try_scenes(names, n_draws=draws, first_seed=first_seed))
+    _tell_draws(lines, page, partial(tell_page, n_draws=draws, first_seed=first_seed))
+
+
+def monitor_simulation(
+    month: Annotated[
+        list[str] | None, typer.Option(help="A month by its name; may be given again. All.")
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Worlds that are drawn.")] = 10,
+    first_seed: FirstSeed = 1000,
+    page: Page = None,
+) -> None:
+    """Months of a served ranker, with one fault each or quiet: what `oddslip check` finds.
+
+    Examples:
+
+      python -m experiments monitor-simulation --page docs/months.md
+
+      python -m experiments monitor-simulation --month quiet --draws 2 --first-seed 0
+    """
+    from experiments.monitor_simulation import (
+        FAULTS,
+        QUIET,
+        check_months,
+        tabulate,
+        tell_page,
+        try_months,
+    )
+
+    check_outputs(page)
+    names = check_months(tuple(month or (*FAULTS, QUIET)))
+    lines = tabulate(try_months(names, n_draws=draws, first_seed=first_seed))
+    _tell_draws(lines, page, partial(tell_page, n_draws=draws, first_seed=first_seed))
+
+
+def _tell_draws(
+    lines: Iterable[str], page: Path | None, tell_page: Callable[[list[str]], str]
+) -> None:
+    """Print each line of a table as soon as it is there; then write the page of all of them."""
+    kept = []
+    for line in lines:
+        console().print(line, markup=False, highlight=False, soft_wrap=True)
+        kept.append(line)
+    if page is not None:
+        write_text(page, tell_page(kept))

@@ -1,0 +1,302 @@
+"""The supplement's tables, the schematic, and what goes beyond the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from experiments.commands.options import Data, Finished, Page, Results
+from experiments.store import RESULTS
+from oddslip.cli.options import (
+    Figure,
+    Json,
+    check_folders,
+    check_outputs,
+    console,
+    print_json,
+    write_text,
+)
+
+
+def _publish(
+    cells: Any,
+    page: Path | None,
+    figure: Path | None,
+    write_page: Callable[[Any], str],
+    draw: Callable[[Any], Any],
+) -> None:
+    """Write the page and draw the figure that were asked for."""
+    if page is not None:
+        write_text(page, write_page(cells))
+    if figure is not None:
+        from oddslip.files import whole_file
+
+        with whole_file(figure) as unfinished:
+            draw(cells).savefig(unfinished)
+
+
+def _print_table(*columns: str, rows: list[list[str]]) -> None:
+    from oddslip.reports.text import new_table
+
+    table = new_table(*columns)
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def leaf(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="enron, medical, scene; may be given again. All.")
+    ] = None,
+    weight: Annotated[list[str] | None, typer.Option(help="1, r, 10r, 100r. All four.")] = None,
+    rows: Annotated[
+        list[int] | None, typer.Option(min=1, help="Rows per leaf, boosted: 5, 20, 50, 200. All.")
+    ] = None,
+    data: Data = None,
+    results: Results = RESULTS,
+    finished: Finished = False,
+    page: Page = None,
+    figure: Figure = None,
+    json: Json = False,
+) -> None:
+    """Tables S8 and S9: saturation of single trees from their leaf counts, and of boosted trees.
+
+    Examples:
+
+      python -m experiments leaf --dataset scene --rows 200
+
+      python -m experiments leaf --finished --page docs/paper/leaf.md --figure docs/paper/leaf.png
+    """
+    from experiments.leaf.page import draw, write_page
+    from experiments.leaf.study import DATASETS, ROWS_IN_LEAF, WEIGHTS, reproduce_leaf
+
+    check_outputs(page, figure=figure)
+    check_folders(results)
+    cells = reproduce_leaf(
+        datasets=dataset or DATASETS,
+        weights=weight or tuple(WEIGHTS),
+        rows_in_leaf=rows or ROWS_IN_LEAF,
+        data=data,
+        results=results,
+        finished=finished,
+    )
+    _publish(cells, page, figure, write_page, draw)
+    if json:
+        return print_json(cells)
+    lines = [
+        [key, f"{cell['saturated_share']:.2%}", f"{cell['raw']:.3f}", f"{cell['ceiling']:.3f}"]
+        for key, cell in cells.items()
+    ]
+    return _print_table("cell", "saturated", "raw", "ceiling", rows=lines)
+
+
+def synthetic(
+    decades: Annotated[
+        list[int] | None, typer.Option(help="Decades the prevalences span: 1, 2, 3. All.")
+    ] = None,
+    exponent: Annotated[
+        list[float] | None, typer.Option(help="e of the weights r^e: 0, 0.5, 1, 1.5. All.")
+    ] = None,
+    learner: Annotated[
+        list[str] | None,
+        typer.Option(help="logistic, lightgbm-30x4, lightgbm-300x31, xgboost, mlp. All."),
+    ] = None,
+    seed: Annotated[list[int] | None, typer.Option(min=0, help="0, 1, 2. All.")] = None,
+    results: Results = RESULTS,
+    finished: Finished = False,
+    page: Page = None,
+    figure: Figure = None,
+    json: Json = False,
+) -> None:
+    """Table S10: a logistic truth with known marginals, five learners, weights r^e.
+
+    Examples:
+
+      python -m experiments synthetic --decades 1 --learner logistic --seed 0
+
+      python -m experiments synthetic --finished --page docs/paper/synthetic.md
+    """
+    from experiments.synthetic.page import draw, write_page
+    from experiments.synthetic.study import (
+        DECADES,
+        EXPONENTS,
+        LEARNERS,
+        SEEDS,
+        reproduce_synthetic,
+    )
+
+    check_outputs(page, figure=figure)
+    check_folders(results)
+    cells = reproduce_synthetic(
+        decades=decades or DECADES,
+        exponents=exponent or EXPONENTS,
+        learners=learner or tuple(LEARNERS),
+        seeds=seed or SEEDS,
+        results=results,
+        finished=finished,
+    )
+    _publish(cells, page, figure, write_page, draw)
+    if json:
+        return print_json(cells)
+    rungs = ("truth", "raw", "inversion", "ceiling")
+    lines = [[key, *(f"{cell[rung]:.3f}" for rung in rungs)] for key, cell in cells.items()]
+    return _print_table("cell", *rungs, rows=lines)
+
+
+def boundary(
+    worlds: Annotated[int, typer.Option(min=1, help="Generated worlds.")] = 128,
+    trees: Annotated[
+        int, typer.Option(min=1, help="Most trees of all labels of an arm; rounds give way.")
+    ] = 1500,
+    data: Data = None,
+    results: Results = RESULTS,
+    others: Annotated[
+        Path, typer.Option(help="Results of the other studies, which judge.")
+    ] = RESULTS,
+    finished: Finished = False,
+    page: Page = None,
+    figure: Figure = None,
+    json: Json = False,
+) -> None:
+    """Can a collapse be told before training? Fitted on generated worlds, judged on other studies.
+
+    Examples:
+
+      python -m experiments boundary --worlds 256 --trees 12000
+
+      python -m experiments boundary --finished --page docs/paper/boundary.md
+    """
+    from experiments.boundary.page import draw, score_study, write_page
+    from experiments.boundary.study import reproduce_boundary
+
+    check_outputs(page, figure=figure)
+    check_folders(results)
+    study = reproduce_boundary(
+        n_worlds=worlds,
+        most_trees=trees,
+        data=data,
+        results=results,
+        others=others,
+        finished=finished,
+    )
+    _publish(study, page, figure, write_page, draw)
+    scores = score_study(study)[1]
+    if json:
+        return print_json(scores)
+    lines = [
+        [name, str(score["n"]), str(score["n_collapsed"]), f"{score['error']:.3f}"]
+        + ["-" if score[what] is None else f"{score[what]:.3f}" for what in ("auc", "r2")]
+        for name, score in scores.items()
+    ]
+    return _print_table("cells", "n", "collapsed", "mean error", "AUC", "R2", rows=lines)
+
+
+def row_rankers(
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="A MULAN data set; may be given again. All six.")
+    ] = None,
+    weight: Annotated[list[str] | None, typer.Option(help="1, r. Both.")] = None,
+    data: Data = None,
+    results: Results = RESULTS,
+    work: Annotated[Path, typer.Option(help="Where trained scores are kept.")] = Path(
+        ".work/mulan"
+    ),
+    finished: Finished = False,
+    page: Page = None,
+    figure: Figure = None,
+    json: Json = False,
+) -> None:
+    """What a ranker that sees the row adds to the chosen repair, and to the per-label ceiling.
+
+    Examples:
+
+      python -m experiments row-rankers --dataset emotions --weight r
+
+      python -m experiments row-rankers --finished --page docs/paper/row-rankers.md
+    """
+    from experiments.row_rankers.page import draw, write_page
+    from experiments.row_rankers.ranker import RANKERS
+    from experiments.row_rankers.study import DATASETS, WEIGHTS, reproduce_row_rankers
+
+    check_outputs(page, figure=figure)
+    check_folders(results, work)
+    cells = reproduce_row_rankers(
+        datasets=dataset or DATASETS,
+        weights=weight or WEIGHTS,
+        data=data,
+        results=results,
+        work=work,
+        finished=finished,
+    )
+    _publish(cells, page, figure, write_page, draw)
+    if json:
+        return print_json(cells)
+    lines = [
+        [key, *(f"{cell[rung]:.3f}" for rung in ("raw", "repaired"))]
+        + [f"{cell['rankers'][name]['map']:.3f}" for name in RANKERS]
+        + [f"{cell['ceiling']:.3f}"]
+        for key, cell in cells.items()
+    ]
+    return _print_table("cell", "raw", "repaired", *RANKERS, "ceiling", rows=lines)
+
+
+def survey(
+    results: Results = RESULTS,
+    work: Annotated[Path, typer.Option(help="Where the environments are made.")] = Path(
+        ".work/survey"
+    ),
+    finished: Finished = False,
+    page: Page = None,
+    json: Json = False,
+) -> None:
+    """Table S7: what other implementations do with a label that is never true.
+
+    Each is installed into an environment of its own, from the package index.
+
+    Examples:
+
+      python -m experiments survey
+
+      python -m experiments survey --finished --page docs/paper/survey.md
+    """
+    from experiments.survey.study import reproduce_survey
+
+    check_outputs(page)
+    check_folders(results, work)
+    cells = reproduce_survey(results=results, work=work, finished=finished)
+    if page is not None:
+        from experiments.survey.page import write_page
+
+        write_text(page, write_page(cells))
+    if json:
+        return print_json(cells)
+    from oddslip.reports.text import new_table
+
+    table = new_table("implementation", "version", "does")
+    for name, cell in cells.items():
+        table.add_row(name, cell["version"] or "-", cell["behaviour"])
+    console().print(table)
+    return None
+
+
+def schematic(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The picture to draw (.png, .svg or .pdf).")
+    ],
+) -> None:
+    """Figure 0: regimes, repairs and a dead label, computed by the library's own functions.
+
+    Examples:
+
+      python -m experiments schematic -o docs/paper/figure-zero.png
+    """
+    from experiments.figures.schematic import draw_schematic
+    from experiments.schematic import make_schematic
+    from oddslip.files import whole_file
+
+    check_outputs(output)
+    with whole_file(output) as unfinished:
+        draw_schematic(make_schematic()).savefig(unfinished, format=output.suffix[1:] or "png")

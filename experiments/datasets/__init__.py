@@ -1,0 +1,1 @@
+"""Readers, downloads and generators of the data sets of the studies."""

@@ -1,0 +1,179 @@
+"""What customers held month by month, and what is known of them from that month and earlier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.datasets.santander.columns import FLAGS, PRODUCTS, name_features
+from experiments.datasets.santander.rows import import_polars
+from oddslip.errors import InvalidInput
+
+Following = Literal["row", "month"]
+BLOCK_ROWS = 1 << 16
+
+
+class Histories(NamedTuple):
+    """Rows sorted by customer, then by month. Each customer has a month once."""
+
+    customer: NDArray[np.int64]
+    month: NDArray[np.int16]  # months since January 2015
+    holdings: NDArray[np.uint32]  # bit j is product j
+    demographics: dict[str, NDArray[Any]] | None
+
+    def part(self, first: int, stop: int) -> Histories:
+        """Rows first to stop, which should be whole customers."""
+        known = self.demographics
+        return Histories(
+            self.customer[first:stop],
+            self.month[first:stop],
+            self.holdings[first:stop],
+            None if known is None else {name: each[first:stop] for name, each in known.items()},
+        )
+
+
+class Labelled(NamedTuple):
+    """Which rows have a following row, and what was added by then."""
+
+    kept: NDArray[np.bool_]
+    added: NDArray[np.uint32]  # bit j is product j; of all rows, 0 where nothing follows
+
+
+def read_histories(path: Path) -> Histories:
+    """Rows of the Parquet file that `write_rows` made."""
+    rows = import_polars().read_parquet(path, glob=False).drop("fault").sort("customer", "month")
+    columns = {name: rows.get_column(name) for name in rows.columns}
+    del rows
+    customer, month, holdings = (
+        columns.pop(name).to_numpy() for name in ("customer", "month", "holdings")
+    )
+    twice = np.flatnonzero((customer[1:] == customer[:-1]) & (month[1:] == month[:-1]))
+    if twice.size:
+        year, rest = divmod(int(month[twice[0]]), 12)
+        raise InvalidInput(
+            f"a customer must have one row a month, got two of customer {customer[twice[0]]} in "
+            f"{2015 + year}-{rest + 1:02}."
+        )
+    missing = {"age": -1, "seniority": -1, "income": np.nan, "province": -1}
+    known = {
+        name: (each if missing.get(name) is None else each.fill_null(missing[name])).to_numpy()
+        for name, each in columns.items()
+    }
+    return Histories(customer, month, holdings, known or None)
+
+
+def label_rows(histories: Histories, following: Following = "row") -> Labelled:
+    """Products that a customer does not hold in a row and holds in the following one.
+
+    ``"row"`` takes the customer's next row, however many months later; ``"month"`` takes it only
+    if it is of the next month. A row without one has no label and is not kept.
+    """
+    customer, month, holdings = histories[:3]
+    kept = np.zeros(len(customer), bool)
+    kept[:-1] = customer[1:] == customer[:-1]
+    if following == "month":
+        kept[:-1] &= month[1:] == month[:-1] + 1
+    added = np.zeros_like(holdings)
+    added[:-1] = holdings[1:] & ~holdings[:-1]
+    added[~kept] = 0
+    return Labelled(kept, added)
+
+
+def unpack(bits: NDArray[np.uint32], n: int = len(PRODUCTS)) -> NDArray[np.uint8]:
+    """Bits 0 to n-1 of each number, as columns."""
+    octets = bits.astype("<u4").view(np.uint8).reshape(len(bits), 4)
+    return np.unpackbits(octets, axis=1, count=n, bitorder="little")
+
+
+def build_features(histories: Histories) -> NDArray[np.float32]:
+    """Features of whole customers' rows, in their order."""
+    customer, month, holdings, known = histories
+    n, width = len(customer), len(PRODUCTS)
+    X = np.zeros((n, len(name_features(known is not None))), np.float32)
+    if not n:
+        return X
+    index = np.arange(n)
+    is_first = np.ones(n, bool)
+    is_first[1:] = customer[1:] != customer[:-1]
+    start = np.maximum.accumulate(np.where(is_first, index, 0))
+    before = np.zeros_like(holdings)
+    before[1:] = holdings[:-1]
+    before[is_first] = 0
+
+    held = unpack(holdings)
+    so_far = np.zeros((n + 1, width), np.int32)
+    np.cumsum(held, axis=0, out=so_far[1:])
+    X[:, :width] = held
+    X[:, width : 2 * width] = unpack(before)
+    X[:, 2 * width : 3 * width] = so_far[1:] - so_far[start]
+
+    at = 3 * width
+    X[:, at] = held.sum(axis=1)
+    X[:, at + 1] = index - start + 1
+    X[1:, at + 2] = np.where(is_first[1:], 0, month[1:] - month[:-1])
+    X[:, at + 3] = month
+    X[:, at + 4] = month % 12 + 1
+    if known is None:
+        return X
+
+    at += 5
+    for name in ("age", "seniority"):
+        _put_with_flag(X[:, at : at + 2], known[name], known[name] < 0)
+        at += 2
+    income = known["income"]
+    unknown = ~(income >= 0)  # NaN too
+    _put_with_flag(X[:, at : at + 2], np.log1p(np.where(unknown, 0, income)), unknown)
+    _put_with_flag(X[:, at + 2 : at + 4], known["province"], known["province"] < 0)
+    at += 4
+    for name in ("channel_place", "country_place"):
+        X[:, at] = known[name]
+        at += 1
+    X[:, at:] = unpack(known["flags"], len(FLAGS))
+    return X
+
+
+def iterate_features(
+    histories: Histories, kept: NDArray[np.bool_], block_rows: int = BLOCK_ROWS
+) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    """Features of the kept rows, in blocks, each with its place in order of month and customer.
+
+    A block holds whole customers. Since rows of a month stand in order of customer, its rows of
+    one month lie side by side in the result.
+    """
+    low = int(histories.month.min(initial=0))
+    per_month = np.bincount(histories.month[kept].astype(np.int64) - low)
+    place = np.cumsum(per_month) - per_month
+    for first, stop in split_customers(histories.customer, block_rows):
+        chosen = np.flatnonzero(kept[first:stop])
+        X = build_features(histories.part(first, stop))[chosen]
+        months = histories.month[first:stop][chosen].astype(np.int64) - low
+        order = np.argsort(months, kind="stable")
+        X, months = X[order], months[order]
+        counts = np.bincount(months, minlength=len(place))
+        ends = np.cumsum(counts)
+        for month in np.flatnonzero(counts):
+            yield int(place[month]), X[ends[month] - counts[month] : ends[month]]
+        place += counts
+
+
+def split_customers(customer: NDArray[np.int64], block_rows: int) -> Iterator[tuple[int, int]]:
+    """Ranges of rows of about one size that part no customer's rows."""
+    first, n = 0, len(customer)
+    while first < n:
+        stop = min(first + block_rows, n)
+        # The rows of the customer at the edge belong to this block.
+        stop = int(np.searchsorted(customer, customer[stop - 1], side="right"))
+        yield first, stop
+        first = stop
+
+
+def _put_with_flag(
+    out: NDArray[np.float32], values: NDArray[np.generic], unknown: NDArray[np.bool_]
+) -> None:
+    """Two columns: the values, 0 where not known, and whether they are not known."""
+    out[:, 0] = np.where(unknown, 0, values)
+    out[:, 1] = unknown

@@ -1,0 +1,71 @@
+"""The two protocols: which rows calibrate, which are evaluated.
+
+Under "deployment" the validation period calibrates and all test rows are evaluated. The source
+that a calibrator is given is then opened on the files of the validation period alone: labels of
+the test period can not reach it. Under "test-split" a seeded 30% of the test rows calibrate and
+the others are evaluated, which is optimistic.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.datasets.recommendation import Recommendation
+from experiments.pairs.arms import SEED
+from experiments.pairs.training import ArmScores
+from experiments.store import row_precisions
+from oddslip.calibrators import Isotonic
+from oddslip.diagnosis.case import draw_calibration_rows
+from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.metrics.evaluation import Estimate
+from oddslip.sources import Source, open_source
+from oddslip.sources.views import FoldSource
+
+PROTOCOLS = ("test-split", "deployment")
+N_REPLICATES = 2000  # the paper's B
+LEVEL = 0.95
+
+
+class Rows(NamedTuple):
+    """Rows to calibrate on, and rows to evaluate on."""
+
+    calibration: Source
+    evaluated: Source
+
+
+def open_rows(scores: ArmScores, data: Recommendation, protocol: str) -> Rows:
+    """Rows of an arm under a protocol."""
+    test = open_source(scores.test, data.test.Y)
+    if protocol == "deployment":
+        return Rows(open_source(scores.validation, data.validation.Y), test)
+    kept, truth = draw_calibration_rows(test.n_rows, SEED), test.positives()
+    return Rows(FoldSource(test, kept, truth), FoldSource(test, ~kept, truth))
+
+
+def rank_repaired(rows: Rows, prior: NDArray[np.float64], k: int) -> NDArray[np.int32]:
+    """The evaluated rows ranked after per-label isotonic, dead labels at their prior."""
+    ranking: NDArray[np.int32] = (
+        Isotonic(prior=prior).fit(rows.calibration).fitted_.rank(rows.evaluated, k=k)
+    )
+    return ranking
+
+
+def compare_repaired(
+    arm: ArmScores, twin: ArmScores, data: Recommendation, protocol: str, k: int
+) -> dict[str, float]:
+    """MAP of the repaired arm less that of the repaired twin, with a paired interval."""
+    values = []
+    for scores in (arm, twin):
+        rows = open_rows(scores, data, protocol)
+        ranking = rank_repaired(rows, scores.prior, k)
+        values.append(row_precisions(ranking, rows.evaluated.positives(), data.n_labels))
+    return mean_gap(values[0] - values[1])
+
+
+def mean_gap(gaps: NDArray[np.float64]) -> dict[str, float]:
+    """The mean of paired differences, row by row, with its interval."""
+    drawn = bootstrap_sums(gaps[:, None], n_replicates=N_REPLICATES, seed=SEED)[:, 0] / len(gaps)
+    return Estimate(float(gaps.mean()), *percentile_interval(drawn, LEVEL)).to_dict()

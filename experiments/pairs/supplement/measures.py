@@ -1,0 +1,228 @@
+"""What the supplement measures of a pair: what-if by steps, ties, split sizes, labels, retraining.
+
+Scores come from files and public verbs read them; nothing of size rows x labels is held but a
+ranking's few columns.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.datasets.recommendation import Recommendation
+from experiments.pairs.arms import Arm
+from experiments.pairs.protocols import Rows
+from experiments.pairs.training import ArmScores
+from experiments.store import score_ranking
+from oddslip.calibrators import Isotonic, PooledIsotonic
+from oddslip.metrics import rank
+from oddslip.results import plain
+from oddslip.shifts import direct_shift, overlap, reorder_saturated, residual, step_budget, what_if
+from oddslip.sources import Source, open_source
+from oddslip.sources.views import FoldSource
+
+STEPS = (0.25, 0.5, 0.75, 1.0)  # of ln w (`whatif.csv`)
+OVERLAP_ROWS = 500_000  # the first of the test rows, on which the paper counts the overlap
+TIE_SEEDS = (0, 1, 2, 3, 4)
+SPLITS = (0.003, 0.01, 0.03, 0.1, 0.3)  # of the test rows, to calibrate on (Table S5)
+SPLIT_SEEDS = (42, 1, 2, 3, 4)
+FREQUENCIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # of the test rows; nothing is trained
+FREQUENCY_SEEDS = tuple(range(10))
+
+Floats = NDArray[np.float64]
+
+
+def step_what_if(own: ArmScores, twin: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
+    """MAP of the twin with parts of ln w added, all test rows; and what the whole changes."""
+    truth = open_source(twin.test, data.test.Y).positives()
+    plain_order, weighted = rank(twin.test, k=k), rank(own.test, k=k)
+    unweighted = score_ranking(plain_order, truth, data.n_labels)
+    raw = score_ranking(weighted, truth, data.n_labels)
+    values, shown = {}, plain_order
+    for step in STEPS:
+        shown = what_if(twin.test, own.weights**step, k=k).ranking
+        values[f"{step:g}"] = score_ranking(shown, truth, data.n_labels)
+    first = slice(0, OVERLAP_ROWS)
+    kept = overlap(plain_order[first], shown[first])
+    loss = unweighted - raw
+    return {
+        "unweighted": unweighted,
+        "weighted": raw,
+        "map": values,
+        "odds_share": (unweighted - values["1"]) / loss if loss > 0 else None,
+        "overlap": float(kept.mean()),
+        "rows_changed": float((kept < k).mean()),
+        "overlap_weighted": float(overlap(plain_order[first], weighted[first]).mean()),
+        "overlap_rows": len(kept),
+    }
+
+
+def attribute_ties(own: ArmScores, twin: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
+    """MAP of all test rows with the cells at 1.0 in another order, and its share of the loss.
+
+    At random (the mean over five seeds), by the twin, and by the truth.
+    """
+    truth = open_source(own.test, data.test.Y).positives()
+
+    def value(ranking: NDArray[np.int32]) -> float:
+        return score_ranking(ranking, truth, data.n_labels)
+
+    stored, unweighted = value(rank(own.test, k=k)), value(rank(twin.test, k=k))
+    loss = unweighted - stored
+    draws = [value(reorder_saturated(own.test, "random", k=k, seed=seed)) for seed in TIE_SEEDS]
+    values = {
+        "at_random": float(np.mean(draws)),
+        "by_twin": value(reorder_saturated(own.test, twin.test, k=k)),
+        "by_oracle": value(reorder_saturated(own.test, None, k=k, labels=data.test.Y)),
+    }
+    return {"stored": stored, "loss": loss, "random_sd": float(np.std(draws, ddof=1))} | {
+        name: {"map": score, "share": (score - stored) / loss if loss > 0 else None}
+        for name, score in values.items()
+    }
+
+
+def measure_direct(arm: Arm, own: ArmScores, twin: ArmScores) -> dict[str, Any]:
+    """The direct shift against ln w and 2 T eta c, and what the inversion leaves within rows."""
+    direct, intended = direct_shift(own.test, twin.test), np.log(own.weights)
+    known = np.isfinite(direct) & (intended != 0)
+    ratio = direct[known] / intended[known]
+    budget = _budget(arm)
+    return {
+        "n_labels": int(known.sum()),
+        "median_ratio": float(np.median(ratio)) if ratio.size else None,
+        "largest": float(np.abs(direct[known]).max()) if ratio.size else None,
+        "bound": 2 * budget if np.isfinite(budget) else None,
+        "residual": residual(own.test, twin.test, own.weights).to_dict(),
+    }
+
+
+def cap_what_if(
+    arm: Arm, own: ArmScores, twin: ArmScores, data: Recommendation, k: int
+) -> float | None:
+    """MAP of the twin with min(ln w, T eta c) added; None without a cap."""
+    budget = _budget(arm)
+    if not np.isfinite(budget):
+        return None
+    weights = np.minimum(own.weights, np.exp(budget))
+    truth = open_source(twin.test, data.test.Y).positives()
+    return score_ranking(what_if(twin.test, weights, k=k).ranking, truth, data.n_labels)
+
+
+def _budget(arm: Arm) -> float:
+    return step_budget(**arm.budget()) if arm.budget() else float("inf")
+
+
+def count_zeros(scores: Any) -> float:
+    """Share of the cells stored as exactly 0."""
+    source: Source = open_source(scores)
+    zeros = sum(int((panel.scores == 0).sum()) for panel in source.blocks())
+    return zeros / (source.n_rows * source.n_labels)
+
+
+def tabulate_labels(data: Recommendation, diagnosis: Any) -> dict[str, Any]:
+    """Figure S1: what was intended of every label, what was realized, what is saturated."""
+    shifts = diagnosis.shifts
+    return plain(  # type: ignore[no-any-return]
+        {
+            "label": list(data.label_names),
+            "n_positives": data.positives,
+            "intended": shifts.intended,
+            "realized": shifts.realized,
+            "identified": shifts.identified,
+            "direct": shifts.direct,
+            "saturated_share": diagnosis.saturation.n_saturated / diagnosis.n_rows,
+        }
+    )
+
+
+def sweep_splits(own: ArmScores, data: Recommendation, k: int) -> list[dict[str, Any]]:
+    """Isotonic and the pooled map by the share of test rows they are fitted on (Table S5).
+
+    Each share is drawn with five seeds and evaluated on the rows it left; means over the seeds.
+    """
+    test = open_source(own.test, data.test.Y)
+    truth = test.positives()
+    return [_split(share, own, test, truth, k) for share in SPLITS]
+
+
+def _split(share: float, own: ArmScores, test: Source, truth: Any, k: int) -> dict[str, Any]:
+    found = []
+    for seed in SPLIT_SEEDS:
+        kept = draw_share(test.n_rows, share, seed)
+        rows = Rows(FoldSource(test, kept, truth), FoldSource(test, ~kept, truth))
+        counts = rows.calibration.label_counts()
+        alive, left = counts[counts > 0], rows.evaluated.positives()
+        raw = score_ranking(rank(rows.evaluated, k=k), left, test.n_labels)
+        values = {"map": raw, "pooled": raw}  # a split without a positive cell repairs nothing
+        if alive.size:
+            maps = {
+                "map": Isotonic(prior=own.prior).fit(rows.calibration).fitted_,
+                "pooled": PooledIsotonic().fit(rows.calibration).fitted_,
+            }
+            values = {
+                name: score_ranking(each.rank(rows.evaluated, k=k), left, test.n_labels)
+                for name, each in maps.items()
+            }
+        found.append(
+            {
+                "n_dead": int((counts == 0).sum()),
+                "median_positives": float(np.median(alive)) if alive.size else 0.0,
+                "raw": raw,
+            }
+            | values
+        )
+    means = {name: float(np.mean([each[name] for each in found])) for name in found[0]}
+    sds = {f"{name}_sd": float(np.std([each[name] for each in found], ddof=1)) for name in values}
+    return {"share": share, "n_rows": int(share * test.n_rows) or 1} | means | sds
+
+
+def draw_share(n_rows: int, share: float, seed: int) -> NDArray[np.bool_]:
+    """The first share of a seeded permutation of the rows, at least one.
+
+    Examples
+    --------
+    >>> int(draw_share(1000, 0.03, 42).sum())
+    30
+    """
+    kept = np.zeros(n_rows, np.bool_)
+    kept[np.random.default_rng(seed).permutation(n_rows)[: max(1, int(share * n_rows))]] = True
+    return kept
+
+
+def count_dead(data: Recommendation) -> list[dict[str, Any]]:
+    """How many labels have no positive among a share of the test rows; ten splits each."""
+    Y = data.test.Y.tocsr()
+    found = []
+    for share in FREQUENCIES:
+        dead = [
+            int((np.asarray(Y[draw_share(Y.shape[0], share, seed)].sum(axis=0)) == 0).sum())
+            for seed in FREQUENCY_SEEDS
+        ]
+        found.append(
+            {
+                "share": share,
+                "n_rows": max(1, int(share * Y.shape[0])),
+                "mean": float(np.mean(dead)),
+                "min": min(dead),
+                "max": max(dead),
+                "any": float(np.mean([each > 0 for each in dead])),
+            }
+        )
+    return found
+
+
+def compare_again(own: ArmScores, again: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
+    """The same arm trained twice: MAP of both, and whether the scores are the same bits."""
+    truth = open_source(own.test, data.test.Y).positives()
+    values = [
+        score_ranking(rank(scores.test, k=k), truth, data.n_labels) for scores in (own, again)
+    ]
+    hashes = own.hashes(), again.hashes()
+    return {
+        "first": values[0],
+        "again": values[1],
+        "same": hashes[0] == hashes[1],
+        "sha256": hashes[1],
+    }

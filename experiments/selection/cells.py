@@ -1,0 +1,183 @@
+"""One cell of the selection study: every candidate out of fold and on test rows, every rule.
+
+All rules choose from one set of trials: a rule with fewer candidates, or fewer draws of the folds,
+sees what `oddslip.Repair` would show it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.store import row_precisions
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.panels import Panel
+from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
+from oddslip.selection.rules import RULES, Rule
+from oddslip.selection.trials import Trials, try_candidates
+from oddslip.sources import Source
+
+SEED = 42
+N_SEEDS = 20  # of the folds, where the stability of a choice is asked for
+WIDE_TAUS = (20, 50, 100)
+N_REPLICATES = 2000
+LEVEL = 0.95
+
+# The paper's rule as these cells were measured: equal means go to the simpler candidate.
+PAPER_RULE = Rule(
+    "paper",
+    (RAW, Candidate("pooled"), *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS)),
+)
+# The default as it was before hierarchical fits.
+OLD = Rule(
+    "auto-0.2",
+    (
+        RAW,
+        Candidate("pooled"),
+        Candidate("offset"),
+        *(Candidate("shrunk", strength=strength) for strength in (5, 20)),
+        *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS),
+    ),
+    guard=1.0,
+    n_repeats=3,
+)
+# The default with the larger taus besides.
+TAUS = replace(
+    RULES["auto"],
+    name="auto, taus to 100",
+    candidates=(*WIDE, *(Candidate("isotonic", tau=tau) for tau in WIDE_TAUS)),
+)
+CHOOSING = {rule.name: rule for rule in (PAPER_RULE, OLD, RULES["auto"], TAUS)}
+# What pages tell beside one another: candidates taken whatever the rows say, and rules.
+FIXED = {"isotonic": "isotonic-0", "Platt": "platt", "hierarchical": "hierarchical"}
+CONTENDERS = (*FIXED, *CHOOSING)
+
+
+def all_candidates(weighted: bool) -> tuple[Candidate, ...]:
+    """Every candidate that any rule tries, once, the fixed ones too."""
+    listed = [each for rule in CHOOSING.values() for each in rule.candidates]
+    listed += [read_candidate(name) for name in FIXED.values()]
+    listed += [Candidate(form) for form in ("platt", "beta", "temperature")]
+    return tuple(each for each in dict.fromkeys(listed) if weighted or not each.needs_weights)
+
+
+def measure_cell(
+    calibration: Source,
+    test: Source,
+    *,
+    k: int,
+    prior: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+) -> dict[str, Any]:
+    """Out-of-fold and test values of every candidate; choice and test value of every rule."""
+    trials = try_candidates(
+        calibration, all_candidates(weights is not None), k=k, prior=prior, weights=weights,
+        seed=SEED, n_repeats=RULES["auto"].repeats_for(calibration.n_rows),
+    )  # fmt: skip
+    tested = measure_on_test(trials, test)
+    raw = tested["raw"]
+    means = trials.values.mean(axis=0)
+    gains, errors = trials.gains()
+    chosen = {name: choose(rule, trials) for name, rule in CHOOSING.items()}
+    taken = FIXED | {name: choice[0] for name, choice in chosen.items()}
+    deployed = tested[taken["auto"]]
+    return {
+        "k": k,
+        "n_rows": calibration.n_rows,
+        "n_labels": calibration.n_labels,
+        "n_evaluated": int(trials.rows.size),
+        "n_test": int(raw.size),
+        "n_repeats": trials.n_repeats,
+        "raw": {"out_of_fold": float(means[0]), "test": float(raw.mean())},
+        "candidates": {
+            each.name: {
+                "out_of_fold": float(gains[at]),
+                "standard_error": float(errors[at]),
+                "test": float((tested[each.name] - raw).mean()),
+            }
+            for at, each in enumerate(trials.candidates)
+        },
+        "contenders": {
+            name: {
+                "chosen": candidate,
+                **_describe(tested[candidate] - raw),
+                "minus_auto": _describe(tested[candidate] - deployed),
+            }
+            for name, candidate in taken.items()
+        },
+        "why": {name: why for name, (_, why) in chosen.items()},
+    }
+
+
+def choose(rule: Rule, trials: Trials) -> tuple[str, str]:
+    """What a rule takes, and why, from trials of more candidates than it knows."""
+    candidates = [each for each in rule.candidates if each in trials.candidates]
+    seen = trials.of(candidates, n_repeats=min(rule.n_repeats, trials.n_repeats))
+    choice = rule.choose(seen)
+    return candidates[choice.place].name, choice.why
+
+
+def measure_on_test(trials: Trials, test: Source) -> dict[str, NDArray[np.float64]]:
+    """MAP@K of every test row with a true label, by candidate, fitted on all calibration rows."""
+    truth = test.positives()
+    tested = {}
+    for candidate in trials.candidates:
+        maps, _ = trials.fits.fit(candidate, None)
+        ranked = [block for _, block in test.map(partial(_rank, maps, trials.k))]
+        tested[candidate.name] = row_precisions(np.concatenate(ranked), truth, test.n_labels)
+    return tested
+
+
+def _rank(maps: LabelMaps, k: int, panel: Panel) -> NDArray[np.int32]:
+    return maps.rank_panel(panel, k)
+
+
+def _describe(differences: NDArray[np.float64]) -> dict[str, float]:
+    """Mean of paired differences over rows, its standard error and its bootstrap interval."""
+    n = differences.size
+    sums = bootstrap_sums(differences[:, None], n_replicates=N_REPLICATES, seed=SEED)[:, 0]
+    low, high = percentile_interval(sums / n, LEVEL)
+    error = float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+    return {
+        "difference": float(differences.mean()),
+        "low": float(low),
+        "high": float(high),
+        "standard_error": error,
+    }
+
+
+def sweep_seeds(
+    calibration: Source,
+    test: Source,
+    *,
+    k: int,
+    prior: NDArray[np.float64],
+    weights: NDArray[np.float64] | None,
+) -> dict[str, Any]:
+    """What the default chooses with other folds, drawn three times each, and once."""
+    rule = RULES["auto"]
+    options: dict[str, Any] = {"k": k, "prior": prior, "weights": weights}
+    chosen: dict[str, list[str]] = {"auto": [], "auto, folds drawn once": []}
+    for seed in range(N_SEEDS):
+        trials = try_candidates(
+            calibration, rule.candidates_for(weights), seed=seed, n_repeats=rule.n_repeats,
+            **options,
+        )  # fmt: skip
+        chosen["auto"].append(choose(rule, trials)[0])
+        once = trials.of(trials.candidates, n_repeats=1)
+        chosen["auto, folds drawn once"].append(choose(rule, once)[0])
+    names = {name for choices in chosen.values() for name in choices} | {"raw"}
+    needed = [each for each in trials.candidates if each.name in names]
+    tested = {name: own.mean() for name, own in measure_on_test(trials.of(needed), test).items()}
+    return {
+        name: {
+            "chosen": {each: choices.count(each) for each in sorted(set(choices))},
+            "test": [float(tested[each] - tested["raw"]) for each in choices],
+        }
+        for name, choices in chosen.items()
+    }

@@ -1,0 +1,87 @@
+"""Which rows calibrate and which are evaluated, and that the two never meet in deployment."""
+
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.pairs import protocols as pair_protocols
+from experiments.pairs.arms import Arm
+from experiments.pairs.cells import measure_arm, rung_values
+from experiments.pairs.protocols import compare_repaired, open_rows, rank_repaired
+from experiments.pairs.training import Bench
+from oddslip.diagnosis import diagnose
+
+pytestmark = pytest.mark.usefixtures("few_replicates")
+
+
+@pytest.fixture
+def study(products, tmp_path):
+    data = products()
+    bench = Bench(data, tmp_path)
+    return data, bench.scores(Arm("lightgbm", "r")), bench.scores(Arm("lightgbm", "1"))
+
+
+def scramble(data):
+    """The same data, the truth of the test period dealt to other rows and labels.
+
+    Rows with a true label change places among themselves, so that the same rows are ranked.
+    """
+    rng = np.random.default_rng(3)
+    order = np.arange(data.test.n_rows)
+    counted = np.flatnonzero(np.diff(data.test.Y.indptr))
+    order[counted] = rng.permutation(counted)
+    Y = data.test.Y[order][:, rng.permutation(data.n_labels)]
+    return replace(data, test=replace(data.test, Y=Y.tocsr()))
+
+
+def test_labels_of_the_test_period_reach_no_calibrator_in_deployment(study, monkeypatch):
+    data, own, twin = study
+    climbs = []
+
+    def spy(case):
+        climbs.append(climb(case).rankings)
+        return climb(case)
+
+    climb = sys.modules[diagnose.__module__].climb
+    monkeypatch.setattr(sys.modules[diagnose.__module__], "climb", spy)
+    for each in (data, scramble(data)):
+        measure_arm(each, Arm("lightgbm", "r"), own, twin)
+    assert pair_protocols.PROTOCOLS == ("test-split", "deployment")
+    split, deployed = climbs[0::2], climbs[1::2]
+    assert len(deployed) == 2
+    fitted = set(deployed[0]) - {"ceiling"}
+    assert {"isotonic", "pooled", "platt", "beta", "offset"} <= fitted
+    for rung in sorted(fitted):
+        np.testing.assert_array_equal(deployed[0][rung], deployed[1][rung], err_msg=rung)
+    # The oracle, and the split of the test rows, do look at them: the scrambling is seen.
+    assert np.any(deployed[0]["ceiling"] != deployed[1]["ceiling"])
+    assert np.any(split[0]["isotonic"] != split[1]["isotonic"])
+
+
+def test_the_compared_repairs_are_blind_to_the_test_period_in_deployment(study):
+    data, own, _ = study
+    first, second = (
+        rank_repaired(open_rows(own, each, "deployment"), own.prior, 7)
+        for each in (data, scramble(data))
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_the_split_shares_no_row_and_leaves_none_out(study):
+    data, own, _ = study
+    rows = open_rows(own, data, "test-split")
+    assert rows.calibration.n_rows == int(0.3 * data.test.n_rows)
+    assert not np.any(rows.calibration.kept & rows.evaluated.kept)
+    assert np.all(rows.calibration.kept | rows.evaluated.kept)
+
+
+@pytest.mark.parametrize("protocol", ["test-split", "deployment"])
+def test_the_gap_to_the_twin_is_that_of_the_two_ladders(study, protocol):
+    data, own, twin = study
+    gap = compare_repaired(own, twin, data, protocol, 7)
+    weighted = rung_values(measure_arm(data, Arm("lightgbm", "r"), own, twin), protocol)
+    plain = rung_values(measure_arm(data, Arm("lightgbm", "1"), twin, None), protocol)
+    assert gap["value"] == pytest.approx(weighted["isotonic"] - plain["isotonic"], abs=1e-12)
+    assert gap["low"] <= gap["value"] <= gap["high"]

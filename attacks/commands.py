@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oddslip.documents import SEAL
+from oddslip.io.json import SEAL
 
 K = 5
 TIMED = {"seconds", "training_seconds", "training_cpu_seconds", "stages", "commit", SEAL}

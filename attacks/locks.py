@@ -26,7 +26,7 @@ def attack(count: int, seed: int) -> Outcome:
 
 def prepare(seed: int, folder: Path) -> Attempt:
     """Each try has a place for outputs and one for temporary files."""
-    from oddslip.files import locked, whole_file
+    from oddslip.io.files import locked, whole_file
 
     def attempt(number: int) -> str:
         dice = draw(seed, number)

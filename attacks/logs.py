@@ -24,7 +24,7 @@ def attack(count: int, seed: int) -> Outcome:
 def prepare(seed: int, folder: Path) -> Attempt:
     """One try in three tears a log, one changes it, one is of another kind."""
     import oddslip
-    from oddslip.serving.journal import append_check, read_checks
+    from oddslip.serving.check_log import append_check, read_checks
 
     result = oddslip.check(None, np.random.default_rng(0).random((20, 3)), k=1, threads=1)
     path = folder / "log.jsonl"

@@ -253,7 +253,7 @@ def _csv_readers(scores: Any, labels: Any) -> list[Reader]:
 def _feature_readers(scores: Any) -> list[Reader]:
     import scipy.sparse as sp
 
-    from oddslip.sources.features import hash_features, read_features
+    from oddslip.adapters.features import hash_features, read_features
 
     def read(path: Path) -> None:
         features = read_features(path)

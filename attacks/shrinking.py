@@ -28,8 +28,7 @@ def attack(count: int, seed: int) -> Outcome:
 def prepare(seed: int, folder: Path) -> Attempt:
     """Blocks are small, so that a change can come between any two."""
     import oddslip.sources.base as base
-    from oddslip.sources import open_source
-    from oddslip.sources.streams import csv
+    from oddslip.sources import csv, open_source
 
     base.BLOCK_BYTES, csv.BLOCK_BYTES = 2048, 2048
     first = np.random.default_rng(0).random((ROWS, LABELS))

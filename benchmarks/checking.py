@@ -14,8 +14,8 @@ from scipy.sparse import csr_matrix
 import oddslip
 from benchmarks.timing import agree, line, measure, title
 from benchmarks.training import Data, booster_parameters, make_rows
+from oddslip.core.sparse import ascends, check_sparse
 from oddslip.errors import InvalidInput
-from oddslip.sparse import ascends, check_sparse
 
 
 class Size(NamedTuple):

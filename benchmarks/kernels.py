@@ -101,10 +101,10 @@ def _hits_cases(size: Size) -> Iterator[Case]:
 
 
 def _isotonic_cases(size: Size) -> Iterator[Case]:
-    from oddslip.counting import IntervalCounts, PositiveKeys, _make_buckets, count_cells
+    from oddslip.core.panel import Panel
     from oddslip.kernels.isotonic import count_pairs, group_keys
-    from oddslip.panels import Panel
     from oddslip.sources import open_source
+    from oddslip.tallies.cell_counts import IntervalCounts, PositiveKeys, _make_buckets, count_cells
 
     n_labels, shape = size.n_labels, (size.n_rows, size.n_labels)
     for dtype in BOTH:
@@ -237,7 +237,7 @@ def _maps_of(form: str, n_labels: int) -> Any:
 
 
 def _maps_cases(size: Size) -> Iterator[Case]:
-    from oddslip.panels import Panel
+    from oddslip.core.panel import Panel
 
     n_labels, shape = size.n_labels, (size.n_rows, size.n_labels)
     for form in ("knots", "affine", "beta"):
@@ -251,7 +251,7 @@ def _maps_cases(size: Size) -> Iterator[Case]:
 
 
 def _fused_cases(size: Size) -> Iterator[Case]:
-    from oddslip.panels import Panel
+    from oddslip.core.panel import Panel
 
     n_labels, shape = size.n_labels, (size.n_rows, size.n_labels)
     for form in ("knots", "affine", "beta"):

@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy import sparse
+from tests.support.processes import Processes
 
 import oddslip
 from benchmarks._tree import Cost, Tree
 from benchmarks.timing import agree, forget_peak, line, read_status, title, work_folder
-from oddslip.engines.processes import Processes
-from oddslip.engines.rows import Layout
 from oddslip.sources.table import TableSource
+from oddslip.spark.rows import Layout
 
 K = 7
 NAMES = {"labels": "labels", "row_id": "row_id"}
@@ -123,7 +123,7 @@ def run(sizes: Sizes) -> None:
 
 def start(tree: Tree) -> Any:
     """A session with two threads. It and its first Python job cost more than a small table."""
-    from oddslip.engines.spark import start_session
+    from oddslip.spark.session import start_session
 
     title("what comes first, once")
     settings = {"spark_ui_enabled": "false", "spark_driver_memory": "2g"}
@@ -152,7 +152,7 @@ def engines(
         for parts in size.parts:
             yield f"in this process, {parts} parts", cut(table, size, parts)
         return
-    from oddslip.engines.spark import SparkFiles
+    from oddslip.spark.session import SparkFiles
 
     for parts in size.parts:
 

@@ -26,14 +26,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.special import expit, logit
+from tests.support.processes import Processes
 
 import oddslip
 from benchmarks._tree import Cost, Tree
 from benchmarks.timing import FOLDER, Times, agree, line, title, work_folder
-from oddslip.engines.processes import Processes
-from oddslip.engines.rows import Layout
-from oddslip.files import whole_file
+from oddslip.io.files import whole_file
 from oddslip.sources.table import TableSource
+from oddslip.spark.rows import Layout
 
 K = 7
 N_TASTES = 12
@@ -153,7 +153,7 @@ def open_rows(folder: Path, size: Size) -> Iterator[Callable[[Path], TableSource
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "engines"))
     from cluster import SETTINGS, start_cluster
 
-    from oddslip.engines.spark import start_session
+    from oddslip.spark.session import start_session
 
     more = {"spark_executor_memory": "2g", "spark_driver_memory": "2g",
             "spark_driver_maxResultSize": "2g"}  # fmt: skip

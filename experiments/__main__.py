@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from oddslip.cli import stopping
+from oddslip.cli import interrupts
 
 
 def main() -> None:
     """Run a study."""
-    stopping.run(_run)
+    interrupts.run(_run)
 
 
 def _run() -> int:

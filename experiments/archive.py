@@ -11,9 +11,9 @@ from typing import IO, Any
 
 import numpy as np
 
+from oddslip.core.provenance import commit, versions
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
-from oddslip.files import whole_file
-from oddslip.provenance import commit, versions
+from oddslip.io.files import whole_file
 
 MANIFEST = "MANIFEST.json"
 KEPT = (".npy", ".npz", ".json")

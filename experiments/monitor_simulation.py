@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.saved import FittedRepair
+from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.datasets.synthetic import SyntheticPair, synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.selection import Repair

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.documents import check_seal as verify_checksum
-from oddslip.documents import parse_json, sealed
+from oddslip.core.labels import Positives
+from oddslip.core.provenance import commit, versions
+from oddslip.core.results import plain
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
-from oddslip.files import locked, whole_file
-from oddslip.inputs import read_bytes
-from oddslip.labels import Positives
+from oddslip.io.files import locked, whole_file
+from oddslip.io.inputs import read_bytes
+from oddslip.io.json import check_seal as verify_checksum
+from oddslip.io.json import parse_json, sealed
 from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.ranking import Rankings
-from oddslip.provenance import commit, versions
-from oddslip.results import plain
 
 CELL_FORMAT = 3  # a line of the study's file; the cells of versions before 0.3 were files
 RESULTS = Path("experiments/results")

@@ -73,7 +73,7 @@ def pytest_make_collect_report(collector):
 # Two would start two clusters at a time. `xdist_group` does not do it: pytest-xdist 3.8 writes the
 # group into the id of a test, where pytest 9.2 does not look (pytest-dev/pytest-xdist#1386).
 
-TOGETHER = "engines/"
+TOGETHER = "spark/"
 
 
 @pytest.hookimpl(optionalhook=True)

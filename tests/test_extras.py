@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oddslip.learners.backend import LEARNERS
+from oddslip.learners.backends.base import LEARNERS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -39,7 +39,7 @@ def test_a_learner_without_its_package_advises_an_install_that_brings_it(learner
     script = (
         f"import sys; sys.modules[{package!r}] = None\n"
         "from oddslip.errors import MissingDependency\n"
-        "from oddslip.learners.backend import get_backend\n"
+        "from oddslip.learners.backends.base import get_backend\n"
         f"try: get_backend({learner!r})\n"
         "except MissingDependency as error: print(error)"
     )

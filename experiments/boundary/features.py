@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit
 
+from oddslip.core.weights import resolve_weights
 from oddslip.shifts import step_budget
-from oddslip.spread import SATURATED_MARGIN
-from oddslip.weights import resolve_weights
+from oddslip.tallies.logodds_histogram import SATURATED_MARGIN
 
 # Named before anything was fitted.
 FEATURES = {

@@ -21,7 +21,7 @@ from experiments.boundary.worlds import (
     train_world,
 )
 from experiments.store import RESULTS, WEIGHTS, CellStore
-from oddslip.progress import progress_bar
+from oddslip.io.progress import progress_bar
 
 N_WORLDS = 128
 MEASURES = 1  # raised when what a cell measures changes

@@ -32,7 +32,7 @@ def _publish(
     if page is not None:
         write_text(page, write_page(cells))
     if figure is not None:
-        from oddslip.files import whole_file
+        from oddslip.io.files import whole_file
 
         with whole_file(figure) as unfinished:
             draw(cells).savefig(unfinished)
@@ -295,7 +295,7 @@ def schematic(
     """
     from experiments.figures.schematic import draw_schematic
     from experiments.schematic import make_schematic
-    from oddslip.files import whole_file
+    from oddslip.io.files import whole_file
 
     check_outputs(output)
     with whole_file(output) as unfinished:

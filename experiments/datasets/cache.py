@@ -16,11 +16,11 @@ import numpy as np
 from scipy.sparse import issparse, save_npz
 
 from experiments.datasets.recommendation import Period, Recommendation
-from oddslip.documents import read_json
+from oddslip.core.sparse import read_sparse_npz
 from oddslip.errors import UnreadableFile
-from oddslip.files import flush, hash_file, hidden_folder, locked, no_room
-from oddslip.sources.npy import map_npy
-from oddslip.sparse import read_sparse_npz
+from oddslip.io.files import flush, hash_file, hidden_folder, locked, no_room
+from oddslip.io.json import read_json
+from oddslip.io.arrays import map_npy
 
 MANIFEST = "files.json"
 _FORMAT = 1

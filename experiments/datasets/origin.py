@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from oddslip.documents import read_json
-from oddslip.files import whole_file
+from oddslip.io.files import whole_file
+from oddslip.io.json import read_json
 
 NOTE = "generated.json"
 

@@ -14,14 +14,14 @@ from experiments.datasets.mulan.reader import MulanData, read_mulan
 from experiments.mulan.cells import DECIMALS
 from experiments.store import RESULTS, CellStore, check_names, score_ranking
 from oddslip.calibrators import Ceiling
-from oddslip.files import hash_bytes
-from oddslip.labels import DenseLabels
+from oddslip.core.labels import DenseLabels
+from oddslip.core.weights import resolve_weights
+from oddslip.io.files import hash_bytes
+from oddslip.io.progress import progress_bar
 from oddslip.learners import OneVsRest
-from oddslip.learners.backend import preset_parameters
+from oddslip.learners.backends.base import preset_parameters
 from oddslip.metrics import average_precision_at_k
-from oddslip.progress import progress_bar
 from oddslip.shifts import leaf_value
-from oddslip.weights import resolve_weights
 
 DATASETS = ("enron", "medical", "scene")
 WEIGHTS = {"1": "none", "r": "balanced", "10r": "10x", "100r": "100x"}

@@ -13,13 +13,13 @@ from scipy.sparse import csr_matrix
 
 from experiments.datasets.mulan.reader import MulanData
 from experiments.store import WEIGHTS
-from oddslip.archives import DAMAGED, read_arrays
+from oddslip.core.provenance import digest_of
+from oddslip.core.results import plain
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
-from oddslip.files import hash_bytes, whole_file
+from oddslip.io.arrays import DAMAGED, read_arrays
+from oddslip.io.files import hash_bytes, whole_file
 from oddslip.learners import OneVsRest
-from oddslip.learners.backend import preset_learner, preset_parameters
-from oddslip.provenance import digest_of
-from oddslip.results import plain
+from oddslip.learners.backends.base import preset_learner, preset_parameters
 
 SEED = 42
 # Logistic regression of 983 labels on all cells takes hours, on the words of a row minutes.

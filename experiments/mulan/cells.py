@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from experiments.datasets.mulan.reader import MulanData
 from experiments.mulan.arms import Arm
 from oddslip.calibrators import Ceiling, Inversion, Isotonic, build_calibrator
-from oddslip.labels import DenseLabels
+from oddslip.core.labels import DenseLabels
 from oddslip.metrics import Evaluation, average_precision_at_k, evaluate, mean_auc
 from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.ranking import Rankings

@@ -25,7 +25,7 @@ from experiments.mulan.regularities import (
 from experiments.mulan.table import TABLE_2, Cells, compare_table_2, format_table_2
 from experiments.store import RESULTS, WEIGHTS
 from oddslip.errors import InvalidInput
-from oddslip.files import whole_file
+from oddslip.io.files import whole_file
 from oddslip.reports.numbers import RegimePoint
 
 XGBOOST = "xgboost"

@@ -12,7 +12,7 @@ from experiments.datasets.mulan.reader import MulanData, Protocol, read_mulan
 from experiments.mulan.arms import LEARNERS, Identity, arm_configuration, train_arm
 from experiments.mulan.cells import compare_rules, describe_data, measure_cell
 from experiments.store import RESULTS, WEIGHTS, CellStore, check_names
-from oddslip.progress import progress_bar
+from oddslip.io.progress import progress_bar
 
 DATASETS = (
     "emotions", "scene", "flags", "yeast", "birds", "genbase", "medical", "enron", "bibtex",

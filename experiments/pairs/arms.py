@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from experiments.store import WEIGHTS, check_names
-from oddslip.learners.backend import preset_parameters
+from oddslip.learners.backends.base import preset_parameters
 from oddslip.learners.pairs import CAPS
 
 SEED = 42

@@ -30,11 +30,11 @@ from experiments.pairs.supplement.measures import (
 )
 from experiments.pairs.training import ArmScores
 from experiments.store import Stages, row_precisions, stage
+from oddslip.core.weights import balance_ratios
 from oddslip.diagnosis import Diagnosis, diagnose
 from oddslip.metrics import mean_auc, rank
 from oddslip.selection import Repair
 from oddslip.shifts import saturation
-from oddslip.weights import balance_ratios
 
 RULES = ("paper", "auto")
 LABEL_TABLES = tuple(Arm(learner, "r") for learner in LEARNERS)  # of figure S1

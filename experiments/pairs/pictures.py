@@ -18,7 +18,7 @@ from experiments.pairs.tables import (
     has_loss,
     split_rows,
 )
-from oddslip.files import whole_file
+from oddslip.io.files import whole_file
 from oddslip.reports.numbers import CapPoint, RegimePoint, Series, SeriesPanel, Waterfall
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from experiments.pairs.tables import (
     table_one,
     verdict_rows,
 )
-from oddslip.files import whole_file
+from oddslip.io.files import whole_file
 
 Records = list[dict[str, Any]]
 

@@ -13,7 +13,7 @@ from experiments.pairs.cells import describe_data, measure_arm, measure_part
 from experiments.pairs.training import Bench
 from experiments.store import RESULTS, CellStore, Stages, stage
 from oddslip.errors import InvalidInput
-from oddslip.progress import progress_bar
+from oddslip.io.progress import progress_bar
 
 MEASURES = 2  # raised when what a cell measures changes, so that cells are measured again
 

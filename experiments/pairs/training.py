@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from experiments.datasets.recommendation import Recommendation
 from experiments.pairs.arms import DRAWN_SHARE, EARLIER, LEARNERS, SEED, Arm
 from experiments.store import WEIGHTS, Stages, stage
-from oddslip.documents import check_seal, read_json, sealed
+from oddslip.core.provenance import digest_of
+from oddslip.core.results import plain
+from oddslip.core.weights import resolve_weights
 from oddslip.errors import UnreadableFile, first_line
-from oddslip.files import hash_file, whole_file
+from oddslip.io.files import hash_file, whole_file
+from oddslip.io.json import check_seal, read_json, sealed
 from oddslip.learners import OneVsRest, score_to_file
-from oddslip.provenance import digest_of
-from oddslip.results import plain
-from oddslip.sources.features import hash_features
-from oddslip.weights import resolve_weights
+from oddslip.adapters.features import hash_features
 
 
 @dataclass(frozen=True, slots=True, eq=False)

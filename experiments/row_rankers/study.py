@@ -16,9 +16,9 @@ from experiments.mulan.arms import Arm, arm_configuration, train_arm
 from experiments.row_rankers.ranker import NAMES, RANKERS, SEED, describe_cells, find_space
 from experiments.store import RESULTS, CellStore, check_names, score_ranking
 from oddslip.calibrators import Ceiling
-from oddslip.labels import DenseLabels
+from oddslip.core.labels import DenseLabels
+from oddslip.io.progress import progress_bar
 from oddslip.metrics import average_precision_at_k, evaluate
-from oddslip.progress import progress_bar
 from oddslip.selection import Repair
 
 DATASETS = ("emotions", "birds", "medical", "enron", "yeast", "scene")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from experiments.store import row_precisions
 from oddslip.calibrators.maps import LabelMaps
+from oddslip.core.panel import Panel
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
-from oddslip.panels import Panel
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.rules import RULES, Rule
 from oddslip.selection.trials import Trials, try_candidates

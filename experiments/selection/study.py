@@ -20,8 +20,8 @@ from experiments.selection.cells import CHOOSING, SEED, measure_cell, sweep_seed
 from experiments.store import RESULTS, CellStore, check_names
 from oddslip.datasets.synthetic import synthetic_pair
 from oddslip.errors import InvalidInput
-from oddslip.learners.backend import preset_parameters
-from oddslip.progress import progress_bar
+from oddslip.io.progress import progress_bar
+from oddslip.learners.backends.base import preset_parameters
 from oddslip.selection.rules import MANY_ROWS
 from oddslip.sources import open_source
 

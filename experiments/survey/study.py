@@ -14,8 +14,8 @@ from typing import Any, Literal
 from experiments.store import RESULTS, CellStore
 from experiments.survey.probe import ALONE, FRESH_ALONE, NEVER, PROBES, judge
 from oddslip.errors import InvalidInput
-from oddslip.files import hash_file
-from oddslip.progress import progress_bar
+from oddslip.io.files import hash_file
+from oddslip.io.progress import progress_bar
 
 PROBE = Path(__file__).with_name("probe.py")
 COMMAND = "python -m experiments survey"

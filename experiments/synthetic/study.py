@@ -10,13 +10,13 @@ import numpy as np
 
 from experiments.store import RESULTS, CellStore, check_names, score_ranking
 from oddslip.calibrators import Ceiling, build_calibrator
+from oddslip.core.labels import DenseLabels
+from oddslip.core.weights import balance_ratios
 from oddslip.datasets.synthetic import SyntheticRows, synthetic_rows
-from oddslip.files import hash_bytes
-from oddslip.labels import DenseLabels
+from oddslip.io.files import hash_bytes
+from oddslip.io.progress import progress_bar
 from oddslip.learners import OneVsRest
 from oddslip.metrics import average_precision_at_k
-from oddslip.progress import progress_bar
-from oddslip.weights import balance_ratios
 
 N_ROWS = 20_000  # to train on, and as many to test
 N_LABELS, N_FEATURES, K = 20, 8, 5

@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from oddslip import selection as selection
     from oddslip import serving as serving
     from oddslip import shifts as shifts
-    from oddslip.calibrators.saved import FittedRepair, load_repair
+    from oddslip.adapters import panel_from
+    from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
+    from oddslip.core.panel import Panel
     from oddslip.diagnosis.diagnose import diagnose
     from oddslip.diagnosis.plan import Plan, plan
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
-    from oddslip.learners.adapters import panel_from
     from oddslip.learners.one_vs_rest import OneVsRest
     from oddslip.learners.pairs import MatchedPair
     from oddslip.metrics.evaluation import Comparison, Estimate, Evaluation, evaluate
     from oddslip.metrics.ranking import rank
-    from oddslip.panels import Panel
     from oddslip.selection.repair import Repair
     from oddslip.serving.check import CheckResult, check
+    from oddslip.sklearn.classifier import RepairedClassifier
+    from oddslip.sklearn.repaired import Repaired
+    from oddslip.sklearn.scorer import map_at_k_scorer
     from oddslip.sources import open_source
-    from oddslip.wrappers.classifier import RepairedClassifier
-    from oddslip.wrappers.repaired import Repaired
-    from oddslip.wrappers.scorer import map_at_k_scorer
 
 # Where each public name lives. Nothing is loaded before it is asked for.
 _HOMES = {
@@ -45,25 +45,25 @@ _HOMES = {
     "Diagnosis": "oddslip.diagnosis.result",
     "Estimate": "oddslip.metrics.evaluation",
     "Evaluation": "oddslip.metrics.evaluation",
-    "FittedRepair": "oddslip.calibrators.saved",
+    "FittedRepair": "oddslip.calibrators.fitted_repair",
     "InvalidInput": "oddslip.errors",
     "MatchedPair": "oddslip.learners.pairs",
     "MissingDependency": "oddslip.errors",
     "OddslipError": "oddslip.errors",
     "OneVsRest": "oddslip.learners.one_vs_rest",
-    "Panel": "oddslip.panels",
+    "Panel": "oddslip.core.panel",
     "Plan": "oddslip.diagnosis.plan",
     "Repair": "oddslip.selection.repair",
-    "Repaired": "oddslip.wrappers.repaired",
-    "RepairedClassifier": "oddslip.wrappers.classifier",
+    "Repaired": "oddslip.sklearn.repaired",
+    "RepairedClassifier": "oddslip.sklearn.classifier",
     "UnreadableFile": "oddslip.errors",
     "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
-    "load_repair": "oddslip.calibrators.saved",
-    "map_at_k_scorer": "oddslip.wrappers.scorer",
+    "load_repair": "oddslip.calibrators.fitted_repair",
+    "map_at_k_scorer": "oddslip.sklearn.scorer",
     "open_source": "oddslip.sources",
-    "panel_from": "oddslip.learners.adapters",
+    "panel_from": "oddslip.adapters",
     "plan": "oddslip.diagnosis.plan",
     "rank": "oddslip.metrics.ranking",
 }

@@ -1,11 +1,11 @@
 """``python -m oddslip`` is the `oddslip` command."""
 
-from oddslip.cli import stopping
+from oddslip.cli import interrupts
 
 
 def main() -> None:
     """Entry point: signals are heard before the parser is loaded."""
-    stopping.run(_run)
+    interrupts.run(_run)
 
 
 def _run() -> int:

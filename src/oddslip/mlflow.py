@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from oddslip import __version__
-from oddslip.arguments import check_k
 from oddslip.calibrators.base import ScoreTransformer
-from oddslip.calibrators.saved import FittedRepair
+from oddslip.calibrators.fitted_repair import FittedRepair
+from oddslip.core.arguments import check_k
 from oddslip.diagnosis.result import Diagnosis
 from oddslip.errors import InvalidInput, MissingDependency
 from oddslip.serving.export import describe_repair

@@ -250,7 +250,7 @@ def _label(given):
 
 
 def _rows(given):
-    from oddslip.sources.features import read_features
+    from oddslip.adapters.features import read_features
 
     return read_features(given) if isinstance(given, Path) else given
 

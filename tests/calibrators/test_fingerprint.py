@@ -16,12 +16,12 @@ from oddslip.calibrators.fingerprint import (
     probabilities_of,
     take_fingerprint,
 )
-from oddslip.calibrators.stored import _START, MAGIC, N_BINS, UNIT
+from oddslip.calibrators.repair_file import _START, MAGIC, N_BINS, UNIT
+from oddslip.core.panel import Panel
+from oddslip.core.tally import Together
 from oddslip.errors import UnreadableFile
-from oddslip.panels import Panel
 from oddslip.sources import open_source
-from oddslip.spread import SpreadTally, n_bins
-from oddslip.tallies import Together
+from oddslip.tallies.logodds_histogram import SpreadTally, n_bins
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.random((300, 9)) ** 3

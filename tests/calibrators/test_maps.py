@@ -11,10 +11,10 @@ from scipy.special import expit
 from sklearn.isotonic import IsotonicRegression
 
 from oddslip.calibrators.maps import LabelMaps, bounds_of, choose_levels
+from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import scores_of
 from oddslip.kernels.maps import AFFINE, BETA, CONSTANT, EXCLUDED, IDENTITY, KNOTS
-from oddslip.panels import Panel
 
 sys.path.insert(0, str(Path(__file__).parent))
 from map_worlds import (

@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 from oddslip.cli.app import main
+from oddslip.core.provenance import describe_run, hash_files
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import UnreadableFile
-from oddslip.provenance import describe_run, hash_files
 
 PAIR = synthetic_pair(600, 12, seed=2)
 QUICK = ["-k", "3", "--bootstrap", "20"]
@@ -110,7 +110,7 @@ def test_every_file_of_a_folder_is_hashed(tmp_path):
 
 
 def test_files_longer_than_a_piece_are_hashed_whole(tmp_path, monkeypatch):
-    monkeypatch.setattr("oddslip.files.CHUNK_BYTES", 7)
+    monkeypatch.setattr("oddslip.io.files.CHUNK_BYTES", 7)
     (tmp_path / "f").write_bytes(bytes(range(100)))
     told = hash_files({"scores": tmp_path / "f"})
     assert told["scores"]["SHA-256"] == hashlib.sha256(bytes(range(100))).hexdigest()

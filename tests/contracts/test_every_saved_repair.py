@@ -9,7 +9,7 @@ from scipy import sparse
 
 import oddslip
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
-from oddslip.calibrators.stored import read_stored
+from oddslip.calibrators.repair_file import read_stored
 from oddslip.cli.app import main
 from oddslip.errors import UnreadableFile
 from oddslip.serving import load_runtime
@@ -202,7 +202,7 @@ def test_on_the_command_line_what_was_saved_can_be_applied(tmp_path, monkeypatch
 def test_counts_that_no_present_cells_can_have_left_are_refused(
     array, at, value, line, tmp_path, monkeypatch
 ):
-    import oddslip.calibrators.stored as stored
+    import oddslip.calibrators.repair_file as stored
 
     repair = fit("rule isotonic", "NaN absent")
     arrays = repair.fingerprint.to_arrays()

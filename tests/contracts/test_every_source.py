@@ -385,7 +385,7 @@ def dense(positives, shape):
 @pytest.mark.parametrize("opened", OPENERS)
 def test_every_source_yields_the_same_panel(tmp_path, monkeypatch, opened, dtype, block_bytes):
     monkeypatch.setattr(blocks_of, "BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr("oddslip.sources.parquet.long.CELLS", max(3, min(block_bytes, 1000)))
+    monkeypatch.setattr("oddslip.sources.long.table.CELLS", max(3, min(block_bytes, 1000)))
     if opened is open_wide_spilled:
         monkeypatch.setattr("oddslip.sources.parquet.wide.GROUP_BYTES", 90)
     scores, truths, names = make(dtype=dtype)
@@ -441,7 +441,7 @@ def test_a_long_table_may_be_cut_anywhere(tmp_path, shape, row_group, batch, blo
     write(tmp_path / "s.parquet", long_columns(scores, truths, names), row_group)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks_of, "BLOCK_BYTES", block_bytes)
-        patch.setattr("oddslip.sources.parquet.long.CELLS", batch)
+        patch.setattr("oddslip.sources.long.table.CELLS", batch)
         source = open_source(tmp_path / "s.parquet")
         cells, panels = all_cells(source)
         assert cells.tobytes() == scores.tobytes()

@@ -13,17 +13,15 @@ from oddslip.calibrators.base import RisenRows
 from oddslip.calibrators.fingerprint import ShownTally
 from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
 from oddslip.calibrators.policy import CheckedScores
-from oddslip.counting import IntervalCounts, PositiveKeys
+from oddslip.core.panel import Panel, read_sample_weight
+from oddslip.core.tally import Together, merge_states
 from oddslip.diagnosis.readings.climb import other_policies
 from oddslip.diagnosis.readings.keyed import KeySample, LadderTally, RowParts, RowSample, Rungs
-from oddslip.diagnosis.readings.signal import parts_of_positives
-from oddslip.engines.parcel import pack, unpack
-from oddslip.hulls import BucketCounts, MarkedCells, choose_buckets, mark_buckets
+from oddslip.diagnosis.signal import parts_of_positives
 from oddslip.kernels.logistic import N_AFFINE, add_affine_sums
 from oddslip.metrics.keyed import MetricTally
 from oddslip.metrics.ranking import RankingTally
 from oddslip.metrics.reliability import ReliabilityTally
-from oddslip.panels import Panel, read_sample_weight
 from oddslip.selection.folds import (
     FoldCounter,
     FoldTally,
@@ -40,8 +38,10 @@ from oddslip.shifts.what_if import WhatIfTally
 from oddslip.sources import open_source
 from oddslip.sources.table import LabelCounts
 from oddslip.sources.views import ColumnSource, ColumnTally
-from oddslip.spread import SpreadTally
-from oddslip.tallies import Together, merge_states
+from oddslip.spark.messages import pack, unpack
+from oddslip.tallies.cell_counts import IntervalCounts, PositiveKeys
+from oddslip.tallies.isotonic_buckets import BucketCounts, MarkedCells, choose_buckets, mark_buckets
+from oddslip.tallies.logodds_histogram import SpreadTally
 
 N_ROWS, N_LABELS = 60, 5
 RNG = np.random.default_rng(7)

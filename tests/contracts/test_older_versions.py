@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oddslip
-from oddslip.documents import sealed
+from oddslip.io.json import sealed
 
 SAVED = Path(__file__).parents[1] / "saved"
 VERSIONS = sorted(path.name for path in SAVED.iterdir())

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 from oddslip.calibrators import build_calibrator
+from oddslip.core.panel import Panel
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
 from oddslip.errors import InvalidInput
-from oddslip.panels import Panel
 
 CODES = {"OS104", "OS105", "OS207", "OS208", "OS209", "OS210"}
 SEEDS = range(20)

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from oddslip.core.panel import Panel
 from oddslip.diagnosis import CODES, Finding, diagnose
 from oddslip.diagnosis.findings import order_findings
-from oddslip.panels import Panel
 
 DOCS = Path(__file__).parents[2] / "docs"
 

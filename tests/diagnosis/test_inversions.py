@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from oddslip.core.results import html_text
 from oddslip.diagnosis import diagnose
 from oddslip.diagnosis.checks import check_inversion
 from oddslip.diagnosis.comparison import (
@@ -23,7 +24,6 @@ from oddslip.diagnosis.verdict import judge
 from oddslip.metrics.evaluation import Estimate
 from oddslip.reports.html.page import render_page
 from oddslip.reports.text import show_diagnosis
-from oddslip.results import html_text
 
 # Scene: whether the paper's conditions hold, and the finding that the measured ladder asks for.
 INVERSIONS = {

@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 import pytest
 
+from oddslip.core.panel import Panel
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
 from oddslip.metrics import evaluate
-from oddslip.panels import Panel
 
 REPAIRABLE = {"repairable_by_inversion", "repairable_by_calibration", "dead_labels", "keep_margins"}
 

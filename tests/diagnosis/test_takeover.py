@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from oddslip.diagnosis.readings.drift import find_takeover
+from oddslip.diagnosis.drift import find_takeover
 
 
 def test_slots_are_counted_per_dead_label_and_rows_by_what_they_lose():

@@ -5,11 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 
+from oddslip.core.panel import Panel
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
-from oddslip.diagnosis.readings.signal import NORMAL, find_likeness
+from oddslip.diagnosis.signal import NORMAL, find_likeness
 from oddslip.learners import OneVsRest
-from oddslip.panels import Panel
 
 
 def saturated(seed, n_rows=1500, n_labels=60):

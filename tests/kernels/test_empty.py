@@ -7,7 +7,7 @@ index (`make sanitize`) refuse it.
 import numpy as np
 import pytest
 
-from oddslip.kernels import hits, hulls, isotonic, keys, logistic, logits, resampling, trees
+from oddslip.kernels import buckets, hits, isotonic, keys, logistic, logits, resampling, trees
 
 SHAPES = [(0, 3), (3, 0), (0, 0)]
 
@@ -98,16 +98,16 @@ def test_no_cells_are_counted_among_keys_or_in_buckets(scores):
     )  # fmt: skip
     counts, truths = np.zeros(4 * n, np.uint32), np.empty(scores.shape, np.uint8)
     ranges = False, np.arange(n, dtype=np.int32), *np.ones((3, n)), 4 * np.arange(n + 1)
-    hulls.count_buckets(scores, truths, *ranges, counts)
+    buckets.count_buckets(scores, truths, *ranges, counts)
     assert not slots.any()
     assert not counts.any()
     cells, groups = np.empty(0, scores.dtype), np.empty(0, np.int32)
     marks, numbers = np.zeros(2 * n, np.uint8), np.zeros(2 * n, np.int32)
-    assert hulls.collect_cells(scores, truths, *ranges, marks, numbers, cells, groups) == 0
+    assert buckets.collect_cells(scores, truths, *ranges, marks, numbers, cells, groups) == 0
 
 
 def test_no_groups_are_filled_or_sorted(scores):
     none, cells = np.empty(0, np.int64), np.empty(0, scores.dtype)
-    assert hulls.group_cells(none.astype(np.int32), cells, none, none, cells) == 0
-    hulls.sort_groups(none, cells)
-    hulls.sort_groups(np.zeros(2, np.int64), cells)
+    assert buckets.group_cells(none.astype(np.int32), cells, none, none, cells) == 0
+    buckets.sort_groups(none, cells)
+    buckets.sort_groups(np.zeros(2, np.int64), cells)

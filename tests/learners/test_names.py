@@ -1,4 +1,4 @@
-"""Features, rows and labels of a model go by their names: see `oddslip.rows` for the rule."""
+"""Features, rows and labels of a model go by their names: see `oddslip.core.row_ids` for the rule."""
 
 import warnings
 
@@ -122,7 +122,7 @@ def test_a_saved_model_with_wrong_feature_names_is_refused(tmp_path, names):
 
 
 def test_a_frame_whose_columns_stand_in_order_is_not_copied():
-    from oddslip.sources.features import check_features
+    from oddslip.adapters.features import check_features
 
     frame = pd.DataFrame(np.asfortranarray(X.to_numpy()), columns=FEATURES)
     assert np.shares_memory(check_features(frame, 3, FEATURES), frame.to_numpy())

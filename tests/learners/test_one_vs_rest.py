@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile
 from oddslip.learners import OneVsRest
-from oddslip.learners import backend as backends_module
-from oddslip.learners.backend import PRESETS, preset_parameters
+from oddslip.learners.backends import base as backends_module
+from oddslip.learners.backends.base import PRESETS, preset_parameters
 
 QUICK = {"num_iterations": 4, "num_leaves": 5}
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, poisson
 
 from oddslip import InvalidInput, Panel, evaluate
-from oddslip.identity import hash_ids, keyed_folds, keyed_sample
+from oddslip.core.row_keys import hash_ids, keyed_folds, keyed_sample
 from oddslip.kernels.resampling import draw_poisson
 from oddslip.metrics.bootstrap import KeyedSums
 

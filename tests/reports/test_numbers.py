@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddslip
-from oddslip import diagnose, plan, wording
+from oddslip import diagnose, plan
+from oddslip.core import formatting
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import Verdict
 from oddslip.diagnosis.case import draw_calibration_rows
@@ -21,7 +22,7 @@ from oddslip.reports.figures import style as figures
 from oddslip.reports.figures.waterfall import PALE_BLUE, PALE_ORANGE, draw_waterfalls
 from oddslip.reports.html.page import ladder_part, regime_part
 from oddslip.reports.html.pictures import draw_waterfall
-from oddslip.reports.html.words import facts_of, tell_loss, tiles_of
+from oddslip.reports.html.report_text import facts_of, tell_loss, tiles_of
 from oddslip.reports.numbers import RegimePoint, Regimes, Waterfall
 from oddslip.reports.text import show_diagnosis, show_plan
 
@@ -121,8 +122,8 @@ def test_every_place_shows_the_repair_of_the_verdict(world, rung):
     found = diagnose(pair.weighted, pair.labels, k=3, n_replicates=100, **twin)
     repaired = found.ladder.value(rung)
     assert repaired != found.ladder.value("isotonic")
-    name, value = found.chosen.name if rung == "chosen" else rung, wording.score(repaired)
-    share = wording.percent(found.decomposition.returned[rung])
+    name, value = found.chosen.name if rung == "chosen" else rung, formatting.score(repaired)
+    share = formatting.percent(found.decomposition.returned[rung])
     assert value in found.verdict.sentence
     assert found.to_dict()["verdict"]["repair"] == rung
     shown = numbers.waterfall_of(found)
@@ -139,7 +140,7 @@ def test_every_place_shows_the_repair_of_the_verdict(world, rung):
 
 def test_words_terminal_and_both_pictures_say_that_a_repair_hurts():
     found = hurt_by_repair()
-    share = wording.percent(found.decomposition.returned["chosen"])
+    share = formatting.percent(found.decomposition.returned["chosen"])
     assert share.startswith("-")
     shown = numbers.waterfall_of(found)
     assert share == shares_on_page(shown)[-1] == shares_in_figure(shown)[-1]
@@ -203,7 +204,7 @@ def test_a_bar_that_starts_at_zero_is_joined_where_it_starts():
 
 @pytest.mark.parametrize("share", [0.0, 0.0003, 0.0007, 0.01, 0.9997, 1.0])
 def test_a_small_share_reads_the_same_on_the_page_in_a_figure_and_in_its_table(share):
-    told = wording.small_percent(share)
+    told = formatting.small_percent(share)
     n_rows, n_labels = 100, 100
     found = found_with()
     saturated = np.zeros(n_labels, np.int64)
@@ -219,7 +220,7 @@ def test_a_small_share_reads_the_same_on_the_page_in_a_figure_and_in_its_table(s
 def test_what_is_not_none_never_reads_as_none_nor_what_is_not_all_as_all():
     shares = np.concatenate([np.geomspace(1e-12, 0.5), 1 - np.geomspace(1e-12, 0.5)])
     for share in shares:
-        assert float(wording.small_percent(share).strip("<>%")) not in (0, 100)
+        assert float(formatting.small_percent(share).strip("<>%")) not in (0, 100)
 
 
 def test_the_level_of_an_interval_keeps_its_digits():
@@ -262,7 +263,7 @@ def test_the_page_marks_what_repair_would_deploy_by_its_name():
 
 def test_terminal_page_and_json_say_the_same_auc():
     found = found_with()
-    told = wording.estimated(found.signal.mean)
+    told = formatting.estimated(found.signal.mean)
     assert f"Within-label AUC: {told}" in printed(show_diagnosis(found))
     assert dict(facts_of(found))["within-label AUC"] == told
     assert found.to_dict()["signal"]["auc"]["value"] == found.signal.mean.value

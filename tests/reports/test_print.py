@@ -9,9 +9,9 @@ from rich.console import Console
 
 import oddslip
 from oddslip.cli.app import main
+from oddslip.core.formatting import interval, signed_interval
 from oddslip.datasets import synthetic_pair
 from oddslip.reports.text import finding_lines, show_diagnosis
-from oddslip.wording import interval, signed_interval
 
 PAIR = synthetic_pair(300, 12, seed=1)
 FOUND = oddslip.diagnose(

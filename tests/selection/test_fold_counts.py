@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddslip.sources.base as sources
-from oddslip.counting import count_cells
+from oddslip.core.tally import Together, tallies_of_threads
 from oddslip.errors import InvalidInput
 from oddslip.selection import folds as folding
 from oddslip.selection.folds import (
@@ -20,7 +20,7 @@ from oddslip.selection.folds import (
     make_buckets,
 )
 from oddslip.sources import open_source
-from oddslip.tallies import Together, tallies_of_threads
+from oddslip.tallies.cell_counts import count_cells
 
 
 def collect(source):

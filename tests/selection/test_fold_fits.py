@@ -5,8 +5,8 @@ import pytest
 from scipy.special import expit, logit
 
 from oddslip.calibrators import Isotonic, Offset
+from oddslip.core.panel import Panel
 from oddslip.datasets import synthetic_pair
-from oddslip.panels import Panel
 from oddslip.selection import Repair
 
 PAIR = synthetic_pair(1500, 12, prevalence=(0.002, 0.3), noise=0.3, n_dead=1, seed=2)

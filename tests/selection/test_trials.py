@@ -8,7 +8,6 @@ from sklearn.isotonic import IsotonicRegression
 
 import oddslip.sources.base as sources
 from oddslip.calibrators import Beta, Isotonic, Offset, Platt, PooledIsotonic, Raw, Temperature
-from oddslip.counting import CellCounts
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.metrics import (
@@ -23,6 +22,7 @@ from oddslip.metrics.at_k import label_propensities
 from oddslip.selection.candidates import PAPER, PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
+from oddslip.tallies.cell_counts import CellCounts
 
 PAIR = synthetic_pair(900, 12, prevalence=(0.004, 0.3), noise=0.5, saturate=0.03, seed=5)
 

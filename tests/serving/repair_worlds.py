@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.policy import LabelRecord
-from oddslip.calibrators.saved import FittedRepair
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "calibrators"))
 from map_worlds import draw_maps, draw_scores

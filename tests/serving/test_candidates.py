@@ -9,7 +9,7 @@ from oddslip.calibrators.fingerprint import take_fingerprint
 from oddslip.serving.monitor import watch
 from oddslip.serving.performance import perform, rank_by_prior
 from oddslip.sources import open_source
-from oddslip.spread import edges_of
+from oddslip.tallies.logodds_histogram import edges_of
 
 K, N_LABELS, N_ROWS = 3, 12, 4000
 PRIOR = np.linspace(0.02, 0.4, N_LABELS)

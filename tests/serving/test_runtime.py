@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import oddslip
-from oddslip import files
-from oddslip.calibrators import forms
-from oddslip.calibrators.stored import read_stored
+from oddslip.calibrators import map_forms
+from oddslip.calibrators.repair_file import read_stored
 from oddslip.errors import InvalidInput
+from oddslip.io import files
 from oddslip.kernels import maps as kernel
 from oddslip.kernels.maps import AFFINE, BETA
 from oddslip.serving import Runtime, load_runtime
@@ -112,15 +112,15 @@ def test_the_runtime_loads_numpy_and_nothing_else():
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(told.stdout.split()) == {
-        "oddslip", "oddslip.arguments", "oddslip.calibrators", "oddslip.calibrators.forms",
-        "oddslip.calibrators.stored", "oddslip.documents", "oddslip.errors", "oddslip.files",
-        "oddslip.inputs", "oddslip.rows", "oddslip.serving", "oddslip.serving.runtime",
+        "oddslip", "oddslip.core.arguments", "oddslip.calibrators", "oddslip.calibrators.map_forms",
+        "oddslip.calibrators.repair_file", "oddslip.io.json", "oddslip.errors", "oddslip.io.files",
+        "oddslip.io.inputs", "oddslip.core.row_ids", "oddslip.serving", "oddslip.serving.runtime",
     }  # fmt: skip
 
 
 def test_forms_are_numbered_and_clipped_as_in_the_kernels():
     for name in ("KNOTS", "AFFINE", "BETA", "CONSTANT", "IDENTITY", "EXCLUDED", "CLIP", "LOWEST"):
-        assert getattr(forms, name) == getattr(kernel, name)
+        assert getattr(map_forms, name) == getattr(kernel, name)
 
 
 def test_functions_of_numpy_are_used_only_where_they_are_the_c_librarys(monkeypatch):

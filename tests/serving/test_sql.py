@@ -22,7 +22,7 @@ from oddslip.calibrators import Beta, Isotonic
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.cli.app import main
 from oddslip.errors import InvalidInput
-from oddslip.serving.pieces import cut_pieces
+from oddslip.serving.map_pieces import cut_pieces
 from oddslip.serving.sql import DIALECTS, write_sql
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, logit
 
+from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
-from oddslip.panels import Panel
 from oddslip.shifts import balanced_weights, check_weights, invert_odds, log_odds, shift_odds
 
 few = settings(max_examples=40, deadline=None)

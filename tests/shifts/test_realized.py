@@ -13,7 +13,7 @@ from oddslip.errors import InvalidInput
 from oddslip.shifts import log_odds, realized_shift, shift_odds
 from oddslip.shifts.realized import SigmoidTally
 from oddslip.sources import open_source
-from oddslip.spread import SpreadTally
+from oddslip.tallies.logodds_histogram import SpreadTally
 
 few = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
+from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.metrics import rank
-from oddslip.panels import Panel
 from oddslip.shifts import inversion_bounds, invert_odds, residual, shift_odds
 from oddslip.shifts.residual import ResidualTally
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy.special import expit
 
+from oddslip.core.panel import Panel
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
-from oddslip.panels import Panel
 from oddslip.shifts import SATURATED_MARGIN, SATURATED_MARGIN_FLOAT32, reorder_saturated, saturation
 from oddslip.shifts.saturation import SaturationTally, count_distinct
 from oddslip.sources import open_source

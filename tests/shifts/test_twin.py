@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit
 
+from oddslip.core.panel import Panel
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
-from oddslip.panels import Panel
 from oddslip.shifts import direct_shift, reorder_saturated
 
 few = settings(max_examples=25, deadline=None)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
-from oddslip.panels import Panel
 from oddslip.sources import open_source
 from oddslip.sources.arrays import BEHIND, ArraySource
 

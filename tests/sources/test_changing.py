@@ -11,8 +11,8 @@ from scipy import sparse
 import oddslip
 import oddslip.sources.base as base
 from oddslip.errors import UnreadableFile
+from oddslip.adapters.features import read_features
 from oddslip.sources import open_source
-from oddslip.sources.features import read_features
 
 RNG = np.random.default_rng(3)
 SCORES = RNG.random((4000, 6))
@@ -136,7 +136,7 @@ def test_a_parquet_file_that_is_replaced_is_refused(tmp_path):
 
 
 def test_a_csv_file_that_changes_while_it_is_parsed_is_refused(tmp_path, monkeypatch):
-    from oddslip.sources.streams import csv
+    from oddslip.sources import csv
 
     path = tmp_path / "s.csv"
     pd.DataFrame(SCORES, columns=NAMES).to_csv(path, index=False)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix, hstack
 from experiments.datasets.baskets.basket import Baskets
 from experiments.datasets.recommendation import Period, Recommendation
 from oddslip.errors import InvalidInput
-from oddslip.progress import progress_bar
+from oddslip.io.progress import progress_bar
 
 # Section 3 of the paper: third-last order trains, second-last validates, last tests.
 BEFORE_LAST = {"train": 2, "validation": 1, "test": 0}

@@ -18,7 +18,7 @@ from experiments.datasets.cache import default_folder, recall_rows
 from experiments.datasets.mulan import files
 from experiments.datasets.recommendation import Recommendation
 from oddslip.errors import UnreadableFile
-from oddslip.files import hash_bytes
+from oddslip.io.files import hash_bytes
 
 FILE = "tafeng_merged.json"
 

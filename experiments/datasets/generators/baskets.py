@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from experiments.datasets.generators.writing import check_count, make_folder, stream
 from experiments.datasets.origin import note_generated
 from oddslip import DEFAULT_SEED
-from oddslip.files import whole_file
-from oddslip.progress import progress_bar
+from oddslip.io.files import whole_file
+from oddslip.io.progress import progress_bar
 
 N_AISLES, N_DEPARTMENTS, N_TASTES = 134, 21, 16
 DEPARTMENTS = (

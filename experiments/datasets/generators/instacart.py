@@ -22,8 +22,8 @@ from experiments.datasets.generators.baskets import (
 from experiments.datasets.generators.writing import check_count, import_polars, make_folder, stream
 from experiments.datasets.origin import note_generated
 from oddslip import DEFAULT_SEED
-from oddslip.files import whole_file
-from oddslip.progress import progress_bar
+from oddslip.io.files import whole_file
+from oddslip.io.progress import progress_bar
 
 _HEADERS = {
     "orders.csv": "order_id,user_id,eval_set,order_number,order_dow,order_hour_of_day,"

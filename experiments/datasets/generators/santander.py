@@ -29,8 +29,8 @@ from experiments.datasets.origin import note_generated
 from experiments.datasets.santander.columns import COLUMNS, PRODUCTS
 from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput
-from oddslip.files import whole_file
-from oddslip.progress import progress_bar
+from oddslip.io.files import whole_file
+from oddslip.io.progress import progress_bar
 
 # What is written where nothing is known: an empty field, or a padded NA.
 _UNKNOWN = {

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from experiments.datasets.mulan.arff import Arff, Attribute
 from experiments.datasets.mulan.files import MulanFiles
 from oddslip.errors import UnreadableFile
-from oddslip.files import hash_bytes
+from oddslip.io.files import hash_bytes
 
 _LARGEST_LIST = 1 << 26  # bytes
 

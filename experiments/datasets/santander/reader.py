@@ -27,12 +27,12 @@ from experiments.datasets.santander.features import (
     unpack,
 )
 from experiments.datasets.santander.rows import check_csv, write_rows
-from oddslip.documents import read_json
+from oddslip.core.sparse import read_sparse_npz
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.progress import progress_bar
-from oddslip.sources.npy import map_npy
-from oddslip.sources.sinks import write_scores
-from oddslip.sparse import read_sparse_npz
+from oddslip.io.json import read_json
+from oddslip.io.progress import progress_bar
+from oddslip.io.arrays import map_npy
+from oddslip.sources.writers import write_scores
 
 _RECORD = "recommendation.json"
 FILE_NAME = "train_ver2.csv"

@@ -16,7 +16,7 @@ from experiments.datasets import extras
 from experiments.datasets.extras import polars_failures
 from experiments.datasets.santander.columns import DEMOGRAPHICS, FLAGS, KEYS, MAY_BE_EMPTY, PRODUCTS
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.files import whole_file
+from oddslip.io.files import whole_file
 
 _FAULTS = {1: "fecha_dato", 2: "ncodpers", 3: "a product"}
 _TAIL = 1 << 16  # bytes in which the last line is looked for

@@ -17,8 +17,8 @@ from experiments.pairs.protocols import Rows
 from experiments.pairs.training import ArmScores
 from experiments.store import score_ranking
 from oddslip.calibrators import Isotonic, PooledIsotonic
+from oddslip.core.results import plain
 from oddslip.metrics import rank
-from oddslip.results import plain
 from oddslip.shifts import direct_shift, overlap, reorder_saturated, residual, step_budget, what_if
 from oddslip.sources import Source, open_source
 from oddslip.sources.views import FoldSource

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from oddslip.calibrators.catalogue import build_calibrator
     from oddslip.calibrators.fingerprint import Fingerprint
+    from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
     from oddslip.calibrators.fixed import Inversion, Popularity, Raw
     from oddslip.calibrators.hierarchical import Hierarchical, HierarchicalIsotonic
     from oddslip.calibrators.isotonic import Ceiling, Isotonic, PooledIsotonic
     from oddslip.calibrators.label_free import LabelFree
-    from oddslip.calibrators.label_shift import PriorShift
     from oddslip.calibrators.logistic.estimators import Beta, Offset, Platt, Temperature
-    from oddslip.calibrators.saved import FittedRepair, load_repair
+    from oddslip.calibrators.prior_shift import PriorShift
 
 _HOMES = {
     "Beta": "oddslip.calibrators.logistic.estimators",
     "Ceiling": "oddslip.calibrators.isotonic",
     "Fingerprint": "oddslip.calibrators.fingerprint",
-    "FittedRepair": "oddslip.calibrators.saved",
+    "FittedRepair": "oddslip.calibrators.fitted_repair",
     "Hierarchical": "oddslip.calibrators.hierarchical",
     "HierarchicalIsotonic": "oddslip.calibrators.hierarchical",
     "Inversion": "oddslip.calibrators.fixed",
@@ -32,11 +32,11 @@ _HOMES = {
     "Platt": "oddslip.calibrators.logistic.estimators",
     "PooledIsotonic": "oddslip.calibrators.isotonic",
     "Popularity": "oddslip.calibrators.fixed",
-    "PriorShift": "oddslip.calibrators.label_shift",
+    "PriorShift": "oddslip.calibrators.prior_shift",
     "Raw": "oddslip.calibrators.fixed",
     "Temperature": "oddslip.calibrators.logistic.estimators",
     "build_calibrator": "oddslip.calibrators.catalogue",
-    "load_repair": "oddslip.calibrators.saved",
+    "load_repair": "oddslip.calibrators.fitted_repair",
 }
 
 __all__ = [

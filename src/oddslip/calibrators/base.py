@@ -14,18 +14,18 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from oddslip.calibrators.fingerprint import Expected, take_fingerprint
+from oddslip.calibrators.fitted_repair import FittedRepair, open_as
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, record_policy
-from oddslip.calibrators.saved import FittedRepair, open_as
+from oddslip.core.labels import Seen
+from oddslip.core.panel import Panel, read_sample_weight
+from oddslip.core.tally import Joined, available_threads
+from oddslip.core.weights import by_label
 from oddslip.errors import InvalidInput
-from oddslip.labels import Seen
-from oddslip.panels import Panel, read_sample_weight
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import Nan, is_spark
+from oddslip.sources.open import Nan, is_spark
 from oddslip.sources.views import WeighedSource, refuse_weights
-from oddslip.tallies import Joined, available_threads
-from oddslip.weights import by_label
 
 
 class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.stored import FINGERPRINT_ARRAYS, FINGERPRINT_COUNTS, UNIT, Stored
-from oddslip.panels import Kind, ListedPanel, Panel, check_k
+from oddslip.calibrators.repair_file import FINGERPRINT_ARRAYS, FINGERPRINT_COUNTS, UNIT, Stored
+from oddslip.core.panel import Kind, ListedPanel, Panel, check_k
+from oddslip.core.tally import Joined, Together
 from oddslip.sources import Source
-from oddslip.spread import SpreadTally, edges_of, n_bins, spread_parts
-from oddslip.tallies import Joined, Together
+from oddslip.tallies.logodds_histogram import SpreadTally, edges_of, n_bins, spread_parts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -44,7 +44,7 @@ class Fingerprint:
     n_rows : int
         Rows that were counted.
     counts : numpy.ndarray of shape (n_labels, n_bins)
-        Cells of each label in bins of log-odds: see `oddslip.spread`.
+        Cells of each label in bins of log-odds: see `oddslip.tallies.logodds_histogram`.
     saturated : numpy.ndarray
         Cells of each label that float32 would store as exactly 1.0.
     k : int or None

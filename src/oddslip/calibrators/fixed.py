@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from oddslip.calibrators.base import Calibrator
-from oddslip.calibrators.forms import Scale
+from oddslip.calibrators.map_forms import Scale
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
     LabelRecord,
@@ -17,10 +17,10 @@ from oddslip.calibrators.policy import (
     record_alike,
     weights_trained,
 )
+from oddslip.core.labels import Seen
+from oddslip.core.panel import Kind
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, CONSTANT, IDENTITY
-from oddslip.labels import Seen
-from oddslip.panels import Kind
 from oddslip.sources import Source
 
 

@@ -20,11 +20,11 @@ from oddslip.calibrators.policy import (
     possible_prior,
     weights_trained,
 )
-from oddslip.counting import count_cells
+from oddslip.core.labels import Seen
+from oddslip.core.panel import Kind
 from oddslip.kernels.maps import AFFINE
-from oddslip.labels import Seen
-from oddslip.panels import Kind
 from oddslip.sources import Source
+from oddslip.tallies.cell_counts import count_cells
 
 STRENGTH = 100.0  # positives at which isotonic and hierarchical weigh the same
 SMOOTHING = 16.0  # positives of the mean label that are added where no prior is given

@@ -18,12 +18,12 @@ from oddslip.calibrators.policy import (
     check_policy,
     count_positives,
 )
-from oddslip.counting import count_cells
+from oddslip.core.labels import Seen
+from oddslip.core.panel import Kind
 from oddslip.errors import InvalidInput
-from oddslip.hulls import fit_knots
-from oddslip.labels import Seen
-from oddslip.panels import Kind
 from oddslip.sources import Source
+from oddslip.tallies.cell_counts import count_cells
+from oddslip.tallies.isotonic_buckets import fit_knots
 
 Interpolation = Literal["linear", "step"]
 

@@ -12,9 +12,9 @@ from oddslip.calibrators.logistic.moments import Cells, Model
 from oddslip.calibrators.logistic.newton import find_roots
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, build_maps, possible_prior, record_alike
+from oddslip.core.panel import Kind
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE
-from oddslip.panels import Kind
 from oddslip.sources import Source
 
 _EXACT_ROUNDS = 100

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.forms import (
+from oddslip.calibrators.map_forms import (
     PER_LABEL,
     Scale,
     check_maps,
     compared_constants,
     lay_knots,
 )
+from oddslip.core.panel import Kind, ListedPanel, Panel, check_k
 from oddslip.errors import InvalidInput
-from oddslip.panels import Kind, ListedPanel, Panel, check_k
 
 SAMPLE = 64  # rows the levels are chosen from
 PATIENCE = 128  # rows met before choosing levels pays

@@ -8,9 +8,9 @@ from scipy.special import expit
 
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, build_maps
-from oddslip.counting import Knots
+from oddslip.core.panel import Kind
 from oddslip.kernels.maps import AFFINE, CLIP
-from oddslip.panels import Kind
+from oddslip.tallies.cell_counts import Knots
 
 Floats = NDArray[np.float64]
 

@@ -9,15 +9,15 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.forms import Scale
+from oddslip.calibrators.map_forms import Scale
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.counting import Knots
+from oddslip.core.labels import Seen
+from oddslip.core.panel import Kind, Panel
+from oddslip.core.tally import Joined
+from oddslip.core.weights import per_label, resolve_weights
 from oddslip.errors import InvalidInput
-from oddslip.labels import Seen
-from oddslip.panels import Kind, Panel
 from oddslip.sources import Source
-from oddslip.tallies import Joined
-from oddslip.weights import per_label, resolve_weights
+from oddslip.tallies.cell_counts import Knots
 
 DeadPolicy = Literal["prior", "identity", "exclude"]
 MISSED = 20.0  # positives that a given prior promises: if all stay away, it is not by chance

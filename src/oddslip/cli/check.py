@@ -102,11 +102,11 @@ def check(
 
     check_outputs(json_file, junit, log)
     if log is not None:
-        from oddslip.serving.journal import check_log
+        from oddslip.serving.check_log import check_log
 
         check_log(log)
     if when is not None:
-        from oddslip.serving.journal import check_when
+        from oddslip.serving.check_log import check_when
 
         check_when(when)
         if log is None:
@@ -135,13 +135,13 @@ def check(
     if json_file is not None:
         write_json(json_file, result.to_dict())
     if junit is not None:
-        from oddslip.files import whole_file
+        from oddslip.io.files import whole_file
         from oddslip.reports.ci import junit_xml
 
         with whole_file(junit) as unfinished:
             unfinished.write_text(junit_xml(result), encoding="utf-8", newline="\n")
     if log is not None:
-        from oddslip.serving.journal import append_check
+        from oddslip.serving.check_log import append_check
 
         files = {"repair": repair, "scores": str(scores), "labels": "" if labels is None else
                  str(labels)}  # fmt: skip
@@ -173,9 +173,9 @@ def trend(
 
       oddslip trend log.jsonl -o trend.html
     """
+    from oddslip.core.formatting import count_of
     from oddslip.reports.html.trend import write_trend
-    from oddslip.serving.journal import read_checks
-    from oddslip.wording import count_of
+    from oddslip.serving.check_log import read_checks
 
     check_outputs(output)
     records = read_checks(log)

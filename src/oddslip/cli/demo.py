@@ -68,7 +68,7 @@ def demo(
         raise InvalidInput(f"{output} must be a folder, got a file. Name another with --output.")
     if not output.absolute().parent.is_dir():
         raise InvalidInput(f"{output} must lie in an existing folder. Make that first.")
-    from oddslip.learners.backend import get_backend
+    from oddslip.learners.backends.base import get_backend
 
     get_backend("lightgbm")  # what is needed is asked for before anything is done
     out = console()
@@ -85,9 +85,9 @@ def demo(
 def _tell(folder: Path, typed: list[str] | None) -> _Story:
     """All of the work. Scores go through files, as they would in earnest."""
     import oddslip
+    from oddslip.core.provenance import describe_run
     from oddslip.datasets.synthetic import synthetic_rows
     from oddslip.learners import MatchedPair, OneVsRest
-    from oddslip.provenance import describe_run
     from oddslip.reports.html.page import write_page
 
     drawn = synthetic_rows(
@@ -161,7 +161,7 @@ def _write_files(
     import numpy as np
     import scipy.sparse as sp
 
-    from oddslip.files import whole_file
+    from oddslip.io.files import whole_file
 
     evaluated, calibration = rows["evaluated"], rows["calibration"]
     holding = {

@@ -166,7 +166,7 @@ def diagnose(
         threads=threads,
     )
     if html is not None:
-        from oddslip.provenance import describe_run
+        from oddslip.core.provenance import describe_run
         from oddslip.reports.html.page import write_page
 
         inputs = {

@@ -254,7 +254,7 @@ def rank(
         return write_table(oddslip.rank(told["scores"], k=k), output)
     source = oddslip.open_source(**told)
     if output is not None:
-        from oddslip.sources.sinks import write_ranking
+        from oddslip.sources.writers import write_ranking
 
         def blocks() -> Iterator[Any]:  # so that a bad output path fails first
             ranked = oddslip.rank(source, k=k, with_scores=with_scores, threads=threads)

@@ -90,7 +90,7 @@ def check_apart(outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
 
 def _local(given: Any) -> Path | None:
     """The path that is given; None for an address of another machine."""
-    from oddslip.sources.places import as_address
+    from oddslip.io.paths import as_address
 
     address = as_address(given)
     if address is None:

@@ -132,7 +132,7 @@ def start_engine(engine: str, master: str) -> Any:
     check_engine(engine)
     if engine == "local":
         return None
-    from oddslip.engines.spark import start_session
+    from oddslip.spark.session import start_session
 
     return start_session(master)
 
@@ -171,7 +171,7 @@ def opened(
         )
     if exclude is not None or nan != "refuse":
         raise InvalidInput("--exclude and --nan are for --engine local, got --engine spark.")
-    from oddslip.sources.opening import is_parquet, open_source
+    from oddslip.sources.open import is_parquet, open_source
 
     if not is_parquet(path):
         raise InvalidInput(f"with --engine spark scores must be Parquet files, got {path}.")
@@ -187,7 +187,7 @@ def with_columns(inputs: dict[str, Any], columns: str | None) -> dict[str, Any]:
     if columns is None:
         return inputs
     from oddslip.errors import InvalidInput
-    from oddslip.sources.opening import open_source
+    from oddslip.sources.open import open_source
 
     pairs = [part.partition("=")[::2] for part in columns.split(",")]
     roles = dict(pairs)
@@ -214,7 +214,7 @@ def read_names(path: Path | None) -> list[str] | None:
     if path is None:
         return None
     from oddslip.errors import UnreadableFile
-    from oddslip.inputs import read_bytes
+    from oddslip.io.inputs import read_bytes
 
     try:
         return read_bytes(path).decode("utf-8").splitlines()
@@ -229,7 +229,7 @@ def print_json(value: Any) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """The same document in a file, whole or not at all."""
-    from oddslip.files import whole_file
+    from oddslip.io.files import whole_file
 
     with whole_file(path) as unfinished:
         unfinished.write_text(_as_json(value) + "\n", encoding="utf-8")
@@ -237,7 +237,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_figure(path: Path, figure: Any) -> None:
     """A matplotlib figure in a file, whole or not at all."""
-    from oddslip.files import whole_file
+    from oddslip.io.files import whole_file
 
     with whole_file(path) as unfinished:
         figure.savefig(unfinished)
@@ -246,7 +246,7 @@ def write_figure(path: Path, figure: Any) -> None:
 def check_outputs(*paths: Path | None, figure: Path | None = None) -> None:
     """Refuse a place where nothing can be written before the work is done, not after."""
     from oddslip.errors import InvalidInput
-    from oddslip.files import output_path
+    from oddslip.io.files import output_path
 
     for path in (*paths, figure):
         if path is not None:
@@ -257,7 +257,7 @@ def check_outputs(*paths: Path | None, figure: Path | None = None) -> None:
 
 def check_folders(*paths: Path | None) -> None:
     """Refuse a folder that can not be one before the work is done, not after."""
-    from oddslip.files import output_folder
+    from oddslip.io.files import output_folder
 
     for path in paths:
         if path is not None:
@@ -266,7 +266,7 @@ def check_folders(*paths: Path | None) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a page, whole or not at all."""
-    from oddslip.files import whole_file
+    from oddslip.io.files import whole_file
 
     with whole_file(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
@@ -309,7 +309,7 @@ def console() -> Any:
 
 def read_numbers(path: Path | None, each: str = "label") -> Any:
     """One number per label or row, from a file where there is one."""
-    from oddslip.weights import read_numbers as read
+    from oddslip.core.weights import read_numbers as read
 
     return None if path is None else read(path, each)
 
@@ -321,7 +321,7 @@ def read_weights(text: str | None) -> Any:
     path = weights_file(text)
     if path is not None:
         return read_numbers(path)
-    from oddslip.weights import is_weight_name
+    from oddslip.core.weights import is_weight_name
 
     return text if is_weight_name(text) else float(text)
 
@@ -338,8 +338,8 @@ def propensities_file(text: str | None) -> Path | None:
 
 def weights_file(text: str | None) -> Path | None:
     """The file that --weights names; None where it is no file but a name or a number."""
+    from oddslip.core.weights import is_weight_name
     from oddslip.errors import InvalidInput
-    from oddslip.weights import is_weight_name
 
     if text is None or is_weight_name(text) or _is_number(text):
         return None

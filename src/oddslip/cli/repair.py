@@ -194,9 +194,9 @@ def apply(
       oddslip apply repair.oddslip scores.csv -o repaired.csv
     """
     import oddslip
-    from oddslip.calibrators.saved import refuse_other_kind
-    from oddslip.panels import check_k
-    from oddslip.sources.sinks import write_ranking, write_scores
+    from oddslip.calibrators.fitted_repair import refuse_other_kind
+    from oddslip.core.panel import check_k
+    from oddslip.sources.writers import write_ranking, write_scores
 
     if engine == "local":
         check_outputs(output)

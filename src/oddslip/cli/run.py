@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 import typer
 
-from oddslip.cli import stopping, streams
+from oddslip.cli import interrupts, streams
 from oddslip.cli.guard import guard
 from oddslip.errors import OddslipError
 
@@ -65,7 +65,7 @@ def _call_command(command: Any, typed: list[str], name: str) -> int:
             return 0
         raise
     # The parser turns Ctrl-C into this code, and says nothing.
-    return stopping.say() if code == INTERRUPTED else int(code or 0)
+    return interrupts.say() if code == INTERRUPTED else int(code or 0)
 
 
 def _without_debug(typed: list[str]) -> list[str]:
@@ -82,13 +82,13 @@ def _is_debugging(typed: list[str]) -> bool:
 def _explain(error: BaseException, command: Any, typed: list[str]) -> int:
     """One line for whatever went wrong, and the exit code that says whose fault it is."""
     if (
-        stopping.is_stopping()
+        interrupts.is_stopping()
         or isinstance(error, KeyboardInterrupt)
         or type(error).__name__ == "Abort"
     ):
-        return stopping.say()
+        return interrupts.say()
     if isinstance(error, OddslipError):
-        from oddslip.cli.phrasing import in_options, options_of
+        from oddslip.cli.messages import in_options, options_of
 
         return _refuse(in_options(str(error), options_of(command, typed)))
     if type(error).__name__ == "NoArgsIsHelpError":

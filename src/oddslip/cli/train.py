@@ -90,9 +90,9 @@ def train(
       oddslip train X.npz y.npz -o m.oddslip --engine spark --master spark://host:7077
     """
     from oddslip.learners import OneVsRest
-    from oddslip.learners.backend import preset_learner
-    from oddslip.sources.features import as_whole, read_features
-    from oddslip.sources.opening import open_labels
+    from oddslip.learners.backends.base import preset_learner
+    from oddslip.adapters.features import as_whole, read_features
+    from oddslip.sources.open import open_labels
 
     check_outputs(output)
     check_folders(checkpoint)
@@ -156,8 +156,8 @@ def score(
     """
     from oddslip.cli.guard import check_apart
     from oddslip.learners import OneVsRest, score_to_file
+    from oddslip.adapters.features import read_features
     from oddslip.learners.scoring import margin_path
-    from oddslip.sources.features import read_features
 
     check_outputs(output)
     if kind == "both":
@@ -217,8 +217,8 @@ def _writes_to_stderr(stream: Any) -> bool:
 
 def _read_parameter(text: str) -> tuple[str, Any]:
     """A number, true, false or null where the value reads as one; else the text itself."""
-    from oddslip.documents import parse_json
     from oddslip.errors import InvalidInput
+    from oddslip.io.json import parse_json
 
     name, equals, value = text.partition("=")
     if not (name and equals):

@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from oddslip import DEFAULT_SEED
+from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
-from oddslip.weights import resolve_weights
 
 _N_FACTORS = 8
 _SATURATED_MARGIN = 20.0  # above 17.33, where a float64 sigmoid cast to float32 is exactly 1.0
@@ -94,7 +94,7 @@ def synthetic_pair(
     signal : float
         Standard deviation of a label's log-odds over the rows, 0 to 100.
     weights : str, number or array-like of shape (n_labels,)
-        As in `oddslip.weights.resolve_weights`, on a separate training draw: "balanced" is
+        As in `oddslip.core.weights.resolve_weights`, on a separate training draw: "balanced" is
         r_j = negatives / positives, 1 where that draw holds one class only; "common" gives every
         label the ratio of all cells together.
     realized : float or n_labels floats

@@ -10,21 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.arguments import check_seed
 from oddslip.calibrators.policy import find_prior
+from oddslip.core.arguments import check_seed
+from oddslip.core.panel import Kind, Panel, check_k
+from oddslip.core.row_ids import UnorderedNames, is_frame, is_numbering
+from oddslip.core.row_keys import need_ids
+from oddslip.core.tally import available_threads
+from oddslip.core.weights import by_label, named_values, resolve_weights, with_names
 from oddslip.errors import InvalidInput
-from oddslip.identity import need_ids
 from oddslip.metrics.at_k import check_choice, label_propensities, resolve_propensities
 from oddslip.metrics.evaluation import NAMES
-from oddslip.panels import Kind, Panel, check_k
-from oddslip.rows import UnorderedNames, is_frame, is_numbering
 from oddslip.shifts import step_budget
 from oddslip.shifts.twin import open_twin
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import Nan, is_stored
+from oddslip.sources.open import Nan, is_stored
 from oddslip.sources.views import LabelledSource, TwinnedSource, align_columns
-from oddslip.tallies import available_threads
-from oddslip.weights import by_label, named_values, resolve_weights, with_names
 
 CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
 

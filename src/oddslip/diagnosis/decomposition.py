@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from oddslip.core.results import plain
 from oddslip.diagnosis.ladder import REPAIRS, Ladder
-from oddslip.results import plain
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 
 from oddslip import DEFAULT_SEED
-from oddslip.arguments import check_replicates
+from oddslip.core.arguments import check_replicates
+from oddslip.core.panel import Kind
 from oddslip.diagnosis.case import Case, open_case
 from oddslip.diagnosis.checks import CHECKS
 from oddslip.diagnosis.decomposition import decompose
+from oddslip.diagnosis.drift import find_drift
 from oddslip.diagnosis.findings import order_findings
+from oddslip.diagnosis.label_shifts import find_shifts
 from oddslip.diagnosis.ladder import Ladder, estimate_ladder
 from oddslip.diagnosis.readings.climb import Climb, climb
-from oddslip.diagnosis.readings.drift import find_drift
-from oddslip.diagnosis.readings.label_shifts import find_shifts
-from oddslip.diagnosis.readings.signal import find_likeness
 from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
+from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
 from oddslip.metrics.reliability import reliability_of
-from oddslip.panels import Kind
 from oddslip.shifts import overlap
-from oddslip.sources.opening import Nan
+from oddslip.sources.open import Nan
 
 
 def diagnose(

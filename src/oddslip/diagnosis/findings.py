@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from oddslip.results import plain
+from oddslip.core.results import plain
 
 Severity = Literal["critical", "warning", "info"]
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.catalogue import CATALOGUE
+from oddslip.core.formatting import score
+from oddslip.core.results import as_frame, plain
 from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
-from oddslip.results import as_frame, plain
-from oddslip.wording import score
 
 LEVEL = 0.95
 GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together

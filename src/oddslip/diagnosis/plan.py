@@ -11,18 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.arguments import check_replicates, check_seed, check_whole, unmasked
+from oddslip.core.arguments import check_replicates, check_seed, check_whole, unmasked
+from oddslip.core.formatting import count_of, nat, score, signed, weight_text
+from oddslip.core.labels import SparseLabels
+from oddslip.core.panel import Kind, Panel, check_k, check_names
+from oddslip.core.results import as_frame, html_table, plain
+from oddslip.core.row_ids import take_ids
+from oddslip.core.tally import available_threads
+from oddslip.core.weights import balance_ratios, resolve_weights, with_names
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.ladder import estimate_ladder
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.errors import InvalidInput
-from oddslip.labels import SparseLabels
 from oddslip.metrics.at_k import metric_values
 from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, rank
-from oddslip.panels import Kind, Panel, check_k, check_names
-from oddslip.results import as_frame, html_table, plain
-from oddslip.rows import take_ids
 from oddslip.shifts import (
     InversionBounds,
     inversion_bounds,
@@ -37,12 +40,9 @@ from oddslip.shifts import (
 )
 from oddslip.sources import Source, open_source
 from oddslip.sources.arrays import ArraySource
-from oddslip.sources.opening import is_stored, open_labels
+from oddslip.sources.open import is_stored, open_labels
 from oddslip.sources.views import LabelledSource, align_columns, align_rows
-from oddslip.spread import SATURATED_PROBABILITY
-from oddslip.tallies import available_threads
-from oddslip.weights import balance_ratios, resolve_weights, with_names
-from oddslip.wording import count_of, nat, score, signed, weight_text
+from oddslip.tallies.logodds_histogram import SATURATED_PROBABILITY
 
 Floats = NDArray[np.float64]
 

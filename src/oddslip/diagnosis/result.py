@@ -8,21 +8,21 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.formatting import score, signed
+from oddslip.core.panel import Kind
+from oddslip.core.results import as_frame, html_findings, html_table, html_text, plain
 from oddslip.diagnosis.case import Protocol
 from oddslip.diagnosis.decomposition import Decomposition
+from oddslip.diagnosis.drift import Drift, Takeover
 from oddslip.diagnosis.findings import Finding
+from oddslip.diagnosis.label_shifts import LabelShifts, WeightFit
 from oddslip.diagnosis.ladder import Ladder
 from oddslip.diagnosis.readings.climb import Chosen
-from oddslip.diagnosis.readings.drift import Drift, Takeover
-from oddslip.diagnosis.readings.label_shifts import LabelShifts, WeightFit
-from oddslip.diagnosis.readings.signal import Likeness, Signal
+from oddslip.diagnosis.signal import Likeness, Signal
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.reliability import Reliability
-from oddslip.panels import Kind
-from oddslip.results import as_frame, html_findings, html_table, html_text, plain
 from oddslip.shifts import Saturation
-from oddslip.wording import score, signed
 
 Weighting = Literal["unknown", "none", "common", "label-specific"]
 

@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from oddslip.core.formatting import (
+    count_of,
+    estimated,
+    percent,
+    score,
+    share_of,
+    signed,
+    signed_estimate,
+)
 from oddslip.diagnosis.comparison import (
     InversionTrial,
     Standing,
@@ -32,15 +41,6 @@ from oddslip.diagnosis.thresholds import (
     TIED_SHARE,
 )
 from oddslip.metrics.evaluation import Estimate
-from oddslip.wording import (
-    count_of,
-    estimated,
-    percent,
-    score,
-    share_of,
-    signed,
-    signed_estimate,
-)
 
 
 def judge(measured: Measurements) -> Verdict:

@@ -8,18 +8,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from oddslip.learners.adapters import panel_from
-    from oddslip.learners.callback import MapAtK
+    from oddslip.adapters import panel_from
+    from oddslip.learners.callbacks import MapAtK
     from oddslip.learners.one_vs_rest import OneVsRest
     from oddslip.learners.pairs import MatchedPair
     from oddslip.learners.scoring import score_to_file
 
 # scikit-learn is loaded when one of these is first asked for, not before.
 _HOMES = {
-    "MapAtK": "oddslip.learners.callback",
+    "MapAtK": "oddslip.learners.callbacks",
     "MatchedPair": "oddslip.learners.pairs",
     "OneVsRest": "oddslip.learners.one_vs_rest",
-    "panel_from": "oddslip.learners.adapters",
+    "panel_from": "oddslip.adapters",
     "score_to_file": "oddslip.learners.scoring",
 }
 

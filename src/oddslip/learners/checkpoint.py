@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.archives import check_archive
-from oddslip.arguments import check_path
-from oddslip.documents import check_seal, parse_json, read_json, sealed
+from oddslip.io.paths import check_path
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
-from oddslip.files import hash_bytes, locked, whole_file
-from oddslip.inputs import input_path, read_bytes
-from oddslip.learners.backend import Backend
-from oddslip.learners.strangers.head import DAMAGED, check_groups, load_group
+from oddslip.io.arrays import check_archive
+from oddslip.io.files import hash_bytes, locked, whole_file
+from oddslip.io.inputs import input_path, read_bytes
+from oddslip.io.json import check_seal, parse_json, read_json, sealed
+from oddslip.learners.backends.base import Backend
+from oddslip.learners.model_validation.head import DAMAGED, check_groups, load_group
 
 CHECKPOINT_FORMAT = 2  # from 2 on the plan is sealed; 1 is read still
 _MANIFEST = "training.json"

@@ -12,22 +12,17 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from oddslip import DEFAULT_SEED
-from oddslip.arguments import check_whole, is_number
+from oddslip.core.arguments import check_whole, is_number
+from oddslip.core.panel import Panel, check_k, check_names
+from oddslip.core.results import plain
+from oddslip.core.tally import available_threads, map_threads
+from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, first_line
-from oddslip.files import hash_bytes
-from oddslip.learners.backend import Backend, get_backend, preset_learner, preset_parameters
+from oddslip.io.files import hash_bytes
+from oddslip.learners.backends.base import Backend, get_backend, preset_learner, preset_parameters
 from oddslip.learners.checkpoint import Checkpoint, claimed, read_archive, write_archive
-from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
-from oddslip.learners.stopping import follow_rounds
-from oddslip.learners.strangers.head import (
-    DAMAGED,
-    check_groups,
-    check_head,
-    load_group,
-)
-from oddslip.panels import Panel, check_k, check_names
-from oddslip.results import plain
-from oddslip.sources.features import (
+from oddslip.learners.early_stopping import follow_rounds
+from oddslip.adapters.features import (
     Named,
     check_features,
     frame_ids,
@@ -36,8 +31,13 @@ from oddslip.sources.features import (
     open_features,
     sliceable,
 )
-from oddslip.tallies import available_threads, map_threads
-from oddslip.weights import resolve_weights
+from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
+from oddslip.learners.model_validation.head import (
+    DAMAGED,
+    check_groups,
+    check_head,
+    load_group,
+)
 
 CLIP = 1e-12  # a label without positives has the log-odds of this probability
 MEMORY_BYTES = 1024**3
@@ -73,7 +73,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     max_delta_step : float
         Cap c of a leaf's step, for boosters; 0 for none.
     preset : str, optional
-        A configuration of the paper, such as ``"paper-default"``: see `oddslip.learners.backend`.
+        A configuration of the paper, such as ``"paper-default"``: see `oddslip.learners.backends.base`.
     mode : {"grouped", "exact"}
         Whether labels are trained in groups or one by one, for boosters. Same trees, other speed.
     seed : int
@@ -295,7 +295,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
         self._groups = groups
         if engine is not None:
-            from oddslip.learners.elsewhere import train_elsewhere
+            from oddslip.learners.distributed_training import train_elsewhere
 
             self._models = train_elsewhere(
                 engine, backend, rows, columns, groups, weights=self.weights_,
@@ -529,6 +529,6 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
 
 def _open_workers(engine: Any) -> Any:
-    from oddslip.engines.jobs import open_workers
+    from oddslip.spark.jobs import open_workers
 
     return open_workers(engine)

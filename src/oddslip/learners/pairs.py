@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
+from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.learners.one_vs_rest import OneVsRest, Prepared
-from oddslip.panels import Panel
 
 CAPS = (0.3, 0.7, 1, 2, 5, None)  # the paper's sweep, its section 3
 

@@ -19,16 +19,16 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from oddslip.arguments import check_path
+from oddslip.io.paths import check_path
+from oddslip.core.panel import Kind
+from oddslip.core.tally import available_threads, map_threads
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.files import hash_pieces, hold_file, keep_mode, locked, no_room, output_path
-from oddslip.learners.backend import get_backend
+from oddslip.io.files import hash_pieces, hold_file, keep_mode, locked, no_room, output_path
+from oddslip.io.progress import progress_bar
+from oddslip.learners.backends.base import get_backend
+from oddslip.adapters.features import frame_ids, hash_features
 from oddslip.learners.one_vs_rest import OneVsRest
-from oddslip.panels import Kind
-from oddslip.progress import progress_bar
-from oddslip.sources.features import frame_ids, hash_features
-from oddslip.sources.sinks import check_ending, write_scores
-from oddslip.tallies import available_threads, map_threads
+from oddslip.sources.writers import check_ending, write_scores
 
 _JOURNAL_FORMAT = 2  # from 2 on a line says what its block hashes to
 _BLOCK_BYTES = 16 * 1024 * 1024

@@ -14,13 +14,13 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddslip.arguments import as_numbers, check_whole, is_number
+from oddslip.core.arguments import as_numbers, check_whole, is_number
+from oddslip.core.panel import Kind, check_k
+from oddslip.core.weights import by_label, per_label
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
-from oddslip.panels import Kind, check_k
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import Nan
-from oddslip.weights import by_label, per_label
+from oddslip.sources.open import Nan
 
 MIN_PROPENSITY = 1e-150  # sums of inverses stay finite
 Ties = Literal["stable", "expected", "best", "worst"]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.panels import Kind
+from oddslip.core.panel import Kind
 from oddslip.sources import open_source
-from oddslip.sources.opening import Nan
+from oddslip.sources.open import Nan
 
 
 def auc_per_label(
@@ -50,7 +50,7 @@ def auc_per_label(
     >>> auc_per_label([[0.1, 0.5], [0.4, 0.5], [0.8, 0.5]], [[0, 0], [1, 0], [0, 0]])
     array([0.5, nan])
     """
-    from oddslip.counting import count_cells
+    from oddslip.tallies.cell_counts import count_cells
 
     source = open_source(
         scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.tallies import Joined, State, map_threads, nest_states, unnest_states
+from oddslip.core.tally import Joined, State, map_threads, nest_states, unnest_states
 
 BLOCK_ROWS = 1 << 15
 BATCH = 50

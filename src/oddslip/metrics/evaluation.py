@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.arguments import check_replicates, check_seed, check_share
+from oddslip.core.arguments import check_replicates, check_seed, check_share
+from oddslip.core.panel import Kind, check_k, read_sample_weight
+from oddslip.core.results import as_frame, html_table, plain
+from oddslip.core.row_ids import match_rows
+from oddslip.core.row_keys import need_ids
+from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
-from oddslip.identity import need_ids
 from oddslip.metrics.at_k import (
     Column,
     Denominator,
@@ -28,13 +32,9 @@ from oddslip.metrics.at_k import (
     resolve_propensities,
 )
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
-from oddslip.panels import Kind, check_k, read_sample_weight
-from oddslip.results import as_frame, html_table, plain
-from oddslip.rows import match_rows
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import Nan
+from oddslip.sources.open import Nan
 from oddslip.sources.views import WeighedSource, refuse_weights
-from oddslip.weights import resolve_weights
 
 NAMES = {
     "map": "MAP",

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.panel import Panel
 from oddslip.metrics.at_k import Column, Denominator, Rows, Ties, metric_values
 from oddslip.metrics.bootstrap import KeyedSums, Resampled
 from oddslip.metrics.ranking import RankingTally
-from oddslip.panels import Panel
 
 Floats = NDArray[np.float64]
 

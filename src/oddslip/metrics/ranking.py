@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.labels import Positives
-from oddslip.panels import Kind, ListedPanel, Panel, check_k, take_cells
-from oddslip.results import frame_like, name_ranking
+from oddslip.core.labels import Positives
+from oddslip.core.panel import Kind, ListedPanel, Panel, check_k, take_cells
+from oddslip.core.results import frame_like, name_ranking
+from oddslip.core.tally import State
 from oddslip.sources import open_source
-from oddslip.sources.opening import Nan
-from oddslip.tallies import State
+from oddslip.sources.open import Nan
 
 
 def rank(

@@ -13,14 +13,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import check_whole
+from oddslip.core.arguments import check_whole
+from oddslip.core.panel import Kind, Panel, check_k, take_cells
+from oddslip.core.results import as_frame, html_table, plain
+from oddslip.core.tally import Joined
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import rank_panel
-from oddslip.panels import Kind, Panel, check_k, take_cells
-from oddslip.results import as_frame, html_table, plain
 from oddslip.sources import open_source
-from oddslip.sources.opening import Nan
-from oddslip.tallies import Joined
+from oddslip.sources.open import Nan
 
 N_BINS = 10
 UNIT = 2.0**-40  # probabilities are summed as whole multiples of it: alike in any order

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from oddslip.core.formatting import estimated, nat, score
 from oddslip.diagnosis.thresholds import NEAR, REGAINED, SATURATED_SHARE, conditions_hold
 from oddslip.metrics.evaluation import NAMES
-from oddslip.wording import estimated, nat, score
 
 if TYPE_CHECKING:
+    from oddslip.diagnosis.label_shifts import LabelShifts
     from oddslip.diagnosis.ladder import Ladder
-    from oddslip.diagnosis.readings.label_shifts import LabelShifts
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.metrics.reliability import Reliability
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from oddslip.metrics.evaluation import metric_name
-from oddslip.wording import (
+from oddslip.core.formatting import (
     estimated,
     interval,
     level_name,
@@ -22,9 +21,10 @@ from oddslip.wording import (
     times,
     value_text,
 )
+from oddslip.metrics.evaluation import metric_name
 
 if TYPE_CHECKING:
-    from oddslip.calibrators.saved import FittedRepair
+    from oddslip.calibrators.fitted_repair import FittedRepair
     from oddslip.diagnosis.decomposition import Decomposition
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.ladder import Ladder

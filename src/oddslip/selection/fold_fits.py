@@ -31,10 +31,11 @@ from oddslip.calibrators.policy import (
     record_alike,
     record_policy,
 )
-from oddslip.counting import CellCounts, Knots
+from oddslip.core.labels import Positives, Seen
+from oddslip.core.panel import Kind
+from oddslip.sources.passes import read_together
+from oddslip.core.tally import release_memory
 from oddslip.kernels.maps import AFFINE, CLIP
-from oddslip.labels import Positives, Seen
-from oddslip.panels import Kind
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.folds import (
     Dealt,
@@ -44,9 +45,8 @@ from oddslip.selection.folds import (
     summaries_bytes,
 )
 from oddslip.sources import Source
-from oddslip.sources.shared import read_together
 from oddslip.sources.views import SummarisedSource
-from oddslip.tallies import release_memory
+from oddslip.tallies.cell_counts import CellCounts, Knots
 
 Fitted = tuple[LabelMaps, LabelRecord]
 MapsByFold = list[list[LabelMaps]]  # [fold][candidate]

@@ -24,7 +24,25 @@ from oddslip.calibrators.logistic.moments import (
     count_bins,
     weight_scale,
 )
-from oddslip.counting import (
+from oddslip.core.labels import Positives, SparseLabels
+from oddslip.core.panel import Kind, ListedPanel, Panel, SampleWeight
+from oddslip.core.row_keys import keyed_folds
+from oddslip.core.tally import (
+    Joined,
+    State,
+    Together,
+    nest_states,
+    release_memory,
+    unnest_states,
+)
+from oddslip.errors import InvalidInput
+from oddslip.kernels.buckets import count_rows, find_places, fold_probabilities, mark_buckets
+from oddslip.kernels.keys import UNSIGNED, keys_of, scores_of
+from oddslip.kernels.logistic import N_MOMENTS
+from oddslip.sources import Source
+from oddslip.sources.base import BLOCK_BYTES, block_rows, join_positives
+from oddslip.sources.views import take_rows
+from oddslip.tallies.cell_counts import (
     CellCounts,
     DistinctKeys,
     IntervalCounts,
@@ -32,24 +50,6 @@ from oddslip.counting import (
     Knots,
     positive_scores,
     starts_of_runs,
-)
-from oddslip.errors import InvalidInput
-from oddslip.identity import keyed_folds
-from oddslip.kernels.hulls import count_rows, find_places, fold_probabilities, mark_buckets
-from oddslip.kernels.keys import UNSIGNED, keys_of, scores_of
-from oddslip.kernels.logistic import N_MOMENTS
-from oddslip.labels import Positives, SparseLabels
-from oddslip.panels import Kind, ListedPanel, Panel, SampleWeight
-from oddslip.sources import Source
-from oddslip.sources.base import BLOCK_BYTES, block_rows, join_positives
-from oddslip.sources.views import take_rows
-from oddslip.tallies import (
-    Joined,
-    State,
-    Together,
-    nest_states,
-    release_memory,
-    unnest_states,
 )
 
 Folds = NDArray[np.int32]
@@ -64,7 +64,7 @@ AT_ONCE = 256 * 1024 * 1024  # bytes of summaries of folds up to which repeats s
 
 
 class KeyedFolds(NamedTuple):
-    """Folds that the keys of rows decide: see `oddslip.identity.keyed_folds`."""
+    """Folds that the keys of rows decide: see `oddslip.core.row_keys.keyed_folds`."""
 
     n_folds: int
     seed: int
@@ -342,7 +342,7 @@ class FoldTally:
         self.folds, self.n_folds, self.positives, self.empty = folds, n_folds, positives, empty
         self._tallies = [FoldTallies(positives, empty) for _ in range(n_folds)]
         self._locks = [Lock() for _ in range(n_folds)]
-        if empty.moments is not None:  # sums of floats: see `oddslip.tallies.Tally`
+        if empty.moments is not None:  # sums of floats: see `oddslip.core.tally.Tally`
             self.blocks_apart = max(1, n_folds * empty.moments.moments.nbytes // BLOCK_BYTES)
         else:  # large, and as many threads can be at work in it as there are folds
             self.threads_served = n_folds
@@ -652,7 +652,7 @@ def _by_fold(
 
 # Of a pooled fit the cells of all labels are counted among the positives of all labels. Where both
 # are many, most positives lie far from where the fit turns. Cells in buckets of scores, counted in
-# the pass that collects the positives, say where it may turn: see `oddslip.kernels.hulls`.
+# the pass that collects the positives, say where it may turn: see `oddslip.kernels.buckets`.
 
 
 class PooledBuckets(Joined):

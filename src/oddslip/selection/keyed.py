@@ -18,14 +18,14 @@ from oddslip import DEFAULT_SEED
 from oddslip.calibrators.logistic.moments import Ranges
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import find_prior, find_unheard
-from oddslip.counting import Ints, PositiveKeys
+from oddslip.core.labels import Positives, Seen
+from oddslip.core.panel import Panel, check_k
+from oddslip.core.row_keys import need_ids
+from oddslip.core.tally import Joined, Together
 from oddslip.errors import InvalidInput
-from oddslip.identity import need_ids
-from oddslip.labels import Positives, Seen
 from oddslip.metrics.at_k import SUMMED, Column, check_choice, label_propensities, metric_values
 from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
-from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import RAW, Candidate
 from oddslip.selection.fold_fits import (
     FoldFits,
@@ -37,7 +37,7 @@ from oddslip.selection.fold_fits import (
 from oddslip.selection.folds import Dealt, FoldCounter, KeyedFolds, PositiveCells
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
-from oddslip.tallies import Joined, Together
+from oddslip.tallies.cell_counts import Ints, PositiveKeys
 
 Floats = NDArray[np.float64]
 

@@ -15,19 +15,19 @@ from oddslip import DEFAULT_SEED
 from oddslip.calibrators.base import ScoreTransformer
 from oddslip.calibrators.fingerprint import Expected
 from oddslip.calibrators.policy import DeadPolicy, check_policy
+from oddslip.core.panel import Kind
+from oddslip.core.results import as_frame, html_table, plain
+from oddslip.core.weights import by_label, resolve_weights
 from oddslip.metrics.at_k import resolve_propensities
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import Estimate, metric_name
-from oddslip.panels import Kind
-from oddslip.results import as_frame, html_table, plain
 from oddslip.selection.candidates import RAW
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.keyed import KeyedTrials, try_keyed
 from oddslip.selection.rules import Choice, Rule, read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
-from oddslip.sources.opening import Nan
-from oddslip.weights import by_label, resolve_weights
+from oddslip.sources.open import Nan
 
 N_REPLICATES = 2000
 LEVEL = 0.95

@@ -18,12 +18,13 @@ from oddslip import DEFAULT_SEED
 from oddslip.calibrators.logistic.moments import Ranges
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import find_prior, find_unheard
+from oddslip.core.labels import Positives, Seen
+from oddslip.core.panel import Panel, check_k
+from oddslip.core.tally import Together
 from oddslip.errors import InvalidInput
-from oddslip.labels import Positives, Seen
 from oddslip.metrics.at_k import SUMMED, Column, check_choice, label_propensities, metric_values
 from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
-from oddslip.panels import Panel, check_k
 from oddslip.selection.candidates import RAW, Candidate
 from oddslip.selection.fold_fits import (
     FoldFits,
@@ -43,7 +44,6 @@ from oddslip.selection.folds import (
 )
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
-from oddslip.tallies import Together
 
 Floats = NDArray[np.float64]
 

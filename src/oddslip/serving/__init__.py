@@ -8,20 +8,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from oddslip.serving.check_log import append_check, read_checks
     from oddslip.serving.export import Export
-    from oddslip.serving.journal import append_check, read_checks
     from oddslip.serving.onnx import repair_graph
+    from oddslip.serving.onnx_trees import trees_graph
     from oddslip.serving.runtime import Runtime, load_runtime
-    from oddslip.serving.trees import trees_graph
 
 _HOMES = {
     "Export": "oddslip.serving.export",
     "Runtime": "oddslip.serving.runtime",
-    "append_check": "oddslip.serving.journal",
+    "append_check": "oddslip.serving.check_log",
     "load_runtime": "oddslip.serving.runtime",
-    "read_checks": "oddslip.serving.journal",
+    "read_checks": "oddslip.serving.check_log",
     "repair_graph": "oddslip.serving.onnx",
-    "trees_graph": "oddslip.serving.trees",
+    "trees_graph": "oddslip.serving.onnx_trees",
 }
 
 __all__ = [

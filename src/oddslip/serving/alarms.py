@@ -8,6 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.formatting import (
+    count_of,
+    nat,
+    percent,
+    score,
+    signed_estimate,
+    small_percent,
+)
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.findings import Finding, Severity
 from oddslip.diagnosis.result import Diagnosis
@@ -22,14 +30,6 @@ from oddslip.metrics.evaluation import Estimate, metric_name
 from oddslip.serving.monitor import Watch
 from oddslip.serving.performance import Performance
 from oddslip.shifts import Saturation
-from oddslip.wording import (
-    count_of,
-    nat,
-    percent,
-    score,
-    signed_estimate,
-    small_percent,
-)
 
 Bools = NDArray[np.bool_]
 NameOf = Callable[[int], str]

@@ -9,22 +9,24 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from oddslip import DEFAULT_SEED
-from oddslip.arguments import check_replicates, check_seed, is_number
 from oddslip.calibrators.fingerprint import Fingerprint, take_fingerprint
-from oddslip.calibrators.saved import (
+from oddslip.calibrators.fitted_repair import (
     FittedRepair,
     align_labels,
     load_repair,
     open_as,
     rank_mapped,
 )
+from oddslip.core.arguments import check_replicates, check_seed, is_number
+from oddslip.core.formatting import count_of, estimated, score, signed_estimate
+from oddslip.core.panel import Kind, check_k
+from oddslip.core.results import as_frame, html_findings, html_table, label_frame, plain
 from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding, Severity, order_findings
 from oddslip.errors import InvalidInput
+from oddslip.io.paths import is_path
 from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
 from oddslip.metrics.ranking import rank
-from oddslip.panels import Kind, check_k
-from oddslip.results import as_frame, html_findings, html_table, label_frame, plain
 from oddslip.serving.alarms import (
     LABELLED,
     WATCHED,
@@ -46,9 +48,7 @@ from oddslip.serving.performance import (
 )
 from oddslip.shifts import saturation
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import Nan
-from oddslip.sources.places import is_path
-from oddslip.wording import count_of, estimated, score, signed_estimate
+from oddslip.sources.open import Nan
 
 LEVEL = 0.95
 _REACH = 1.959963984540054  # standard errors of such an interval

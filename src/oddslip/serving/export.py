@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from oddslip import __version__
-from oddslip.calibrators.saved import FittedRepair
-from oddslip.results import plain
+from oddslip.calibrators.fitted_repair import FittedRepair
+from oddslip.core.results import plain
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.fingerprint import NOT_SHOWN, Fingerprint, probabilities_of
-from oddslip.calibrators.label_shift import (
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.prior_shift import (
     MATERIAL_NAT,
     PriorShift,
     count_above,
     cut_places,
     find_prior_shift,
 )
-from oddslip.calibrators.maps import LabelMaps
+from oddslip.core.proportions import odds_apart, rate_chances, smallest_chance
 from oddslip.diagnosis.thresholds import MATERIAL
-from oddslip.rates import odds_apart, rate_chances, smallest_chance
 from oddslip.shifts.realized import match_counts
-from oddslip.spread import edges_of
+from oddslip.tallies.logodds_histogram import edges_of
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

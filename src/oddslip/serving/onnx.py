@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import check_k, check_path
-from oddslip.calibrators.forms import (
+from oddslip.calibrators.fitted_repair import FittedRepair
+from oddslip.calibrators.map_forms import (
     AFFINE,
     BETA,
     CLIP,
@@ -31,10 +31,11 @@ from oddslip.calibrators.forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.calibrators.saved import FittedRepair
+from oddslip.core.arguments import check_k
+from oddslip.io.paths import check_path
+from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput, MissingDependency
-from oddslip.files import check_bytes, whole_file
-from oddslip.panels import Panel
+from oddslip.io.files import check_bytes, whole_file
 from oddslip.serving.export import Export, describe_repair, names_of
 
 OPSET = 18

@@ -13,22 +13,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.arguments import is_number
-from oddslip.calibrators.saved import FittedRepair, load_repair
+from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
+from oddslip.core.arguments import is_number
+from oddslip.core.labels import Positives
+from oddslip.core.panel import Kind, Panel
+from oddslip.diagnosis.drift import find_drifted
 from oddslip.diagnosis.ladder import LEVEL
 from oddslip.diagnosis.readings.climb import constant_maps
-from oddslip.diagnosis.readings.drift import find_drifted
-from oddslip.documents import read_json
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.labels import Positives
+from oddslip.io.json import read_json
+from oddslip.io.paths import is_path
 from oddslip.metrics.at_k import Column, metric_of_sums, metric_values
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.metrics.ranking import Rankings, rank
-from oddslip.panels import Kind, Panel
 from oddslip.shifts.twin import open_twin
 from oddslip.sources import Source
-from oddslip.sources.places import is_path
 
 Floats = NDArray[np.float64]
 DROP_LEVEL = 0.99  # of the interval of a change: one quiet week of 200 seems to drop

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import check_k, unmasked
-from oddslip.calibrators.forms import (
+from oddslip.calibrators.map_forms import (
     AFFINE,
     BETA,
     CLIP,
@@ -34,9 +33,10 @@ from oddslip.calibrators.forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.calibrators.stored import Stored, read_stored
+from oddslip.calibrators.repair_file import Stored, read_stored
+from oddslip.core.arguments import check_k, unmasked
+from oddslip.core.row_ids import counts_up, is_frame, match_labels, row_names
 from oddslip.errors import InvalidInput
-from oddslip.rows import counts_up, is_frame, match_labels, row_names
 
 Floats = NDArray[np.float64]
 CELLS = 1 << 15  # taken at a time: what is made of them stays cached
@@ -154,7 +154,7 @@ class Runtime:
             out[part] = _best(values, rows_at, columns, k, labels)
         answer: Any = out
         if names:
-            from oddslip.results import name_ranking
+            from oddslip.core.results import name_ranking
 
             known = self.label_names
             if labels is None:  # columns of the scores, in their order

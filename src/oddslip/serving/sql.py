@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oddslip.arguments import check_k, check_path
-from oddslip.calibrators.forms import CLIP, LOWEST
-from oddslip.calibrators.saved import FittedRepair
+from oddslip.calibrators.fitted_repair import FittedRepair
+from oddslip.calibrators.map_forms import CLIP, LOWEST
+from oddslip.core.arguments import check_k
+from oddslip.io.paths import check_path
 from oddslip.errors import InvalidInput
-from oddslip.files import check_bytes, whole_file
+from oddslip.io.files import check_bytes, whole_file
 from oddslip.serving.export import Export, describe_repair, names_of
-from oddslip.serving.pieces import FORMS, Piece, cut_pieces
+from oddslip.serving.map_pieces import FORMS, Piece, cut_pieces
 
 BATCH = 500  # lines of an INSERT
 DEEP = 700  # exp of anything lower is about nothing, and an error to PostgreSQL

@@ -6,6 +6,7 @@ May import errors, labels, panels, weights, tallies, sources and kernels; the ke
 they run.
 """
 
+from oddslip.core.weights import check_weights
 from oddslip.shifts.budget import (
     largest_unsaturating_cap,
     leaf_saturation_weight,
@@ -21,8 +22,7 @@ from oddslip.shifts.residual import InversionBounds, Residual, inversion_bounds,
 from oddslip.shifts.saturation import Saturation, saturation
 from oddslip.shifts.twin import direct_shift, reorder_saturated
 from oddslip.shifts.what_if import WhatIf, flips, overlap, what_if
-from oddslip.spread import SATURATED_MARGIN, SATURATED_MARGIN_FLOAT32
-from oddslip.weights import check_weights
+from oddslip.tallies.logodds_histogram import SATURATED_MARGIN, SATURATED_MARGIN_FLOAT32
 
 __all__ = [
     "SATURATED_MARGIN",

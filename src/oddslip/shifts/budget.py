@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddslip.arguments import is_number
+from oddslip.core.arguments import is_number
+from oddslip.core.weights import check_weights, per_label
 from oddslip.errors import InvalidInput
-from oddslip.spread import SATURATED_MARGIN
-from oddslip.weights import check_weights, per_label
+from oddslip.tallies.logodds_histogram import SATURATED_MARGIN
 
 
 def step_budget(rounds: int, learning_rate: float, max_delta_step: float | None = None) -> float:

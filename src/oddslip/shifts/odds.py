@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddslip.panels import Kind, Panel
+from oddslip.core.panel import Kind, Panel
+from oddslip.core.tally import check_all_rows
+from oddslip.core.weights import balance_ratios, check_weights
 from oddslip.sources import Source, open_source
 from oddslip.sources.arrays import ArraySource
-from oddslip.tallies import check_all_rows
-from oddslip.weights import balance_ratios, check_weights
 
 
 def log_odds(scores: Any, *, kind: Kind | None = None) -> NDArray[Any]:

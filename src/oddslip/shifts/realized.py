@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddslip.core.panel import Kind, Panel
+from oddslip.core.results import label_frame, plain
+from oddslip.core.tally import Joined
+from oddslip.core.weights import by_label, check_weights, per_label
 from oddslip.errors import InvalidInput
-from oddslip.panels import Kind, Panel
-from oddslip.results import label_frame, plain
 from oddslip.sources import Source, open_source
-from oddslip.spread import SpreadTally, edges_of, spread_parts
-from oddslip.tallies import Joined
-from oddslip.weights import by_label, check_weights, per_label
+from oddslip.tallies.logodds_histogram import SpreadTally, edges_of, spread_parts
 
 Floats = NDArray[np.float64]
 

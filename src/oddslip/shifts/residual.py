@@ -14,14 +14,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from oddslip.core.formatting import nat
+from oddslip.core.panel import Kind, Panel
+from oddslip.core.results import plain
+from oddslip.core.tally import Joined, check_all_rows
+from oddslip.core.weights import check_weights, per_label
 from oddslip.errors import InvalidInput
-from oddslip.panels import Kind, Panel
-from oddslip.results import plain
 from oddslip.shifts.twin import log_odds_gap, open_twin, pair_blocks
 from oddslip.sources import open_source
-from oddslip.tallies import Joined, check_all_rows
-from oddslip.weights import check_weights, per_label
-from oddslip.wording import nat
 
 Floats = NDArray[np.float64]
 

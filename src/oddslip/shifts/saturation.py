@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import check_whole
-from oddslip.panels import Kind, Panel, check_k
-from oddslip.results import label_frame, plain
+from oddslip.core.arguments import check_whole
+from oddslip.core.panel import Kind, Panel, check_k
+from oddslip.core.results import label_frame, plain
+from oddslip.core.tally import Joined, State
 from oddslip.sources import Source, open_source
-from oddslip.spread import saturated_key
-from oddslip.tallies import Joined, State
+from oddslip.tallies.logodds_histogram import saturated_key
 
 KEPT_BYTES = 2**28  # of scores held at once while distinct ones are counted
 

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.arguments import check_seed
+from oddslip.core.arguments import check_seed
+from oddslip.core.panel import Kind, Panel, check_k
+from oddslip.core.tally import check_all_rows
 from oddslip.errors import InvalidInput
-from oddslip.panels import Kind, Panel, check_k
 from oddslip.shifts.odds import logit_block
 from oddslip.sources import Source, open_source
-from oddslip.sources.opening import Nan
+from oddslip.sources.open import Nan
 from oddslip.sources.views import align_columns, align_rows
-from oddslip.spread import saturated_key
-from oddslip.tallies import check_all_rows
+from oddslip.tallies.logodds_histogram import saturated_key
 
 Keys = NDArray[np.uint64]
 

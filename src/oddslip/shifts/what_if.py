@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddslip.arguments import as_numbers
+from oddslip.core.arguments import as_numbers
+from oddslip.core.panel import Kind, Panel, check_k
+from oddslip.core.results import plain
+from oddslip.core.tally import State
+from oddslip.core.weights import check_weights
 from oddslip.errors import InvalidInput
-from oddslip.panels import Kind, Panel, check_k
-from oddslip.results import plain
 from oddslip.sources import open_source
-from oddslip.tallies import State
-from oddslip.weights import check_weights
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,6 +5,6 @@ to an engine. May import the ground floor and engines.
 """
 
 from oddslip.sources.base import Source
-from oddslip.sources.opening import open_source
+from oddslip.sources.open import open_source
 
 __all__ = ["Source", "open_source"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.panels import Panel
+from oddslip.core.panel import Panel
 from oddslip.sources.base import Source, block_rows
 
 BEHIND = 8  # blocks that may still be in use by the time their pages are given back

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.labels import Positives
-from oddslip.panels import Kind, Panel, SampleWeight
-from oddslip.tallies import Tally, map_blocks, run_tally
+from oddslip.core.labels import Positives
+from oddslip.core.panel import Kind, Panel, SampleWeight
+from oddslip.core.tally import Tally, map_blocks, run_tally
 
 T = TypeVar("T", bound=Tally)
 R = TypeVar("R")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.labels import Positives
+from oddslip.core.panel import Kind, Panel
 from oddslip.errors import InvalidInput
-from oddslip.labels import Positives
-from oddslip.panels import Kind, Panel
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows, join_positives
 

@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oddslip.engines.base import Engine, run_tally
-from oddslip.engines.parcel import pack
-from oddslip.engines.rows import LABEL_FIELDS, Layout
-from oddslip.engines.task import list_cells, top_of_panel, versions
+from oddslip.core.labels import Positives
+from oddslip.core.panel import Kind, ListedPanel, Panel, check_k, check_names, take_cells
+from oddslip.core.tally import Joined
 from oddslip.errors import InvalidInput
-from oddslip.labels import Positives
-from oddslip.panels import Kind, ListedPanel, Panel, check_k, check_names, take_cells
-from oddslip.progress import progress_bar
+from oddslip.io.progress import progress_bar
 from oddslip.sources.base import Source
 from oddslip.sources.parquet.columns import is_text
-from oddslip.tallies import Joined
+from oddslip.spark.base import Engine, run_tally
+from oddslip.spark.messages import pack
+from oddslip.spark.rows import LABEL_FIELDS, Layout
+from oddslip.spark.tasks import list_cells, top_of_panel, versions
 
 _ID_TYPES = {
     "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "string": "string",
@@ -238,31 +238,31 @@ def open_table(
     label_names: Sequence[str] | None,
 ) -> TableSource:
     """A DataFrame of Spark as a source."""
-    from oddslip.engines import spark
+    from oddslip.spark import session
 
-    form = spark.table_form(table, scores)
+    form = session.table_form(table, scores)
     if form == "long":
-        table, scores, labels, row_id = spark.grouped(table, scores, labels, row_id)
+        table, scores, labels, row_id = session.grouped(table, scores, labels, row_id)
     elif labels is None:
-        labels = spark.default_labels(table, named=label_names is not None)
+        labels = session.default_labels(table, named=label_names is not None)
     scores = scores or "scores"
     for part, name in (("scores", scores), ("labels", labels), ("row_id", row_id),
                        ("unweighted", unweighted)):  # fmt: skip
         if name is not None:
-            spark.check_column(table, part, name)
+            session.check_column(table, part, name)
     listed = form != "rows"
     _check_listed(listed, unweighted, label_names)
-    table, dtype = spark.score_type(table, scores)
+    table, dtype = session.score_type(table, scores)
     if unweighted is not None:
-        table, other = spark.score_type(table, unweighted)
+        table, other = session.score_type(table, unweighted)
         if other != dtype:
             raise InvalidInput(
                 f"{unweighted} must be of the type of {scores}, {dtype}, got {other}."
             )
-    by_name = labels is not None and spark.label_type(table, labels) == "string"
+    by_name = labels is not None and session.label_type(table, labels) == "string"
     if by_name and label_names is None:
         raise InvalidInput("labels listed by name need label_names, got none. Pass label_names=...")
-    n_labels = spark.first_width(table, scores) if label_names is None else None
+    n_labels = session.first_width(table, scores) if label_names is None else None
     names = None if label_names is None else tuple(label_names)
     names = check_names(names, n_labels or len(names or ()))
     layout = Layout(
@@ -270,7 +270,7 @@ def open_table(
         label_names=names, scores=scores, labels=labels, row_id=row_id, twin=unweighted,
         listed=listed,
     )  # fmt: skip
-    return TableSource(spark.SparkTable(table), layout)
+    return TableSource(session.SparkTable(table), layout)
 
 
 def _check_listed(listed: bool, unweighted: Any, label_names: Any) -> None:
@@ -298,7 +298,7 @@ def open_files(
     """Parquet files that tasks read themselves, from a folder that every executor sees."""
     import pyarrow.parquet as pq
 
-    from oddslip.engines import spark
+    from oddslip.spark import session
 
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
@@ -348,12 +348,12 @@ def open_files(
         raise InvalidInput(
             f"{row_id} must hold whole numbers or text, got {schema.field(row_id).type}."
         )
-    engine = spark.SparkFiles(session, len(units))
+    engine = session.SparkFiles(session, len(units))
     return TableSource(engine, layout, id_type=id_type, units=units)
 
 
 def _lists_labels(schema: pa.Schema, *, named: bool) -> bool:
-    """Whether files have a column ``labels`` that can be read: see `spark.default_labels`."""
+    """Whether files have a column ``labels`` that can be read: see `session.default_labels`."""
     kind = schema.field("labels").type if "labels" in schema.names else None
     cell = getattr(kind, "value_type", None)
     if cell is None:

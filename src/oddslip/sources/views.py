@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.labels import Positives, SparseLabels
+from oddslip.core.panel import ListedPanel, Panel, SampleWeight
+from oddslip.core.row_ids import match_labels, match_rows
+from oddslip.core.tally import State, Tally
 from oddslip.errors import InvalidInput
-from oddslip.labels import Positives, SparseLabels
-from oddslip.panels import ListedPanel, Panel, SampleWeight
-from oddslip.rows import match_labels, match_rows
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows
-from oddslip.sources.listed import ListedSource
-from oddslip.tallies import State, Tally
+from oddslip.sources.sparse import ListedSource
 
 T = TypeVar("T", bound=Tally)
 
@@ -110,7 +110,7 @@ class WeighedSource(Source):
 
     Examples
     --------
-    >>> from oddslip.panels import read_sample_weight
+    >>> from oddslip.core.panel import read_sample_weight
     >>> from oddslip.sources import open_source
     >>> weighed = WeighedSource(open_source([[0.1], [0.2]]), read_sample_weight([1, 3], 2))
     >>> weighed.total_weight

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiments.store import row_precisions, score_ranking
-from oddslip.labels import DenseLabels
-from oddslip.provenance import digest_of
+from oddslip.core.labels import DenseLabels
+from oddslip.core.provenance import digest_of
 
 
 def slow_precision(row, truth):

@@ -19,7 +19,7 @@ from experiments.store import CellStore
 from oddslip import Repair
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
-from oddslip.learners.backend import preset_parameters
+from oddslip.learners.backends.base import preset_parameters
 from oddslip.metrics import average_precision_at_k
 from oddslip.sources import open_source
 

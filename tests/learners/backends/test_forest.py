@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from oddslip.adapters.forest import LAY_AFTER, Forests, lay_forest
 from oddslip.learners import OneVsRest, panel_from
-from oddslip.learners.backends.forest import LAY_AFTER, Forests, lay_forest
 from oddslip.learners.backends.lightgbm import BACKEND
 
 QUIET = {"verbosity": -1, "num_threads": 1, "seed": 1, "deterministic": True}

@@ -12,9 +12,9 @@ lgb = pytest.importorskip("lightgbm")
 
 from scipy import sparse  # noqa: E402
 
+from oddslip.adapters.forest import LAY_AFTER  # noqa: E402
 from oddslip.errors import InvalidInput, UnreadableFile  # noqa: E402
 from oddslip.learners import MatchedPair, OneVsRest, score_to_file  # noqa: E402
-from oddslip.learners.backends.forest import LAY_AFTER  # noqa: E402
 from oddslip.learners.backends.lightgbm import BACKEND  # noqa: E402
 
 N_ROWS, ROUNDS = 1200, 15

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from oddslip.errors import InvalidInput
-from oddslip.learners.backend import preset_parameters
+from oddslip.learners.backends.base import preset_parameters
 from oddslip.learners.backends.logistic import BACKEND
 
 

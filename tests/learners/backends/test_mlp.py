@@ -9,8 +9,8 @@ import scipy.sparse as sp
 torch = pytest.importorskip("torch")
 
 from oddslip.errors import InvalidInput  # noqa: E402
-from oddslip.learners.backend import preset_parameters  # noqa: E402
 from oddslip.learners.backends import mlp as mlps  # noqa: E402
+from oddslip.learners.backends.base import preset_parameters  # noqa: E402
 from oddslip.learners.backends.mlp import BACKEND  # noqa: E402
 
 N_ROWS, N_FEATURES, N_LABELS = 150, 6, 3

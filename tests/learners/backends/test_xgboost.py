@@ -12,7 +12,7 @@ xgb = pytest.importorskip("xgboost")
 
 from oddslip.errors import InvalidInput  # noqa: E402
 from oddslip.learners import OneVsRest  # noqa: E402
-from oddslip.learners.backend import preset_parameters  # noqa: E402
+from oddslip.learners.backends.base import preset_parameters  # noqa: E402
 from oddslip.learners.backends.xgboost import BACKEND, XGBoostBackend  # noqa: E402
 
 N_ROWS, N_FEATURES, N_LABELS = 400, 12, 5

@@ -9,7 +9,7 @@ import pytest
 
 import oddslip
 from oddslip.reports.html.trend import MOST_RUNS, find_series, render_trend, write_trend
-from oddslip.serving.journal import append_check, read_checks
+from oddslip.serving.check_log import append_check, read_checks
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(1)</script>"
 VOID = {"meta", "link", "line", "circle", "rect", "path"}

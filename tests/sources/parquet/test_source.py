@@ -5,8 +5,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from oddslip import inputs
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.io import inputs
 from oddslip.sources import open_source
 from oddslip.sources.parquet.columns import LabelIndex
 from oddslip.sources.parquet.files import ParquetFiles
@@ -181,7 +181,7 @@ def test_a_column_of_unknown_meaning_beside_a_list_is_refused(tmp_path):
     ],
 )
 def test_a_long_row_must_hold_every_label_once(tmp_path, monkeypatch, rows, labels, message, batch):
-    monkeypatch.setattr("oddslip.sources.parquet.long.CELLS", batch)
+    monkeypatch.setattr("oddslip.sources.long.table.CELLS", batch)
     path = long(tmp_path / "s.parquet", list(rows), list(labels))
     with pytest.raises(InvalidInput, match=message):
         read(path)

@@ -18,8 +18,8 @@ from oddslip.calibrators.logistic.fits import LogisticFit, Status, fit_affine, f
 from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import DeadPolicy, LabelRecord, build_maps, check_policy
+from oddslip.core.panel import Kind
 from oddslip.kernels.maps import CONSTANT
-from oddslip.panels import Kind
 from oddslip.sources import Source
 
 

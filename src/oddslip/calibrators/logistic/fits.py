@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.logistic.moments import Cells, Model, Summary
 from oddslip.calibrators.logistic.newton import STEEPEST, Evaluate, descend, find_roots
+from oddslip.core.labels import Seen
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, BETA
-from oddslip.labels import Seen
 from oddslip.sources import Source
 
 Floats = NDArray[np.float64]

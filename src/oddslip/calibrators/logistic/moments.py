@@ -18,6 +18,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.labels import Positives, Seen
+from oddslip.core.panel import Kind, ListedPanel, Panel
+from oddslip.core.tally import Joined, State, Tally, owned
 from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic import (
     CLIP,
@@ -30,12 +33,9 @@ from oddslip.kernels.logistic import (
     add_positives,
     range_rows,
 )
-from oddslip.labels import Positives, Seen
-from oddslip.panels import Kind, ListedPanel, Panel
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES
 from oddslip.sources.views import ColumnSource
-from oddslip.tallies import Joined, State, Tally, owned
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

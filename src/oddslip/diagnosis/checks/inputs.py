@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oddslip.core.formatting import count_of, nat, times
 from oddslip.diagnosis.comparison import (
     are_corrected,
     rises,
@@ -19,7 +20,6 @@ from oddslip.diagnosis.thresholds import (
     RELATED,
     SWAPPED_SLOPE,
 )
-from oddslip.wording import count_of, nat, times
 
 
 def check_logarithms(d: Measurements) -> Finding | None:

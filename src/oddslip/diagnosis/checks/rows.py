@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from oddslip.core.formatting import count_of, percent, signed, small_percent
 from oddslip.diagnosis.checks.advice import advise_repair, grave_if_repaired, within
 from oddslip.diagnosis.comparison import helps, inversion_pays, is_sound, loses
 from oddslip.diagnosis.findings import Finding
@@ -16,7 +17,6 @@ from oddslip.diagnosis.thresholds import (
     TAKEN_ROWS,
     UNSEEN_POSITIVES,
 )
-from oddslip.wording import count_of, percent, signed, small_percent
 
 SHOWN = 10  # labels named in the evidence
 

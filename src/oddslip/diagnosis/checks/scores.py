@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oddslip.core.formatting import count_of, estimated, score, small_percent
 from oddslip.diagnosis.checks.advice import advise_repair, weights_may_go
 from oddslip.diagnosis.comparison import (
     is_below_popularity,
@@ -13,7 +14,6 @@ from oddslip.diagnosis.comparison import (
 from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.result import Measurements
 from oddslip.diagnosis.thresholds import TIED_SHARE
-from oddslip.wording import count_of, estimated, score, small_percent
 
 
 def check_signal(d: Measurements) -> Finding | None:

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from oddslip.core.formatting import (
+    count_of,
+    nat,
+    signed,
+    signed_estimate,
+    small_percent,
+    times,
+    weight_text,
+)
 from oddslip.diagnosis.checks.advice import advise_repair, weights_may_go, within
 from oddslip.diagnosis.comparison import (
     InversionTrial,
@@ -22,15 +31,6 @@ from oddslip.diagnosis.thresholds import (
     SHORT_LABELS,
     UNKNOWN_LABELS,
     conditions_hold,
-)
-from oddslip.wording import (
-    count_of,
-    nat,
-    signed,
-    signed_estimate,
-    small_percent,
-    times,
-    weight_text,
 )
 
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.panel import Panel
+from oddslip.sources.passes import read_together
 from oddslip.diagnosis.case import Case
-from oddslip.diagnosis.readings.drift import mark_lone_rows
-from oddslip.panels import Panel
+from oddslip.diagnosis.drift import mark_lone_rows
 from oddslip.shifts import RealizedShift, Saturation, realized_shift, saturation
 from oddslip.sources import Source
-from oddslip.sources.shared import read_together
 from oddslip.sources.views import take_rows
 
 SAMPLED_CELLS = 2**23  # of model and twin each: thousands of rows tell a median well
@@ -23,7 +23,7 @@ SAMPLED_CELLS = 2**23  # of model and twin each: thousands of rows tell a median
 class Asides(NamedTuple):
     """Shifts and saturation of the evaluated rows; where needed, marks and a sample of them.
 
-    ``marks`` tell rows of two panels that are the same; see `oddslip.diagnosis.readings.drift`.
+    ``marks`` tell rows of two panels that are the same; see `oddslip.diagnosis.drift`.
     ``sample`` are the scores of the rows on which model and twin are held together.
     """
 

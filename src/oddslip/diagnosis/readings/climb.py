@@ -14,17 +14,18 @@ from oddslip.calibrators import Ceiling, build_calibrator
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import build_maps, find_prior
-from oddslip.counting import CellCounts
+from oddslip.core.labels import Seen
+from oddslip.core.panel import Kind, Panel, take_cells
+from oddslip.sources.passes import read_together
+from oddslip.core.tally import release_memory
 from oddslip.diagnosis.case import Case
+from oddslip.diagnosis.drift import Takeover, find_takeover, mark_lone_rows
 from oddslip.diagnosis.readings.asides import Asides, read_arm, sampled_rows, take_sample
-from oddslip.diagnosis.readings.drift import Takeover, find_takeover, mark_lone_rows
-from oddslip.diagnosis.readings.signal import Signal, find_signal
+from oddslip.diagnosis.signal import Signal, find_signal
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
-from oddslip.labels import Seen
 from oddslip.metrics.at_k import Column, Ties, metric_values, rank_source
 from oddslip.metrics.ranking import Rankings, rank_panel
 from oddslip.metrics.reliability import N_BINS, ReliabilityTally, count_shown
-from oddslip.panels import Kind, Panel, take_cells
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.cross import cross_choose
 from oddslip.selection.fold_fits import affordable
@@ -33,9 +34,8 @@ from oddslip.selection.keyed import try_keyed
 from oddslip.selection.rules import read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
-from oddslip.sources.shared import read_together
 from oddslip.sources.views import take_rows
-from oddslip.tallies import release_memory
+from oddslip.tallies.cell_counts import CellCounts
 
 N_FOLDS = 5  # those of `Repair`
 Ranking = NDArray[np.int32]

@@ -14,8 +14,13 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.counting import CellCounts, IntervalCounts, PositiveKeys
+from oddslip.core.panel import Panel
+from oddslip.sources.passes import read_together
+from oddslip.core.row_keys import keyed_sample
+from oddslip.core.tally import Joined, Together
 from oddslip.diagnosis.case import Case
+from oddslip.diagnosis.drift import SharedRows, Takeover, find_drift, find_takeover
+from oddslip.diagnosis.label_shifts import find_shifts
 from oddslip.diagnosis.ladder import ladder_of_sums
 from oddslip.diagnosis.readings.climb import (
     N_FOLDS,
@@ -28,18 +33,14 @@ from oddslip.diagnosis.readings.climb import (
     shift_maps,
     sum_bounds,
 )
-from oddslip.diagnosis.readings.drift import SharedRows, Takeover, find_drift, find_takeover
-from oddslip.diagnosis.readings.label_shifts import find_shifts
-from oddslip.diagnosis.readings.signal import find_likeness, parts_of_positives, signal_of
 from oddslip.diagnosis.result import Overlap, Ties
+from oddslip.diagnosis.signal import find_likeness, parts_of_positives, signal_of
 from oddslip.errors import InvalidInput
-from oddslip.identity import keyed_sample
 from oddslip.kernels.keys import keys_of
 from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.bootstrap import KeyedSums, Resampled
 from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
 from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown, reliability_of
-from oddslip.panels import Panel
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import KeyedFolds
@@ -47,9 +48,8 @@ from oddslip.selection.keyed import KeyedTrials, try_keyed
 from oddslip.selection.rules import read_rule
 from oddslip.shifts import overlap, realized_shift, saturation
 from oddslip.sources import Source
-from oddslip.sources.shared import read_together
 from oddslip.sources.views import take_rows
-from oddslip.tallies import Joined, Together
+from oddslip.tallies.cell_counts import CellCounts, IntervalCounts, PositiveKeys
 
 Floats = NDArray[np.float64]
 

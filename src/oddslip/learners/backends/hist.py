@@ -15,15 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sklearn
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
+import sklearn
+from oddslip.adapters.forest import Forest, Trees, can_be_laid, lay
 from oddslip.errors import InvalidInput
-from oddslip.learners.backend import Backend, refusals
-from oddslip.learners.backends.forest import Forest, Trees, can_be_laid, lay
-from oddslip.learners.strangers.hist import read_hist
+from oddslip.learners.backends.base import Backend, refusals
+from oddslip.learners.model_validation.hist import read_hist
 
 _DEFAULTS: dict[str, Any] = {
     "max_iter": 200,
@@ -68,7 +68,7 @@ ARRAYS = ("starts", "n_trees", "n_leaves", "feature", "threshold", "left", "righ
 
 
 class Hist(Backend):
-    """The backend. See `oddslip.learners.backend.Backend`."""
+    """The backend. See `oddslip.learners.backends.base.Backend`."""
 
     name = "hist"
     extension = ".npz"

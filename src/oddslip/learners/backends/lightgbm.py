@@ -20,14 +20,14 @@ import lightgbm as lgb
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.arguments import check_whole
-from oddslip.documents import parse_json
+from oddslip.adapters.forest import LAY_AFTER, Forest, lay_forest
+from oddslip.core.arguments import check_whole
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.io.json import parse_json
 from oddslip.kernels.trees import weigh_gradients
-from oddslip.learners.backend import Backend, refusals
-from oddslip.learners.backends.forest import LAY_AFTER, Forest, lay_forest
-from oddslip.learners.strangers.head import cut_parts
-from oddslip.learners.strangers.lightgbm import check_model_text
+from oddslip.learners.backends.base import Backend, refusals
+from oddslip.learners.model_validation.head import cut_parts
+from oddslip.learners.model_validation.lightgbm import check_model_text
 
 _DEFAULTS: dict[str, Any] = {
     "num_iterations": 200,
@@ -111,7 +111,7 @@ class GroupModel:
 
 
 class LightGBM(Backend):
-    """The backend. See `oddslip.learners.backend.Backend`."""
+    """The backend. See `oddslip.learners.backends.base.Backend`."""
 
     name = "lightgbm"
     extension = ".lgb.txt"

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 
-from oddslip.arguments import check_whole, is_number
+from oddslip.core.arguments import check_whole, is_number
 from oddslip.errors import InvalidInput
-from oddslip.learners.backend import Backend
-from oddslip.learners.strangers.arrays import check_shapes, read_arrays
+from oddslip.learners.backends.base import Backend
+from oddslip.learners.model_validation.arrays import check_shapes, read_arrays
 
 Array = NDArray[np.float64]
 _BYTES_PER_CELL = 96  # a dozen float64 arrays of shape (rows, labels) at the worst moment

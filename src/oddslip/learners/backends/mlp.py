@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
 
-from oddslip.arguments import check_whole, is_number
+from oddslip.core.arguments import check_whole, is_number
 from oddslip.errors import InvalidInput
-from oddslip.learners.backend import Backend
+from oddslip.learners.backends.base import Backend
 from oddslip.learners.backends.logistic import column_moments
-from oddslip.learners.strangers.arrays import check_layers, read_arrays
+from oddslip.learners.model_validation.arrays import check_layers, read_arrays
 
 MOST_HIDDEN = 1 << 20
 _PREDICT_BYTES = 16 * 1024 * 1024

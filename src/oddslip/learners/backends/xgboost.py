@@ -26,12 +26,12 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy import sparse
 
-from oddslip.documents import parse_json
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.io.json import parse_json
 from oddslip.kernels.trees import fill_gradients
-from oddslip.learners.backend import Backend, refusals
-from oddslip.learners.strangers.head import cut_parts
-from oddslip.learners.strangers.xgboost import check_booster
+from oddslip.learners.backends.base import Backend, refusals
+from oddslip.learners.model_validation.head import cut_parts
+from oddslip.learners.model_validation.xgboost import check_booster
 
 _BYTES_PER_CELL = 32  # margins twice, gradients twice, XGBoost's own copies, the label
 _ROWS_AT_ONCE = 4_096

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from oddslip.core.formatting import has_interval, level_name, score
 from oddslip.metrics.evaluation import metric_name
 from oddslip.reports.figures.style import (
     BLUE,
@@ -20,7 +21,6 @@ from oddslip.reports.figures.style import (
     style_axis,
 )
 from oddslip.reports.numbers import kind_of, repair_of
-from oddslip.wording import has_interval, level_name, score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.formatting import nat
 from oddslip.reports.figures.style import (
     BLUE,
     INK,
@@ -21,7 +22,6 @@ from oddslip.reports.figures.style import (
     put_legend,
     style_axis,
 )
-from oddslip.wording import nat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oddslip.core.formatting import score
 from oddslip.reports.figures.style import (
     BLUE,
     GREY,
@@ -18,7 +19,6 @@ from oddslip.reports.figures.style import (
     put_legend,
     style_axis,
 )
-from oddslip.wording import score
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.formatting import count_of
 from oddslip.errors import InvalidInput
 from oddslip.reports.figures.notes import Note, place_notes
 from oddslip.reports.figures.style import (
@@ -23,7 +24,6 @@ from oddslip.reports.figures.style import (
     style_axis,
 )
 from oddslip.reports.numbers import finite_budget, lacks_shifts
-from oddslip.wording import count_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from oddslip import wording
+from oddslip.core import formatting
 from oddslip.reports.text import printable
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def mark_budget(draw_line: Callable[..., Any], budget: float, *, both: bool) -> 
     look = {"color": ORANGE, "linewidth": 1, "linestyle": "-."}
     for level in (budget, -budget) if both else (budget,):
         draw_line(level, **look, zorder=1)
-    return legend_mark(f"step budget, {wording.nat(budget)} nat", **look)
+    return legend_mark(f"step budget, {formatting.nat(budget)} nat", **look)
 
 
 def put_legend(
@@ -182,14 +182,14 @@ def _in_font(character: str) -> bool:
 
 def signed(value: float, digits: int = 3) -> str:
     """A change with its sign."""
-    return wording.signed(value, digits).replace("-", MINUS)
+    return formatting.signed(value, digits).replace("-", MINUS)
 
 
 def percent(share: float, digits: int = 0) -> str:
     """A share in percent."""
-    return wording.percent(share, digits).replace("-", MINUS)
+    return formatting.percent(share, digits).replace("-", MINUS)
 
 
 def small_percent(share: float) -> str:
     """A share of cells: enough digits that what is not zero does not look like it."""
-    return wording.small_percent(share).replace("-", MINUS)
+    return formatting.small_percent(share).replace("-", MINUS)

@@ -12,10 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from oddslip.core.formatting import (
+    interval,
+    level_name,
+    percent,
+    score,
+    signed,
+    signed_interval,
+    small_percent,
+    times,
+    value_text,
+)
+from oddslip.core.results import html_text, plain
 from oddslip.diagnosis.ladder import RUNGS
-from oddslip.files import whole_file
+from oddslip.io.files import whole_file
 from oddslip.metrics.evaluation import NAMES, metric_name
-from oddslip.reports.html import words
+from oddslip.reports.html import report_text
 from oddslip.reports.html.pictures import (
     SHOWN_LOOKS,
     draw_dot_key,
@@ -47,18 +59,6 @@ from oddslip.reports.numbers import (
     waterfall_of,
 )
 from oddslip.reports.text import printable
-from oddslip.results import html_text, plain
-from oddslip.wording import (
-    interval,
-    level_name,
-    percent,
-    score,
-    signed,
-    signed_interval,
-    small_percent,
-    times,
-    value_text,
-)
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.findings import Finding
@@ -121,18 +121,18 @@ def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = 
         svg=Markup,
         data=Markup(script_json(label_data(diagnosis))),
         verdict=printable(diagnosis.verdict.sentence),
-        look=words.look_of(diagnosis),
-        facts=words.facts_of(diagnosis),
+        look=report_text.look_of(diagnosis),
+        facts=report_text.facts_of(diagnosis),
         waterfall=waterfall_part(diagnosis),
-        loss=words.tell_loss(diagnosis),
+        loss=report_text.tell_loss(diagnosis),
         ladder=ladder_part(diagnosis),
-        dead=words.tell_dead(diagnosis),
+        dead=report_text.tell_dead(diagnosis),
         signal=tell_signal(diagnosis),
         shown=shown_part(diagnosis),
         shifts=shift_part(diagnosis),
-        shift_words=words.tell_shifts(diagnosis),
-        tiles=words.tiles_of(diagnosis),
-        ties=words.tell_ties(diagnosis),
+        shift_words=report_text.tell_shifts(diagnosis),
+        tiles=report_text.tiles_of(diagnosis),
+        ties=report_text.tell_ties(diagnosis),
         regime=regime_part(diagnosis, read_regimes()),
         findings=[finding_part(finding) for finding in diagnosis.findings],
         missing=diagnosis.missing,
@@ -224,7 +224,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def shown_part(diagnosis: Diagnosis) -> dict[str, Any]:
-    """Whether the probabilities of what is shown are right: in words, and the picture."""
+    """Whether the probabilities of what is shown are right: in report_text, and the picture."""
     names = {"raw": "as they are", "chosen": "chosen by Repair"}
     if diagnosis.chosen is not None:
         names["chosen"] = f"{printable(diagnosis.chosen.name)}, chosen by Repair"

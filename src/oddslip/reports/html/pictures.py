@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from oddslip.core.formatting import has_interval, nat, percent, score, signed, small_percent, times
 from oddslip.reports.html.svg import Axis, axis_over, picture, short, tag, text
 from oddslip.reports.numbers import (
     RegimePoint,
@@ -21,11 +22,10 @@ from oddslip.reports.numbers import (
     waterfall_steps,
 )
 from oddslip.reports.text import printable
-from oddslip.wording import has_interval, nat, percent, score, signed, small_percent, times
 
 if TYPE_CHECKING:
+    from oddslip.diagnosis.label_shifts import LabelShifts
     from oddslip.diagnosis.ladder import Ladder
-    from oddslip.diagnosis.readings.label_shifts import LabelShifts
     from oddslip.metrics.reliability import Reliability
 
 

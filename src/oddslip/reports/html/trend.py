@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from oddslip.files import whole_file
+from oddslip.core.formatting import count_of, score, small_percent, value_text
+from oddslip.io.files import whole_file
 from oddslip.metrics.evaluation import NAMES
 from oddslip.reports.html.page import content_policy, environment, read_template
 from oddslip.reports.html.svg import Axis, axis_over, picture, short, tag, text
 from oddslip.reports.text import printable
-from oddslip.wording import count_of, score, small_percent, value_text
 
 MOST_RUNS = 400  # drawn; older ones are left out
 MOST_LINES = 100  # of the table
@@ -46,7 +46,7 @@ def write_trend(records: Sequence[Record], path: str | os.PathLike[str]) -> None
     Parameters
     ----------
     records : sequence of dict
-        What `oddslip.serving.journal.read_checks` gives.
+        What `oddslip.serving.check_log.read_checks` gives.
     path : str or path
         Where the HTML file goes.
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oddslip.core.panel import check_names
+from oddslip.core.row_ids import UnorderedNames, are_integers, is_numbering, refuse_positions
 from oddslip.errors import InvalidInput
-from oddslip.panels import check_names
-from oddslip.rows import UnorderedNames, are_integers, is_numbering, refuse_positions
-from oddslip.sources.streams.frames import ROW_ID_NAMES
+from oddslip.sources.frames import ROW_ID_NAMES
 
 PlaceOf = Callable[[int], str]  # where the i-th cell of a column lies: "row 3, label 'a'"
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
-from oddslip.files import unreadable
-from oddslip.inputs import FileState, check_memory, input_path, unchanged
+from oddslip.io.files import unreadable
+from oddslip.io.inputs import FileState, check_memory, input_path, unchanged
+from oddslip.io.paths import Found, find_files
+from oddslip.sources.batches import Batches
 from oddslip.sources.parquet.footer import read_chunks
-from oddslip.sources.places import Found, find_files
-from oddslip.sources.streams.batches import Batches
 
 # Column chunks are read through small buffers: without them each chunk would be held whole, and
 # with Arrow's pre-buffering the whole file.

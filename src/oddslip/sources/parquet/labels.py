@@ -10,12 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from oddslip.core.labels import DenseLabels, Positives, SparseLabels
+from oddslip.core.panel import check_names
+from oddslip.core.row_ids import is_numbering
 from oddslip.errors import InvalidInput
-from oddslip.inputs import check_memory
-from oddslip.labels import DenseLabels, Positives, SparseLabels
-from oddslip.panels import check_names
-from oddslip.rows import is_numbering
+from oddslip.io.inputs import check_memory
 from oddslip.sources.base import block_rows, join_positives
+from oddslip.sources.batches import Batches
+from oddslip.sources.long.roles import PAIRS_FORM
+from oddslip.sources.long.table import as_long
 from oddslip.sources.parquet.columns import (
     ID_ROWS,
     LabelIndex,
@@ -28,9 +31,6 @@ from oddslip.sources.parquet.columns import (
     read_ids,
     truth_cells,
 )
-from oddslip.sources.parquet.long import as_long
-from oddslip.sources.streams.batches import Batches
-from oddslip.sources.streams.roles import PAIRS_FORM
 
 ROWS_KEY = b"oddslip.n_rows"
 PAIRS = 256 * 1024  # pairs or lists per batch

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from oddslip.documents import parse_json
+from oddslip.core.panel import check_names
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
-from oddslip.panels import check_names
+from oddslip.io.json import parse_json
 from oddslip.sources.base import block_rows
+from oddslip.sources.batches import Batches
 from oddslip.sources.parquet.columns import (
     ID_ROWS,
     Block,
@@ -30,7 +31,6 @@ from oddslip.sources.parquet.columns import (
     score_dtype,
     truth_cells,
 )
-from oddslip.sources.streams.batches import Batches
 
 NAMES_KEY = b"oddslip.label_names"
 LISTS = 256 * 1024  # lists of labels per batch

@@ -10,17 +10,17 @@ from typing import Any, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.labels import DenseLabels, Positives
+from oddslip.core.panel import Kind, Panel
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.labels import DenseLabels, Positives
-from oddslip.panels import Kind, Panel
 from oddslip.sources.base import Source, block_rows, join_positives
-from oddslip.sources.opening import is_stored, open_labels
+from oddslip.sources.batches import Batches
+from oddslip.sources.long.sorting import is_scattered, sort_cells
+from oddslip.sources.long.table import LongTable, check_long, is_long
+from oddslip.sources.open import is_stored, open_labels
 from oddslip.sources.parquet.files import KIND_KEY, ParquetFiles
 from oddslip.sources.parquet.list import ListTable, score_list
-from oddslip.sources.parquet.long import LongTable, check_long, is_long
-from oddslip.sources.parquet.sorting import is_scattered, sort_cells
 from oddslip.sources.parquet.wide import WideTable
-from oddslip.sources.streams.batches import Batches
 
 
 class ParquetSource(Source):

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.panel import check_names
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.panels import check_names
 from oddslip.sources.base import block_rows
+from oddslip.sources.batches import Batches
+from oddslip.sources.long.roles import FORM
 from oddslip.sources.parquet.columns import (
     ID_ROWS,
     Block,
@@ -24,9 +26,7 @@ from oddslip.sources.parquet.columns import (
     score_cells,
     score_dtype,
 )
-from oddslip.sources.streams.batches import Batches
-from oddslip.sources.streams.roles import FORM
-from oddslip.sources.streams.spool import temporary_room
+from oddslip.sources.spool import temporary_room
 
 GROUP_BYTES = 64 * 1024 * 1024  # cells of a row group of columns that may be open at a time
 

@@ -1,0 +1,81 @@
+"""Boosters of LightGBM, XGBoost and CatBoost: their raw sums are log-odds."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+
+from oddslip.adapters.scorer import Scorer, check_classes, refusal
+
+
+def from_lightgbm(model: Any) -> Scorer:
+    """``Booster`` or ``LGBMClassifier``."""
+    # Asked of the class: an unfitted model's own properties hide behind an AttributeError.
+    booster = model.booster_ if hasattr(type(model), "booster_") else model
+    constant = check_classes(model)
+    if constant is not None:
+        return constant
+    if not hasattr(booster, "model_to_string"):
+        raise refusal(model)
+    head = booster.model_to_string(num_iteration=1, importance_type="split")
+    objective = re.search(r"^objective=(.*)$", head, re.MULTILINE)
+    words = objective.group(1).split() if objective else ["custom"]
+    if words[0] not in ("binary", "cross_entropy", "multiclassova", "custom"):
+        raise refusal(model, f"objective {words[0]}")
+    sigmoid = next((float(word[8:]) for word in words if word.startswith("sigmoid:")), 1.0)
+
+    def score(rows: Any) -> Any:
+        margins = booster.predict(rows, raw_score=True)
+        return margins if sigmoid == 1 else sigmoid * np.asarray(margins)
+
+    alone = sigmoid == 1 and booster.num_model_per_iteration() == 1
+    n_features = int(booster.num_feature())
+    return Scorer(score, n_features=n_features, trees=booster if alone else None)
+
+
+def from_xgboost(model: Any) -> Scorer:
+    """``Booster`` or ``XGBClassifier`` of either multi-output strategy, on rows or a DMatrix."""
+    booster = model.get_booster() if hasattr(model, "get_booster") else model
+    if not hasattr(booster, "save_config"):
+        raise refusal(model)
+    objective = json.loads(booster.save_config())["learner"]["objective"]["name"]
+    if objective not in ("binary:logistic", "binary:logitraw", "reg:logistic"):
+        raise refusal(model, f"objective {objective}")
+    import xgboost
+
+    # As `predict` of the classifier: a training that was stopped early keeps its best rounds.
+    best = (0, 0)
+    if booster is not model and booster.attr("best_iteration") is not None:
+        best = (0, int(booster.attr("best_iteration")) + 1)
+
+    def score(rows: Any) -> Any:
+        if isinstance(rows, xgboost.DMatrix):
+            return booster.predict(rows, output_margin=True, iteration_range=best)
+        if booster is not model:
+            return model.predict(rows, output_margin=True)
+        return booster.predict(xgboost.DMatrix(rows), output_margin=True)
+
+    return Scorer(score, n_features=int(booster.num_features()))
+
+
+def from_catboost(model: Any) -> Scorer:
+    """Classifiers of 0/1 labels, one or many, on rows or a Pool."""
+    if not hasattr(model, "is_fitted"):
+        raise refusal(model)
+    if not model.is_fitted():
+        from sklearn.exceptions import NotFittedError
+
+        raise NotFittedError
+    loss = str(model.get_all_params().get("loss_function", "")).split(":")[0]
+    single = loss in ("Logloss", "CrossEntropy")
+    if not single and loss not in ("MultiLogloss", "MultiCrossEntropy", "MultiClassOneVsAll"):
+        raise refusal(model, f"loss {loss}")
+    names = [] if single else list(getattr(model, "classes_", ()))
+    return Scorer(
+        lambda rows: model.predict(rows, prediction_type="RawFormulaVal"),
+        n_features=len(model.feature_names_),
+        names=names if names and all(isinstance(name, str) for name in names) else None,
+    )

@@ -1,0 +1,97 @@
+"""Rows to be scored, in the forms that models take, cut into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oddslip.core.sparse import as_rows
+from oddslip.errors import InvalidInput
+
+_HOLDERS = ("catboost", "xgboost")  # whose own forms of rows are scored whole
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows in some form; where they can not be cut, ``whole`` says so."""
+
+    held: Any
+    n_rows: int | None  # None: batches that are counted as they come
+    n_features: int | None = None
+    whole: bool = False
+
+    def blocks(self, step: int) -> Iterator[Any]:
+        """Blocks of at most ``step`` rows, in order; batches as they come."""
+        if self.n_rows is None:
+            yield from self.held
+        elif self.whole:
+            yield self.held
+        else:
+            for start in range(0, self.n_rows, step):
+                yield _take(self.held, start, min(start + step, self.n_rows))
+
+
+def read_rows(X: Any, *, free: bool) -> Rows:
+    """Any form of X; what is no table only for models that take such (``free``)."""
+    if hasattr(X, "tocsr"):  # first: a matrix by keys is a mapping too
+        table = as_rows(X, "X")
+        return Rows(table, int(table.shape[0]), int(table.shape[1]))
+    if isinstance(X, Mapping):
+        return _by_name(X, free)
+    root = type(X).__module__.split(".")[0]
+    if root in _HOLDERS and hasattr(X, "num_row"):
+        return Rows(X, int(X.num_row()), int(X.num_col()), whole=True)
+    if root == "torch" and hasattr(X, "batch_size") and hasattr(X, "dataset"):
+        return _checked(Rows(X, None), free, "a DataLoader")
+    if _is_text(X):
+        texts = X if hasattr(X, "iloc") or isinstance(X, np.ndarray | list) else list(X)
+        return _checked(Rows(texts, len(texts)), free, "texts")
+    table = X if hasattr(X, "shape") else np.asarray(X)
+    shape = tuple(table.shape)
+    wide = len(shape) == 2 or (free and len(shape) > 2)
+    if not wide or shape[0] == 0:
+        came = shape if shape else type(X).__name__
+        raise InvalidInput(
+            f"X must be of shape (rows, features) with at least one row, got {came}. "
+            "Reshape your data if it is a single row."
+        )
+    return Rows(table, int(shape[0]), int(shape[1]) if len(shape) == 2 else None)
+
+
+def _by_name(X: Mapping[str, Any], free: bool) -> Rows:
+    """Tables by name, as a tokenizer gives them; the labels among them are left aside."""
+    tables = {name: X[name] for name in X if name != "labels"}
+    counts = {name: len(table) for name, table in tables.items()}
+    if not counts or len(set(counts.values())) != 1 or 0 in counts.values():
+        raise InvalidInput(
+            f"X by name must hold as many rows, at least one, under each name, got {counts}."
+        )
+    return _checked(Rows(tables, next(iter(counts.values()))), free, "tables by name")
+
+
+def _checked(rows: Rows, free: bool, what: str) -> Rows:
+    if not free:
+        raise InvalidInput(
+            f"X must be of shape (rows, features) for this model, got {what}. "
+            "Pass what the model was trained on."
+        )
+    return rows
+
+
+def _is_text(X: Any) -> bool:
+    shape = getattr(X, "shape", None)
+    flat = isinstance(X, list | tuple) if shape is None else len(shape) == 1
+    return flat and len(X) > 0 and all(isinstance(text, str) for text in _some(X))
+
+
+def _some(X: Any) -> Any:
+    return X.iloc[:100] if hasattr(X, "iloc") else X[:100]
+
+
+def _take(rows: Any, start: int, stop: int) -> Any:
+    if isinstance(rows, Mapping):
+        return {name: _take(table, start, stop) for name, table in rows.items()}
+    return rows.iloc[start:stop] if hasattr(rows, "iloc") else rows[start:stop]

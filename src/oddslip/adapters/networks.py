@@ -1,0 +1,223 @@
+"""Networks: torch modules, outputs of the shape Hugging Face gives, sessions of onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.adapters.scorer import Scorer, Scores, count_rows, refusal
+from oddslip.errors import InvalidInput
+
+# ------------------------------------------------------------------------------------------- torch
+
+
+def from_torch(model: Any) -> Scorer:
+    """A module that returns logits, probabilities, or an object with ``logits``.
+
+    If what it returns was just made by a sigmoid, the sigmoid's input is taken: those logits
+    differ where probabilities are tied at 1.0. Otherwise the module does not say what it returns.
+    """
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        raise refusal(model)
+    problem = getattr(getattr(model, "config", None), "problem_type", None)
+    if problem not in (None, "multi_label_classification"):
+        raise refusal(model, f"problem_type {problem!r:.40}")
+    first = next(model.parameters(), torch.empty(0))
+    owner = next((part for part in model.modules() if list(part.parameters(recurse=False))), None)
+    by_index = isinstance(owner, torch.nn.Embedding | torch.nn.EmbeddingBag)
+
+    def ready(table: Any, as_float: bool) -> Any:
+        if not isinstance(table, torch.Tensor):
+            cells = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
+            table = torch.from_numpy(np.array(cells))
+        dtype = first.dtype if as_float or table.is_floating_point() else None
+        return table.to(device=first.device, dtype=dtype)
+
+    def score(rows: Any) -> Any:
+        rows, _ = split_batch(rows)
+        with _evaluating(model), torch.no_grad(), _watch_sigmoids() as sigmoids:
+            if isinstance(rows, Mapping):
+                given = {name: ready(rows[name], as_float=False) for name in rows}
+                returned, n_rows = model(**given), len(next(iter(given.values())))
+            else:
+                cells = ready(rows, as_float=not by_index)
+                returned, n_rows = model(cells), len(cells)
+        scores = _logits_in(returned)
+        bent, logits = sigmoids.get(id(scores), (None, None))
+        known = bent is scores
+        scores = logits if known else scores
+        tensor = isinstance(scores, torch.Tensor)
+        if not tensor or scores.ndim not in (1, 2) or len(scores) != n_rows:
+            raise InvalidInput(
+                "a torch module must return a tensor of logits of shape (rows, labels), got "
+                f"{tuple(scores.shape) if tensor else type(scores).__name__}."
+            )
+        return Scores(scores, "margin") if known or _says_logits(returned) else scores
+
+    return Scorer(score, "unsaid", names=names_of(model), free=True)
+
+
+@contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    """In evaluation mode, each part; then each as it was."""
+    modes = [(part, part.training) for part in model.modules()]
+    try:
+        model.eval()
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+@contextmanager
+def _watch_sigmoids() -> Iterator[dict[int, tuple[Any, Any]]]:
+    """What the last sigmoid returned and took, by the number of what it returned."""
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    sigmoids = (torch.sigmoid, torch.Tensor.sigmoid, torch.special.expit)
+    last: dict[int, tuple[Any, Any]] = {}
+
+    class Watch(TorchFunctionMode):
+        def __torch_function__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            returned = function(*args, **(kwargs or {}))
+            if function in sigmoids and args:
+                last.clear()
+                last[id(returned)] = (returned, args[0])
+            return returned
+
+    with Watch():
+        yield last
+
+
+def split_batch(batch: Any) -> tuple[Any, Any]:
+    """Rows and labels of a batch: a dict with or without ``labels``, (rows, labels), or rows."""
+    if isinstance(batch, Mapping):
+        return {name: batch[name] for name in batch if name != "labels"}, batch.get("labels")
+    if isinstance(batch, tuple | list):
+        if len(batch) not in (1, 2):
+            raise InvalidInput(
+                f"a batch must be rows, (rows, labels) or a dict, got {len(batch)} parts."
+            )
+        return (batch[0], batch[1] if len(batch) == 2 else None)
+    return batch, None
+
+
+def names_of(model: Any) -> list[str] | None:
+    """Names of the labels as a Hugging Face model's configuration has them, if it has any."""
+    named = getattr(getattr(model, "config", None), "id2label", None)
+    if not isinstance(named, Mapping) or not named:
+        return None
+    names = in_order(named)
+    return None if all(name == f"LABEL_{at}" for at, name in enumerate(names)) else names
+
+
+def in_order(named: Mapping[Any, str]) -> list[str]:
+    """Names by number, such as ``id2label``, as a list."""
+    return [str(named[number]) for number in sorted(named, key=int)]
+
+
+# ----------------------------------------------------------------------------------------- outputs
+
+
+def _says_logits(returned: Any) -> bool:
+    return hasattr(returned, "logits") or (isinstance(returned, Mapping) and "logits" in returned)
+
+
+def _logits_in(returned: Any) -> Any:
+    """The tensor in what a module returned."""
+    if hasattr(returned, "logits"):
+        return returned.logits
+    return returned["logits"] if _says_logits(returned) else returned
+
+
+def is_output(thing: Any) -> bool:
+    """Whether this is what a model returned, rather than a model."""
+    if hasattr(thing, "predictions") and hasattr(thing, "label_ids"):
+        return True
+    root = type(thing).__module__.split(".")[0]
+    tensor = root == "torch" and hasattr(thing, "detach") and not hasattr(thing, "forward")
+    return tensor or (_says_logits(thing) and not callable(thing))
+
+
+def read_output(output: Any) -> tuple[Scores, Any]:
+    """Scores and, if it holds them, labels of what a model or a Trainer returned."""
+    if hasattr(output, "predictions"):
+        scores = output.predictions
+        scores = scores[0] if isinstance(scores, tuple) else scores
+        labels = output.label_ids
+        if labels is not None and np.ndim(labels) != 2:
+            raise InvalidInput(
+                "label_ids must be 0/1 cells of shape (rows, labels), got shape "
+                f"{np.shape(labels)}: one class per row is no multi-label model."
+            )
+        return Scores(scores, "unsaid"), labels
+    return Scores(_logits_in(output), "margin" if _says_logits(output) else "unsaid"), None
+
+
+# ------------------------------------------------------------------------------------------- onnx
+
+_TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(double)": np.float64,
+    "tensor(float16)": np.float16,
+    "tensor(int64)": np.int64,
+    "tensor(int32)": np.int32,
+}
+_SAID = {"probabilities": "probability", "output_probability": "probability", "logits": "margin"}
+
+
+def from_onnxruntime(model: Any) -> Scorer:
+    """An ``InferenceSession`` with one output of shape (rows, labels)."""
+    if not hasattr(model, "get_inputs"):
+        raise refusal(model)
+    inputs, outputs = model.get_inputs(), model.get_outputs()
+    floats = [out for out in outputs if out.type in ("tensor(float)", "tensor(double)",
+                                                     "tensor(float16)")]  # fmt: skip
+    if len(floats) != 1:
+        told = ", ".join(f"{out.name}: {out.type}" for out in outputs)
+        raise refusal(model, f"outputs {told[:200]}, of which one must be a table of scores")
+    kind: Any = _SAID.get(floats[0].name.lower(), "unsaid")
+    shape = inputs[0].shape
+    n_features = shape[1] if len(inputs) == 1 and len(shape) == 2 else None
+
+    def score(rows: Any) -> Any:
+        tables = rows if isinstance(rows, Mapping) else {inputs[0].name: rows}
+        unknown = sorted({each.name for each in inputs} ^ set(tables))
+        if unknown:
+            raise InvalidInput(
+                f"X must hold the inputs {', '.join(each.name for each in inputs)} by name, "
+                f"got others or fewer: {unknown[0]!r:.60}."
+            )
+        fed = {each.name: _fed(tables[each.name], _TYPES.get(each.type)) for each in inputs}
+        return check_shape(model.run([floats[0].name], fed)[0], rows, "a session")
+
+    return Scorer(
+        score, kind, n_features if isinstance(n_features, int) else None, free=n_features is None
+    )
+
+
+def _fed(table: Any, dtype: Any) -> NDArray[Any]:
+    cells = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
+    return cells if dtype is None else cells.astype(dtype, copy=False)
+
+
+def check_shape(scores: Any, rows: Any, who: str) -> Any:
+    """Scores of (rows, labels) or (rows,), or a refusal that says what came."""
+    shape: Sequence[int] = getattr(scores, "shape", None) or np.shape(scores)
+    first = next(iter(rows.values())) if isinstance(rows, Mapping) else rows
+    if len(shape) not in (1, 2) or shape[0] != count_rows(first):
+        came = tuple(shape) if shape else type(scores).__name__
+        raise InvalidInput(
+            f"{who} must return scores of shape (rows, labels), got {came} for "
+            f"{count_rows(first)} rows."
+        )
+    return scores

@@ -1,0 +1,243 @@
+"""`panel_from`, and `ModelReader`: who reads which model, and how its blocks become a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from oddslip.adapters.boosters import from_catboost, from_lightgbm, from_xgboost
+from oddslip.adapters.estimators import from_sklearn
+from oddslip.adapters.inputs import Rows, read_rows
+from oddslip.adapters.networks import (
+    check_shape,
+    from_onnxruntime,
+    from_torch,
+    in_order,
+    is_output,
+    read_output,
+    split_batch,
+)
+from oddslip.adapters.scorer import Scorer, Scores, as_cells, refusal, side_by_side
+from oddslip.core.panel import Kind, Panel, check_names
+from oddslip.core.row_ids import match_labels
+from oddslip.errors import InvalidInput
+from oddslip.adapters.features import frame_ids, label_panel
+
+_BATCH_ROWS = 16_384
+
+
+def panel_from(
+    model: Any,
+    X: Any = None,
+    labels: Any = None,
+    *,
+    kind: Kind | None = None,
+    label_names: Sequence[str] | Mapping[int, str] | None = None,
+    batch_rows: int | None = None,
+) -> Panel:
+    """A panel of what a fitted model says about some rows.
+
+    Parameters
+    ----------
+    model : fitted model, a list of them with one label each, or a dict of name to model
+        LightGBM ``Booster`` or ``LGBMClassifier``; XGBoost ``Booster`` or ``XGBClassifier``,
+        multi-label or not; CatBoost; scikit-learn's ``OneVsRestClassifier``,
+        ``MultiOutputClassifier``, ``ClassifierChain``, ``MLPClassifier`` or binary classifiers,
+        in a ``Pipeline`` or not; a torch module; an onnxruntime ``InferenceSession``; any callable
+        that takes rows and returns scores; `oddslip.learners.OneVsRest`. Or, without X, what a
+        model returned: a tensor, an object with ``logits``, a ``PredictionOutput``.
+    X : array, scipy.sparse matrix, data frame or tensor of shape (n_rows, n_features)
+        In the form the model was trained on. Also texts, for a pipeline over texts; a ``Pool`` or
+        ``DMatrix``, for their boosters; a ``DataLoader`` or tables by name, for a torch module.
+    labels : optional
+        What was true, as for `Panel`. A frame brings its column names. A ``DataLoader`` and a
+        ``PredictionOutput`` bring the labels they hold.
+    kind : {"probability", "margin"}, optional
+        What the scores are: of the panel, and so of a model that can not tell (a callable, a
+        session, a module that does not end in a sigmoid). Other models are converted. If it is not
+        said, scores of such a model beyond 0 and 1 are margins, and others are refused.
+    label_names : sequence of str or dict of number to name, optional
+        Names of the labels; those of a model that knows them must be the same, in any order: the
+        columns then come in the order given.
+    batch_rows : int, optional
+        Rows scored at a time, 16,384 unless told.
+
+    Returns
+    -------
+    Panel
+        Of margins (log-odds) where the model has them, which order cells that as probabilities
+        would be tied at 1.0. Of probabilities otherwise; ``kind`` says which. A label that was
+        always or never true in training has a probability of 1 or 0, or the log-odds of 1e-12.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.multiclass import OneVsRestClassifier
+    >>> X, Y = [[0.0], [1.0], [2.0]], [[0, 1], [1, 1], [1, 0]]
+    >>> panel_from(OneVsRestClassifier(LogisticRegression()).fit(X, Y), X, Y)
+    Panel(3 rows x 2 labels, margin, float64, labels: yes)
+    """
+    if is_output(model):
+        if X is not None:
+            raise InvalidInput(
+                f"X must be left out where model is what a model returned, "
+                f"got a {type(model).__name__} and X. Pass labels=... by name."
+            )
+        scored, held = read_output(model)
+        return _panel(scored, held if labels is None else labels, kind, label_names)
+    reader = ModelReader(model)
+    if X is None:
+        raise InvalidInput(f"X must be given to score it with a {type(model).__name__}.")
+    return reader.panel(X, labels, kind=kind, label_names=label_names, batch_rows=batch_rows)
+
+
+class ModelReader:
+    """A model, looked at once, for many calls of `panel`, which takes the arguments of
+    `panel_from`.
+    """
+
+    def __init__(self, model: Any) -> None:
+        from sklearn.exceptions import NotFittedError
+
+        try:
+            self.scorer = _scorer(model)
+        except NotFittedError as error:
+            raise InvalidInput(
+                f"model must be fitted, got a {type(model).__name__} that is not. Call fit first."
+            ) from error
+
+    def panel(
+        self,
+        X: Any,
+        labels: Any = None,
+        *,
+        kind: Kind | None = None,
+        label_names: Sequence[str] | Mapping[int, str] | None = None,
+        batch_rows: int | None = None,
+    ) -> Panel:
+        """The panel of some rows."""
+        scorer = self.scorer
+        rows = read_rows(X, free=scorer.free)
+        told = (scorer.n_features, rows.n_features)
+        if None not in told and rows.n_features != scorer.n_features:
+            raise InvalidInput(
+                f"X must have the {scorer.n_features} features of training, got {rows.n_features}."
+            )
+        step = _BATCH_ROWS if batch_rows is None else int(batch_rows)
+        if step < 1:
+            raise InvalidInput(f"batch_rows must be at least 1, got {batch_rows!r}.")
+        if rows.n_rows is None:
+            scored, held = self._batches(rows, kind)
+            labels = held if labels is None else labels
+        else:
+            scored = self._fill(rows, kind, step)
+            if isinstance(X, Mapping) and labels is None:
+                labels = X.get("labels")
+        return _panel(scored, labels, kind, label_names, scorer.names, X)
+
+    def _fill(self, rows: Rows, kind: Kind | None, step: int) -> Scores:
+        """Scores of rows that were counted, block after block into one array."""
+        scores, start, kinds = np.empty((0, 0)), 0, set()
+        for block in rows.blocks(step):
+            cells, found = self._block(block, kind)
+            if start == 0:
+                scores = np.empty((rows.n_rows or 0, cells.shape[1]), cells.dtype)
+            scores[start : start + len(cells)] = cells
+            start += len(cells)
+            kinds.add(found)
+        return Scores(scores, "unsaid" if "unsaid" in kinds else kinds.pop())
+
+    def _block(self, rows: Any, kind: Kind | None) -> Scores:
+        known: Kind = "probability" if self.scorer.kind == "probability" else "margin"
+        return self.scorer.block(rows, kind or known)
+
+    def _batches(self, rows: Rows, kind: Kind | None) -> tuple[Scores, Any]:
+        """Scores of batches as they come, and their labels, if each has some."""
+        scored, truths = [], []
+        for batch in rows.blocks(0):
+            scored.append(self._block(batch, kind))
+            _, truth = split_batch(batch)
+            if truth is not None:
+                truths.append(np.asarray(truth))
+        if not scored:
+            raise InvalidInput("X must hold at least one row, got a DataLoader without batches.")
+        kinds = {block.kind for block in scored}
+        cells = np.concatenate([block.cells for block in scored])
+        held = np.concatenate(truths) if len(truths) == len(scored) else None
+        return Scores(cells, "unsaid" if "unsaid" in kinds else kinds.pop()), held
+
+
+def _panel(
+    scored: Scores,
+    labels: Any,
+    kind: Kind | None,
+    label_names: Sequence[str] | Mapping[int, str] | None,
+    known_names: Sequence[str] | None = None,
+    X: Any = None,
+) -> Panel:
+    scores, unsaid = as_cells(scored.cells), scored.kind == "unsaid"
+    if kind is None and unsaid and scores.size and scores.min() >= 0 and scores.max() <= 1:
+        raise InvalidInput(
+            "kind must be said of a model that does not say what it returns, and whose scores all "
+            'lie between 0 and 1. Pass kind="probability", or kind="margin" if these are log-odds.'
+        )
+    found: Any = "margin" if unsaid else scored.kind
+    names = in_order(label_names) if isinstance(label_names, Mapping) else label_names
+    if names is None:
+        names = known_names
+    elif known_names is not None:
+        names = check_names(names, scores.shape[1])
+        counts = scores.shape[1], len(known_names)
+        order = match_labels(names, known_names, ("label_names", "model"), n_labels=counts)
+        scores = scores if order is None else scores[:, order]
+    panel = Panel(scores, kind=kind or found, label_names=names, row_ids=frame_ids(X))
+    return label_panel(panel, X, labels)
+
+
+def _scorer(model: Any) -> Scorer:
+    if isinstance(model, list | tuple):
+        return side_by_side([_scorer(part) for part in model])
+    if isinstance(model, Mapping):
+        return side_by_side([_scorer(model[name]) for name in model], [str(n) for n in model])
+    makers = {
+        "lightgbm": from_lightgbm,
+        "xgboost": from_xgboost,
+        "catboost": from_catboost,
+        "sklearn": lambda model: from_sklearn(model, _scorer),
+        "torch": from_torch,
+        "onnxruntime": from_onnxruntime,
+        "oddslip": _from_oddslip,
+    }
+    # A user's own class is known by the library class it is built on.
+    for root in (kind.__module__.split(".")[0] for kind in type(model).__mro__):
+        if root in makers:
+            return makers[root](model)
+    if isinstance(model, type) or not callable(model):
+        raise refusal(model, f"the class {model.__name__}" if isinstance(model, type) else "")
+    return _from_callable(model)
+
+
+def _from_oddslip(model: Any) -> Scorer:
+    if hasattr(model, "predict_margin"):
+        _ = model.n_labels  # refuses a model that is not fitted
+        return Scorer(
+            model.predict_margin,
+            names=getattr(model, "label_names_", None),
+        )  # which looks at the features itself: some may be named, and one the rows' ids
+    if not hasattr(model, "predict_topk"):
+        raise refusal(model)
+    if hasattr(model, "get_params"):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(model)
+    names = getattr(model, "label_names_", getattr(model, "label_names", None))
+    return Scorer(model.predict_proba, "probability", names=names, free=True)
+
+
+def _from_callable(model: Any) -> Scorer:
+    def score(rows: Any) -> Any:
+        return check_shape(model(rows), rows, f"a callable ({type(model).__name__})")
+
+    return Scorer(score, "unsaid", free=True)

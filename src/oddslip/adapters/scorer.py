@@ -1,0 +1,152 @@
+"""`Scorer`: what every adapter makes of a model, and what is said to a model that fits none."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.adapters.forest import Forests
+from oddslip.core.panel import Kind
+from oddslip.errors import InvalidInput
+
+CLIP = 1e-12  # a label that was always or never true has the log-odds of this probability
+KNOWN = ("lightgbm", "xgboost", "catboost", "sklearn", "torch", "onnxruntime", "oddslip")
+_ADVICE = 'Compute its scores yourself and pass them to Panel(scores, labels, kind="margin").'
+_NARROW = {"float16": 3, "bfloat16": 2}  # decimal digits that these types tell apart
+
+# What a model returns: a constant probability can be either, and some models do not say.
+Returned = Kind | Literal["constant", "unsaid"]
+
+
+class Scores(NamedTuple):
+    """Cells of a block, and what they are. A model may return this where only it knows."""
+
+    cells: Any
+    kind: Returned
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Scores of a block of rows, shape (rows, labels) or (rows,)."""
+
+    score: Callable[[Any], Any]
+    kind: Returned = "margin"
+    n_features: int | None = None
+    names: Sequence[str] | None = None
+    trees: Any = None  # a LightGBM Booster of one label, if that is all it is
+    free: bool = False  # rows need not be a table: texts, images, tables by name
+    parts: tuple[Scorer, ...] = ()  # whose columns these are
+
+    def block(self, rows: Any, kind: Kind) -> Scores:
+        """Scores in this kind, always with a column per label; unsaid ones as they came."""
+        if self.parts:
+            return self._columns(rows, kind)
+        scored = self.score(rows)
+        if not isinstance(scored, Scores):
+            scored = Scores(scored, self.kind)
+        cells = as_cells(scored.cells)
+        cells = cells.reshape(cells.shape[0], -1)
+        if scored.kind in (kind, "unsaid"):
+            return Scores(cells, scored.kind)
+        if kind == "probability":
+            from scipy.special import expit
+
+            return Scores(cells if scored.kind == "constant" else expit(cells), kind)
+        chances = np.clip(cells, CLIP, 1 - CLIP)
+        return Scores(np.log(chances) - np.log1p(-chances), kind)
+
+    @cached_property
+    def _forests(self) -> Forests:
+        trees = {at: part.trees for at, part in enumerate(self.parts) if part.trees is not None}
+        return Forests(trees)
+
+    def _columns(self, rows: Any, kind: Kind) -> Scores:
+        sums = self._forests.sum_rows(rows) if kind == "margin" else {}
+        blocks = [
+            Scores(sums[at], kind) if at in sums else part.block(rows, kind)
+            for at, part in enumerate(self.parts)
+        ]
+        unsaid = any(block.kind == "unsaid" for block in blocks)
+        cells = np.column_stack([block.cells for block in blocks])
+        return Scores(cells, "unsaid" if unsaid else kind)
+
+
+def side_by_side(parts: Sequence[Scorer], names: Sequence[str] | None = None) -> Scorer:
+    """One scorer of all columns. One label without margins makes all of them probabilities."""
+    if not parts:
+        raise InvalidInput("model must be at least one fitted model, got an empty list.")
+    widths = [part.n_features for part in parts]
+    n_features = next((width for width in widths if width is not None), None)
+    for at, width in enumerate(widths):
+        if width not in (None, n_features):
+            raise InvalidInput(
+                f"models in a list must have the same number of features, "
+                f"got {n_features} and, at place {at}, {width}."
+            )
+    kinds = {part.kind for part in parts}
+    kind: Returned = "unsaid" if "unsaid" in kinds else "margin"
+    if "probability" in kinds and kind == "margin":
+        kind = "probability"
+    free = all(part.free or part.kind == "constant" for part in parts)
+    score = parts[0].score  # never called: the parts are
+    return Scorer(score, kind, n_features, names, free=free, parts=tuple(parts))
+
+
+def constant(chance: float, n_features: int | None) -> Scorer:
+    """A label that was always, or never, true."""
+    return Scorer(lambda rows: np.full(count_rows(rows), chance), "constant", n_features)
+
+
+def check_classes(model: Any) -> Scorer | None:
+    """Refuse more than two classes. A single class is a constant label."""
+    classes = getattr(model, "classes_", None)
+    for values in classes if isinstance(classes, list) else [] if classes is None else [classes]:
+        if len(values) > 2:
+            raise refusal(model, f"{len(values)} classes")
+        if len(values) == 1 and values[0] not in (0, 1):
+            raise refusal(model, f"the single class {values[0]!r}")
+    if classes is None or isinstance(classes, list) or len(classes) == 2:
+        return None
+    return constant(float(classes[0]), getattr(model, "n_features_in_", None))
+
+
+def refusal(model: Any, what: str = "") -> InvalidInput:
+    """What is said of a model that has no odds, or of something that is no model."""
+    came = type(model).__name__ + (f" with {what}" if what else "")
+    return InvalidInput(
+        f"model must give log-odds or probabilities of 0/1 labels and come from one of "
+        f"{', '.join(KNOWN)}, or be a callable; got {came}. {_ADVICE}"
+    )
+
+
+def count_rows(rows: Any) -> int:
+    """Rows of a block in any form."""
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+def as_cells(scores: Any) -> NDArray[Any]:
+    """Scores as NumPy's float32 or float64, and a word where they came in a narrower type."""
+    cells: NDArray[Any]
+    if hasattr(scores, "detach"):  # a tensor of torch
+        name = str(scores.dtype).removeprefix("torch.")
+        cells = (scores.float() if name in _NARROW else scores).detach().cpu().numpy()
+    else:
+        cells = np.asarray(scores)
+        name = cells.dtype.name
+        if name in _NARROW:
+            cells = cells.astype(np.float32)
+    if name in _NARROW:
+        warnings.warn(
+            f"scores come in {name}, which tells apart {_NARROW[name]} digits: labels with nearly "
+            "the same score are tied, and ties go to the lower label. Score in float32 if you can; "
+            "oddslip.evaluate says in how many rows ties decide.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return cells

@@ -1,0 +1,580 @@
+"""`FittedRepair`: what a fitted calibrator leaves behind, applied to scores and kept in one file.
+
+The file is arrays and JSON, versioned, checksummed, never pickled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip import __version__
+from oddslip.calibrators.fingerprint import Fingerprint, probabilities_of, take_fingerprint
+from oddslip.calibrators.maps import LabelMaps
+from oddslip.calibrators.policy import LabelRecord
+from oddslip.calibrators.prior_shift import PriorShift, find_prior_shift
+from oddslip.calibrators.repair_file import (
+    MAP_ARRAYS,
+    RECORD_ARRAYS,
+    read_stored,
+    write_stored,
+)
+from oddslip.core.panel import ListedPanel, Panel, check_k
+from oddslip.core.results import as_frame, html_table, name_ranking, plain
+from oddslip.core.row_ids import match_labels
+from oddslip.errors import InvalidInput
+from oddslip.sources import Source, open_source
+from oddslip.sources.open import Nan
+from oddslip.sources.views import PartialSource
+
+LOOKED_AT = 64  # rows
+MANY = 64  # cells of margins that do not all lie between 0 and 1 by chance
+if TYPE_CHECKING:
+    from oddslip.serving.export import Export
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedRepair:
+    """The maps of all labels, the labels' names, and what was done to each label.
+
+    Attributes
+    ----------
+    maps : LabelMaps
+        What is applied.
+    label_names : tuple of str or None
+        By which labels are matched. Where only one side has names, they go by position, with a
+        warning.
+    record : LabelRecord
+        What was done to each label.
+    calibrator, parameters : str, dict
+        Which calibrator it was, and how it was set.
+    n_rows : int
+        Calibration rows.
+    fingerprint : Fingerprint or None
+        What the calibration rows looked like, for `oddslip.check`; None if saved before 0.2.
+    """
+
+    maps: LabelMaps
+    label_names: tuple[str, ...] | None
+    record: LabelRecord
+    calibrator: str
+    parameters: dict[str, Any]
+    n_rows: int
+    fingerprint: Fingerprint | None = None
+
+    def transform(
+        self,
+        scores: Any,
+        *,
+        dtype: Any = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        threads: int | None = None,
+    ) -> NDArray[Any]:
+        """Calibrated probabilities of all cells; NaN where a cell is absent.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        dtype : optional
+            Of what is returned; that of the scores unless told.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`.
+        prior_shift : "em" or PriorShift, optional
+            Correct prevalences that moved since calibration, as these scores tell it ("em"), or
+            as `prior_shift` found it on other rows. See docs/watching.md for what it assumes.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        source, order = self._open(scores, exclude, nan)
+        maps = self._maps(order)
+        try:
+            dtype = np.dtype(dtype or source.dtype)
+        except TypeError as error:
+            raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
+        if not source.ordered:
+            _refuse_shift(prior_shift)
+            return source.transform(maps, dtype)  # type: ignore[no-any-return]
+        out = np.empty((source.n_rows, source.n_labels), dtype)
+        shift = self._read_shift(prior_shift, source, order, threads)
+        for first, block in _transform_blocks(source, maps, shift, dtype, threads):
+            out[first : first + len(block)] = block
+        return out
+
+    def transform_blocks(
+        self,
+        scores: Any,
+        *,
+        dtype: Any = None,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        threads: int | None = None,
+    ) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Yield (first row, calibrated block) in row order, for panels larger than memory.
+
+        Takes the arguments of `transform`.
+        """
+        source, order = self._open(scores, exclude, nan)
+        shift = self._read_shift(prior_shift, source, order, threads)
+        return _transform_blocks(source, self._maps(order), shift, dtype, threads)
+
+    def rank(
+        self,
+        scores: Any,
+        *,
+        k: int,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        names: bool = False,
+        threads: int | None = None,
+    ) -> Any:
+        """Top K after calibration, in one pass, without building the repaired matrix.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        k : int
+            Slots per row, ``1 <= k <= n_labels``.
+        exclude, nan
+            Cells that count for nothing, as in `oddslip.rank`: a row with fewer than k labels to
+            show has -1 in its last slots.
+        prior_shift : "em" or PriorShift, optional
+            As in `transform`.
+        names : bool
+            Names of labels instead of their indices, as in `oddslip.rank`.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+
+        Returns
+        -------
+        ndarray of int32, shape (n_rows, k)
+            Label indices; with ``names`` an array of names, or a frame where a pandas frame was
+            ranked.
+
+        Examples
+        --------
+        >>> load_repair("repair.oddslip").rank(frame, k=2, names=True)  # doctest: +SKIP
+            label_1 label_2
+        ann     fig    pear
+        """
+        source, order = self._open(scores, exclude, nan)
+        k = check_k(k, source.n_labels)
+        if not source.ordered:
+            _refuse_shift(prior_shift)
+            return source.rank(k, self._maps(order))
+        shift = self._read_shift(prior_shift, source, order, threads)
+        ranking = rank_mapped(source, self._maps(order), k, shift, threads)
+        if not names:
+            return ranking
+        known = source.label_names
+        if known is None and self.label_names is not None:
+            known = np.array(self.label_names)[slice(None) if order is None else order].tolist()
+        return name_ranking(ranking, known, scores)
+
+    def rank_blocks(
+        self,
+        scores: Any,
+        *,
+        k: int,
+        exclude: Any = None,
+        nan: Nan = "refuse",
+        prior_shift: Any = None,
+        threads: int | None = None,
+    ) -> Iterator[tuple[int, NDArray[np.int32]]]:
+        """Yield (first row, top K of the block) in row order; takes the arguments of `rank`."""
+        source, order = self._open(scores, exclude, nan)
+        k = check_k(k, source.n_labels)
+        shift = self._read_shift(prior_shift, source, order, threads)
+        return _rank_blocks(source, self._maps(order), k, shift, threads)
+
+    def prior_shift(self, scores: Any, *, threads: int | None = None) -> PriorShift:
+        """How prevalences moved since calibration, as the scores of these rows tell it.
+
+        Parameters
+        ----------
+        scores
+            In any form `oddslip.evaluate` takes.
+        threads : int, optional
+            Threads to use; all cores available unless told.
+        """
+        return self._find_shift(*self._open(scores), threads)
+
+    def _find_shift(
+        self, source: Source, order: NDArray[np.int64] | None, threads: int | None
+    ) -> PriorShift:
+        if self.fingerprint is None:
+            raise InvalidInput(
+                "prior_shift needs a repair with a fingerprint, got one saved by an older version. "
+                "Fit it again."
+            )
+        now, maps = take_fingerprint(source, threads=threads), self._maps(order)
+        return find_prior_shift(
+            self.fingerprint.take(order), now, probabilities_of(maps), source.label_names
+        )
+
+    def _read_shift(
+        self, given: Any, source: Source, order: NDArray[np.int64] | None, threads: int | None
+    ) -> NDArray[np.float64] | None:
+        """What is added to the log-odds of each label of the source, or None."""
+        if given is None:
+            return None
+        if isinstance(given, str) and given == "em":
+            given = self._find_shift(source, order, threads)
+        if not isinstance(given, PriorShift) or given.shift.size != source.n_labels:
+            raise InvalidInput(
+                'prior_shift must be "em" or a PriorShift of these labels, '
+                f"got {type(given).__name__} {given!r:.40}."
+            )
+        if not given.fits.all():
+            wrong = int((~given.fits).sum())
+            warnings.warn(
+                f"the scores of {wrong:,} of {source.n_labels:,} labels moved in a way that no "
+                "change of prevalence explains; these are left as they are (finding OS509).",
+                UserWarning,
+                stacklevel=3,
+            )
+        return given.shift
+
+    def save(self, path: Any) -> None:
+        """Save to one file, whole or not at all. `oddslip.load_repair` reads it."""
+        save_repair(self, path)
+
+    def to_onnx(
+        self,
+        path: Any,
+        *,
+        k: int | None = None,
+        scores: str = "float64",
+        precision: str = "float64",
+    ) -> Export:
+        """Write this repair as an ONNX graph of standard operators.
+
+        Its input is ``scores``, its outputs are ``probabilities`` and, with ``k``, ``top_labels``
+        and ``top_probabilities``. It looks at no score for whether it is valid.
+
+        Parameters
+        ----------
+        path : path
+        k : int, optional
+            Slots per row, ``1 <= k <= n_labels``; without it nothing is ranked.
+        scores : {"float64", "float32"}
+            Type of the scores that come in.
+        precision : {"float64", "float32"}
+            What the graph computes in. In float32 near scores can tie or change places; the
+            largest deviation of a probability is then told.
+        """
+        from oddslip.serving.onnx import export_onnx
+
+        return export_onnx(self, path, k=k, scores=scores, precision=precision)
+
+    def to_sql(
+        self,
+        path: Any,
+        *,
+        dialect: str,
+        k: int | None = None,
+        name: str = "oddslip",
+        table: str = "scores",
+        columns: tuple[str, str, str] = ("row", "label", "score"),
+    ) -> Export:
+        """Write this repair as SQL: a table of its maps, and a view that ranks long scores.
+
+        Parameters
+        ----------
+        path : path
+        dialect : {"duckdb", "postgres", "spark"}
+        k : int, optional
+            Slots per row; without it the view ranks all labels of a row.
+        name : str
+            Beginning of the names of the table and of the view.
+        table : str
+            The scores: one line per row and label. Parts of a qualified name stand apart by dots.
+        columns : three of str
+            Its columns that hold the row, the label (by name, or by index where labels have no
+            names) and the score.
+        """
+        from oddslip.serving.sql import export_sql
+
+        return export_sql(self, path, dialect=dialect, k=k, name=name, table=table, columns=columns)
+
+    def to_json(self, path: Any) -> Export:
+        """Write the maps as a documented JSON file, for any other language."""
+        from oddslip.serving.json import export_json
+
+        return export_json(self, path)
+
+    def _open(
+        self, scores: Any, exclude: Any = None, nan: Nan = "refuse"
+    ) -> tuple[Source, NDArray[np.int64] | None]:
+        """The source, and where its labels stand among ours: see `align_labels`."""
+        source = open_as(self.maps.kind, scores, exclude=exclude, nan=nan)
+        if source.kind != self.maps.kind:
+            raise InvalidInput(
+                f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores. "
+                f"Pass scores of kind {self.maps.kind}, or fit a repair on these."
+            )
+        if not isinstance(scores, Source | Panel):
+            refuse_other_kind(self, source)
+        return source, align_labels(self.label_names, self.maps.n_labels, source)
+
+    def _maps(self, order: NDArray[np.int64] | None) -> LabelMaps:
+        """The maps in the order of the source's labels."""
+        return self.maps if order is None else self.maps.take(order)
+
+    def __repr__(self) -> str:
+        labels = f"{self.maps.n_labels:,} labels, {self.record.n_dead:,} of them dead"
+        return f"FittedRepair({self.calibrator}, {self.maps.kind}, {self.n_rows:,} rows x {labels})"
+
+    def __str__(self) -> str:
+        """What `oddslip fit` prints of it."""
+        from oddslip.reports.text import as_text, repair_table
+
+        return as_text([repair_table(self)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was fitted and what was done to each label; built-in types only."""
+        return plain(  # type: ignore[no-any-return]
+            {
+                "schema": "oddslip.repair/1",
+                "calibrator": self.calibrator,
+                "parameters": self.parameters,
+                "kind": self.maps.kind,
+                "n_labels": self.maps.n_labels,
+                "n_rows": self.n_rows,
+                "n_dead": self.record.n_dead,
+                "prior_source": self.record.prior_source,
+                "labels": self._label_columns(),
+            }
+        )
+
+    def to_frame(self) -> Any:
+        """A pandas frame with one line per label."""
+        return as_frame(self._label_columns())
+
+    def _label_columns(self) -> dict[str, Any]:
+        names = self.label_names or tuple(str(j) for j in range(self.maps.n_labels))
+        return {
+            "label": list(names),
+            "action": list(self.record.action),
+            "n_positives": self.record.n_positives,
+            "prior": self.record.prior,
+        }
+
+    def _repr_html_(self) -> str:
+        counts = {action: self.record.action.count(action) for action in self.record.action}
+        rows = [[action, f"{count:,}"] for action, count in counts.items()]
+        caption = f"{self.calibrator} fitted on {self.n_rows:,} rows, {self.maps.n_labels:,} labels"
+        return html_table(["what was done", "labels"], rows, caption)
+
+
+def _transform_blocks(
+    source: Source,
+    maps: LabelMaps,
+    shift: NDArray[np.float64] | None,
+    dtype: Any,
+    threads: int | None,
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """(First row, calibrated block) in row order."""
+
+    def repair(panel: Panel) -> NDArray[Any]:
+        if shift is None:
+            return maps.transform_panel(panel, dtype)
+        mapped = shift_odds(maps.transform_panel(panel, np.float64), shift)
+        return mapped.astype(dtype or panel.dtype)
+
+    return source.map(repair, threads=threads, what="repairing rows")
+
+
+def _rank_blocks(
+    source: Source,
+    maps: LabelMaps,
+    k: int,
+    shift: NDArray[np.float64] | None,
+    threads: int | None,
+) -> Iterator[tuple[int, NDArray[np.int32]]]:
+    """(First row, top K of the block) in row order."""
+
+    def rank(panel: Panel) -> NDArray[np.int32]:
+        return maps.rank_panel(panel, k) if shift is None else _rank(maps, panel, k, shift)
+
+    return source.map(rank, threads=threads, what="ranking rows")
+
+
+def rank_mapped(
+    source: Source,
+    maps: LabelMaps,
+    k: int,
+    shift: NDArray[np.float64] | None = None,
+    threads: int | None = None,
+) -> NDArray[np.int32]:
+    """Top K of every row by maps in the order of the source's labels."""
+    out = np.empty((source.n_rows, k), np.int32)
+    for first, block in _rank_blocks(source, maps, k, shift, threads):
+        out[first : first + len(block)] = block
+    return out
+
+
+def shift_odds(
+    probabilities: NDArray[np.float64], shift: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Probabilities whose log-odds are moved by so many nat, label by label."""
+    with np.errstate(over="ignore"):
+        odds = np.exp(np.clip(shift, -700, 700))
+    return np.asarray(odds * probabilities / (1 - probabilities + odds * probabilities))
+
+
+def _rank(maps: LabelMaps, panel: Panel, k: int, shift: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Top k by shifted values."""
+    from oddslip.kernels.keys import keys_of
+    from oddslip.kernels.topk import rank_keys
+
+    values = maps.values(panel)
+    moved = values + shift if maps.scale == "log_odds" else shift_odds(values, shift)
+    moved[values == -np.inf] = np.finfo(np.float64).min  # excluded
+    keys = keys_of(np.ascontiguousarray(moved), "margin")
+    columns: NDArray[np.int32] = rank_keys(keys, k, None, panel.absent)[0]
+    return columns
+
+
+def _refuse_shift(prior_shift: Any) -> None:
+    if prior_shift is not None:
+        raise InvalidInput(
+            "prior_shift goes with rows of this machine, got it with a table. "
+            "Find it on a sample of the rows, and repair them here."
+        )
+
+
+def open_as(
+    kind: str,
+    scores: Any,
+    labels: Any = None,
+    label_names: Sequence[str] | None = None,
+    *,
+    exclude: Any = None,
+    nan: Nan = "refuse",
+) -> Source:
+    """Open scores as being of this kind. A panel or a source brings its own."""
+    named: Any = None if isinstance(scores, Source | Panel) else kind
+    return open_source(
+        scores, labels, kind=named, label_names=label_names, exclude=exclude, nan=nan
+    )
+
+
+def refuse_other_kind(repair: FittedRepair, source: Source) -> None:
+    """Refuse scores that nobody called by their kind and that are surely not of the repair's.
+
+    Margins leave [0, 1]. Probabilities never do, and margins of many cells hardly ever stay there,
+    unless most of the calibration rows did.
+    """
+    cells = _first_cells(source)
+    if cells is None or not cells.size:
+        return
+    with np.errstate(invalid="ignore"):
+        low, high = float(cells.min()), float(cells.max())  # NaN compares as neither
+    inside = low >= 0 and high <= 1
+    if source.kind == "probability" and (low < 0 or high > 1) and np.isfinite([low, high]).all():
+        raise InvalidInput(
+            f"this repair was fitted on probabilities, got scores from {low:g} to {high:g}, as of "
+            "margins. Pass probabilities, or fit a repair on margins."
+        )
+    many = cells.size >= MANY and source.n_labels > 1
+    if source.kind == "margin" and inside and many and not _mostly_inside(repair):
+        raise InvalidInput(
+            "this repair was fitted on margins, got scores that all lie between 0 and 1, as "
+            "probabilities do. Pass margins; if these are, say so: "
+            'open_source(scores, kind="margin").'
+        )
+
+
+def _first_cells(source: Source) -> NDArray[Any] | None:
+    """Scores of the first rows; None where the data say their kind, or rows are not read here."""
+    while isinstance(source, PartialSource):
+        source = source.whole
+    if source.says_kind or not source.ordered:
+        return None
+    panel = next(source.blocks(), None)
+    if isinstance(panel, ListedPanel):
+        return panel.cells[: LOOKED_AT * MANY]
+    return None if panel is None else panel.scores[:LOOKED_AT]
+
+
+def _mostly_inside(repair: FittedRepair) -> bool:
+    """Whether the margins calibrated on lie between 0 and 1 themselves, as far as is known."""
+    from oddslip.tallies.logodds_histogram import edges_of
+
+    if repair.fingerprint is None:
+        return False
+    low = edges_of("margin")[:-1].round(9)
+    counts = repair.fingerprint.counts.sum(axis=0, dtype=np.int64)
+    return bool(2 * counts[(low >= 0) & (low <= 1)].sum() >= counts.sum())
+
+
+def align_labels(
+    names: tuple[str, ...] | None, n_labels: int, source: Source
+) -> NDArray[np.int64] | None:
+    """Where each label of the source stands among ours; None if they stand alike.
+
+    A warning says so where names come with one side alone and labels go by position.
+    """
+    counts = source.n_labels, n_labels
+    return match_labels(source.label_names, names, ("scores", "repair"), n_labels=counts, warn=True)
+
+
+def save_repair(repair: FittedRepair, path: Any) -> None:
+    """Write a fitted repair, whole or not at all."""
+    actions = sorted(set(repair.record.action))
+    header = {
+        "written_by": f"oddslip {__version__}",
+        "calibrator": repair.calibrator,
+        "parameters": plain(repair.parameters),
+        "kind": repair.maps.kind,
+        "scale": repair.maps.scale,
+        "step": bool(repair.maps.step),
+        "n_rows": int(repair.n_rows),
+        "label_names": None if repair.label_names is None else list(repair.label_names),
+        "prior_source": repair.record.prior_source,
+        "actions": actions,
+        "action": [actions.index(action) for action in repair.record.action],
+        "fingerprint": repair.fingerprint and repair.fingerprint.to_dict(),
+    }
+    arrays = {
+        name: getattr(owner, name)
+        for owner, names in ((repair.maps, MAP_ARRAYS), (repair.record, RECORD_ARRAYS))
+        for name in names
+    }
+    if repair.fingerprint is not None:
+        arrays |= repair.fingerprint.to_arrays()
+    write_stored(path, header, arrays)
+
+
+def load_repair(path: Any) -> FittedRepair:
+    """Read a fitted repair saved by this or an older version.
+
+    Examples
+    --------
+    >>> load_repair("repair.oddslip").rank("scores.npy", k=7)  # doctest: +SKIP
+    """
+    stored = read_stored(path)
+    return FittedRepair(
+        maps=LabelMaps(**stored.maps._asdict()),
+        label_names=stored.label_names,
+        record=LabelRecord(
+            action=stored.action,
+            prior_source=stored.prior_source,
+            **{name: stored.arrays[name] for name in RECORD_ARRAYS},
+        ),
+        calibrator=stored.calibrator,
+        parameters=stored.parameters,
+        n_rows=stored.n_rows,
+        fingerprint=Fingerprint.read(stored),
+    )

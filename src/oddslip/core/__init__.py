@@ -1,0 +1,1 @@
+"""What every layer needs: panels, labels, weights, tallies, results, and checks of arguments."""

@@ -1,0 +1,220 @@
+"""What scores say within a label: whether its true rows stand above its others, and the twin's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.core.results import plain
+from oddslip.diagnosis.thresholds import FAINT, SHUFFLED_Z, UNLIKE
+from oddslip.metrics.evaluation import Estimate
+from oddslip.selection.folds import PositiveCells, find_distinct
+from oddslip.tallies.cell_counts import CellCounts
+
+Floats = NDArray[np.float64]
+Standing = Literal["there", "none", "reversed", "unsure", "unknown"]
+
+NORMAL = 1.959963984540054  # standard errors that hold the middle 95%
+COMPARED_CELLS = 2**21  # cells of either arm that are ranked to hold twin and arm together
+LEAST_ROWS = 3  # fewer rows have no rank correlation worth the name
+
+
+# ------------------------------------------------------------------------------- area under the ROC
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signal:
+    """Within-label AUC of the evaluated rows: nothing that a per-label map can add.
+
+    Attributes
+    ----------
+    areas : numpy.ndarray
+        AUC of each label; NaN where it is true for no row or for all.
+    mean : Estimate
+        Mean over the labels that have one, with its interval.
+    """
+
+    areas: Floats
+    mean: Estimate
+
+    @property
+    def standing(self) -> Standing:
+        """Surely above chance, surely below it, about chance, or not to be told."""
+        if not np.isfinite(self.mean.value):
+            return "unknown"
+        if self.mean.low > 0.5:
+            return "there"
+        if self.mean.high < 0.5:
+            return "reversed"
+        return "none" if self.mean.high < FAINT else "unsure"
+
+    @property
+    def absent(self) -> bool:
+        """Whether there is nothing that a repair could bring to bear."""
+        return self.standing in ("none", "reversed")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary, in built-in types; areas are in the table of labels."""
+        n_labels = int(np.isfinite(self.areas).sum())
+        mean = self.mean.to_dict()
+        return plain({"auc": mean, "n_labels": n_labels, "standing": self.standing})  # type: ignore[no-any-return]
+
+
+def find_signal(cells: PositiveCells, counts: CellCounts) -> Signal:
+    """AUC of every label and of their mean, from counts that the ceiling is fitted on too.
+
+    The interval takes rows as they come, true for several labels or not: the part of a positive
+    is its place among the negatives less the mean, and parts of one row are summed. What the
+    draw of the negatives adds is bounded from above, as if all labels erred together.
+
+    Parameters
+    ----------
+    cells : PositiveCells
+        True labels of all rows.
+    counts : CellCounts
+        Of the same rows.
+    """
+    labels = cells.positives.indices
+    _, places = find_distinct(labels, cells.keys, counts.n_labels)
+    rows = np.repeat(np.arange(counts.n_rows), cells.positives.counts)
+    parts = parts_of_positives(counts)[places]
+    of_rows = np.bincount(rows, weights=parts, minlength=counts.n_rows)
+    return signal_of(counts, float((of_rows**2).sum()))
+
+
+def parts_of_positives(counts: CellCounts) -> Floats:
+    """For each distinct key, the part of a positive there in the error of the mean AUC."""
+    areas = counts.auc()
+    known = np.isfinite(areas)
+    if not known.any():
+        return np.zeros(counts.keys.size)
+    share = np.where(known, 1.0 / np.maximum(1, counts.n_positives), 0.0) / known.sum()
+    label_of = np.repeat(np.arange(counts.n_labels), np.diff(counts.indptr))
+    return np.asarray((place_positives(counts) - areas[known].mean()) * share[label_of])
+
+
+def signal_of(counts: CellCounts, squares: float) -> Signal:
+    """AUC of every label and of their mean; ``squares`` of the parts of rows, summed."""
+    areas = counts.auc()
+    known = np.isfinite(areas)
+    if not known.any():
+        nan = float("nan")
+        return Signal(areas, Estimate(nan, nan, nan))
+    mean = float(areas[known].mean())
+    spread = areas[known] * (1.0 - areas[known]) / (3.0 * counts.n_negatives[known])
+    reach = NORMAL * float(np.sqrt(squares + np.sqrt(spread).mean() ** 2))
+    return Signal(areas, Estimate(mean, max(0.0, mean - reach), min(1.0, mean + reach)))
+
+
+def place_positives(counts: CellCounts) -> Floats:
+    """For each distinct key of a positive, the share of its label's negatives that lie below.
+
+    Those at the key count one half, so the mean over a label's positives is its AUC.
+
+    Examples
+    --------
+    >>> from oddslip.tallies.cell_counts import count_cells
+    >>> from oddslip.sources import open_source
+    >>> place_positives(count_cells(open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]])))
+    array([0.5])
+    """
+    label_of = np.repeat(np.arange(counts.n_labels), np.diff(counts.indptr))
+    between = counts.negatives_between[np.arange(counts.keys.size) + label_of]
+    passed = np.cumsum(between + counts.negatives_at)
+    before = np.concatenate([[0], passed])[counts.indptr[:-1]]
+    below = passed - before[label_of] - counts.negatives_at / 2
+    return np.asarray(below / np.maximum(1, counts.n_negatives)[label_of])
+
+
+# ----------------------------------------------------------------------------------- twin and model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Likeness:
+    """Rank correlation of model and twin within labels, of as many rows as were compared.
+
+    ``mean`` is over ``n_labels`` labels in which neither is constant; None without any. Its
+    interval reaches as far to both sides as the correlation of shuffled rows would.
+    """
+
+    mean: Estimate | None
+    n_labels: int
+    n_rows: int
+    identical: bool = False  # every cell compared
+
+    @property
+    def follows(self) -> bool:
+        """Whether the rows of the twin may be those of the model.
+
+        Saturated and coarse scores leave little of the correlation, so it need not be high: it
+        has to be above that of shuffled rows.
+        """
+        if self.mean is None or self.mean.high >= UNLIKE:
+            return True
+        chance = (self.mean.high - self.mean.value) / NORMAL
+        return self.mean.value > SHUFFLED_Z * chance
+
+    def to_dict(self) -> dict[str, Any]:
+        """Built-in types only."""
+        mean = None if self.mean is None else self.mean.to_dict()
+        return {
+            "rank_correlation": mean,
+            "n_labels": self.n_labels,
+            "n_rows": self.n_rows,
+            "identical": self.identical,
+        }
+
+
+def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) -> Likeness | None:
+    """How far the twin orders the rows of a label as the model does; None without a twin.
+
+    ``samples`` are the same rows of both, of which as many are drawn as need be; NaN is absent.
+    A label is compared over the rows that have it in both.
+    """
+    if samples is None:
+        return None
+    n_sampled, n_labels = samples[0].shape
+    n_rows = min(n_sampled, max(LEAST_ROWS, COMPARED_CELLS // n_labels))
+    drawn = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
+    arm, twin = samples[0][drawn], samples[1][drawn]
+    identical = np.array_equal(arm, twin, equal_nan=True)
+    absent = np.isnan(arm) | np.isnan(twin)
+    n_present = n_rows - absent.sum(axis=0)
+    ranks = [_rank_within_labels(scores, absent, n_present) for scores in (arm, twin)]
+    spreads = [np.sqrt((rank**2).sum(axis=0)) for rank in ranks]
+    vary = (spreads[0] > 0) & (spreads[1] > 0) & (n_present >= LEAST_ROWS)
+    if not vary.any():
+        return Likeness(None, 0, n_rows, identical)
+    one, other = (rank[:, vary] / spread[vary] for rank, spread in zip(ranks, spreads, strict=True))
+    mean = float((one * other).sum(axis=0).mean())
+    reach = NORMAL * _chance_deviation(one, other, n_present[vary])
+    around = Estimate(mean, mean - reach, mean + reach)
+    return Likeness(around, int(vary.sum()), n_rows, identical)
+
+
+def _chance_deviation(one: Floats, other: Floats, n_present: NDArray[np.int64]) -> float:
+    """Standard deviation of the mean correlation over all orders of the rows of one matrix.
+
+    Two labels err together as they correlate, in one matrix times in the other. Exact where every
+    row has every label. Columns are centred and of length 1.
+    """
+    scaled = one / np.sqrt(n_present - 1.0)
+    if len(one) < one.shape[1]:
+        squares = ((scaled @ other.T) ** 2).sum()
+    else:
+        squares = ((scaled.T @ scaled) * (other.T @ other)).sum()
+    return float(np.sqrt(squares) / one.shape[1])
+
+
+def _rank_within_labels(
+    scores: NDArray[Any], absent: NDArray[np.bool_], n_present: NDArray[np.int64]
+) -> Floats:
+    """Ranks of the rows in every label, equal scores sharing theirs, less their mean."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(np.where(absent, np.inf, scores), axis=0) - (n_present + 1) / 2
+    ranks[absent] = 0.0
+    return np.asarray(ranks)

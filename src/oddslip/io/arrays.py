@@ -1,0 +1,215 @@
+"""NumPy's files: what a header claims is held against the bytes there are, before any is taken.
+
+A header of a hundred bytes can claim 10^18 cells, and a member of an archive unpack to a thousand
+times its size. So a member must be exactly as long as its header says, and fit into memory before
+it is read. An archive keeps a CRC of each member, which reading it block by block would pass by: it
+is looked at once, when the member is opened.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import zipfile
+import zlib
+from pathlib import Path
+from tokenize import TokenError
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import OddslipError, UnreadableFile
+from oddslip.io.files import unreadable
+from oddslip.io.inputs import FileArray, check_memory, input_path
+
+# What NumPy, zipfile and the parser of headers raise on a file that is cut short, damaged or of
+# another kind.
+DAMAGED = (
+    ValueError, TypeError, OSError, EOFError, LookupError, NotImplementedError, RuntimeError,
+    MemoryError, ArithmeticError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
+_CHUNK_BYTES = 1 << 20
+_MOST_PACKING = 1032  # deflate can not unpack to more times its size
+
+
+class Header(NamedTuple):
+    """What the head of an array claims."""
+
+    shape: tuple[int, ...]
+    fortran: bool
+    dtype: np.dtype[Any]
+    start: int  # of the cells, in bytes
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the array, its head included."""
+        return self.start + math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(stream: IO[bytes]) -> Header:
+    """The head of an array; refuses Python objects."""
+    begun = stream.tell()
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0), (3, 0)):
+        raise ValueError(f"version {version} of the format is not known")
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, fortran, dtype = read(stream)
+    if dtype.hasobject:
+        raise ValueError("object arrays need pickle")
+    if any(side < 0 for side in shape):
+        raise ValueError(f"a shape must not be negative, got {shape}")
+    return Header(shape, fortran, dtype, stream.tell() - begun)
+
+
+def read_npy(path: Path) -> FileArray:
+    """The array of an .npy file, read block by block where it is used."""
+    try:
+        with input_path(path).open("rb") as file:
+            if file.read(2) == b"PK":
+                raise UnreadableFile(
+                    f"{path} is an .npz archive, not an .npy file. Rename it to .npz."
+                )
+            file.seek(0)
+            header = read_header(file)
+            array = open_array(path, header)
+            array.state.check(path, file.fileno())
+        if header.n_bytes > array.state.n_bytes:
+            raise ValueError(f"it claims {header.n_bytes:,} bytes and has {array.state.n_bytes:,}")
+    except OddslipError:
+        raise
+    except DAMAGED as error:
+        raise refusal(path, error) from error
+    return array
+
+
+def map_npy(path: Path) -> NDArray[Any]:
+    """The array of an .npy file that we keep and never write over: memory-mapped, read-only."""
+    checked = read_npy(path)
+    order: Any = "C" if checked.by_rows else "F"
+    return np.memmap(path, checked.stored, "r", checked.start, checked.shape, order)
+
+
+def read_npz(path: Path) -> FileArray | NDArray[Any]:
+    """The one array of an .npz file: read where it is used if stored, read whole if compressed.
+
+    Either way its bytes are read once and compared with the archive's CRC.
+    """
+    try:
+        with zipfile.ZipFile(input_path(path)) as archive:
+            members = list_arrays(archive)
+            if len(members) != 1:
+                names = ", ".join(item.filename.removesuffix(".npy") for item in members[:6])
+                raise UnreadableFile(
+                    f"{path} must hold exactly one array, got {len(members)}"
+                    + (f" ({names})." if members else ".")
+                )
+            if members[0].compress_type == zipfile.ZIP_STORED:
+                return open_member(path, members[0])
+            return read_member(archive, members[0], path)
+    except OddslipError:
+        raise
+    except DAMAGED as error:
+        raise refusal(path, error) from error
+
+
+def refusal(path: Path, error: Exception) -> UnreadableFile:
+    """What to say of a file that NumPy can not read."""
+    if not isinstance(error, OSError) and re.search("pickle|object", str(error), re.IGNORECASE):
+        return UnreadableFile(
+            f"{path} is not a plain numeric array, or holds Python objects, which are never "
+            "loaded. Save it again with numpy.save from a float array."
+        )
+    return unreadable(path, error, "cut short or not a NumPy file")
+
+
+def list_arrays(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The arrays of an archive, in their order."""
+    return [item for item in archive.infolist() if item.filename.endswith(".npy")]
+
+
+def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
+    """Refuse an archive whose members memory can not hold together."""
+    check_memory(path, sum(_unpacked(member) for member in archive.infolist()))
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of an .npz by name, whole, if memory can hold them together."""
+    path = input_path(path)
+    with zipfile.ZipFile(path) as archive:
+        return unpack_arrays(archive, path)
+
+
+def unpack_arrays(archive: zipfile.ZipFile, path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of an open archive by name."""
+    check_archive(archive, path)
+    return {
+        member.filename.removesuffix(".npy"): read_member(archive, member, path)
+        for member in list_arrays(archive)
+    }
+
+
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> NDArray[Any]:
+    """An array of an archive, read whole; zipfile compares its CRC."""
+    check_memory(path, _unpacked(member))
+    with archive.open(member) as stream:
+        _check_length(read_header(stream), member)
+    with archive.open(member) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def open_member(path: Path, member: zipfile.ZipInfo) -> FileArray:
+    """An uncompressed array, at the place where its bytes lie in the archive."""
+    with path.open("rb") as file:
+        file.seek(member.header_offset + 26)  # lengths of the local header's name and extra field
+        name, extra = np.frombuffer(file.read(4), "<u2")
+        begun = member.header_offset + 30 + int(name) + int(extra)
+        file.seek(begun)
+        header = read_header(file)
+        array = open_array(path, header, begun)
+        _check_length(header, member)
+        file.seek(begun)
+        if _crc_of(file, member.file_size) != member.CRC:
+            raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")
+        array.state.check(path, file.fileno())
+    return array
+
+
+def open_array(path: Path, header: Header, begun: int = 0) -> FileArray:
+    """The array of a header that begins at some byte of a file."""
+    start = begun + header.start
+    return FileArray(path, header.shape, header.dtype, start, by_rows=not header.fortran)
+
+
+def _crc_of(file: IO[bytes], n_bytes: int) -> int:
+    """CRC-32 of the next bytes, through one small buffer."""
+    buffer = memoryview(bytearray(min(_CHUNK_BYTES, max(1, n_bytes))))
+    crc, left = 0, n_bytes
+    while left:
+        got = file.readinto(buffer[: min(left, len(buffer))])  # type: ignore[attr-defined]
+        if not got:
+            raise EOFError("the archive ends before its array does")
+        crc = zlib.crc32(buffer[:got], crc)
+        left -= got
+    return crc
+
+
+def _check_length(header: Header, member: zipfile.ZipInfo) -> None:
+    if header.n_bytes != member.file_size:
+        raise ValueError(
+            f"{member.filename!r} claims {header.n_bytes:,} bytes and has {member.file_size:,}"
+        )
+
+
+def _unpacked(member: zipfile.ZipInfo) -> int:
+    """Bytes a member unpacks to; refuses a size that its packed bytes can not give."""
+    if member.file_size > _MOST_PACKING * member.compress_size + 64:
+        raise ValueError(
+            f"{member.filename!r} claims {member.file_size:,} bytes, "
+            f"packed into {member.compress_size:,}"
+        )
+    return member.file_size

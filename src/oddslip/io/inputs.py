@@ -1,0 +1,232 @@
+"""Files that are read: what may be opened, what fits into memory, and arrays read block by block.
+
+A file may be written over while it is read. Reading a memory map of a file that was cut short ends
+the process, and one that was written over gives cells of two files. So arrays are read by position,
+and every file is held against its size and time of change.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.io.paths import check_path
+from oddslip.errors import OddslipError, UnreadableFile
+from oddslip.io.files import unreadable
+
+MAX_READ_BYTES = 1 << 30  # the system reads no more than 2 GB at once
+
+
+def input_path(given: Any) -> Path:
+    """A file that can be opened and has an end: no folder, device or pipe.
+
+    A device such as /dev/zero never ends, and a pipe that nobody writes never begins.
+
+    Examples
+    --------
+    >>> input_path(__file__).suffix
+    '.py'
+    """
+    path = check_path("a file to read", given)
+    mode = _status(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise UnreadableFile(f"{path} is a folder, not a file.")
+    if not stat.S_ISREG(mode):
+        raise UnreadableFile(
+            f"{path} must be a file, got a device, a pipe or a socket. Save it to a file first."
+        )
+    return path
+
+
+def _status(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except ValueError as error:  # a zero byte, or half of a surrogate pair
+        raise UnreadableFile(f"{path} must have a name that the system can hold.") from error
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | PermissionError):
+            raise unreadable(path, error, "") from error
+        raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
+
+
+def read_bytes(given: Any) -> bytes:
+    """A whole file, if memory can hold it."""
+    path = input_path(given)
+    check_memory(path, _status(path).st_size)
+    try:
+        return path.read_bytes()
+    except (OSError, MemoryError) as error:
+        raise unreadable(path, error, "not to be read") from error
+
+
+def check_memory(path: Path, n_bytes: int) -> None:
+    """Refuse what memory can not hold, before any of it is taken."""
+    free = free_memory()
+    if free is not None and n_bytes > free:
+        raise UnreadableFile(
+            f"{path} must fit into memory, got {n_bytes:,} bytes where {free:,} are free."
+        )
+
+
+def free_memory() -> int | None:
+    """Bytes that can still be had, swap included; None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        table = dict(line.split(":", 1) for line in lines)
+        return sum(1024 * int(table[name].split()[0]) for name in ("MemAvailable", "SwapFree"))
+    except (OSError, ValueError, KeyError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+class FileState(NamedTuple):
+    """What tells one writing of a file from the next."""
+
+    device: int
+    inode: int
+    n_bytes: int
+    changed: int  # nanoseconds
+
+    @classmethod
+    def of(cls, file: int | Path) -> FileState:
+        """That of an open file, or of the one that a path names now."""
+        status = os.stat(file)
+        return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+
+    def check(self, path: Path, file: int | Path | None = None) -> None:
+        """Refuse a file that is not as it was."""
+        try:
+            same = FileState.of(path if file is None else file) == self
+        except OSError:
+            same = False
+        if not same:
+            raise changed(path)
+
+
+def changed(path: Path) -> UnreadableFile:
+    """The one line to raise when a file changed while it was read."""
+    return UnreadableFile(
+        f"{path} changed while it was read. Run again once it is written, or read a copy."
+    )
+
+
+@contextmanager
+def unchanged(path: Path, state: FileState | None) -> Iterator[None]:
+    """Refuse what was read of a file that is not as it was, and blame the change for errors."""
+    try:
+        yield
+    except OddslipError:
+        if state is not None:
+            state.check(path)
+        raise
+    if state is not None:
+        state.check(path)
+
+
+class FileArray:
+    """An array in a file, read by position where it is used: never mapped, never held.
+
+    ``array[start:stop]`` and ``array[rows]`` are arrays of these rows in the byte order of this
+    machine, and ``numpy.asarray`` reads all of it. Whatever is read while the file changes is
+    refused.
+
+    Parameters
+    ----------
+    path : Path
+    shape : tuple of int
+    dtype : dtype
+        That of the file.
+    start : int
+        Where the cells begin, in bytes.
+    by_rows : bool
+        Whether the cells of a row lie together (C order), and not those of a column.
+    """
+
+    def __init__(
+        self, path: Path, shape: tuple[int, ...], dtype: Any, start: int, by_rows: bool = True
+    ) -> None:
+        self.path, self.shape, self.start = path, shape, start
+        self.by_rows = by_rows or len(shape) < 2
+        self.stored = np.dtype(dtype)
+        self.dtype = self.stored.newbyteorder("=")
+        self.ndim, self.size = len(shape), int(np.prod(shape, dtype=object))
+        self.nbytes = self.size * self.dtype.itemsize
+        self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        weakref.finalize(self, os.close, self._file)
+        self._turn = threading.Lock()  # where the system can not read by position
+        self.state = FileState.of(self._file)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError(f"{self.path} is read where it is used; it can not be had uncopied.")
+        check_memory(self.path, self.nbytes)
+        cells = self[:] if self.ndim else self._read(np.empty((), self.stored), 0)
+        return cells if dtype is None else cells.astype(dtype, copy=False)
+
+    def __getitem__(self, rows: slice | NDArray[np.int64]) -> NDArray[Any]:
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.shape[0])
+            if step != 1:
+                raise IndexError("rows of a file are read one after another, or by their numbers")
+            runs = [(start, max(start, stop))]
+        else:
+            rows = np.asarray(rows, np.int64)
+            ends = np.flatnonzero(np.diff(rows) != 1) + 1
+            runs = [(int(run[0]), int(run[-1]) + 1) for run in np.split(rows, ends) if run.size]
+        cells = np.empty((sum(stop - start for start, stop in runs), *self.shape[1:]), self.stored)
+        at = 0
+        for start, stop in runs:
+            self._read(cells[at : at + stop - start], start)
+            at += stop - start
+        self.state.check(self.path, self._file)
+        return cells.astype(self.dtype, copy=False)
+
+    def _read(self, cells: NDArray[Any], first: int) -> NDArray[Any]:
+        """Fill an array with the rows from ``first`` on."""
+        itemsize = self.stored.itemsize
+        if self.by_rows:
+            width = itemsize * int(np.prod(self.shape[1:]))
+            self._read_bytes(cells, self.start + first * width)
+            return cells
+        column = np.empty(len(cells), self.stored)
+        for at, place in enumerate(np.ndindex(self.shape[:0:-1])):
+            self._read_bytes(column, self.start + (at * self.shape[0] + first) * itemsize)
+            cells[(slice(None), *place[::-1])] = column
+        return cells
+
+    def _read_bytes(self, cells: NDArray[Any], offset: int) -> None:
+        left = memoryview(cells.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        try:
+            while left.nbytes:
+                n_bytes = self._read_at(left[:MAX_READ_BYTES], offset)
+                if not n_bytes:
+                    raise changed(self.path)
+                left, offset = left[n_bytes:], offset + n_bytes
+        except OSError as error:
+            if isinstance(error, UnreadableFile):
+                raise
+            raise UnreadableFile(f"{self.path} can not be read ({error.strerror}).") from error
+
+    def _read_at(self, buffer: memoryview, offset: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file, [buffer], offset)
+        with self._turn:
+            os.lseek(self._file, offset, os.SEEK_SET)
+            raw = os.read(self._file, len(buffer))
+        buffer[: len(raw)] = raw
+        return len(raw)

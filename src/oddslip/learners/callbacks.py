@@ -1,0 +1,112 @@
+"""`MapAtK`: the deployed metric while a model of many labels trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from oddslip.adapters.scorer import as_cells
+from oddslip.core.arguments import check_whole
+from oddslip.errors import InvalidInput
+from oddslip.metrics.at_k import (
+    average_precision_at_k,
+    check_choice,
+    hit_rate_at_k,
+    ndcg_at_k,
+    precision_at_k,
+    recall_at_k,
+)
+
+_METRICS: dict[str, Callable[..., Any]] = {
+    "map": average_precision_at_k,
+    "precision": precision_at_k,
+    "recall": recall_at_k,
+    "ndcg": ndcg_at_k,
+    "hit_rate": hit_rate_at_k,
+}
+
+
+class MapAtK:
+    """MAP at K, or another mean over rows, of batches as they come; higher is better.
+
+    ``update(scores, labels)`` adds a batch, ``compute()`` gives the mean so far and ``reset()``
+    starts again, as metrics of Keras and torch do. XGBoost takes ``metric.xgboost`` as its
+    ``custom_metric``, LightGBM ``metric.lightgbm(labels)`` as its ``feval``. Scores may be logits
+    or probabilities: only their order counts.
+
+    Parameters
+    ----------
+    k : int
+        Slots per row, ``1 <= k <= n_labels``.
+    metric : {"map", "precision", "recall", "ndcg", "hit_rate"}
+        Which mean.
+
+    Examples
+    --------
+    >>> metric = MapAtK(k=1)
+    >>> metric.update([[2.0, -1.0], [0.5, 3.0]], [[1, 0], [1, 0]])
+    >>> metric.compute()
+    0.5
+    """
+
+    def __init__(self, *, k: int, metric: str = "map") -> None:
+        check_choice("metric", metric, _METRICS)
+        self.k, self.metric = check_whole("k", k, 1), metric
+        self.__name__ = f"{metric}_at_{k}"  # XGBoost asks a function for its name
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all batches."""
+        self._sum, self._n_rows = 0.0, 0
+
+    def update(self, scores: Any, labels: Any) -> None:
+        """Add a batch: arrays or tensors of shape (rows, labels)."""
+        values = self._by_row(scores, labels)
+        self._sum += float(values.sum())
+        self._n_rows += values.size
+
+    def compute(self) -> float:
+        """Mean over the rows with a true label; NaN before there is one."""
+        return self._sum / self._n_rows if self._n_rows else float("nan")
+
+    def __call__(self, labels: Any, scores: Any) -> float:
+        """The metric of one batch alone, with the labels first, as scikit-learn's metrics."""
+        values = self._by_row(scores, labels)
+        return float(values.mean()) if values.size else float("nan")
+
+    def xgboost(self, predictions: Any, matrix: Any) -> tuple[str, float]:
+        """For ``xgboost.train(custom_metric=...)``; the labels are those of the DMatrix."""
+        n_rows = matrix.num_row()
+        labels = np.asarray(matrix.get_label()).reshape(n_rows, -1)
+        return self.__name__, self(labels, np.asarray(predictions).reshape(n_rows, -1))
+
+    def lightgbm(self, labels: Any = None) -> Callable[[Any, Any], tuple[str, float, bool]]:
+        """For ``lightgbm.train(feval=...)`` of one Booster of many labels.
+
+        Parameters
+        ----------
+        labels : 0/1 cells of shape (n_rows, n_labels), optional
+            Of the validation rows. Left out, the Dataset holds the one true label of each row, as
+            for ``multiclassova``.
+        """
+
+        def evaluate(predictions: Any, dataset: Any) -> tuple[str, float, bool]:
+            scores = np.asarray(predictions)
+            if scores.ndim != 2:
+                raise InvalidInput(
+                    "MapAtK must see the scores of all labels, got those of one. Use it with one "
+                    "Booster of many labels; OneVsRest(early_stopping=...) stops a loop of them."
+                )
+            truth = labels
+            if truth is None:
+                truth = np.asarray(dataset.get_label(), np.int64)[:, None].tolist()
+            return self.__name__, self(truth, scores), True
+
+        return evaluate
+
+    def _by_row(self, scores: Any, labels: Any) -> Any:
+        truth = as_cells(labels) if hasattr(labels, "detach") else labels
+        measure = _METRICS[self.metric]
+        return measure(as_cells(scores), truth, k=self.k, kind="margin", per_row=True)

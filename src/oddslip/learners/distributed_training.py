@@ -1,0 +1,136 @@
+"""Groups of labels trained in tasks of an engine: the code of one machine, on many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import InvalidInput
+from oddslip.io.progress import progress_bar
+from oddslip.learners.backends.base import Backend, get_backend
+from oddslip.learners.checkpoint import group_path, is_checkpoint, read_group, write_group
+from oddslip.adapters.features import hash_features
+from oddslip.learners.groups import LabelColumns
+from oddslip.learners.model_validation.head import load_group
+from oddslip.spark.jobs import Workers, run_jobs
+from oddslip.spark.tasks import check_versions
+
+_READY: dict[
+    str, Any
+] = {}  # features made ready by the last job of this process: the next has them
+
+
+def train_elsewhere(
+    workers: Workers,
+    backend: Backend,
+    rows: Any,
+    columns: LabelColumns,
+    groups: Sequence[NDArray[np.int64]],
+    *,
+    weights: NDArray[np.float64],
+    parameters: dict[str, Any],
+    seed: int,
+    done: dict[int, Any],
+    folder: Path | None,
+    keep: Callable[[int, Any], None],
+) -> list[Any]:
+    """Models of all groups, as `oddslip.learners.groups.run_groups` gives them.
+
+    Each group is a task, on one thread. With a checkpoint folder, which all must see, a task
+    writes its group there and sends nothing home: a group is lost only while it is trained.
+    """
+    settings = parameters | ({"threads": 1} if "threads" in parameters else {})
+    shared = {
+        "learner": backend.name,
+        "versions": backend.versions(),
+        "features": _laid_out(rows),
+        "key": f"{hash_features(rows)} {sorted(settings.items())!r}",
+        "truth": {"indptr": columns.indptr, "rows": columns.rows, "n_rows": columns.n_rows},
+        "groups": list(groups),
+        "weights": weights,
+        "parameters": settings,
+        "seed": seed,
+        "folder": None if folder is None else str(folder.resolve()),
+    }
+    models = dict(done)
+    numbers = [number for number in range(len(groups)) if number not in done]
+    total = sum(group.size for group in groups)
+    with progress_bar("labels", total) as advance:
+        advance(sum(groups[number].size for number in done))
+        for number, body in run_jobs(workers, train_group, shared, numbers):
+            if folder is not None and not body:
+                body = read_group(group_path(folder, number, backend))
+            size, n_features = groups[number].size, rows.shape[1]
+            models[number] = load_group(backend, body, size, n_features)
+            if folder is not None and not group_path(folder, number, backend).exists():
+                keep(number, models[number])
+            advance(size)
+    return [models[number] for number in range(len(groups))]
+
+
+def train_group(shared: dict[str, Any], number: int) -> bytes:
+    """Train a group in a task. Its bytes, or none where they lie in the checkpoint folder."""
+    from threadpoolctl import threadpool_limits
+
+    backend = get_backend(shared["learner"])
+    check_versions(shared["versions"], backend.versions())
+    path = None
+    if shared["folder"] is not None:
+        folder = Path(shared["folder"])
+        if not is_checkpoint(folder):
+            raise InvalidInput(
+                f"checkpoint must be a folder that every executor sees, got {folder}, which one "
+                "does not. Choose a folder on a shared disk."
+            )
+        path = group_path(folder, number, backend)
+        if path.exists():  # of an attempt that was lost after it wrote
+            read_group(path)
+            return b""
+    group, truth = shared["groups"][number], shared["truth"]
+    columns = LabelColumns.of(truth["indptr"], truth["rows"], truth["n_rows"])
+    take = columns.take_rows if backend.batches_rows else columns.take
+    with threadpool_limits(1):
+        ready = _make_ready(backend, shared)
+        weights, parameters = shared["weights"][group], shared["parameters"]
+        model = backend.train(ready, take(group), weights, parameters, shared["seed"])
+    body = backend.dump(model)
+    return b"" if path is not None and _written(path, body) else body
+
+
+def _written(path: Path, body: bytes) -> bool:
+    """Write a group, unless a second attempt at the same task is doing so."""
+    try:
+        write_group(path, body)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _make_ready(backend: Backend, shared: dict[str, Any]) -> Any:
+    key = shared["key"]
+    if key not in _READY:
+        _READY.clear()
+        _READY[key] = backend.prepare(_features(shared["features"]), shared["parameters"])
+    return _READY[key]
+
+
+def _laid_out(rows: Any) -> dict[str, Any]:
+    """Features as arrays, with the order in which their cells lie: sums go along it."""
+    if hasattr(rows, "tocsr"):
+        parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
+        return {"format": rows.format, "shape": tuple(rows.shape), **parts}
+    by_column = rows.flags.f_contiguous and not rows.flags.c_contiguous
+    return {"format": "F" if by_column else "C", "cells": np.asarray(rows.T if by_column else rows)}
+
+
+def _features(laid: dict[str, Any]) -> Any:
+    if "cells" in laid:
+        return laid["cells"].T if laid["format"] == "F" else laid["cells"]
+    from scipy import sparse
+
+    kind = sparse.csr_matrix if laid["format"] == "csr" else sparse.csc_matrix
+    return kind((laid["data"], laid["indices"], laid["indptr"]), laid["shape"])

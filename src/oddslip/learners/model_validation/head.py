@@ -1,0 +1,104 @@
+"""The head of a saved model: who was trained on what, and which label is in which group."""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable
+from itertools import pairwise
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.errors import MissingDependency, OddslipError, UnreadableFile, first_line
+from oddslip.learners.backends.base import Backend
+
+_MOST = 2**53  # rows: counts are divided in float64
+# What json, zipfile, NumPy and the boosters raise on what they can not read.
+DAMAGED = (
+    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError,
+    SyntaxError, TypeError, ValueError, TokenError, struct.error, zipfile.BadZipFile,
+    zipfile.LargeZipFile, zlib.error,
+)  # fmt: skip
+_KINDS: dict[str, tuple[type, ...]] = {
+    "learner": (str,),
+    "weights": (str, int, float, list),
+    "max_delta_step": (int, float, type(None)),
+    "preset": (str, type(None)),
+    "mode": (str,),
+    "seed": (int,),
+    "memory_bytes": (int,),
+    "early_stopping": (int, type(None)),
+    "k": (int,),
+    "parameters": (dict, type(None)),
+}
+
+
+def check_head(head: dict[str, Any]) -> None:
+    """Refuse a head that says less, more or other than `OneVsRest.save` writes, by ValueError."""
+    estimator = head["estimator"]
+    if not isinstance(estimator, dict):
+        raise ValueError("estimator must be a table")
+    for key, value in estimator.items():
+        if key not in _KINDS or not isinstance(value, _KINDS[key]) or isinstance(value, bool):
+            raise ValueError(f"estimator must not hold {key[:30]}={value!r:.30}")
+    n_rows, n_features = head["n_rows"], head["n_features"]
+    if not _is_whole(n_rows, 1, _MOST) or not _is_whole(n_features, 0, 2**31 - 1):
+        raise ValueError(f"rows and features must be counts, got {n_rows!r:.30}, "
+                         f"{n_features!r:.30}")  # fmt: skip
+    positives, weights = head["n_positives"], head["weights"]
+    if not isinstance(positives, list) or not positives:
+        raise ValueError("n_positives must list a count for each label")
+    if not all(_is_whole(count, 0, n_rows) for count in positives):
+        raise ValueError(f"n_positives must be between 0 and {n_rows}")
+    if not isinstance(weights, list) or len(weights) != len(positives):
+        raise ValueError(f"weights must list {len(positives)} numbers")
+    if not all(type(weight) in (int, float) and 0 <= weight < np.inf for weight in weights):
+        raise ValueError("weights must be finite and at least 0")
+    for key, count in (("label_names", len(positives)), ("feature_names", n_features)):
+        names = head.get(key)
+        if names is not None and not (
+            isinstance(names, list)
+            and len(names) == count
+            and all(isinstance(name, str) for name in names)
+        ):
+            raise ValueError(f"{key} must be {count} texts")
+
+
+def check_groups(groups: Any, live: Iterable[int]) -> list[NDArray[np.int64]]:
+    """Groups in which every label with a model is exactly once, or a ValueError."""
+    if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
+        raise ValueError("groups must be lists of labels")
+    listed = [label for group in groups for label in group]
+    wanted = [int(label) for label in live]
+    if not all(type(label) is int for label in listed) or sorted(listed) != wanted:
+        raise ValueError("groups must hold every label with a model exactly once")
+    if not all(groups):
+        raise ValueError("groups must not be empty")
+    return [np.array(group, np.int64) for group in groups]
+
+
+def load_group(backend: Backend, data: bytes, n_labels: int, n_features: int) -> Any:
+    """The model of a group, or `UnreadableFile`: whatever a backend's reader raises."""
+    try:
+        return backend.load(data, n_labels=n_labels, n_features=n_features)
+    except (UnreadableFile, MissingDependency):
+        raise
+    except (OddslipError, *DAMAGED) as error:
+        raise UnreadableFile(f"a group of labels is damaged ({first_line(error)}).") from error
+
+
+def cut_parts(data: bytes, lengths: Any) -> list[bytes]:
+    """Parts of these lengths, which must be all there is."""
+    whole = isinstance(lengths, list) and all(_is_whole(length, 1, len(data)) for length in lengths)
+    if not whole or sum(lengths) != len(data):
+        raise UnreadableFile("a group of labels is damaged: its parts have other lengths.")
+    ends = np.cumsum([0, *lengths]).tolist()
+    return [data[start:stop] for start, stop in pairwise(ends)]
+
+
+def _is_whole(value: Any, least: int, most: int) -> bool:
+    return type(value) is int and least <= value <= most

@@ -1,0 +1,72 @@
+"""Trees of scikit-learn kept as arrays in an .npz: every node, leaf and number is looked at."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.adapters.tree_shape import fault_of_trees
+from oddslip.errors import UnreadableFile
+from oddslip.io.arrays import unpack_arrays
+
+_DAMAGE = "a group of labels is damaged"
+_TYPES = {
+    "starts": np.float64, "n_trees": np.int64, "n_leaves": np.int64, "feature": np.int64,
+    "threshold": np.float64, "left": np.int64, "right": np.int64, "missing_left": np.uint8,
+    "value": np.float64, "n_features": np.int64,
+}  # fmt: skip
+_MOST = 2**31
+
+
+def read_hist(data: bytes, n_labels: int | None, n_features: int | None) -> dict[str, NDArray[Any]]:
+    """The arrays, or `UnreadableFile` for whatever a kernel could trip over."""
+    if data[:2] != b"PK":
+        raise UnreadableFile(f"{_DAMAGE}: its trees must be an .npz.")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        arrays = unpack_arrays(archive, Path("a group of labels"))
+    fault = _fault(arrays, n_labels, n_features)
+    if fault is not None:
+        raise UnreadableFile(f"{_DAMAGE}: {fault}.")
+    return arrays
+
+
+def _fault(
+    arrays: dict[str, NDArray[Any]], n_labels: int | None, n_features: int | None
+) -> str | None:
+    strange = sorted(set(arrays) ^ set(_TYPES))
+    if strange:
+        return f"array {strange[0][:20]!r} is missing or unknown"
+    for name, dtype in _TYPES.items():
+        if arrays[name].ndim != 1 or arrays[name].dtype != dtype:
+            return f"{name} must be a list of {np.dtype(dtype).name}"
+    starts, n_trees, n_leaves = (arrays[name] for name in ("starts", "n_trees", "n_leaves"))
+    labels = starts.size if n_labels is None else n_labels
+    if starts.size != labels or n_trees.size != labels:
+        return f"it must have trees for {labels} labels, got {starts.size}"
+    if arrays["n_features"].size != 1:
+        return "n_features must be one number"
+    features = int(arrays["n_features"][0])
+    if not 0 <= features < _MOST or (n_features is not None and features != n_features):
+        return f"it must have {n_features} features, got {features}"
+    if _beyond(n_trees, 0) or _beyond(n_leaves, 1) or int(n_trees.sum()) != n_leaves.size:
+        return "n_trees and n_leaves must count what is there"
+    n_nodes = int(n_leaves.sum()) - n_leaves.size
+    for name in ("feature", "threshold", "left", "right", "missing_left"):
+        if arrays[name].size != n_nodes:
+            return f"{name} must hold {n_nodes} nodes, got {arrays[name].size}"
+    if arrays["value"].size != n_nodes + n_leaves.size:
+        return "value must hold one number for each leaf"
+    if not (np.isfinite(starts).all() and np.isfinite(arrays["value"]).all()):
+        return "starts and values must be finite"
+    if np.isnan(arrays["threshold"]).any() or (arrays["missing_left"] > 1).any():
+        return "threshold must be a number and missing_left 0 or 1"
+    return fault_of_trees(n_leaves, arrays["feature"], arrays["left"], arrays["right"], features)
+
+
+def _beyond(counts: NDArray[np.int64], least: int) -> bool:
+    return bool(counts.size and (counts.min() < least or counts.max() >= _MOST))

@@ -1,0 +1,275 @@
+"""LightGBM's model text, line by line, before LightGBM reads it.
+
+LightGBM cuts the text where ``tree_sizes`` says, sizes its buffers by ``num_class`` and walks to
+whatever child a node names. So the text must be exactly what LightGBM writes: the same lines in
+the same order, arrays of the length ``num_leaves`` asks for, trees that are trees.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.adapters.tree_shape import fault_of_trees
+from oddslip.errors import UnreadableFile
+
+_NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+_HEAD = {
+    "version": r"v[34]",
+    "num_class": r"[1-9]\d{0,8}",
+    "num_tree_per_iteration": r"[1-9]\d{0,8}",
+    "label_index": r"\d{1,9}",
+    "max_feature_idx": r"\d{1,9}",
+    "objective": rf"binary sigmoid:{_NUMBER}",
+    "average_output": None,
+    "feature_names": r".+",
+    "monotone_constraints": r"(?:-1|0|1)(?: (?:-1|0|1))*",
+    "feature_infos": r".+",
+    "tree_sizes": r"(?:\d{1,18}(?: \d{1,18})*)?",
+}
+_OPTIONAL = {"objective", "average_output", "monotone_constraints"}
+_INFO = re.compile(rf"none|\[{_NUMBER}:{_NUMBER}\]|-?\d+(?::-?\d+)*")
+_TAIL = re.compile(
+    r"\nfeature_importances:\n(?:Column_\d+=[-+.e\d]+\n)*"
+    r"(?:\nparameters:\n(?:\[[a-z0-9_]+: [^\"\\\x00-\x1f\x7f-\xff]*\]\n)*\nend of parameters\n)?"
+    r"\npandas_categorical:null\n*"
+)
+_INTEGERS = str.maketrans("", "", "0123456789- ")
+_FLOATS = str.maketrans("", "", "0123456789-+.e ")
+_LOOSE = str.maketrans("", "", "0123456789-+.e infa")  # a gain may be inf or nan
+
+# Lines of a tree, in order, and how many numbers each holds: by nodes, by leaves, or one.
+_PER_NODE = ("split_feature", "split_gain", "threshold", "decision_type", "left_child",
+             "right_child")  # fmt: skip
+_PER_LEAF = ("leaf_value", "leaf_weight", "leaf_count")
+_PER_NODE_AFTER = ("internal_value", "internal_weight", "internal_count")
+_CATEGORIES = ("cat_boundaries", "cat_threshold")
+_LINEAR = ("leaf_const", "num_features", "leaf_features", "leaf_coeff")
+_PLAIN = ("num_leaves", "num_cat", *_PER_NODE, *_PER_LEAF, *_PER_NODE_AFTER, "is_linear")
+_TINY = float(np.finfo(np.float64).tiny)
+_MOST_DECISION = 11  # two bits below for category and default, missing values of kind 0, 1 or 2
+
+
+class _Fault(ValueError):  # noqa: N818
+    """What is wrong with the text."""
+
+
+def check_model_text(text: str, n_features: int | None = None) -> int:
+    """Refuse a text that LightGBM would not have written. Returns the labels it has trees for."""
+    try:
+        return _check(text, n_features)
+    except (ValueError, OverflowError) as error:
+        _refuse(str(error))
+
+
+def _refuse(why: str) -> NoReturn:
+    raise UnreadableFile(f"a group of labels is damaged: {why[:160]}.")
+
+
+def _check(text: str, n_features: int | None) -> int:
+    if not text.isascii() or "\r" in text or "\0" in text:
+        raise _Fault("a model must be plain text")
+    head, cut, rest = text.partition("\n\n")
+    body, ended, tail = rest.partition("end of trees\n")
+    if not cut or not ended or (body and not body.endswith("\n\n\n")):
+        raise _Fault("a model must have a head, trees and an end of trees")
+    fields = _read_head(head.split("\n"))
+    n_labels, last = int(fields["num_tree_per_iteration"]), int(fields["max_feature_idx"])
+    if int(fields["num_class"]) != n_labels:
+        raise _Fault(f"num_class must be num_tree_per_iteration={n_labels}")
+    if n_features is not None and last + 1 != n_features:
+        raise _Fault(f"max_feature_idx must be {n_features - 1}, got {last}")
+    _check_features(fields, last + 1)
+    _check_trees(body, fields["tree_sizes"], n_labels, last + 1)
+    if not _TAIL.fullmatch(tail):
+        raise _Fault("what follows the trees must be importances and parameters")
+    return n_labels
+
+
+def _read_head(lines: list[str]) -> dict[str, str]:
+    if lines[0] != "tree":
+        raise _Fault("a model must begin with tree")
+    fields: dict[str, str] = {}
+    for line in lines[1:]:
+        key, equals, value = line.partition("=")
+        if key not in _HEAD or key in fields:
+            raise _Fault(f"unknown or repeated line {line[:40]!r}")
+        pattern = _HEAD[key]
+        fits = not equals if pattern is None else equals and re.fullmatch(pattern, value)
+        if not fits:
+            raise _Fault(f"{key} must not be {value[:40]!r}")
+        fields[key] = value
+    missing = [key for key in _HEAD if key not in fields and key not in _OPTIONAL]
+    if missing:
+        raise _Fault(f"{missing[0]} is missing")
+    return fields
+
+
+def _check_features(fields: dict[str, str], n_features: int) -> None:
+    # By their number first: a name is only made for each once the text is that long.
+    names, infos = fields["feature_names"].split(" "), fields["feature_infos"].split(" ")
+    if not len(names) == len(infos) == n_features:
+        raise _Fault(f"feature_names and feature_infos must hold {n_features} each")
+    if any(name != f"Column_{at}" for at, name in enumerate(names)):
+        raise _Fault("feature_names must be Column_0, Column_1 and so on")
+    if not all(map(_INFO.fullmatch, infos)):
+        raise _Fault("feature_infos must be ranges or categories")
+    constraints = fields.get("monotone_constraints")
+    if constraints is not None and constraints.count(" ") + 1 != n_features:
+        raise _Fault(f"monotone_constraints must hold {n_features} numbers")
+
+
+def _check_trees(body: str, sizes: str, n_labels: int, n_features: int) -> None:
+    trees = body.split("\n\n\n")[:-1] if body else []
+    told = [int(size) for size in sizes.split(" ")] if sizes else []
+    if told != [len(tree) + 3 for tree in trees]:
+        raise _Fault("tree_sizes must be the lengths of the trees")
+    if len(trees) % n_labels:
+        raise _Fault(f"{len(trees)} trees must be the same number for each of {n_labels} labels")
+    columns: dict[str, list[str]] = {key: [] for key in (*_PLAIN, "shrinkage")}
+    special = []
+    for number, tree in enumerate(trees):
+        lines = tree.split("\n")
+        if lines[0] != f"Tree={number}":
+            raise _Fault(f"Tree={number} must come, got {lines[0][:40]!r}")
+        values = {}
+        for line in lines[1:]:
+            key, equals, value = line.partition("=")
+            if not equals or key in values:
+                raise _Fault(f"unknown or repeated line {line[:40]!r} in tree {number}")
+            values[key] = value
+        if len(values) == len(columns) and values.keys() == columns.keys():
+            if values["num_cat"] != "0" or values["is_linear"] != "0":
+                raise _Fault(f"tree {number} must have its categories and linear leaves")
+        else:
+            special.append((number, values))
+        for key, column in columns.items():
+            if key not in values:
+                raise _Fault(f"{key} is missing in tree {number}")
+            column.append(values[key])
+    _check_columns(columns, n_features, {number for number, _ in special})
+    for number, values in special:
+        _check_special(number, values, n_features)
+
+
+def _check_columns(columns: dict[str, list[str]], n_features: int, special: set[int]) -> None:
+    """All trees at once, field by field."""
+    n_leaves = _integers(columns["num_leaves"], 1)
+    nodes = (n_leaves - 1).tolist()
+    if n_leaves.size and n_leaves.min() < 1:
+        raise _Fault("num_leaves must be at least 1")
+    inner = {key: columns[key] for key in (*_PER_NODE, *_PER_NODE_AFTER)}
+    for key, column in inner.items():
+        _check_counts(key, column, nodes)
+    for key in _PER_LEAF:
+        # LightGBM leaves weight and count of a lone leaf out.
+        lone = key != "leaf_value"
+        wanted = [
+            0 if lone and n == 0 and not value else n + 1
+            for n, value in zip(nodes, columns[key], strict=True)
+        ]
+        _check_counts(key, columns[key], wanted)
+    # Nobody scores by these, but LightGBM reads them on threads of its own, where an error ends
+    # the process.
+    for key in ("split_gain", "internal_value", "internal_weight"):
+        _floats(columns[key], _LOOSE)
+    for key in ("leaf_count", "internal_count"):
+        _integers(columns[key])
+    decisions = _integers(columns["decision_type"])
+    if decisions.size and (decisions.min() < 0 or decisions.max() > _MOST_DECISION):
+        raise _Fault(f"decision_type must be between 0 and {_MOST_DECISION}")
+    if not special and (decisions & 1).any():
+        raise _Fault("a split by category must have categories")
+    if special:
+        tree = np.repeat(np.arange(n_leaves.size), n_leaves - 1)
+        if np.isin(tree[(decisions & 1) == 1], list(special), invert=True).any():
+            raise _Fault("a split by category must have categories")
+    for key in ("threshold", "leaf_value", "leaf_weight", "shrinkage"):
+        _check_normal(key, columns[key])
+    _check_counts("shrinkage", columns["shrinkage"], [1] * len(nodes))
+    children = _integers(columns["left_child"]), _integers(columns["right_child"])
+    fault = fault_of_trees(n_leaves, _integers(columns["split_feature"]), *children, n_features)
+    if fault is not None:
+        raise _Fault(fault)
+
+
+def _check_counts(key: str, column: list[str], wanted: list[int]) -> None:
+    counts = [value.count(" ") + 1 if value else 0 for value in column]
+    if counts != wanted:
+        at = next(at for at, count in enumerate(counts) if count != wanted[at])
+        raise _Fault(f"{key} of tree {at} must hold {wanted[at]} numbers, got {counts[at]}")
+
+
+def _check_special(number: int, values: dict[str, str], n_features: int) -> None:
+    """Trees with categories or linear leaves, of which there are few."""
+    n_leaves, n_cat = int(values["num_leaves"]), int(_integers([values["num_cat"]], 1)[0])
+    linear = values["is_linear"]
+    if n_cat < 0 or linear not in ("0", "1"):
+        raise _Fault(f"num_cat and is_linear of tree {number} must be 0 or more, and 0 or 1")
+    wanted = [*_PLAIN, "shrinkage", *(_CATEGORIES if n_cat else ())]
+    wanted += _LINEAR if linear == "1" else ()
+    if set(values) != set(wanted):
+        strange = sorted(set(values) ^ set(wanted))
+        raise _Fault(f"{strange[0][:40]} is missing or unknown in tree {number}")
+    if n_cat:
+        edges = _integers([values["cat_boundaries"]])
+        words = _integers([values["cat_threshold"]], bits=32)
+        if edges.size != n_cat + 1 or edges[0] != 0 or (np.diff(edges) < 1).any():
+            raise _Fault(f"cat_boundaries of tree {number} must rise from 0")
+        if words.size != edges[-1] or words.min() < 0:
+            raise _Fault(f"cat_threshold of tree {number} must hold {edges[-1]} numbers")
+    chosen = (_integers([values["decision_type"]]) & 1) == 1
+    places = _floats([values["threshold"]])[chosen]
+    if not np.isin(places, np.arange(n_cat)).all():
+        raise _Fault(f"a split by category of tree {number} must name one of {n_cat}")
+    if linear == "1":
+        _check_counts("leaf_const", [values["leaf_const"]], [n_leaves])
+        sizes = _integers([values["num_features"]])
+        features = _integers([" ".join(values["leaf_features"].split())])
+        slopes = _check_normal("leaf_coeff", [" ".join(values["leaf_coeff"].split())])
+        _check_normal("leaf_const", [values["leaf_const"]])
+        if sizes.size != n_leaves or sizes.min() < 0:
+            raise _Fault(f"num_features of tree {number} must hold {n_leaves} numbers")
+        if not features.size == slopes.size == sizes.sum():
+            raise _Fault(f"leaf_features of tree {number} must hold {sizes.sum()} numbers")
+        if features.size and (features.min() < 0 or features.max() >= n_features):
+            raise _Fault(f"leaf_features must be between 0 and {n_features - 1}")
+
+
+def _integers(column: list[str], each: int | None = None, bits: int = 31) -> NDArray[np.int64]:
+    words = _words(column, _INTEGERS, each)
+    numbers = np.array([int(word) for word in words], np.int64)
+    if numbers.size and (numbers.min() < -(2**31) or numbers.max() >= 2**bits):
+        raise _Fault("whole numbers must be within 32 bits")
+    return numbers
+
+
+def _floats(column: list[str], allowed: dict[int, Any] = _FLOATS) -> NDArray[np.float64]:
+    return np.array([float(word) for word in _words(column, allowed, None)], np.float64)
+
+
+def _check_normal(key: str, column: list[str]) -> NDArray[np.float64]:
+    """Numbers within the range of float64: beyond it, above or below, LightGBM ends the process."""
+    words = _words(column, _FLOATS, None)
+    numbers = np.array([float(word) for word in words], np.float64)
+    sizes = np.abs(numbers)
+    if not np.isfinite(numbers).all() or ((sizes > 0) & (sizes < _TINY)).any():
+        raise _Fault(f"{key} must be finite, and 0 or at least {_TINY:.3g} in size")
+    # What reads as zero must be written as zero.
+    if any(words[at].partition("e")[0].strip("+-0.") for at in np.flatnonzero(numbers == 0)):
+        raise _Fault(f"{key} must be 0 or at least {_TINY:.3g} in size")
+    return numbers
+
+
+def _words(column: list[str], allowed: dict[int, Any], each: int | None) -> list[str]:
+    joined = " ".join(value for value in column if value)
+    strange = joined.translate(allowed)
+    if strange:
+        raise _Fault(f"a field must hold numbers, got {strange[:20]!r}")
+    words = joined.split(" ") if joined else []
+    if each is not None and len(words) != each * len(column):
+        raise _Fault("a field must hold one number for each tree")
+    return words

@@ -1,0 +1,72 @@
+"""A repair as a JSON document for any other language: docs/production.md says how to read it.
+
+``examples/read_maps.js`` is a reader of about sixty lines.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oddslip.calibrators.fitted_repair import FittedRepair
+from oddslip.calibrators.map_forms import (
+    AFFINE,
+    BETA,
+    CONSTANT,
+    KNOTS,
+    compared_constants,
+)
+from oddslip.io.paths import check_path
+from oddslip.io.files import check_bytes, whole_file
+from oddslip.io.json import sealed
+from oddslip.serving.export import Export, describe_repair, names_of
+from oddslip.serving.map_pieces import FORMS
+
+SCHEMA = "oddslip.maps/1"
+
+
+def export_json(repair: FittedRepair, path: Any) -> Export:
+    """Write the maps as JSON, whole or not at all. See `oddslip.FittedRepair.to_json`."""
+    path = check_path("path", path)
+    text = json.dumps(sealed(describe_maps(repair)), ensure_ascii=False, allow_nan=False)
+    raw = (text + "\n").encode()
+    with whole_file(path, check=check_bytes(raw)) as unfinished:
+        unfinished.write_bytes(raw)
+    return Export(Path(path), "JSON", len(raw))
+
+
+def describe_maps(repair: FittedRepair) -> dict[str, Any]:
+    """All that is needed to map and to rank; built-in types only."""
+    maps = repair.maps
+    constants = compared_constants(maps)
+    ranges: dict[tuple[int, int], int] = {}  # labels may share their knots
+    labels: list[dict[str, Any]] = []
+    for at, name in enumerate(names_of(repair)):
+        code = int(maps.code[at])
+        label: dict[str, Any] = {"name": name, "form": FORMS[code]}
+        if code == KNOTS:
+            span = int(maps.start[at]), int(maps.stop[at])
+            label["knots"] = ranges.setdefault(span, len(ranges))
+        elif code == CONSTANT:
+            value = float(constants[at])
+            label["probability"] = float(maps.a[at])
+            label["value"] = value if np.isfinite(value) else "Infinity"
+        elif code == AFFINE:
+            label |= {"a": float(maps.a[at]), "b": float(maps.b[at])}
+        elif code == BETA:
+            label |= {name: float(getattr(maps, name)[at]) for name in "abc"}
+        labels.append(label)
+    knots = [
+        {"x": maps.x[start:stop].tolist(), "y": maps.y[start:stop].tolist()}
+        for start, stop in ranges
+    ]
+    return {
+        "schema": SCHEMA,
+        **describe_repair(repair),
+        "step": bool(maps.step),
+        "knots": knots,
+        "labels": labels,
+    }

@@ -1,0 +1,1 @@
+"""Long tables: one line per row and label."""

@@ -1,0 +1,402 @@
+"""`open_source`: scores and labels in any form a user has, as one source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from oddslip.core.labels import (
+    Labels,
+    Positives,
+    as_labels,
+    is_nested,
+    labels_from_lists,
+)
+from oddslip.core.panel import Kind, ListedPanel, Panel
+from oddslip.core.row_ids import UnorderedNames, is_frame
+from oddslip.errors import InvalidInput
+from oddslip.io.paths import Found, find_files, form_of, is_files, is_path
+from oddslip.sources.arrays import ArraySource
+from oddslip.sources.base import Source, join_positives
+from oddslip.sources.chained import ChainedSource, check_alike
+from oddslip.sources.frames import is_table, open_table
+from oddslip.io.arrays import read_npz
+from oddslip.io.arrays import read_npy
+from oddslip.core.sparse import read_labels_npz
+from oddslip.core.sparse import read_sparse
+from oddslip.sources.sparse import ListedSource, list_sparse, read_long
+from oddslip.sources.views import PartialSource
+
+if TYPE_CHECKING:
+    from oddslip.sources.batches import Batches
+
+Nan = Literal["refuse", "absent"]
+
+
+def open_source(
+    table: Any = None,
+    labels: Any = None,
+    *,
+    scores: Any = None,
+    kind: Kind | None = None,
+    label_names: Sequence[str] | None = None,
+    row_ids: Any = None,
+    exclude: Any = None,
+    nan: Nan = "refuse",
+    columns: Mapping[str, str] | None = None,
+    row_id: str | None = None,
+    unweighted: str | None = None,
+    engine: Any = None,
+) -> Source:
+    """Open scores and labels, whatever they are: arrays, frames, paths, a panel or a source.
+
+    Files are ``.npy``, ``.npz``, ``.csv`` or ``.parquet``: a path, a pattern such as
+    ``"scores-*.parquet"``, a folder of Parquet files, or a list of paths. Files of a pattern or a
+    folder come in the natural order of their names, part-2 before part-10. Parquet may lie at an
+    address such as ``s3://bucket/scores.parquet``. Anything with ``__arrow_c_stream__`` (an Arrow
+    table or reader, a DuckDB relation) and a LazyFrame of polars are tables as Parquet files are;
+    those that are computed or come once are kept in a temporary file. A DataFrame of Spark stays
+    where it is; ``scores``, ``labels``, ``row_id`` and ``unweighted`` name its columns.
+
+    Parameters
+    ----------
+    table, labels
+        Scores and labels of shape (n_rows, n_labels). A panel or a source brings its own labels,
+        kind and names. Or a DataFrame of Spark, or with ``engine`` a folder of Parquet files: its
+        column "labels" lists the true labels, unless ``labels`` names another.
+    scores : str, optional
+        Of a Spark table: the column with a list of scores per row, or of candidates (label,
+        score); "scores" unless told. Of a long one the score of a cell, whose label is in "label".
+    kind : {"probability", "margin"}, optional
+        What the scores are; as a file says that we wrote, else probabilities.
+    label_names : sequence of str, optional
+        Names of the labels; a frame or a file brings its own.
+    row_ids : sequence, optional
+        Names of the rows of scores that bring none, and of labels and exclusions that lie beside
+        them in the same order. Names decide; a side without names has its numbers; what cannot
+        be matched is refused.
+    exclude : optional
+        Labels of each row that may not be shown, in any form that labels have: a scipy.sparse
+        matrix, lists of indices or names, or a file. Their cells count for nothing.
+    nan : {"refuse", "absent"}
+        What a missing score means: an error, or that the label is no candidate of the row. Then
+        its cell counts for nothing, and a long table need not hold every label in every row.
+    columns : dict, optional
+        Columns of a long table, where they have other names than those of
+        :doc:`candidates </candidates>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
+        perhaps ``"true"``, where the table has such a column. Other columns are ignored. It holds
+        for tables of labels and of ``exclude`` as well, as far as they have such columns.
+    row_id, unweighted : str, optional
+        Of a Spark table: the column that names rows, and that with the scores of the twin.
+    engine : SparkSession, optional
+        Let Spark's tasks read the Parquet files of a folder that every executor sees.
+
+    Scores in a scipy.sparse matrix are those of the candidates; the other cells are absent.
+
+    Examples
+    --------
+    >>> source = open_source([[0.9, 0.2, 0.6]], [[1, 0, 0]])
+    >>> source.n_rows, source.n_labels
+    (1, 3)
+    """
+    spark = {"row_id": row_id, "unweighted": unweighted}
+    if engine is not None or is_spark(table):
+        if exclude is not None or nan != "refuse":
+            raise InvalidInput("exclude and nan go with rows of this machine, got a Spark table.")
+        if columns is not None:
+            raise InvalidInput(
+                "columns of a Spark table are named by scores, labels and row_id, got columns."
+            )
+        return _open_spark(
+            table, engine, scores=scores, labels=labels, row_ids=row_ids, kind=kind,
+            label_names=label_names, **spark,
+        )  # fmt: skip
+    for name, column in spark.items():
+        if column is not None:
+            raise InvalidInput(
+                f"{name} names a column of a Spark table, got another kind of table."
+            )
+    if (table is None) == (scores is None):
+        raise InvalidInput("scores must be given once, got them twice or not at all.")
+    scores = table if scores is None else scores
+    if nan not in get_args(Nan):
+        raise InvalidInput(f'nan must be "refuse" or "absent", got {nan!r:.60}.')
+    if columns is not None:
+        scores = _open_long_columns(scores, columns)
+        labels, exclude = (
+            _open_long_columns(given, columns, truths=True) for given in (labels, exclude)
+        )
+    whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
+    if exclude is None and (nan == "refuse" or isinstance(whole, ListedSource)):
+        return whole
+    excluded = None
+    if exclude is not None:
+        excluded = _open_excluded(exclude, whole, beside=row_ids is not None)
+    if nan == "refuse" and excluded is not None and not excluded.indices.size:
+        return whole
+    return PartialSource(whole, excluded, nan=nan == "absent")
+
+
+def _open_excluded(exclude: Any, whole: Source, *, beside: bool) -> Positives:
+    """Excluded labels pass the gate that true ones do."""
+    try:
+        shape = (whole.n_rows, whole.n_labels)
+        if is_stored(exclude):
+            ids = whole.row_ids()
+            exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
+        if is_nested(exclude):  # lists, never cells
+            exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
+        hollow = np.broadcast_to(np.zeros(()), shape)
+        gate = Panel(hollow, label_names=whole.label_names, row_ids=whole.row_ids())
+        gate.add_labels(exclude, indexed=whole.indexed, beside=beside)
+        return gate.positives()
+    except InvalidInput as error:
+        raise InvalidInput(f"exclude is read as labels are: {error}") from error
+
+
+def _open_whole(
+    scores: Any,
+    labels: Any,
+    kind: Kind | None,
+    label_names: Sequence[str] | None,
+    row_ids: Any,
+    nan: str,
+) -> Source:
+    if isinstance(scores, Source | Panel):
+        if any(given is not None for given in (labels, kind, label_names, row_ids)):
+            raise InvalidInput(
+                f"a {type(scores).__name__} brings its own labels, kind and names; "
+                "pass it alone, or pass its scores instead."
+            )
+        if isinstance(scores, ListedPanel):
+            scores = ListedSource(scores)
+        elif isinstance(scores, Panel):
+            scores = ArraySource(scores)
+        return _with_seen_names(scores)
+    if is_stored(scores):
+        found = find_files(scores) if is_files(scores) else None
+        if found is None or found.form != "array":
+            files = open_table(scores) if found is None else open_columns(found)
+            return _open_columns(files, labels, kind, label_names, row_ids, nan)
+        arrays = [_read_array(file) for file in found.files]
+        if len(arrays) > 1:
+            return _open_chain(arrays, found.files, labels, kind, label_names, row_ids)
+        (scores,) = arrays
+    scores, kind = _native(scores), "probability" if kind is None else kind
+    if hasattr(scores, "tocsr"):
+        return _open_listed(scores, labels, kind, label_names, row_ids)
+    panel, indexed = (
+        Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids),
+        is_frame(scores),
+    )
+    if is_stored(labels):
+        shape, ids = panel.scores.shape, panel.row_ids
+        labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
+    if labels is not None:
+        panel.add_labels(_native(labels), indexed=indexed, beside=row_ids is not None)
+    source = ArraySource(panel)
+    source.indexed = indexed
+    return source
+
+
+def _with_seen_names(source: Source) -> Source:
+    """The source. Whoever passes one can read the order of its labels, so that positions count."""
+    if not isinstance(source.label_names, UnorderedNames):
+        return source
+    seen = copy(source)
+    seen.label_names = tuple(source.label_names)
+    return seen
+
+
+def open_columns(found: Found, **options: Any) -> Batches:
+    """Parquet or CSV files as a table of columns. Options are those of `CsvBatches`."""
+    if found.form == "parquet":
+        from oddslip.sources.parquet.files import ParquetFiles
+
+        return ParquetFiles(found)
+    from oddslip.sources.csv import CsvBatches
+
+    return CsvBatches(found, **options)
+
+
+def _open_long_columns(given: Any, columns: Mapping[str, str], *, truths: bool = False) -> Any:
+    """A long table whose columns the user named; what is no table, as it came."""
+    from oddslip.sources.long.table import as_long
+
+    found = find_files(given) if is_files(given) else None
+    if found is not None and found.form != "array":
+        files = open_columns(found, truths=truths, label_names=(), columns=columns)
+        return files if found.form == "csv" else as_long(files, columns=columns, truths=truths)
+    if is_table(given) or is_frame(given):
+        return as_long(open_table(given), columns=columns, truths=truths)
+    if truths:
+        return given
+    raise InvalidInput(f"columns name those of a long table, got {given!r:.60}.")
+
+
+def _open_columns(
+    files: Batches,
+    labels: Any,
+    kind: Kind | None,
+    label_names: Sequence[str] | None,
+    row_ids: Any,
+    nan: str,
+) -> Source:
+    from oddslip.sources.long.table import as_long, is_long
+    from oddslip.sources.parquet.source import ParquetSource
+
+    if row_ids is not None:
+        raise InvalidInput(
+            f"row_ids must be a column of {files.path}, got them apart. Add a column row_id."
+        )
+    files = as_long(files, label_names=label_names)
+    if nan == "absent" and is_long(files.schema):
+        return _open_long(files, labels, kind, label_names)
+    return ParquetSource(files, labels, kind=kind, label_names=label_names, nan=nan == "absent")
+
+
+def _read_array(path: Path) -> Any:
+    """An array of a file, or the sparse matrix that it holds."""
+    if path.suffix != ".npz":
+        return read_npy(path)
+    matrix = read_sparse(path)
+    return read_npz(path) if matrix is None else matrix
+
+
+def _open_chain(
+    arrays: list[Any],
+    files: list[Any],
+    labels: Any,
+    kind: Kind | None,
+    label_names: Sequence[str] | None,
+    row_ids: Any,
+) -> Source:
+    kind = "probability" if kind is None else kind
+    sparse = next((f for f, a in zip(files, arrays, strict=True) if hasattr(a, "tocsr")), None)
+    if sparse is not None:
+        raise InvalidInput(f"files of a list must hold dense arrays, got {sparse}, a sparse one.")
+    parts = [ArraySource(Panel(_native(array), kind=kind)) for array in arrays]
+    check_alike(parts, files)
+    if is_stored(labels):
+        shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
+        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
+    told: Any = {"kind": kind, "label_names": label_names, "row_ids": row_ids}
+    return ChainedSource(parts, files, _native(labels), **told)
+
+
+def _open_listed(
+    scores: Any, labels: Any, kind: Kind, label_names: Sequence[str] | None, row_ids: Any
+) -> ListedSource:
+    shape = scores.shape
+    listed, cells = list_sparse(scores)
+    if is_stored(labels):
+        labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
+    panel = ListedPanel.made(
+        listed, cells, int(shape[1]), labels=_native(labels), kind=kind, label_names=label_names,
+        row_ids=row_ids, beside=True,
+    )  # fmt: skip
+    return ListedSource(panel)
+
+
+def _open_long(
+    files: Batches, labels: Any, kind: Kind | None, label_names: Sequence[str] | None
+) -> ListedSource:
+    from oddslip.sources.long.table import check_long
+    from oddslip.sources.parquet.source import stored_kind
+
+    check_long(files)
+    kind, says_kind = stored_kind(files, kind)
+    stored = is_stored(labels)
+    source = read_long(files, None if stored else labels, kind, label_names)
+    if stored:
+        shape, ids = (source.n_rows, source.n_labels), source.row_ids()
+        labels = open_labels(labels, source.label_names, shape=shape, row_ids=ids)
+        source = read_long(files, labels, kind, label_names)
+    source.says_kind = says_kind
+    return source
+
+
+def is_spark(thing: Any) -> bool:
+    """Whether this is a DataFrame of Spark; asks without loading Spark."""
+    return type(thing).__module__.startswith("pyspark.sql") and hasattr(thing, "mapInArrow")
+
+
+def _open_spark(table: Any, engine: Any, *, row_ids: Any, **told: Any) -> Source:
+    from oddslip.sources.table import open_files, open_table
+
+    if row_ids is not None:
+        raise InvalidInput("rows of a table are named by a column, got row_ids. Pass row_id=...")
+    for name in ("scores", "labels"):
+        if told[name] is not None and not isinstance(told[name], str):
+            raise InvalidInput(f"{name} must name a column of the table, got {told[name]!r:.60}.")
+    if engine is None:
+        return open_table(table, **told)
+    if not is_path(table):
+        raise InvalidInput(
+            f"with an engine, a folder of Parquet files is opened, got {table!r:.60}."
+        )
+    return open_files(Path(table), engine, **told)
+
+
+def is_stored(thing: Any) -> bool:
+    """Whether this has to be opened first: files, or a table of another library."""
+    return is_files(thing) or is_table(thing)
+
+
+def open_labels(
+    given: Any,
+    label_names: Sequence[str] | None = None,
+    *,
+    shape: tuple[int, ...] | None = None,
+    row_ids: Any = None,
+) -> Labels | Any:
+    """Labels from files or a table: .npy, .npz (dense or scipy.sparse), CSV, Parquet, Arrow.
+
+    Tables that only list the true cells can not say how many rows and labels there are;
+    ``shape``, that of the scores, does; ``row_ids`` are theirs.
+    """
+    found = find_files(given) if is_files(given) else None
+    if found is None or found.form != "array":
+        from oddslip.sources.parquet.labels import read_label_table
+
+        files = (
+            open_table(given) if found is None
+            else open_columns(found, truths=True, label_names=label_names)
+        )  # fmt: skip
+        return read_label_table(files, label_names, shape=shape, row_ids=row_ids)
+    parts = [read_labels_npz(f) if f.suffix == ".npz" else read_npy(f) for f in found.files]
+    return parts[0] if len(parts) == 1 else _stacked(parts, found.files)
+
+
+def _stacked(parts: list[Any], files: list[Any]) -> Any:
+    """Labels of several files below one another. Memory goes with the positives."""
+    widths = [part.shape[-1] for part in parts]
+    stranger = next((at for at, width in enumerate(widths) if width != widths[0]), None)
+    if stranger is not None:
+        raise InvalidInput(
+            f"all files must have the same labels, but {files[stranger]} has {widths[stranger]} "
+            f"and {files[0]} has {widths[0]}."
+        )
+    gated = [as_labels(_native(part), widths[0]) for part in parts]
+    whole = join_positives(labels.positives(0, labels.shape[0]) for labels in gated)
+    from scipy.sparse import csr_array
+
+    true = np.ones(whole.indices.size, np.uint8), whole.indices, whole.indptr
+    return csr_array(true, shape=(whole.indptr.size - 1, widths[0]))
+
+
+def _native(cells: Any) -> Any:
+    """Cells in this machine's byte order. Only foreign ones are copied."""
+    dtype = getattr(cells, "dtype", None)
+    if isinstance(cells, np.ndarray) and isinstance(dtype, np.dtype) and not dtype.isnative:
+        return cells.astype(dtype.newbyteorder("="))
+    return cells
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether this path is Parquet: by its ending, or a folder of such files."""
+    return path.is_dir() or form_of(path) == "parquet"

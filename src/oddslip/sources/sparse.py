@@ -1,0 +1,139 @@
+"""Rows that score some labels only: candidates, as sparse matrices and long tables hold them.
+
+A stored cell is a candidate, be its score 0; any other cell is absent. Work and memory go with
+the candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oddslip.core.labels import Positives, SparseLabels
+from oddslip.core.panel import Kind, ListedPanel, Panel, check_names
+from oddslip.core.sparse import as_rows, ascends
+from oddslip.errors import InvalidInput
+from oddslip.sources.base import BLOCK_BYTES, Source, block_rows
+
+WIDEST = 8  # blocks of all cells that a block of candidates may become, for whoever needs all
+
+
+class ListedSource(Source):
+    """Candidates held in memory, cut into views of rows."""
+
+    partial = True
+
+    def __init__(self, panel: ListedPanel) -> None:
+        self.panel = panel
+        self.n_rows, self.n_labels = panel.n_rows, panel.n_labels
+        self.kind, self.label_names = panel.kind, panel.label_names
+        self.dtype = panel.cells.dtype
+        self.has_labels = panel.labels is not None
+
+    def row_ids(self) -> NDArray[Any] | None:
+        """Names of all rows, or None where rows are only numbered."""
+        return self.panel.row_ids
+
+    def positives(self) -> Positives:
+        """True labels of all rows that are candidates."""
+        return self.panel.positives()
+
+    def blocks(self) -> Iterator[Panel]:
+        """Views of some rows."""
+        most = WIDEST * block_rows(self.n_labels, self.dtype.itemsize)
+        indptr = self.panel.listed.indptr
+        cells = BLOCK_BYTES // 8
+        start = 0
+        while start < self.n_rows:
+            stop = int(np.searchsorted(indptr, indptr[start] + cells, side="right")) - 1
+            stop = min(max(stop, start + 1), start + most, self.n_rows)
+            yield self.panel.rows(start, stop)
+            start = stop
+
+
+def list_sparse(matrix: Any) -> tuple[Positives, NDArray[Any]]:
+    """Labels and scores of the stored cells of a scipy.sparse matrix, in order."""
+    rows = as_rows(matrix, "scores")
+    indptr, indices, cells = rows.indptr.astype(np.int64), rows.indices, rows.data
+    if cells.dtype.kind not in "biuf":
+        raise InvalidInput(f"scores must be numbers, got a sparse matrix of {cells.dtype}.")
+    if not ascends(rows.indptr, rows.indices):
+        owners = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+        order = np.lexsort((indices, owners))
+        indices, cells = indices[order], cells[order]
+        if not ascends(indptr, indices):
+            raise InvalidInput(
+                "scores must hold a cell once, got one stored twice. Call sum_duplicates() first."
+            )
+    narrow = cells.dtype in (np.float32, np.float64)
+    cells = cells if narrow else cells.astype(np.float64)
+    return Positives(indptr, indices.astype(np.int32)), np.ascontiguousarray(cells)
+
+
+def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) -> ListedSource:
+    """A long table in any order, whose rows hold some labels each; a missing score is none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from oddslip.sources.long.table import CELLS
+    from oddslip.sources.parquet.columns import (
+        id_cells,
+        name_values,
+        ordered_labels,
+        score_cells,
+        truth_cells,
+    )
+    from oddslip.sources.parquet.files import reading
+
+    path = files.path
+    columns = [name for name in ("row", "label", "score", "true") if name in files.schema.names]
+    with reading(path):
+        table = pa.Table.from_batches(list(files.batches(columns, CELLS))).combine_chunks()
+    for name in ("row", "label"):
+        if table.column(name).null_count:
+            raise InvalidInput(f"{name} must not be null, got a null in {path}.")
+
+    def coded(name: str) -> tuple[NDArray[np.int64], Any]:
+        column = table.column(name).combine_chunks()
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        return column.indices.to_numpy().astype(np.int64), column.dictionary
+
+    def place_of(at: int) -> str:
+        row, label = table.column("row")[at].as_py(), table.column("label")[at].as_py()
+        return f"row {row!r}, label {str(label)!r}"
+
+    rows, row_set = coded("row")
+    owned, label_set = coded("label")
+    ids = id_cells(pc.cast(row_set, row_set.type))
+    stored = [str(label) for label in name_values(label_set)]
+    wanted = ordered_labels(stored) if names is None else check_names(names, len(names)) or ()
+    place = {name: at for at, name in enumerate(wanted)}
+    stranger = next((name for name in stored if name not in place), None)
+    if stranger is not None:
+        raise InvalidInput(f"labels of {path} must be among label_names, got {stranger!r}.")
+    owned = np.array([place[name] for name in stored], np.int64)[owned]
+    order = np.lexsort((owned, rows))
+    cells = rows[order] * len(wanted) + owned[order]
+    twice = np.flatnonzero(cells[1:] == cells[:-1])
+    if twice.size:
+        raise InvalidInput(f"a cell must be there once, got two at {place_of(order[twice[0]])}.")
+    counts = np.bincount(rows, minlength=len(row_set))
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    lines = Positives(indptr, owned[order].astype(np.int32))
+    scores = score_cells(table.column("score").combine_chunks(), place_of, null_absent=True)[order]
+    there = ~np.isnan(scores)
+    if "true" in columns:
+        if labels is not None:
+            raise InvalidInput(f"labels must come from one place, but {path} holds some as well.")
+        true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
+        labels = SparseLabels(*lines.kept(true & there), (len(row_set), len(wanted)))
+    dtype = np.float32 if scores.dtype == np.float32 else np.float64
+    panel = ListedPanel.made(
+        lines.kept(there), scores[there].astype(dtype), len(wanted), labels=labels, kind=kind,
+        label_names=wanted, row_ids=ids, beside="true" in columns,
+    )  # fmt: skip
+    return ListedSource(panel)

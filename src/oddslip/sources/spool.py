@@ -1,0 +1,119 @@
+"""A spool: a table that came once, kept in a nameless temporary file to be read again.
+
+The file has no name, so that nothing stays behind, however the process ends. It lies where the
+system keeps temporary files (``TMPDIR``).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pyarrow as pa
+
+from oddslip.errors import InvalidInput
+from oddslip.io.files import no_room
+from oddslip.sources.batches import Batches, plain_batch, plain_schema
+
+BATCH_BYTES = 4 * 1024 * 1024  # of a batch in the file: what is held for a batch that is read
+
+
+class SpooledBatches(Batches):
+    """Batches written to a temporary file once, and read from there as often as asked.
+
+    Parameters
+    ----------
+    called : str
+        What errors call the table.
+    schema : pyarrow.Schema
+        Its columns, as `plain_schema` has them.
+    batches : iterable of pyarrow.RecordBatch
+        Its rows. One batch after the other is held, and no more.
+    """
+
+    def __init__(self, called: Any, schema: Any, batches: Iterable[Any]) -> None:
+        self.path, self.files, self.schema = called, [called], plain_schema(schema)
+        self.n_rows = 0
+        self._lock = Lock()
+        with temporary_room():
+            self._file = tempfile.TemporaryFile()  # noqa: SIM115
+            weakref.finalize(self, self._file.close)
+            self._write(batches)
+            self._file.flush()
+        if self.n_rows == 0:
+            raise InvalidInput(
+                f"{called} holds no rows. A stream is read once: pass a new one each time."
+            )
+
+    def _write(self, batches: Iterable[Any]) -> None:
+        sink = pa.PythonFile(self._file, mode="w")
+        with pa.ipc.new_file(sink, self.schema) as writer:
+            for batch in batches:
+                plain = plain_batch(batch, self.schema, self.path)
+                step = max(1, plain.num_rows * BATCH_BYTES // max(1, plain.nbytes))
+                for start in range(0, plain.num_rows, step):
+                    writer.write_batch(plain.slice(start, step))
+                self.n_rows += plain.num_rows
+
+    def batches(
+        self, columns: Sequence[str], n_rows: int, *, coded: Sequence[str] = ()
+    ) -> Iterator[Any]:
+        """Batches of at most ``n_rows`` rows, of these columns alone."""
+        places = sorted(self.schema.get_field_index(name) for name in columns)
+        options = pa.ipc.IpcReadOptions(included_fields=places, use_threads=False)
+        window = pa.PythonFile(_Window(self._file, self._lock), mode="r")
+        reader = pa.ipc.open_file(window, options=options)
+        for number in range(reader.num_record_batches):
+            batch = reader.get_batch(number).select(list(columns))
+            for start in range(0, batch.num_rows, n_rows):
+                yield batch.slice(start, n_rows)
+
+
+class _Window(io.RawIOBase):
+    """A place of its own in a file that several read at a time."""
+
+    def __init__(self, file: Any, lock: Lock) -> None:
+        super().__init__()
+        self._file, self._lock, self._at = file, lock, 0
+        self._size = os.fstat(file.fileno()).st_size
+
+    def readable(self) -> bool:
+        """Whether it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether places in it can be sought."""
+        return True
+
+    def tell(self) -> int:
+        """The place that is read next."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Go to another place."""
+        self._at = offset + (0, self._at, self._size)[whence]
+        return self._at
+
+    def read(self, n: int | None = -1) -> bytes:
+        """The next bytes."""
+        wanted = self._size - self._at if n is None or n < 0 else n
+        with self._lock:
+            self._file.seek(self._at)
+            found: bytes = self._file.read(wanted)
+        self._at += len(found)
+        return found
+
+
+@contextmanager
+def temporary_room() -> Iterator[None]:
+    """Say it in one line where there is no room for temporary files."""
+    folder = Path(tempfile.gettempdir())
+    with no_room(folder, "Make room there, or set TMPDIR to a folder that has some."):
+        yield

@@ -1,0 +1,88 @@
+"""Jobs: one importable function over numbered payloads, run in tasks; bytes come home.
+
+What all jobs share is written to one file, which every machine maps. A job that ran twice counts
+once, since only what a successful attempt gives is kept.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from oddslip.errors import InvalidInput, OddslipError
+from oddslip.spark.messages import Parcel, unpack, write_parcel
+from oddslip.spark.tasks import (
+    FAILED,
+    SCHEMA,
+    Batches,
+    check_versions,
+    read_error,
+    versions,
+    write_error,
+)
+
+Job = Callable[[dict[str, Any], int], bytes]
+
+
+class Workers(Protocol):
+    """Who runs jobs. A second one is this much work."""
+
+    def width(self) -> int:
+        """Jobs that run side by side."""
+        ...
+
+    def run(self, shared: Path, kinds: tuple[Any, ...], n_jobs: int) -> Iterator[tuple[int, bytes]]:
+        """Run `do_jobs` over the places 0 to ``n_jobs``, one to a task, told by this file."""
+        ...
+
+
+def open_workers(engine: Any) -> Workers:
+    """The workers that an engine is: "spark", a session of Spark, or workers themselves."""
+    if (isinstance(engine, str) and engine == "spark") or hasattr(engine, "addArtifacts"):
+        from oddslip.spark.session import SparkWorkers, current_session
+
+        return SparkWorkers(current_session() if isinstance(engine, str) else engine)
+    if not (hasattr(engine, "run") and hasattr(engine, "width")):
+        raise InvalidInput(f'engine must be "spark" or a session of Spark, got {engine!r:.60}.')
+    workers: Workers = engine
+    return workers
+
+
+def run_jobs(
+    workers: Workers, job: Job, shared: dict[str, Any], numbers: Sequence[int]
+) -> Iterator[tuple[int, bytes]]:
+    """``job(shared, number)`` for each number: pairs of a number and its bytes, in any order."""
+    if not numbers:
+        return
+    told = {"job": job, "shared": shared, "numbers": list(numbers), "versions": versions()}
+    with tempfile.TemporaryDirectory(prefix="oddslip-") as folder:
+        path, kinds = write_parcel(folder, told)
+        for number, data in workers.run(path, kinds, len(numbers)):
+            if number == FAILED:
+                raise read_error(data)
+            yield number, data
+
+
+def do_jobs(parcel: Parcel, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Run the jobs whose places the batches hold."""
+    try:
+        told = unpack(parcel)
+        check_versions(told["versions"])
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                number = told["numbers"][place]
+                data = told["job"](told["shared"], number)
+                columns = [pa.array([number], pa.int32()), pa.array([data])]
+                yield pa.record_batch(columns, schema=SCHEMA)
+    except OddslipError as error:
+        yield write_error(error)
+
+
+def map_parcel(path: str | Path, kinds: tuple[Any, ...]) -> Parcel:
+    """A parcel that lies in a file: mapped, not read."""
+    return Parcel(kinds, np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]

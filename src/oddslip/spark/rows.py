@@ -1,0 +1,253 @@
+"""Rows of a table as panels: Arrow batches in, blocks of rows out, checked on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from oddslip.core.labels import Positives, SparseLabels
+from oddslip.core.panel import ListedPanel, Panel
+from oddslip.core.row_keys import salted
+from oddslip.errors import InvalidInput
+from oddslip.kernels import Kind
+
+BLOCK_BYTES = 8 * 1024 * 1024
+LABEL_FIELDS = ("label", "item")  # of a candidate: what its label may be called
+WIDEST = 8  # blocks of all cells that a block of candidates may become, for whoever needs all
+
+
+class Layout(NamedTuple):
+    """Which column of a table is what, and what its cells are.
+
+    ``scores``, ``labels``, ``row_id`` and ``twin`` are names of columns; None for what is not
+    there, or not read in this pass. Where rows are ``listed``, scores are lists of (label, score)
+    of the candidates; they may say what was true themselves, and are the labels' column then.
+    """
+
+    n_labels: int
+    kind: Kind
+    dtype: np.dtype[Any]
+    label_names: tuple[str, ...] | None = None
+    scores: str | None = None
+    labels: str | None = None
+    row_id: str | None = None
+    twin: str | None = None
+    listed: bool = False
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns to read."""
+        named = (self.scores, self.labels, self.row_id, self.twin)
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of eight megabytes of scores."""
+        return max(1, BLOCK_BYTES // (self.n_labels * self.dtype.itemsize))
+
+    def name_of(self, label: int) -> str:
+        """Name of a label; its number where labels have no names."""
+        return str(label) if self.label_names is None else self.label_names[label]
+
+
+def read_panels(batches: Iterable[pa.RecordBatch], layout: Layout) -> Iterator[Panel]:
+    """Panels of about eight megabytes, however large the batches are."""
+    for block in cut_blocks(batches, layout):
+        yield read_panel(block, layout)
+
+
+def cut_blocks(batches: Iterable[pa.RecordBatch], layout: Layout) -> Iterator[pa.Table]:
+    """The rows in tables of about eight megabytes of scores."""
+    most = layout.block_rows * (WIDEST if layout.listed else 1)
+    waiting: list[pa.RecordBatch] = []
+    n_rows = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            n_rows += batch.num_rows
+        if n_rows >= most:
+            yield from _cut(waiting, most)
+            waiting, n_rows = [], 0
+    if waiting:
+        yield from _cut(waiting, most)
+
+
+def _cut(batches: list[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
+    table = pa.Table.from_batches(batches)
+    for start in range(0, table.num_rows, most):
+        yield table.slice(start, most)
+
+
+def read_panel(table: pa.Table, layout: Layout) -> Panel:
+    """Some rows as one panel. Cells are checked by whoever reads them."""
+    n_rows = table.num_rows
+    panel: Panel = object.__new__(ListedPanel if layout.listed else Panel)
+    panel.kind, panel.label_names = layout.kind, layout.label_names
+    panel.first_row, panel.numbered, panel.sample_weight = 0, False, None
+    panel.row_ids = panel.labels = panel.twin = panel.excluded = panel._absent = None
+    panel.nan_absent = False
+    if layout.row_id is not None:
+        ids = whole_column(table, layout.row_id)
+        if ids.null_count:
+            raise InvalidInput(f"{layout.row_id} must name every row, got a null.")
+        whole = pa.types.is_integer(ids.type)
+        panel.row_ids = numbers_of(ids) if whole else ids.to_numpy(zero_copy_only=False)
+    if isinstance(panel, ListedPanel):
+        _put_candidates(table, layout, panel)
+    elif layout.scores is None:
+        panel.scores = np.broadcast_to(np.zeros(1, layout.dtype), (n_rows, layout.n_labels))
+    else:
+        panel.scores = _scores(table, layout.scores, layout, panel)
+    if layout.twin is not None:
+        panel.twin = _scores(table, layout.twin, layout, panel)
+    if layout.labels is not None and panel.labels is None:
+        positives = _positives(table, layout.labels, layout, panel)
+        panel.labels = SparseLabels(*positives, (n_rows, layout.n_labels))
+    return panel
+
+
+def sum_of_keys(panel: Panel) -> int:
+    """What a set of rows is known by: a sum that no order of them changes."""
+    if panel.row_ids is not None:
+        return int(panel.row_keys().sum(dtype=np.uint64))
+    if panel.labels is None:
+        return 0
+    return int(salted(panel.positives().indices.astype(np.uint64), 0).sum(dtype=np.uint64))
+
+
+def whole_column(table: pa.Table, name: str) -> pa.Array:
+    """A column as one array."""
+    return pa.concat_arrays(table.column(name).chunks)
+
+
+def numbers_of(column: pa.Array) -> NDArray[Any]:
+    """Numbers of a column without nulls, not copied; pyarrow's own way would import pandas."""
+    return np.from_dlpack(column)
+
+
+def ascending(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each once, in order. Mostly they are so already, and to see that is cheap.
+
+    Examples
+    --------
+    >>> ascending(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    if np.all(cells[1:] > cells[:-1]):
+        return cells
+    cells = np.sort(cells)
+    first = np.concatenate([[True], cells[1:] > cells[:-1]])
+    return np.asarray(cells[first], np.int64)
+
+
+def _lists(table: pa.Table, name: str, panel: Panel) -> tuple[NDArray[np.int64], pa.Array]:
+    """Where the list of every row starts and ends, and what all of them hold."""
+    column = whole_column(table, name)
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InvalidInput(f"{name} must hold a list in every row, got null at {_at(panel, row)}.")
+    lengths = numbers_of(pc.list_value_length(column))
+    ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+    values = column.flatten()
+    if values.null_count:
+        cell = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+        row = int(np.searchsorted(ends, cell, side="right")) - 1
+        raise InvalidInput(f"{name} must hold no null, got one at {_at(panel, row)}.")
+    return ends, values
+
+
+def _at(panel: Panel, row: int) -> str:
+    return panel.name_row(row)
+
+
+def _scores(table: pa.Table, name: str, layout: Layout, panel: Panel) -> NDArray[Any]:
+    ends, values = _lists(table, name, panel)
+    wrong = np.flatnonzero(np.diff(ends) != layout.n_labels)
+    if wrong.size:
+        row = int(wrong[0])
+        raise InvalidInput(
+            f"{name} must hold one score per label, n_labels={layout.n_labels:,}, "
+            f"got {ends[row + 1] - ends[row]:,} at {_at(panel, row)}."
+        )
+    cells = numbers_of(values)
+    return np.asarray(cells, layout.dtype).reshape(-1, layout.n_labels)
+
+
+def _put_candidates(table: pa.Table, layout: Layout, panel: ListedPanel) -> None:
+    """Candidates of every row, in the order of their labels; and which were true, if they say."""
+    name = str(layout.scores)
+    ends, values = _lists(table, name, panel)
+    rows = np.repeat(np.arange(ends.size - 1), np.diff(ends))
+    parts = dict(zip((field.name for field in values.type), values.flatten(), strict=True))
+    labels = parts.pop(next(part for part in parts if part in LABEL_FIELDS))
+    for part, column in {"label": labels, **parts}.items():
+        if column.null_count:
+            cell = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            raise InvalidInput(
+                f"{part} of a candidate must not be null, got one at {_at(panel, int(rows[cell]))}."
+            )
+    indices = _indices(labels, rows, name, layout, panel)
+    order = np.lexsort((indices, rows))
+    places = (rows * layout.n_labels + indices)[order]
+    twice = np.flatnonzero(places[1:] == places[:-1])
+    if twice.size:
+        row, label = divmod(int(places[twice[0]]), layout.n_labels)
+        raise InvalidInput(
+            f"a cell must be there once, got two at {_at(panel, row)}, "
+            f"label {layout.name_of(label)!r}."
+        )
+    cells = np.asarray(parts["score"].to_numpy(zero_copy_only=False), layout.dtype)[order]
+    shape = (ends.size - 1, layout.n_labels)
+    panel._put(Positives(ends, indices[order].astype(np.int32)), cells, shape)
+    if layout.labels == layout.scores:
+        true = np.asarray(parts["true"].to_numpy(zero_copy_only=False))[order]
+        wrong = np.flatnonzero((true != 0) & (true != 1))
+        if wrong.size:
+            row, label = divmod(int(places[wrong[0]]), layout.n_labels)
+            raise InvalidInput(
+                f"labels must be 0 or 1, got {true[wrong[0]]} at {_at(panel, row)}, "
+                f"label {layout.name_of(label)!r}."
+            )
+        panel.labels = SparseLabels(*panel.listed.kept(true == 1), shape)
+
+
+def _positives(table: pa.Table, name: str, layout: Layout, panel: Panel) -> Positives:
+    ends, values = _lists(table, name, panel)
+    rows = np.repeat(np.arange(ends.size - 1), np.diff(ends))
+    indices = _indices(values, rows, name, layout, panel)
+    # Ascending within a row; a label named twice is named.
+    cells = ascending(rows * layout.n_labels + indices)
+    counts = np.bincount(cells // layout.n_labels, minlength=ends.size - 1)
+    return Positives(
+        np.concatenate([[0], np.cumsum(counts)]), (cells % layout.n_labels).astype(np.int32)
+    )
+
+
+def _indices(
+    values: pa.Array, rows: NDArray[np.int64], name: str, layout: Layout, panel: Panel
+) -> NDArray[np.int64]:
+    """Numbers of labels that are listed by name or by number."""
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        found = pc.index_in(values, pa.array(layout.label_names or (), values.type))
+        if found.null_count:
+            cell = int(np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[0])
+            raise InvalidInput(
+                f"{name} must be among label_names, got {values[cell].as_py()!r:.60} "
+                f"at {_at(panel, int(rows[cell]))}."
+            )
+        indices = numbers_of(found).astype(np.int64)
+    else:
+        indices = numbers_of(values).astype(np.int64)
+        wrong = np.flatnonzero((indices < 0) | (indices >= layout.n_labels))
+        if wrong.size:
+            raise InvalidInput(
+                f"{name} must hold label indices between 0 and n_labels - 1 = "
+                f"{layout.n_labels - 1}, got {indices[wrong[0]]} at "
+                f"{_at(panel, int(rows[wrong[0]]))}."
+            )
+    return indices

@@ -1,0 +1,1 @@
+"""Tallies that several packages share: counts of cells, isotonic buckets, histograms."""

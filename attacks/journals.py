@@ -73,7 +73,7 @@ def prepare(seed: int, folder: Path) -> Attempt:
 
 def _kill(scoring: Any, score: Any, folder: Path) -> dict[str, bytes]:
     """What a scoring leaves that ends after three blocks of six."""
-    write, written = scoring._Unfinished._write, []
+    write, written = scoring.ResumableScores._write, []
 
     def stop(self: Any, start: int, cells: Any) -> None:
         if len(written) == 3:
@@ -81,13 +81,13 @@ def _kill(scoring: Any, score: Any, folder: Path) -> dict[str, bytes]:
         written.append(start)
         write(self, start, cells)
 
-    scoring._Unfinished._write = stop
+    scoring.ResumableScores._write = stop
     try:
         score()
     except _KilledError:
         pass
     finally:
-        scoring._Unfinished._write = write
+        scoring.ResumableScores._write = write
     kept = {path.name: path.read_bytes() for path in folder.glob(".scores*")}
     assert len(kept) == 2, sorted(kept)
     return {name: raw for name, raw in kept.items() if not name.endswith(".lock")}

@@ -26,7 +26,7 @@ def attack(count: int, seed: int) -> Outcome:
 
 def prepare(seed: int, folder: Path) -> Attempt:
     """Each try has a place for outputs and one for temporary files."""
-    from oddslip.io.files import locked, whole_file
+    from oddslip.io.files import atomic_write, locked
 
     def attempt(number: int) -> str:
         dice = draw(seed, number)
@@ -42,10 +42,10 @@ def prepare(seed: int, folder: Path) -> Attempt:
         _plant_lock(dice, place, lock)
         planted = [_plant_beside(dice, place, output) for _ in range(dice.randrange(3))]
         if dice.random() < 0.4:
-            _race(dice, output, whole_file)
+            _race(dice, output, atomic_write)
             word = "threads"
         else:
-            with whole_file(output) as unfinished:
+            with atomic_write(output) as unfinished:
                 unfinished.write_text("whole")
             word = "one writer"
         assert output.read_text() in ("whole", *(str(at) * 5000 for at in range(4)))
@@ -87,7 +87,7 @@ def _plant_beside(dice: random.Random, place: Path, output: Path) -> str:
     return unfinished.name
 
 
-def _race(dice: random.Random, output: Path, whole_file: Callable[..., object]) -> None:
+def _race(dice: random.Random, output: Path, atomic_write: Callable[..., object]) -> None:
     """Threads at one path: each is refused as a thread of this process, or writes the whole."""
     from oddslip.errors import InvalidInput
 
@@ -98,7 +98,7 @@ def _race(dice: random.Random, output: Path, whole_file: Callable[..., object]) 
     def write(at: int) -> None:
         start.wait()
         try:
-            with whole_file(output) as unfinished:  # type: ignore[attr-defined]
+            with atomic_write(output) as unfinished:  # type: ignore[attr-defined]
                 for _ in range(5):
                     with unfinished.open("a") as file:
                         file.write(str(at) * 1000)

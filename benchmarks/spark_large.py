@@ -31,7 +31,7 @@ from tests.support.processes import Processes
 import oddslip
 from benchmarks._tree import Cost, Tree
 from benchmarks.timing import FOLDER, Times, agree, line, title, work_folder
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.sources.table import TableSource
 from oddslip.spark.rows import Layout
 
@@ -117,7 +117,7 @@ def write_rows(folder: Path, size: Size) -> list[Path]:
         if path.exists():
             continue
         stop = min(first + size.per_file, size.n_rows)
-        with whole_file(path) as unfinished:
+        with atomic_write(path) as unfinished:
             blocks = (
                 draw_rows(catalogue, at, min(size.group, stop - at))
                 for at in range(first, stop, size.group)

@@ -13,7 +13,7 @@ import numpy as np
 
 from oddslip.core.provenance import commit, versions
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 
 MANIFEST = "MANIFEST.json"
 KEPT = (".npy", ".npz", ".json")
@@ -40,7 +40,7 @@ def write_archive(work: Path, output: Path) -> dict[str, Any]:
         raise InvalidInput(f"{work} must hold finished arrays (.npy, .npz), got none. Train first.")
     listed = []
     with (
-        whole_file(output) as unfinished,
+        atomic_write(output) as unfinished,
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_STORED, allowZip64=True) as archive,
     ):
         for path in paths:

@@ -18,10 +18,10 @@ from oddslip.core.labels import Positives
 from oddslip.core.provenance import commit, versions
 from oddslip.core.results import plain
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
-from oddslip.io.files import locked, whole_file
+from oddslip.io.files import atomic_write, locked
 from oddslip.io.inputs import read_bytes
-from oddslip.io.json import check_seal as verify_checksum
-from oddslip.io.json import parse_json, sealed
+from oddslip.io.json import parse_json, with_checksum
+from oddslip.io.json import verify_checksum as verify_checksum
 from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.ranking import Rankings
 
@@ -166,9 +166,9 @@ class CellStore:
             self._write_lines(self.cells() | {key: plain(cell)})
 
     def _write_lines(self, cells: dict[str, dict[str, Any]]) -> None:
-        with whole_file(self.path) as unfinished, unfinished.open("w", encoding="utf-8") as file:
+        with atomic_write(self.path) as unfinished, unfinished.open("w", encoding="utf-8") as file:
             for _, cell in sorted(cells.items()):
-                line = json.dumps(sealed(cell), ensure_ascii=False, allow_nan=False)
+                line = json.dumps(with_checksum(cell), ensure_ascii=False, allow_nan=False)
                 file.write(line + "\n")
 
 

@@ -20,7 +20,7 @@ def test_all_tests_of_engines_run_in_one_of_two_processes(tmp_path):
     (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
     for name in ("one", "two"):
-        path = tmp_path / "engines" / f"test_{name}.py"
+        path = tmp_path / "spark" / f"test_{name}.py"
         path.parent.mkdir(exist_ok=True)
         path.write_text(TEST)
     told = ["-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider", str(tmp_path)]

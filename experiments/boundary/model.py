@@ -16,7 +16,7 @@ COLLAPSE = 0.5
 N_FOLDS, SEED = 5, 0
 INTERVAL = 0.8  # share of the cells that an interval is to hold
 # What "predicts well" means, on unseen cells: decided before any of them was predicted.
-LEAST_AUC, MOST_ERROR = 0.9, 0.1
+MIN_AUC, MAX_ERROR = 0.9, 0.1
 
 
 class Training(NamedTuple):
@@ -140,4 +140,4 @@ def judge(predicted: Floats, retained: Floats, low: float, high: float) -> dict[
 def predicts_well(score: dict[str, Any]) -> bool:
     """Whether unseen cells were predicted as well as was asked for."""
     auc = score["auc"]
-    return auc is not None and auc >= LEAST_AUC and score["error"] <= MOST_ERROR
+    return auc is not None and auc >= MIN_AUC and score["error"] <= MAX_ERROR

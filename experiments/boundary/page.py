@@ -12,8 +12,8 @@ from experiments.boundary.features import FEATURES
 from experiments.boundary.model import (
     COLLAPSE,
     INTERVAL,
-    LEAST_AUC,
-    MOST_ERROR,
+    MAX_ERROR,
+    MIN_AUC,
     N_FOLDS,
     Boundary,
     Training,
@@ -29,7 +29,7 @@ from experiments.text import paragraph
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEAST_WORLDS = 10  # without so many nothing is fitted
+MIN_WORLDS = 10  # without so many nothing is fitted
 N_WORST = 8  # cells that are named as furthest off
 
 
@@ -99,8 +99,8 @@ def _tell(study: Study) -> Iterator[str]:
     yield from paragraph(
         "A logistic curve and small monotone trees, of which cross-validation on worlds "
         f"({N_FOLDS} folds, worlds kept whole) chooses one. *Well* means, over all unseen "
-        f"cells, an AUC for collapse of at least {LEAST_AUC:g} and a mean absolute error "
-        f"of at most {MOST_ERROR:g}. The unseen cells' scores are printed in the paper and "
+        f"cells, an AUC for collapse of at least {MIN_AUC:g} and a mean absolute error "
+        f"of at most {MAX_ERROR:g}. The unseen cells' scores are printed in the paper and "
         "on other pages here and were known to whoever chose the features; no number of "
         "theirs entered the fit or the choice of the model."
     )
@@ -124,8 +124,8 @@ def _tell(study: Study) -> Iterator[str]:
         f"{FIXED['max_bin']}."
     )
     yield ""
-    if study.n_worlds < LEAST_WORLDS:
-        yield f"Fewer than {LEAST_WORLDS} worlds are finished: nothing is fitted."
+    if study.n_worlds < MIN_WORLDS:
+        yield f"Fewer than {MIN_WORLDS} worlds are finished: nothing is fitted."
         return
     boundary, scores = score_study(study)
     yield from _tell_scores(study, boundary, scores)
@@ -191,11 +191,11 @@ def _conclude(study: Study, boundary: Boundary, scores: dict[str, dict[str, Any]
     named, collapsed = boundary.of(unseen) < COLLAPSE, as_table(unseen)[1] < COLLAPSE
     yield from paragraph(
         f"**Whether** a cell collapses: AUC {_number(score['auc'])} (asked for: at least "
-        f"{LEAST_AUC:g}). A predicted share below {COLLAPSE:g} names "
+        f"{MIN_AUC:g}). A predicted share below {COLLAPSE:g} names "
         f"{int((named & collapsed).sum())} of {int(collapsed.sum())} collapsed cells, and "
         f"{int((named & ~collapsed).sum())} of {int((~collapsed).sum())} that did not collapse. "
         f"**How much** it keeps: mean absolute error {score['error']:.3f} (asked for: at most "
-        f"{MOST_ERROR:g}), over {score['n']} unseen cells."
+        f"{MAX_ERROR:g}), over {score['n']} unseen cells."
     )
     yield ""
     if predicts_well(score):

@@ -13,7 +13,7 @@ from experiments.boundary.held_out_cells import count_labels, read_unseen
 from experiments.boundary.model import Training, retained_share
 from experiments.boundary.worlds import (
     FIXED,
-    MOST_TREES,
+    MAX_TREES,
     N_TEST,
     TRAINING_SEED,
     K,
@@ -42,7 +42,7 @@ class Study:
 def reproduce_boundary(
     *,
     n_worlds: int = N_WORLDS,
-    most_trees: int = MOST_TREES,
+    most_trees: int = MAX_TREES,
     data: Any = None,
     results: Any = RESULTS,
     others: Any = RESULTS,
@@ -77,7 +77,7 @@ def reproduce_boundary(
 
 
 def train_worlds(
-    n_worlds: int, store: CellStore, *, most_trees: int = MOST_TREES, finished: bool = False
+    n_worlds: int, store: CellStore, *, most_trees: int = MAX_TREES, finished: bool = False
 ) -> Cells:
     """Every world of the design: as it was kept, else trained and kept."""
     cells: Cells = {}

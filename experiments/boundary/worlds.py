@@ -15,8 +15,8 @@ from oddslip.metrics import average_precision_at_k
 
 K = 7
 N_TEST = 1000
-MOST_TREES = 1_500  # of all labels of an arm together, unless told; rounds give way
-MOST_COMMON = 0.5  # no label is true more often
+MAX_TREES = 1_500  # of all labels of an arm together, unless told; rounds give way
+MAX_PREVALENCE = 0.5  # no label is true more often
 DESIGN_SEED, TRAINING_SEED = 0, 42
 FIXED = {"max_bin": 31}  # for speed: trees of few rows cost what their bins cost
 # What is drawn, each evenly on a logarithmic scale unless it says otherwise.
@@ -38,7 +38,7 @@ WHOLE = ("n_labels", "n_rows", "n_features", "num_leaves", "min_data_in_leaf", "
 BOOSTER = ("num_leaves", "min_data_in_leaf", "num_iterations", "learning_rate", "lambda_l2")
 
 
-def draw_design(n_worlds: int, most_trees: int = MOST_TREES) -> list[dict[str, Any]]:
+def draw_design(n_worlds: int, most_trees: int = MAX_TREES) -> list[dict[str, Any]]:
     """The first worlds of one Sobol sequence: a longer design begins with a shorter one."""
     from scipy.stats.qmc import Sobol
 
@@ -70,7 +70,7 @@ def commonest(world: dict[str, Any]) -> float:
     """Prevalence of the commonest label, so that rows have as many true labels as drawn."""
     nat = world["decades"] * math.log(10)
     mean = world["true_labels"] / world["n_labels"]
-    return float(min(MOST_COMMON, mean * nat / -math.expm1(-nat)))
+    return float(min(MAX_PREVALENCE, mean * nat / -math.expm1(-nat)))
 
 
 def train_world(world: dict[str, Any]) -> dict[str, Any]:

@@ -32,9 +32,9 @@ def _publish(
     if page is not None:
         write_text(page, write_page(cells))
     if figure is not None:
-        from oddslip.io.files import whole_file
+        from oddslip.io.files import atomic_write
 
-        with whole_file(figure) as unfinished:
+        with atomic_write(figure) as unfinished:
             draw(cells).savefig(unfinished)
 
 
@@ -295,8 +295,8 @@ def schematic(
     """
     from experiments.figures.schematic import draw_schematic
     from experiments.schematic import make_schematic
-    from oddslip.io.files import whole_file
+    from oddslip.io.files import atomic_write
 
     check_outputs(output)
-    with whole_file(output) as unfinished:
+    with atomic_write(output) as unfinished:
         draw_schematic(make_schematic()).savefig(unfinished, format=output.suffix[1:] or "png")

@@ -18,9 +18,9 @@ from scipy.sparse import issparse, save_npz
 from experiments.datasets.recommendation import Period, Recommendation
 from oddslip.core.sparse import read_sparse_npz
 from oddslip.errors import UnreadableFile
-from oddslip.io.files import flush, hash_file, hidden_folder, locked, no_room
-from oddslip.io.json import read_json
 from oddslip.io.arrays import map_npy
+from oddslip.io.files import disk_full_message, flush, hash_file, locked, scratch_folder
+from oddslip.io.json import read_json
 
 MANIFEST = "files.json"
 _FORMAT = 1
@@ -89,13 +89,13 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     path = Path(path)
     with ExitStack() as stack:
         try:
-            unfinished = stack.enter_context(hidden_folder(path))
+            unfinished = stack.enter_context(scratch_folder(path))
         except OSError as error:
             raise UnreadableFile(
                 f"{path.parent} can not be written ({error.strerror}). Pass another folder as "
                 "cache."
             ) from error
-        with no_room(path):
+        with disk_full_message(path):
             yield unfinished
             for file in unfinished.iterdir():
                 flush(file)

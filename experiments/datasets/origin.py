@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.io.json import read_json
 
 NOTE = "generated.json"
@@ -19,7 +19,7 @@ def note_generated(paths: Iterable[Path], **settings: Any) -> None:
         notes = _read_notes(path.parent)
         notes[path.name] = {"bytes": path.stat().st_size, **settings}
         text = json.dumps(notes, indent=1, sort_keys=True)
-        with whole_file(path.with_name(NOTE)) as unfinished:
+        with atomic_write(path.with_name(NOTE)) as unfinished:
             unfinished.write_text(text + "\n", encoding="utf-8")
 
 

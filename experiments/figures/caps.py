@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from experiments.figures.numbers import CapPoint
 from oddslip.errors import InvalidInput
 from oddslip.reports.figures.notes import Note, place_notes
 from oddslip.reports.figures.style import (
@@ -22,7 +23,6 @@ from oddslip.reports.figures.style import (
     small_percent,
     style_axis,
 )
-from oddslip.reports.numbers import CapPoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from experiments.figures.numbers import Series, SeriesPanel
 from oddslip.reports.figures.ladder import KINDS
 from oddslip.reports.figures.style import (
     GREY,
@@ -18,7 +19,6 @@ from oddslip.reports.figures.style import (
     series_marks,
     style_axis,
 )
-from oddslip.reports.numbers import Series, SeriesPanel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from experiments.figures.numbers import Series, SeriesPanel
 from experiments.leaf.study import (
     BOOSTER,
     DATASETS,
@@ -15,7 +16,6 @@ from experiments.leaf.study import (
     Cells,
 )
 from experiments.text import paragraph
-from oddslip.reports.numbers import Series, SeriesPanel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

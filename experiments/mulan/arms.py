@@ -17,7 +17,7 @@ from oddslip.core.provenance import digest_of
 from oddslip.core.results import plain
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import DAMAGED, read_arrays
-from oddslip.io.files import hash_bytes, whole_file
+from oddslip.io.files import atomic_write, hash_bytes
 from oddslip.learners import OneVsRest
 from oddslip.learners.backends.base import preset_learner, preset_parameters
 
@@ -141,6 +141,6 @@ def train_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Arm:
         seconds=np.array(seconds),
     )
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         np.savez(unfinished, **{name: getattr(arm, name) for name in names})
     return arm

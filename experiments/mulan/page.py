@@ -25,7 +25,7 @@ from experiments.mulan.regularities import (
 from experiments.mulan.table import TABLE_2, Cells, compare_table_2, format_table_2
 from experiments.store import RESULTS, WEIGHTS
 from oddslip.errors import InvalidInput
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.reports.numbers import RegimePoint
 
 XGBOOST = "xgboost"
@@ -49,11 +49,11 @@ HEADS = {
     "n_identified": "identified",
 }
 SMALLEST_LOSS = 0.02  # below this, the share of the loss that a repair returns is mostly noise
-FEWEST_LABELS = 3  # whose shift is identified, for a median to say something
+MIN_LABELS = 3  # whose shift is identified, for a median to say something
 DECIMALS = 6
 SOURCE = (
     "Our cells of the MULAN study, protocol `paper`, at w = r: those that lost more than "
-    f"{SMALLEST_LOSS} MAP@K and have at least {FEWEST_LABELS} labels with an identified shift."
+    f"{SMALLEST_LOSS} MAP@K and have at least {MIN_LABELS} labels with an identified shift."
 )
 
 
@@ -77,7 +77,7 @@ def publish(
             _beside(page, "cells"): write_grid(cells, protocol),
         }
         for path, text in texts.items():
-            with whole_file(path) as unfinished:
+            with atomic_write(path) as unfinished:
                 unfinished.write_text(text, encoding="utf-8")
     if figure is not None:
         rows = dose_rows(cells)
@@ -91,7 +91,7 @@ def publish(
             _beside(figure, "doses"): draw_magnitudes(magnitude_lines(cells), list(SHOWN.values())),
         }
         for path, drawing in drawn.items():
-            with whole_file(path) as unfinished:
+            with atomic_write(path) as unfinished:
                 drawing.savefig(unfinished)
 
 
@@ -520,7 +520,7 @@ def regime_points(cells: Cells) -> list[RegimePoint]:
     for data, learner, plain, weighted in pairs(cells):
         rungs, ratio = weighted["map"], weighted.get("median_realized")
         loss = plain["map"]["raw"] - rungs["raw"]
-        if loss <= SMALLEST_LOSS or ratio is None or weighted["n_identified"] < FEWEST_LABELS:
+        if loss <= SMALLEST_LOSS or ratio is None or weighted["n_identified"] < MIN_LABELS:
             continue
         points.append(
             RegimePoint(
@@ -545,5 +545,5 @@ def tell_regimes(cells: Cells) -> dict[str, Any]:
 def write_regimes(cells: Cells, path: Path) -> None:
     """Write the points as JSON, whole or not at all."""
     text = json.dumps(tell_regimes(cells), indent=1, allow_nan=False)
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(text + "\n", encoding="utf-8")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.figures.numbers import CapPoint, Series, SeriesPanel
 from experiments.pairs.arms import DRAWN_SHARE, LEARNERS, Arm, distinct_arms
 from experiments.pairs.cells import HARM, RULES, rung_values
 from experiments.pairs.protocols import PROTOCOLS
@@ -18,8 +19,8 @@ from experiments.pairs.tables import (
     has_loss,
     split_rows,
 )
-from oddslip.io.files import whole_file
-from oddslip.reports.numbers import CapPoint, RegimePoint, Series, SeriesPanel, Waterfall
+from oddslip.io.files import atomic_write
+from oddslip.reports.numbers import RegimePoint, Waterfall
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -237,8 +238,9 @@ def _short(arm: Arm) -> str:
 def write_pictures(cells: Cells, study: str, folder: Path) -> list[Path]:
     """Draw what the cells allow into the folder: figures 1 and 2, and the supplement's."""
     from experiments.figures.caps import draw_caps
+    from experiments.figures.figure_one import draw_figure_one
     from oddslip.reports.figures.regime import draw_regimes
-    from oddslip.reports.figures.waterfall import draw_figure_one, draw_waterfalls
+    from oddslip.reports.figures.waterfall import draw_waterfalls
 
     folder.mkdir(parents=True, exist_ok=True)
     falls, caps, regimes = waterfalls(cells), cap_points(cells, study), regime_points(cells)
@@ -254,6 +256,6 @@ def write_pictures(cells: Cells, study: str, folder: Path) -> list[Path]:
     paths = []
     for name, draw in (drawn | supplements(cells)).items():
         paths.append(folder / f"{study}-{name}.png")
-        with whole_file(paths[-1]) as unfinished:
+        with atomic_write(paths[-1]) as unfinished:
             draw().savefig(unfinished)
     return paths

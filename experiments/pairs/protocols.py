@@ -22,7 +22,7 @@ from oddslip.diagnosis.case import draw_calibration_rows
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import Estimate
 from oddslip.sources import Source, open_source
-from oddslip.sources.views import FoldSource
+from oddslip.sources.views import RowSubset
 
 PROTOCOLS = ("test-split", "deployment")
 N_REPLICATES = 2000  # the paper's B
@@ -42,7 +42,7 @@ def open_rows(scores: ArmScores, data: Recommendation, protocol: str) -> Rows:
     if protocol == "deployment":
         return Rows(open_source(scores.validation, data.validation.Y), test)
     kept, truth = draw_calibration_rows(test.n_rows, SEED), test.positives()
-    return Rows(FoldSource(test, kept, truth), FoldSource(test, ~kept, truth))
+    return Rows(RowSubset(test, kept, truth), RowSubset(test, ~kept, truth))
 
 
 def rank_repaired(rows: Rows, prior: NDArray[np.float64], k: int) -> NDArray[np.int32]:

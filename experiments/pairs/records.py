@@ -26,7 +26,7 @@ from experiments.pairs.tables import (
     table_one,
     verdict_rows,
 )
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 
 Records = list[dict[str, Any]]
 
@@ -81,7 +81,7 @@ def write_tables(cells: Cells, study: str, folder: Path) -> list[Path]:
         }
         for ending, text in texts.items():
             written.append(folder / f"{name}.{ending}")
-            with whole_file(written[-1]) as unfinished:
+            with atomic_write(written[-1]) as unfinished:
                 unfinished.write_text(text, encoding="utf-8")
     return written
 

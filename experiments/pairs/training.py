@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from experiments.datasets.recommendation import Recommendation
 from experiments.pairs.arms import DRAWN_SHARE, EARLIER, LEARNERS, SEED, Arm
 from experiments.store import WEIGHTS, Stages, stage
+from oddslip.adapters.features import hash_features
 from oddslip.core.provenance import digest_of
 from oddslip.core.results import plain
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import UnreadableFile, first_line
-from oddslip.io.files import hash_file, whole_file
-from oddslip.io.json import check_seal, read_json, sealed
+from oddslip.io.files import atomic_write, hash_file
+from oddslip.io.json import read_json, verify_checksum, with_checksum
 from oddslip.learners import OneVsRest, score_to_file
-from oddslip.adapters.features import hash_features
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +75,7 @@ def draw_rows(n_rows: int, draw: int) -> NDArray[np.int64] | None:
 
 def _read_stages(path: Path) -> Stages:
     try:
-        stages: Stages = check_seal(read_json(path), needed=False)["stages"]
+        stages: Stages = verify_checksum(read_json(path), needed=False)["stages"]
     except (ValueError, KeyError) as error:
         raise UnreadableFile(
             f"{path} is damaged or was altered ({first_line(error)}). Remove its folder to train "
@@ -115,8 +115,8 @@ class Bench:
         done = folder / "finished.json"
         if not done.exists():
             log = self._train(arm, folder / "training", files)
-            with whole_file(done) as unfinished:
-                note = sealed(plain(configuration | {"stages": log}))
+            with atomic_write(done) as unfinished:
+                note = with_checksum(plain(configuration | {"stages": log}))
                 unfinished.write_text(json.dumps(note, indent=1), "utf-8")
         # Trained models have done their work; of thousands of labels they fill the disk.
         shutil.rmtree(folder / "training", ignore_errors=True)

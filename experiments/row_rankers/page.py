@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from experiments.figures.numbers import Series, SeriesPanel
 from experiments.row_rankers.ranker import N_COMPONENTS, RANKERS
 from experiments.row_rankers.study import DATASETS, LEARNER, N_FOLDS, WEIGHTS, Cells
 from experiments.text import paragraph
-from oddslip.reports.numbers import Series, SeriesPanel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from experiments.figures.numbers import Series, SeriesPanel
 from experiments.synthetic.study import (
     COMMONEST,
     DECADES,
@@ -22,7 +23,6 @@ from experiments.synthetic.study import (
     cell_key,
 )
 from experiments.text import paragraph
-from oddslip.reports.numbers import Series, SeriesPanel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,11 +5,12 @@
 array([[0, 2]], dtype=int32)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from oddslip.core.lazy import lazy_names
 
 __version__ = "0.2.0"
-DEFAULT_SEED = 42  # of everything that is drawn, unless told; here, where nothing is loaded for it
+DEFAULT_SEED = 42  # defined here to avoid imports
 
 if TYPE_CHECKING:
     from oddslip import calibrators as calibrators
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
     from oddslip.sklearn.scorer import map_at_k_scorer
     from oddslip.sources import open_source
 
-# Where each public name lives. Nothing is loaded before it is asked for.
-_HOMES = {
+# Module of each public name. It is loaded when the name is first used.
+_PUBLIC = {
     "CheckResult": "oddslip.serving.check",
     "Comparison": "oddslip.metrics.evaluation",
     "Diagnosis": "oddslip.diagnosis.result",
@@ -67,10 +68,17 @@ _HOMES = {
     "plan": "oddslip.diagnosis.plan",
     "rank": "oddslip.metrics.ranking",
 }
-# Rooms whose own names are public too: oddslip.calibrators.Isotonic and the like.
-_ROOMS = (
-    "calibrators", "datasets", "learners", "metrics", "mlflow", "selection", "serving", "shifts",
-)  # fmt: skip
+# Packages with public names of their own, such as oddslip.calibrators.Isotonic.
+_PACKAGES = (
+    "calibrators",
+    "datasets",
+    "learners",
+    "metrics",
+    "mlflow",
+    "selection",
+    "serving",
+    "shifts",
+)
 
 __all__ = [
     "CheckResult",
@@ -102,13 +110,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _ROOMS:
-        return import_module(f"oddslip.{name}")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'oddslip' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ROOMS})
+__getattr__, __dir__ = lazy_names(__name__, _PUBLIC, _PACKAGES)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from oddslip.errors import UnreadableFile
 from oddslip.adapters.features import hash_features, read_features
+from oddslip.errors import UnreadableFile
 
 
 def write_sparse(path):

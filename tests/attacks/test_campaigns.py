@@ -48,7 +48,7 @@ def test_bad_inputs_are_at_least_400_and_every_command_and_verb_is_among_them():
     commands = get_command(app).commands.items()
     for command in [name for name, each in commands if not each.hidden]:
         assert any(each.startswith(f"$ oddslip {command}") for each in typed), command
-    rooms = [getattr(oddslip, room) for room in oddslip._ROOMS]
+    rooms = [getattr(oddslip, room) for room in oddslip._PACKAGES]
     verbs = {
         name
         for place in (oddslip, *rooms)

@@ -57,7 +57,7 @@ def test_every_command_is_in_the_table_or_writes_nothing(tmp_path):
     known |= {("experiments", name) for name in studies}
     # The same study as instacart, on files that can not be generated; those that take minutes and
     # keep their cells by the same store as all the others, or nothing but a page; and two that
-    # write one file by `whole_file`.
+    # write one file by `atomic_write`.
     minutes = (
         *("verdict_simulation", "monitor_simulation", "selection"),
         *("survey", "leaf", "synthetic", "boundary", "row_rankers"),

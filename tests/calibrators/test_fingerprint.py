@@ -11,17 +11,17 @@ from numpy.testing import assert_array_equal
 import oddslip
 from oddslip.calibrators import Isotonic, Platt
 from oddslip.calibrators.fingerprint import (
-    ShownTally,
+    TopKTally,
     join_fingerprint,
     probabilities_of,
     take_fingerprint,
 )
 from oddslip.calibrators.repair_file import _START, MAGIC, N_BINS, UNIT
 from oddslip.core.panel import Panel
-from oddslip.core.tally import Together
+from oddslip.core.tally import TallyGroup
 from oddslip.errors import UnreadableFile
 from oddslip.sources import open_source
-from oddslip.tallies.logodds_histogram import SpreadTally, n_bins
+from oddslip.tallies.logodds_histogram import LogOddsHistogram, n_bins
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.random((300, 9)) ** 3
@@ -70,7 +70,7 @@ def test_every_cell_is_counted_once_and_saturated_cells_apart():
 def test_two_halves_merge_to_the_whole(repair):
     whole = take_fingerprint(open_source(SCORES), repair.fitted_.maps, 3)
     tallies = [
-        Together([SpreadTally(9, "probability"), ShownTally(9, 3, repair.fitted_.maps)])
+        TallyGroup([LogOddsHistogram(9, "probability"), TopKTally(9, 3, repair.fitted_.maps)])
         for _ in range(2)
     ]
     tallies[0].add(Panel(SCORES[:120]))

@@ -44,7 +44,7 @@ BUSY = {
             raise ValueError("an import that failed")
     """,
     "with a file half written": """
-        with whole_file("a.txt") as unfinished, ThreadPoolExecutor(1) as pool:
+        with atomic_write("a.txt") as unfinished, ThreadPoolExecutor(1) as pool:
             unfinished.write_text("half")
             task = pool.submit(time.sleep, 3600)
             begin()
@@ -65,7 +65,7 @@ from concurrent.futures import ThreadPoolExecutor
 from oddslip.cli import stopping
 sys.path.insert(0, {root!r})
 from experiments.datasets.cache import whole_folder
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 
 def begin():
     print("begun", flush=True)

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from oddslip.sources import base as blocks_of
 from oddslip.sources import open_source
-from oddslip.sources.views import FoldSource, LabelledSource
+from oddslip.sources.views import LabelledSource, RowSubset
 
 ROW_GROUP = 7
 
@@ -360,7 +360,7 @@ def open_fold(folder, scores, truths, names):
     twice[1::2], doubled[1::2] = 0.5, ~truths
     whole = open_c(folder, twice, doubled, names)
     kept = np.arange(whole.n_rows) % 2 == 0
-    return FoldSource(whole, kept, whole.positives())
+    return RowSubset(whole, kept, whole.positives())
 
 
 OPENERS = [thing for name, thing in sorted(globals().items()) if name.startswith("open_")]

@@ -9,12 +9,12 @@ import pytest
 
 import oddslip
 from oddslip.calibrators import Isotonic, build_calibrator
-from oddslip.calibrators.base import RisenRows
-from oddslip.calibrators.fingerprint import ShownTally
+from oddslip.calibrators.base import RisenDeadLabels
+from oddslip.calibrators.fingerprint import TopKTally
 from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
 from oddslip.calibrators.policy import CheckedScores
 from oddslip.core.panel import Panel, read_sample_weight
-from oddslip.core.tally import Together, merge_states
+from oddslip.core.tally import TallyGroup, merge_states
 from oddslip.diagnosis.readings.climb import other_policies
 from oddslip.diagnosis.readings.keyed import KeySample, LadderTally, RowParts, RowSample, Rungs
 from oddslip.diagnosis.signal import parts_of_positives
@@ -41,7 +41,7 @@ from oddslip.sources.views import ColumnSource, ColumnTally
 from oddslip.spark.messages import pack, unpack
 from oddslip.tallies.cell_counts import IntervalCounts, PositiveKeys
 from oddslip.tallies.isotonic_buckets import BucketCounts, MarkedCells, choose_buckets, mark_buckets
-from oddslip.tallies.logodds_histogram import SpreadTally
+from oddslip.tallies.logodds_histogram import LogOddsHistogram
 
 N_ROWS, N_LABELS = 60, 5
 RNG = np.random.default_rng(7)
@@ -127,7 +127,7 @@ TALLIES = {
     "Moments": make_moments,
     "SumsAt": make_sums,
     "CheckedScores": CheckedScores,
-    "RisenRows": lambda: RisenRows(
+    "RisenDeadLabels": lambda: RisenDeadLabels(
         Isotonic().fit(SCORES, LABELS).fitted_.maps, LABELS.sum(axis=0) == 0
     ),
     "LabelCounts": lambda: LabelCounts(N_LABELS),
@@ -147,15 +147,15 @@ TALLIES = {
     "KeySample": lambda: KeySample(0.5, 1),
     "KeyedPositives": lambda: KeyedPositives(N_LABELS, SCORES.dtype, DEALS),
     "TrialTally": make_trial,
-    "SpreadTally": lambda: SpreadTally(N_LABELS, "probability"),
+    "LogOddsHistogram": lambda: LogOddsHistogram(N_LABELS, "probability"),
     "SigmoidTally": lambda: SigmoidTally(np.linspace(-1, 1, N_LABELS)),
     "ReliabilityTally": lambda: ReliabilityTally(3, 5),
     "SaturationTally": lambda: SaturationTally(N_LABELS, 3),
     "DistinctTally": lambda: DistinctTally(0, N_LABELS, None),
     "ResidualTally": lambda: ResidualTally(np.linspace(1, 3, N_LABELS)),
     "WhatIfTally": lambda: WhatIfTally(np.linspace(1, 3, N_LABELS), 3, True),
-    "ShownTally": lambda: ShownTally(N_LABELS, 3, None),
-    "Together": lambda: Together([Ranges(N_LABELS), PositiveKeys(N_LABELS, SCORES.dtype)]),
+    "TopKTally": lambda: TopKTally(N_LABELS, 3, None),
+    "Together": lambda: TallyGroup([Ranges(N_LABELS), PositiveKeys(N_LABELS, SCORES.dtype)]),
 }
 
 
@@ -223,7 +223,7 @@ def test_a_state_that_was_sent_is_restored_to_the_bit(make):
 def test_parts_sent_as_states_merge_to_the_whole(make, cuts):
     states = []
     for start, stop in pairwise(cuts):
-        part = make().fresh()
+        part = make().empty_like()
         part.add(PANEL.rows(start, stop))
         states.append(send(part)[1])
     whole = make()
@@ -232,7 +232,7 @@ def test_parts_sent_as_states_merge_to_the_whole(make, cuts):
 
 
 def test_merging_tallies_and_merging_states_agree(make):
-    parts = [make().fresh() for _ in range(2)]
+    parts = [make().empty_like() for _ in range(2)]
     for at, part in enumerate(parts):
         part.add(PANEL.rows(30 * at, 30 * at + 30))
     joined = merge_states(part.state() for part in parts)
@@ -242,7 +242,7 @@ def test_merging_tallies_and_merging_states_agree(make):
 
 
 def test_a_restored_tally_takes_more_rows(make):
-    half = make().fresh()
+    half = make().empty_like()
     half.add(PANEL.rows(0, 30))
     sent, state = send(half)
     sent.restore(state)

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import oddslip
-from oddslip.io.json import sealed
+from oddslip.io.json import with_checksum
 
 SAVED = Path(__file__).parents[1] / "saved"
 VERSIONS = sorted(path.name for path in SAVED.iterdir())
@@ -53,7 +53,7 @@ def test_a_checkpoint_begun_then_is_continued_now(folder, tmp_path):
     head = json.loads((checkpoint / "training.json").read_text())
     head["configuration"]["versions"] = versions_now(tmp_path, then)
     if head.pop("sha256", None):
-        head = sealed(head)
+        head = with_checksum(head)
     (checkpoint / "training.json").write_text(json.dumps(head))
     model = continue_training(checkpoint, then)
     assert_array_equal(model.predict_margin(then["X"]), then["margins checkpoint"])

@@ -16,7 +16,7 @@ from oddslip.datasets import synthetic_pair
 from oddslip.selection.candidates import read_candidate
 from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
-from oddslip.sources.views import FoldSource, WeighedSource
+from oddslip.sources.views import RowSubset, WeightedSource
 
 PAIR = synthetic_pair(3000, 25, prevalence=(0.003, 0.2), noise=0.3, saturate=0.05, n_dead=2, seed=3)
 N = 900
@@ -53,7 +53,7 @@ def test_platt_maps_are_those_of_scikit_learn():
 )
 def test_a_candidate_without_a_fold_is_the_calibrator_on_the_other_weighed_rows(name):
     whole = open_source(PAIR.weighted_margin[:N], LABELS, kind="margin")
-    source = WeighedSource(whole, read_sample_weight(UNEQUAL, N))
+    source = WeightedSource(whole, read_sample_weight(UNEQUAL, N))
     candidate = read_candidate(name)
     raw = read_candidate("raw")
     tried = {raw: None, candidate: None}
@@ -61,7 +61,7 @@ def test_a_candidate_without_a_fold_is_the_calibrator_on_the_other_weighed_rows(
     again = trials.fits  # of the last repeat
     folds = again.folds
     maps, record = again.fit(candidate, 0)
-    part = FoldSource(source, folds != 0, source.positives())
+    part = RowSubset(source, folds != 0, source.positives())
     calibrator = build_calibrator(
         candidate.form, dead="prior", prior=None, weights="balanced", kind="margin"
     )

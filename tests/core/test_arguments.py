@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import oddslip
+from oddslip.adapters.features import as_features
 from oddslip.calibrators import Inversion, Isotonic, Popularity, Raw, build_calibrator
 from oddslip.learners import OneVsRest
-from oddslip.adapters.features import as_features
 from oddslip.metrics import precision_at_k
 from oddslip.shifts import realized_shift, shift_odds
 

@@ -10,7 +10,7 @@ from oddslip import Repair, diagnose, evaluate, plan
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import MissingDependency
 from oddslip.kernels.hits import METRICS
-from oddslip.metrics.at_k import SUMMED, Column
+from oddslip.metrics.at_k import METRIC_COLUMN, Column
 from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.shifts import realized_shift, saturation, what_if
 
@@ -92,4 +92,4 @@ def test_the_metric_columns_stand_in_the_order_the_kernel_fills():
 
 
 def test_every_metric_that_is_shown_has_a_column():
-    assert list(SUMMED) == list(NAMES)
+    assert list(METRIC_COLUMN) == list(NAMES)

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from oddslip.core.labels import labels_from_sparse
-from oddslip.core.sparse import ascends, read_sparse_npz
-from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.adapters.features import as_features, read_features
-from oddslip.core.sparse import read_labels_npz
+from oddslip.core.labels import labels_from_sparse
+from oddslip.core.sparse import ascends, read_labels_npz, read_sparse_npz
+from oddslip.errors import InvalidInput, UnreadableFile
 
 ATTACKS = Path(__file__).parents[1] / "attacks"
 sys.path.insert(0, str(ATTACKS))

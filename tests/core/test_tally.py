@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oddslip import Panel, rank
-from oddslip.core.tally import Joined, Together, map_threads
+from oddslip.core.tally import MergeableTally, TallyGroup, map_threads
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.shifts import invert_odds
 from oddslip.sources import Source
@@ -68,7 +68,7 @@ def test_a_row_group_with_fewer_rows_than_it_promises_is_an_error(tmp_path, monk
         list(open_source(tmp_path / "wide.parquet").blocks())
 
 
-class Rows(Joined):
+class Rows(MergeableTally):
     """Counts rows, and how often a fresh one was made; if it rounds, blocks are summed apart."""
 
     JOINED: ClassVar = {"n": "add"}
@@ -78,7 +78,7 @@ class Rows(Joined):
         if rounds:
             self.blocks_apart = 1
 
-    def fresh(self):
+    def empty_like(self):
         self.made.append(self)
         return Rows(self.made, hasattr(self, "blocks_apart"))
 
@@ -91,9 +91,9 @@ class Rows(Joined):
 
 def test_counts_do_not_wait_with_sums_however_they_are_put_together():
     counted, summed = [], []
-    inner = Together([Rows(counted, False), Rows(summed, True)])
+    inner = TallyGroup([Rows(counted, False), Rows(summed, True)])
     source = Liar(*((at, at + 1) for at in range(10)))
-    run = source.run(Together([inner, Rows(counted, False)]), threads=2)
+    run = source.run(TallyGroup([inner, Rows(counted, False)]), threads=2)
     assert run.result() == ((10, 10), 10)
     assert len(summed) == 10  # one for each block
     assert len(counted) == 2  # each of the two, once more for the other thread

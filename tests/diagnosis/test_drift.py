@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oddslip.diagnosis.drift import find_drifted, find_shared_rows, mark_lone_rows
+from oddslip.diagnosis.drift import find_drifted, find_shared_rows, unique_row_hashes
 from oddslip.sources import open_source
 
 
 def find_shared(one, two):
-    return find_shared_rows(one, two, [mark_lone_rows(each) for each in (one, two)])
+    return find_shared_rows(one, two, [unique_row_hashes(each) for each in (one, two)])
 
 
 def panel(rng, n_rows, n_labels=6, row_ids=None):

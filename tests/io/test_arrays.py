@@ -5,14 +5,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from oddslip.core.sparse import read_labels_npz
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io import inputs
-from oddslip.io.arrays import read_arrays
+from oddslip.io.arrays import read_arrays, read_npy, read_npz
 from oddslip.io.inputs import FileArray
 from oddslip.sources import open_source
-from oddslip.io.arrays import read_npz
-from oddslip.io.arrays import read_npy
-from oddslip.core.sparse import read_labels_npz
 
 SCORES = np.random.default_rng(0).random((9, 4)).astype(np.float32)
 

@@ -17,7 +17,7 @@ import pytest
 from experiments.store import CellStore
 from oddslip.cli.app import main
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.io.files import hold_file, locked, whole_file
+from oddslip.io.files import atomic_write, hold_file, locked
 from oddslip.learners import OneVsRest, score_to_file
 
 X = np.random.default_rng(0).random((60, 4))
@@ -80,9 +80,9 @@ def locks(scratch):
 def test_the_second_writer_of_a_path_is_refused_and_told_who_writes_it(tmp_path, holding):
     first = holding(tmp_path / "a.npy")
     line = f"is being written by another process .pid {first.pid}.. Wait for it or pass another"
-    with pytest.raises(InvalidInput, match=line), whole_file(tmp_path / "a.npy"):
+    with pytest.raises(InvalidInput, match=line), atomic_write(tmp_path / "a.npy"):
         pass
-    with whole_file(tmp_path / "b.npy") as unfinished:
+    with atomic_write(tmp_path / "b.npy") as unfinished:
         unfinished.write_text("another path")
 
 
@@ -91,7 +91,7 @@ def test_a_lock_left_by_a_killed_process_is_taken_over_and_removed(tmp_path, hol
     first.send_signal(signal.SIGKILL)
     first.wait()
     assert len(locks(scratch)) == 1
-    with whole_file(tmp_path / "a.npy") as unfinished:
+    with atomic_write(tmp_path / "a.npy") as unfinished:
         unfinished.write_text("done")
     assert names(tmp_path) == ["a.npy"]
     assert locks(scratch) == []
@@ -102,7 +102,7 @@ def test_a_link_or_a_file_that_is_named_like_a_lock_is_left_alone(tmp_path):
     (tmp_path / ".b.npy.lock").write_text("dear")
     os.symlink("p.txt", tmp_path / ".a.npy.lock")
     for name in ("a.npy", "b.npy"):
-        with whole_file(tmp_path / name) as unfinished:
+        with atomic_write(tmp_path / name) as unfinished:
             unfinished.write_text("done")
     assert (tmp_path / "p.txt").read_text() == (tmp_path / ".b.npy.lock").read_text() == "dear"
     assert names(tmp_path) == [".a.npy.lock", ".b.npy.lock", "a.npy", "b.npy", "p.txt"]
@@ -127,7 +127,7 @@ def test_a_place_for_locks_that_is_not_ours_alone_is_not_used(tmp_path, scratch,
     else:
         place.mkdir()
         place.chmod(0o777)
-    with whole_file(tmp_path / "a.npy") as unfinished:
+    with atomic_write(tmp_path / "a.npy") as unfinished:
         unfinished.write_text("done")
         assert locks(scratch) == names(target) == []
     assert (tmp_path / "a.npy").read_text() == "done"
@@ -138,7 +138,7 @@ def test_a_link_in_place_of_a_lock_is_not_followed(tmp_path, scratch):
     with locked(tmp_path / "a.npy"):
         (lock,) = scratch.glob("oddslip-*/*")
     lock.symlink_to(tmp_path / "p.txt")
-    with whole_file(tmp_path / "a.npy") as unfinished:
+    with atomic_write(tmp_path / "a.npy") as unfinished:
         unfinished.write_text("done")
     assert (tmp_path / "p.txt").read_text() == "dear"
     assert (tmp_path / "a.npy").read_text() == "done"
@@ -146,14 +146,14 @@ def test_a_link_in_place_of_a_lock_is_not_followed(tmp_path, scratch):
 
 def test_the_unfinished_file_of_a_living_writer_elsewhere_is_not_removed(tmp_path, monkeypatch):
     script = """
-    from oddslip.io.files import whole_file
-    held = whole_file(sys.argv[1])
+    from oddslip.io.files import atomic_write
+    held = atomic_write(sys.argv[1])
     held.__enter__().write_text("theirs")
     """
     other = start(script, tmp_path / "a.npy")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # as on another machine: other locks
     (begun,) = tmp_path.glob(".a.*.npy")
-    with whole_file(tmp_path / "a.npy") as unfinished:
+    with atomic_write(tmp_path / "a.npy") as unfinished:
         unfinished.write_text("ours")
     assert begun.read_text() == "theirs"
     assert (tmp_path / "a.npy").read_text() == "ours"
@@ -192,7 +192,7 @@ def test_a_scoring_holds_its_files_until_it_is_done_begun_or_continued(tmp_path,
         attempts.append(refusal)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scoring._Unfinished, "_write", intrude)
+    monkeypatch.setattr(scoring.ResumableScores, "_write", intrude)
     for _ in range(2):  # the second one continues what the first has begun
         with pytest.raises(KeyboardInterrupt):
             score_to_file(model, X, tmp_path / "s.npy")
@@ -251,11 +251,11 @@ def test_of_many_writers_at_once_each_is_refused_or_writes_the_whole(tmp_path):
     script = """
     import time
     from oddslip.errors import InvalidInput
-    from oddslip.io.files import whole_file
+    from oddslip.io.files import atomic_write
     written = 0
     while written < 30:
         try:
-            with whole_file(sys.argv[1]) as unfinished:
+            with atomic_write(sys.argv[1]) as unfinished:
                 unfinished.write_text(sys.argv[2] * 1000)
             written += 1
         except InvalidInput:
@@ -302,7 +302,7 @@ def test_no_lock_stays_behind(tmp_path):
 )
 def test_a_full_disk_is_told_in_one_line_whoever_met_it(tmp_path, error, why):
     line = rf"a.csv can not be written .{why}.. Make room, or pass another path"
-    with pytest.raises(UnreadableFile, match=line), whole_file(tmp_path / "a.csv"):
+    with pytest.raises(UnreadableFile, match=line), atomic_write(tmp_path / "a.csv"):
         raise error
     assert names(tmp_path) == []
 
@@ -447,7 +447,7 @@ def test_a_new_file_follows_the_umask(folder, mask, mode):
 def test_what_replaces_a_private_file_is_private_while_it_is_written(tmp_path):
     (tmp_path / "a").touch()
     (tmp_path / "a").chmod(0o600)
-    with whole_file(tmp_path / "a") as unfinished:
+    with atomic_write(tmp_path / "a") as unfinished:
         assert mode_of(unfinished) == 0o600
 
 
@@ -458,7 +458,10 @@ def test_what_can_not_be_read_back_does_not_take_its_place(tmp_path):
         raise UnreadableFile(f"{path} is none.")
 
     line = "a was not written, since what was read back is wrong: it is none."
-    with pytest.raises(UnreadableFile, match=line), whole_file(tmp_path / "a", check=check) as new:
+    with (
+        pytest.raises(UnreadableFile, match=line),
+        atomic_write(tmp_path / "a", check=check) as new,
+    ):
         new.write_text("new")
     assert (tmp_path / "a").read_text() == "old"
     assert names(tmp_path) == ["a"]
@@ -506,7 +509,7 @@ def test_a_file_that_may_not_grow_is_one_line_and_the_old_one_stays(
 def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path, code):
     (tmp_path / "a.txt").write_text("old")
     refused = pytest.raises(UnreadableFile, match=r"a\.txt can not be written")
-    with refused, whole_file(tmp_path / "a.txt"):
+    with refused, atomic_write(tmp_path / "a.txt"):
         raise OSError(code, os.strerror(code))
     assert (tmp_path / "a.txt").read_text() == "old"
     assert names(tmp_path) == ["a.txt"]
@@ -514,8 +517,8 @@ def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path, code):
 
 def test_what_a_killed_run_left_behind_is_removed_by_the_next_and_nothing_else(tmp_path):
     script = """
-    from oddslip.io.files import whole_file
-    held = whole_file(sys.argv[1])
+    from oddslip.io.files import atomic_write
+    held = atomic_write(sys.argv[1])
     held.__enter__().write_text("half")
     """
     process = start(script, tmp_path / "a.npy")
@@ -525,6 +528,6 @@ def test_what_a_killed_run_left_behind_is_removed_by_the_next_and_nothing_else(t
     others = [".a.npy", ".a.0123456789ab.txt", ".b.0123456789ab.npy", ".a.backup.npy"]
     for name in others:
         (tmp_path / name).touch()
-    with whole_file(tmp_path / "a.npy") as unfinished:
+    with atomic_write(tmp_path / "a.npy") as unfinished:
         unfinished.write_text("whole")
     assert names(tmp_path) == sorted([*others, "a.npy"])

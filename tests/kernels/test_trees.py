@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oddslip.kernels.trees import (
-    MOST_LEAVES,
+    MAX_LEAVES,
     fill_gradients,
     lay_trees,
     sum_dense_rows,
@@ -40,7 +40,7 @@ def walk(tree, values, row):
     return values[~node]
 
 
-@pytest.mark.parametrize("n_leaves", [1, 2, 7, MOST_LEAVES])
+@pytest.mark.parametrize("n_leaves", [1, 2, 7, MAX_LEAVES])
 def test_sums_are_those_of_walking_down_every_tree(dtype, frozen, n_leaves):
     rng = np.random.default_rng(n_leaves)
     n_labels, n_rounds, n_rows = 3, 4, 50

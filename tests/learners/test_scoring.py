@@ -27,7 +27,7 @@ folder, path, kind, when = sys.argv[1:]
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 
-write = scorings._Unfinished._write
+write = scorings.ResumableScores._write
 written = []
 
 def write_and_die(self, start, cells):
@@ -40,9 +40,9 @@ def write_and_die(self, start, cells):
         die()
 
 if when == "while renaming":
-    scorings._Unfinished.finish = die
+    scorings.ResumableScores.finish = die
 else:
-    scorings._Unfinished._write = write_and_die
+    scorings.ResumableScores._write = write_and_die
 scorings._BLOCK_BYTES = 8 * 6 * 40
 model = OneVsRest.load(folder + "/model")
 score_to_file(model, np.load(folder + "/X.npy", mmap_mode="r"), path, kind=kind)
@@ -104,13 +104,13 @@ def test_a_scoring_killed_without_warning_continues_and_ends_with_the_same_cells
     assert not path.exists()
     monkeypatch.setattr(scorings, "_BLOCK_BYTES", 8 * 6 * 40)
     scored = []
-    score = scorings._Unfinished._score
+    score = scorings.ResumableScores._score
 
     def counted(self, start):
         scored.append(start)
         return score(self, start)
 
-    monkeypatch.setattr(scorings._Unfinished, "_score", counted)
+    monkeypatch.setattr(scorings.ResumableScores, "_score", counted)
     paths = score_to_file(OneVsRest.load(tmp_path / "model"), X, path, kind="both")
     missing = {"after a block": 5, "before the journal": 6, "while renaming": 0}
     assert len(scored) == missing[when]
@@ -123,7 +123,7 @@ def test_an_unfinished_scoring_of_other_rows_is_begun_again(tmp_path, monkeypatc
     model, X = train(tmp_path)
     path = tmp_path / "s.npy"
     with monkeypatch.context() as broken:
-        broken.setattr(scorings._Unfinished, "finish", lambda *_: 1 / 0)
+        broken.setattr(scorings.ResumableScores, "finish", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             score_to_file(model, X, path)
     assert list(tmp_path.glob(".s.npy.*"))
@@ -135,7 +135,7 @@ def leave_unfinished(model, X, path, monkeypatch):
     """A scoring whose blocks are all on disk, and whose file has no name yet."""
     monkeypatch.setattr(scorings, "_BLOCK_BYTES", 8 * 6 * 40)
     with monkeypatch.context() as broken:
-        broken.setattr(scorings._Unfinished, "finish", lambda *_: 1 / 0)
+        broken.setattr(scorings.ResumableScores, "finish", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             score_to_file(model, X, path, kind="both")
 
@@ -200,9 +200,9 @@ def test_what_was_not_altered_is_not_scored_again(tmp_path, monkeypatch):
     leave_unfinished(model, X, path, monkeypatch)
     flip_cell(tmp_path / ".s.npy.unfinished")
     scored = []
-    score = scorings._Unfinished._score
+    score = scorings.ResumableScores._score
     monkeypatch.setattr(
-        scorings._Unfinished, "_score", lambda self, at: scored.append(at) or score(self, at)
+        scorings.ResumableScores, "_score", lambda self, at: scored.append(at) or score(self, at)
     )
     score_to_file(model, X, path, kind="both")
     assert scored == [280]

@@ -30,7 +30,7 @@ def test_the_merge_of_any_split_in_any_order_equals_the_whole(cuts, random):
     edges = sorted({0, 600, *cuts})
     blocks = [panel.rows(a, b) for a, b in pairwise(edges)]
     random.shuffle(blocks)
-    parts = [whole.fresh() for _ in range(3)]
+    parts = [whole.empty_like() for _ in range(3)]
     for block in blocks:
         random.choice(parts).add(block)
     random.shuffle(parts)

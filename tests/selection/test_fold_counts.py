@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddslip.sources.base as sources
-from oddslip.core.tally import Together, tallies_of_threads
+from oddslip.core.tally import TallyGroup, tallies_of_threads
 from oddslip.errors import InvalidInput
 from oddslip.selection import folds as folding
 from oddslip.selection.folds import (
@@ -73,7 +73,7 @@ def test_a_pooled_fit_needs_the_positives_alone_at_which_it_may_turn(bits, kind,
     cells = collect(source)
     deals = [Dealt.numbered(folds[0], 4, cells.positives)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "LEAST_CELLS", 0)
+        patch.setattr(folding, "MIN_CELLS", 0)
         patch.setattr(folding, "BUCKET_BITS", bits)
         buckets = [source.run(each) for each in make_buckets(source, folds, 4)]
     starting = find_starting(buckets, deals, cells.keys)
@@ -94,7 +94,7 @@ def test_most_positives_of_many_cells_are_where_no_pooled_fit_turns():
     folds = draw_folds(source.n_rows, 5)
     cells = collect(source)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "LEAST_CELLS", 0)
+        patch.setattr(folding, "MIN_CELLS", 0)
         buckets = [source.run(each) for each in make_buckets(source, folds, 5)]
     deals = [Dealt.numbered(folds[0], 5, cells.positives)]
     assert find_starting(buckets, deals, cells.keys).mean() < 0.25
@@ -118,7 +118,7 @@ def test_as_many_threads_as_there_are_folds_share_one_state():
     counter = FoldCounter(source, cells, [False, True])
     tally = FoldTally(draw_folds(60, 4)[0], 4, cells.positives, counter._empty)
     n_states = [
-        len({id(each.tallies[0]) for each in tallies_of_threads(Together([tally]), threads)})
+        len({id(each.tallies[0]) for each in tallies_of_threads(TallyGroup([tally]), threads)})
         for threads in (1, 2, 4, 5, 8, 9)
     ]
     assert n_states == [1, 1, 1, 2, 2, 3]

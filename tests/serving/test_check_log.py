@@ -9,7 +9,7 @@ import pytest
 
 import oddslip
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.serving import check_log
+from oddslip.serving import check_log as log_module
 from oddslip.serving.check_log import append_check, check_log, read_checks
 
 
@@ -119,7 +119,7 @@ def test_a_log_held_for_too_long_is_refused_in_one_line(result, tmp_path, monkey
     from oddslip.io.files import locked
 
     path = tmp_path / "log.jsonl"
-    monkeypatch.setattr(check_log, "PATIENCE", 0.0)
+    monkeypatch.setattr(log_module, "PATIENCE", 0.0)
     refused = []
 
     def append():

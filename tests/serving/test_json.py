@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from oddslip.cli.app import main
-from oddslip.io.json import check_seal
+from oddslip.io.json import verify_checksum
 from oddslip.serving.json import describe_maps
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -83,7 +83,7 @@ def test_every_field_of_the_document_is_in_the_schema_and_the_other_way_round(tm
         typed = ["export", str(tmp_path / "repair.oddslip"), "--to", "json", "-o", str(out)]
         assert main(typed) == 0
         document = json.loads(out.read_text())
-        check_seal(document)
+        verify_checksum(document)
         conform(document, schema, schema)
         seen |= document.keys()
         for label in document["labels"]:

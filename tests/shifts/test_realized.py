@@ -13,7 +13,7 @@ from oddslip.errors import InvalidInput
 from oddslip.shifts import log_odds, realized_shift, shift_odds
 from oddslip.shifts.realized import SigmoidTally
 from oddslip.sources import open_source
-from oddslip.tallies.logodds_histogram import SpreadTally
+from oddslip.tallies.logodds_histogram import LogOddsHistogram
 
 few = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -165,15 +165,18 @@ def test_two_halves_merge_to_the_whole(kind):
     rng = np.random.default_rng(0)
     p = rng.uniform(0.01, 0.99, (50, 3))
     panel = open_source(p, kind=kind).panel
-    for make in (lambda: SpreadTally(3, kind), lambda: SigmoidTally(np.array([0.0, 1.0, -2.0]))):
-        whole, left, right = make(), make(), make().fresh()
+    for make in (
+        lambda: LogOddsHistogram(3, kind),
+        lambda: SigmoidTally(np.array([0.0, 1.0, -2.0])),
+    ):
+        whole, left, right = make(), make(), make().empty_like()
         whole.add(panel)
         left.add(panel.rows(30, 50))
         right.add(panel.rows(0, 30))
         left.merge(right)
         for a, b in zip(left.result(), whole.result(), strict=True):
             assert_allclose(a, b, rtol=1e-13)
-        if isinstance(whole, SpreadTally):
+        if isinstance(whole, LogOddsHistogram):
             assert_array_equal(left.counts, whole.counts)
             assert whole.counts.sum(axis=1).tolist() == [50] * 3
 
@@ -185,7 +188,7 @@ def test_every_cell_lies_in_the_bin_it_was_counted_in():
         for kind, cells in (("probability", expit(margins)), ("margin", margins)):
             cells = cells.astype(dtype)
             for cell in cells:
-                tally = SpreadTally(1, kind)
+                tally = LogOddsHistogram(1, kind)
                 tally.add(open_source(np.array([[cell]]), kind=kind).panel)
                 centres, below, above = tally.result()
                 centre = centres[tally.counts[0].argmax()]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import sklearn
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
@@ -19,7 +20,6 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import oddslip
-import sklearn
 from oddslip import (
     InvalidInput,
     OneVsRest,

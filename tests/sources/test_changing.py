@@ -10,8 +10,8 @@ from scipy import sparse
 
 import oddslip
 import oddslip.sources.base as base
-from oddslip.errors import UnreadableFile
 from oddslip.adapters.features import read_features
+from oddslip.errors import UnreadableFile
 from oddslip.sources import open_source
 
 RNG = np.random.default_rng(3)

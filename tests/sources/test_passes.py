@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import oddslip.sources.base as sources
 from oddslip.calibrators.logistic.moments import Ranges
-from oddslip.sources.passes import read_together
-from oddslip.core.tally import Gather, Together
+from oddslip.core.tally import CollectTally, TallyGroup
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import RankingTally
 from oddslip.shifts import realized_shift
 from oddslip.shifts.realized import SigmoidTally
 from oddslip.sources import open_source
+from oddslip.sources.passes import read_together
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.random((500, 6))
@@ -56,8 +56,8 @@ def test_sums_that_round_and_counts_share_a_pass(monkeypatch, block, threads):
     monkeypatch.setattr(sources, "BLOCK_BYTES", block)
     source = open_source(SCORES, LABELS)
     shift = np.linspace(-1, 1, 6)
-    tallies = [Ranges(6), SigmoidTally(shift), Gather(lambda panel: panel.n_rows), Ranges(6)]
-    made = source.run(Together([each.fresh() for each in tallies]), threads=threads)
+    tallies = [Ranges(6), SigmoidTally(shift), CollectTally(lambda panel: panel.n_rows), Ranges(6)]
+    made = source.run(TallyGroup([each.empty_like() for each in tallies]), threads=threads)
     alone = [source.run(each, threads=1).result() for each in tallies]
     for one, other in zip(made.result(), alone, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import oddslip.sources.base as sources
 from oddslip.sources import open_source
-from oddslip.sources.views import ColumnSource, FoldSource, LabelledSource
+from oddslip.sources.views import ColumnSource, LabelledSource, RowSubset
 
 
 @settings(max_examples=40, deadline=None)
@@ -32,7 +32,7 @@ def test_a_fold_source_reads_like_an_array_of_its_rows(order, monkeypatch):
     kept[10:30] = False
     ids = np.array([f"row {i}" for i in range(50)])
     whole = open_source(scores, labels, label_names=list("abcd"), row_ids=ids)
-    part = FoldSource(whole, kept, whole.positives())
+    part = RowSubset(whole, kept, whole.positives())
     wanted = open_source(scores[kept], labels[kept])
     blocks = list(part.blocks())
     assert len(blocks) > 2

@@ -3,7 +3,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.sources import open_source
 from oddslip.sources.writers import write_ranking, write_scores
 
@@ -140,7 +140,7 @@ def test_paths_that_can_not_be_written_are_refused(tmp_path):
     (tmp_path / "s.npy").mkdir()
     with pytest.raises(InvalidInput, match="folder"):
         write_scores(tmp_path / "s.npy", [], **shape())
-    with pytest.raises(UnreadableFile, match="can not be written"), whole_file("/proc/none"):
+    with pytest.raises(UnreadableFile, match="can not be written"), atomic_write("/proc/none"):
         pass
 
 
@@ -150,7 +150,7 @@ def test_row_ids_must_match_the_rows(tmp_path):
 
 
 def test_the_unfinished_file_keeps_the_ending(tmp_path):
-    with whole_file(tmp_path / "a.npz") as unfinished:
+    with atomic_write(tmp_path / "a.npz") as unfinished:
         assert unfinished.suffix == ".npz"
         assert unfinished.parent == tmp_path
         np.savez(unfinished, np.arange(3))

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput
-from oddslip.spark.jobs import do_jobs, map_parcel
-from oddslip.spark.messages import Parcel
+from oddslip.spark.jobs import map_parcel, run_job_batch
+from oddslip.spark.messages import Message
 from oddslip.spark.tasks import map_rows, merge_shards, read_rows, tally_rows
 
 
@@ -31,7 +31,7 @@ class Processes:
         self.parts, self.n_processes = parts, n_processes
 
     def collect(
-        self, parcel: Parcel, columns: Sequence[str], n_shards: int
+        self, parcel: Message, columns: Sequence[str], n_shards: int
     ) -> Iterator[tuple[int, memoryview]]:
         """See `oddslip.spark.base.Engine`."""
         given = self._run(tally_rows, parcel, columns)
@@ -46,11 +46,11 @@ class Processes:
         if column not in names:
             raise InvalidInput(f"the table must have a column {column!r:.60}, got {names!s:.120}.")
 
-    def attach(self, parcel: Parcel, columns: Sequence[str], fields: dict[str, str]) -> Any:
+    def attach(self, parcel: Message, columns: Sequence[str], fields: dict[str, str]) -> Any:
         """The finished rows."""
         return pa.Table.from_batches(self._run(map_rows, parcel, columns))
 
-    def _run(self, task: Any, parcel: Parcel, columns: Sequence[str]) -> list[pa.RecordBatch]:
+    def _run(self, task: Any, parcel: Message, columns: Sequence[str]) -> list[pa.RecordBatch]:
         parts = [[batch.select(list(columns)) for batch in part] for part in self.parts]
         work = partial(_listed, task, parcel)
         if self.n_processes == 1:
@@ -90,9 +90,9 @@ class ProcessWorkers:
 
 def _run_jobs(shared: Path, kinds: tuple[Any, ...], place: int) -> list[tuple[int, bytes]]:
     batch = pa.record_batch([pa.array([place])], ["place"])
-    given = do_jobs(map_parcel(shared, kinds), [batch])
+    given = run_job_batch(map_parcel(shared, kinds), [batch])
     return [(number, bytes(data)) for batch in given for number, data in read_rows(batch)]
 
 
-def _listed(task: Any, parcel: Parcel, part: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _listed(task: Any, parcel: Message, part: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return list(task(parcel, iter(part)))

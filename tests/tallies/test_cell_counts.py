@@ -115,7 +115,7 @@ def tally_in_parts(panel, cuts, order, pooled=False):
 
     def run(tally):
         for block in blocks:
-            part = tally.fresh()
+            part = tally.empty_like()
             part.add(block)
             tally.merge(part)
         return tally.result()
@@ -370,7 +370,7 @@ def test_more_cells_than_a_slot_can_count_are_moved_to_wider_numbers(bits):
     assert_array_equal(one.result().negatives_between, whole.negatives_between + full - 1)
     one.merge(other)
     assert_array_equal(one.result().negatives_between, 2 * (whole.negatives_between + full - 1))
-    fresh = one.fresh()
+    fresh = one.empty_like()
     fresh._make_room(full)
     fresh._recent[:] = full
     fresh.merge(one)

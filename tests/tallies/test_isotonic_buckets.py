@@ -68,7 +68,7 @@ def assert_same_fit(found, source, **knobs):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("gathered", [0.25, 2.0])
 def test_buckets_give_the_knots_of_counting(monkeypatch, family, dtype, gathered):
-    monkeypatch.setattr(isotonic_buckets, "MOST_GATHERED", gathered)
+    monkeypatch.setattr(isotonic_buckets, "MAX_GATHERED", gathered)
     for seed in range(3):
         scores, labels, kind = draw(family, dtype, seed)
         source = open_source(scores, labels, kind=kind)
@@ -102,7 +102,7 @@ def test_rows_in_any_blocks_and_any_order_give_the_same_cells(cuts, order, dtype
 
     def run(tally, parts):
         for part in parts:
-            fresh = tally.fresh()
+            fresh = tally.empty_like()
             fresh.add(part)
             tally.merge(fresh)
         return tally.result()
@@ -139,7 +139,7 @@ def test_threads_do_not_change_a_knot(monkeypatch):
 
 
 def test_few_rows_rare_labels_and_tied_scores_are_not_worth_buckets():
-    scores, labels, _ = draw("spread", np.float32, n_rows=isotonic_buckets.LEAST_ROWS)
+    scores, labels, _ = draw("spread", np.float32, n_rows=isotonic_buckets.MIN_ROWS)
     assert sample_buckets(open_source(scores, labels)).labels.size
     assert sample_buckets(open_source(scores[1:], labels[1:])) is None
     assert not sample_buckets(open_source(np.round(scores, 1), labels)).labels.size

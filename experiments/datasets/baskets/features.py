@@ -16,7 +16,7 @@ from oddslip.io.progress import progress_bar
 
 # Section 3 of the paper: third-last order trains, second-last validates, last tests.
 BEFORE_LAST = {"train": 2, "validation": 1, "test": 0}
-LEAST_ORDERS = 4  # the third-last order needs one before it
+MIN_ORDERS = 4  # the third-last order needs one before it
 Counts = NDArray[np.int64]
 HISTORY = (
     "earlier orders",
@@ -53,10 +53,10 @@ def split_orders(baskets: Baskets) -> Split:
     array([2])
     """
     n_orders = baskets.orders_per_user
-    users = np.flatnonzero(n_orders >= LEAST_ORDERS)
+    users = np.flatnonzero(n_orders >= MIN_ORDERS)
     if not users.size:
         raise InvalidInput(
-            f"at least one user must have {LEAST_ORDERS} orders, since the third-last one trains "
+            f"at least one user must have {MIN_ORDERS} orders, since the third-last one trains "
             f"and needs one before it, got at most {int(n_orders.max(initial=0))}."
         )
     places = {period: n_orders[users] - 1 - back for period, back in BEFORE_LAST.items()}

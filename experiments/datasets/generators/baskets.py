@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from experiments.datasets.generators.writing import check_count, make_folder, stream
 from experiments.datasets.origin import note_generated
 from oddslip import DEFAULT_SEED
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.io.progress import progress_bar
 
 N_AISLES, N_DEPARTMENTS, N_TASTES = 134, 21, 16
@@ -212,8 +212,8 @@ def generate_baskets(
         "department": departments[catalogue.aisle],
     }
     with (
-        whole_file(path.with_name(ITEMS_NAME)) as listed,
-        whole_file(path) as unfinished,
+        atomic_write(path.with_name(ITEMS_NAME)) as listed,
+        atomic_write(path) as unfinished,
         pq.ParquetWriter(unfinished, schema, compression="zstd") as writer,
         progress_bar("generating baskets", n_users) as advance,
     ):

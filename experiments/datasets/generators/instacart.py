@@ -22,7 +22,7 @@ from experiments.datasets.generators.baskets import (
 from experiments.datasets.generators.writing import check_count, import_polars, make_folder, stream
 from experiments.datasets.origin import note_generated
 from oddslip import DEFAULT_SEED
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.io.progress import progress_bar
 
 _HEADERS = {
@@ -80,7 +80,7 @@ def generate_instacart(
     with ExitStack() as stack:
         files: dict[str, Any] = {}
         for name, header in _HEADERS.items():
-            unfinished = stack.enter_context(whole_file(path / name))
+            unfinished = stack.enter_context(atomic_write(path / name))
             files[name] = stack.enter_context(unfinished.open("wb"))
             files[name].write(f"{header}\n".encode())
         _write_catalogue(files, catalogue)

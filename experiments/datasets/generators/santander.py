@@ -29,7 +29,7 @@ from experiments.datasets.origin import note_generated
 from experiments.datasets.santander.columns import COLUMNS, PRODUCTS
 from oddslip import DEFAULT_SEED
 from oddslip.errors import InvalidInput
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.io.progress import progress_bar
 
 # What is written where nothing is known: an empty field, or a padded NA.
@@ -170,7 +170,7 @@ def generate_santander(
     import_polars()
     customers = _choose_customers(n_customers, n_rows, seed)
     path = make_folder(folder) / FILE_NAME
-    with whole_file(path) as unfinished, unfinished.open("wb") as file:
+    with atomic_write(path) as unfinished, unfinished.open("wb") as file:
         file.write((",".join(f'"{column}"' for column in COLUMNS) + "\n").encode())
         _write_months(file, customers, seed)
     settings = {"form": "santander", "n_customers": n_customers, "n_rows": n_rows, "seed": seed}

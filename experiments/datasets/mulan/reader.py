@@ -19,10 +19,10 @@ from experiments.datasets.mulan.labels import (
     read_labels,
     take_columns,
 )
-from oddslip.io.paths import check_path
 from oddslip.core.weights import balance_ratios
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.inputs import free_memory
+from oddslip.io.paths import check_path
 
 Protocol = Literal["paper", "clean"]
 Table = Any  # a float64 array, or a scipy CSR matrix if it was left as read

@@ -29,9 +29,9 @@ from experiments.datasets.santander.features import (
 from experiments.datasets.santander.rows import check_csv, write_rows
 from oddslip.core.sparse import read_sparse_npz
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.io.arrays import map_npy
 from oddslip.io.json import read_json
 from oddslip.io.progress import progress_bar
-from oddslip.io.arrays import map_npy
 from oddslip.sources.writers import write_scores
 
 _RECORD = "recommendation.json"

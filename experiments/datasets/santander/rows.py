@@ -16,7 +16,7 @@ from experiments.datasets import extras
 from experiments.datasets.extras import polars_failures
 from experiments.datasets.santander.columns import DEMOGRAPHICS, FLAGS, KEYS, MAY_BE_EMPTY, PRODUCTS
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 
 _FAULTS = {1: "fecha_dato", 2: "ncodpers", 3: "a product"}
 _TAIL = 1 << 16  # bytes in which the last line is looked for
@@ -63,7 +63,7 @@ def check_csv(path: Path) -> bool:
 def write_rows(source: Path, target: Path, *, demographics: bool) -> None:
     """Read the CSV in a stream and write the Parquet file, whole or not at all."""
     rows = _scan(source).select(_compact(demographics))
-    with whole_file(target) as unfinished:
+    with atomic_write(target) as unfinished:
         try:
             rows.sink_parquet(unfinished, compression="zstd", statistics=False)
         except polars_failures() as error:

@@ -21,7 +21,7 @@ from oddslip.core.results import plain
 from oddslip.metrics import rank
 from oddslip.shifts import direct_shift, overlap, reorder_saturated, residual, step_budget, what_if
 from oddslip.sources import Source, open_source
-from oddslip.sources.views import FoldSource
+from oddslip.sources.views import RowSubset
 
 STEPS = (0.25, 0.5, 0.75, 1.0)  # of ln w (`whatif.csv`)
 OVERLAP_ROWS = 500_000  # the first of the test rows, on which the paper counts the overlap
@@ -151,7 +151,7 @@ def _split(share: float, own: ArmScores, test: Source, truth: Any, k: int) -> di
     found = []
     for seed in SPLIT_SEEDS:
         kept = draw_share(test.n_rows, share, seed)
-        rows = Rows(FoldSource(test, kept, truth), FoldSource(test, ~kept, truth))
+        rows = Rows(RowSubset(test, kept, truth), RowSubset(test, ~kept, truth))
         counts = rows.calibration.label_counts()
         alive, left = counts[counts > 0], rows.evaluated.positives()
         raw = score_ranking(rank(rows.evaluated, k=k), left, test.n_labels)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core import sparse
-from oddslip.core.arguments import unmasked
+from oddslip.core.arguments import reject_masked
 from oddslip.core.panel import Panel
 from oddslip.core.row_ids import (
     counts_up,
@@ -21,12 +21,11 @@ from oddslip.core.row_ids import (
     take_ids,
     warn_caller,
 )
+from oddslip.core.sparse import read_sparse
 from oddslip.errors import InvalidInput, UnreadableFile
+from oddslip.io.arrays import read_npy, read_npz
 from oddslip.io.files import hash_pieces
 from oddslip.io.inputs import FileArray
-from oddslip.io.arrays import read_npz
-from oddslip.io.arrays import read_npy
-from oddslip.core.sparse import read_sparse
 
 ROW_ID = "row_id"  # the column of features that names their rows; pandas has an index as well
 _HASH_BYTES = 64 * 1024 * 1024
@@ -116,7 +115,7 @@ def as_features(X: Any) -> Any:
         X = X.to_numpy()
     array: Any = X
     if not isinstance(X, FileArray):
-        array = np.asanyarray(unmasked("X", X, column="feature"))
+        array = np.asanyarray(reject_masked("X", X, column="feature"))
     if array.ndim != 2:
         raise InvalidInput(f"X must be of shape (rows, features), got shape {array.shape}.")
     if array.dtype.kind not in "biuf":

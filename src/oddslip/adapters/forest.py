@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.adapters.tree_shape import fault_of_trees
+from oddslip.adapters.tree_shape import tree_error
 from oddslip.core.tally import available_threads
 from oddslip.errors import InvalidInput
-from oddslip.kernels.trees import MOST_LEAVES, lay_trees, sum_dense_rows, sum_sparse_rows
+from oddslip.kernels.trees import MAX_LEAVES, lay_trees, sum_dense_rows, sum_sparse_rows
 
 LAY_AFTER = 1000  # rows scored; laying trees out costs about what LightGBM takes for these
 _TOGETHER = 64
@@ -179,7 +179,7 @@ def can_be_laid(trees: Trees) -> bool:
     """Whether the kernel may trust these trees: a Booster is no proof, it reads any file."""
     fields, n_leaves = trees.fields, trees.fields["num_leaves"]
     sizes = {"threshold": n_leaves.sum() - n_leaves.size, "leaf_value": n_leaves.sum()}
-    if n_leaves.max() > MOST_LEAVES or trees.n_labels < 1 or trees.n_trees % trees.n_labels:
+    if n_leaves.max() > MAX_LEAVES or trees.n_labels < 1 or trees.n_trees % trees.n_labels:
         return False
     if any(fields[key].size != size for key, size in sizes.items()):
         return False
@@ -188,4 +188,4 @@ def can_be_laid(trees: Trees) -> bool:
     features, left, right = (
         fields[key].astype(np.int64) for key in ("split_feature", "left_child", "right_child")
     )
-    return fault_of_trees(n_leaves, features, left, right, trees.n_features) is None
+    return tree_error(n_leaves, features, left, right, trees.n_features) is None

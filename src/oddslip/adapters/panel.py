@@ -9,6 +9,7 @@ import numpy as np
 
 from oddslip.adapters.boosters import from_catboost, from_lightgbm, from_xgboost
 from oddslip.adapters.estimators import from_sklearn
+from oddslip.adapters.features import frame_ids, label_panel
 from oddslip.adapters.inputs import Rows, read_rows
 from oddslip.adapters.networks import (
     check_shape,
@@ -23,7 +24,6 @@ from oddslip.adapters.scorer import Scorer, Scores, as_cells, refusal, side_by_s
 from oddslip.core.panel import Kind, Panel, check_names
 from oddslip.core.row_ids import match_labels
 from oddslip.errors import InvalidInput
-from oddslip.adapters.features import frame_ids, label_panel
 
 _BATCH_ROWS = 16_384
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def fault_of_trees(
+def tree_error(
     n_leaves: NDArray[np.int64],
     features: NDArray[np.int64],
     left: NDArray[np.int64],

@@ -4,8 +4,9 @@ May import kernels, panels, weights, tallies, sources and counting; knows nothin
 shifts. Nothing is loaded before it is asked for, so that the catalogue can be read for a help text.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from oddslip.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from oddslip.calibrators.catalogue import build_calibrator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from oddslip.calibrators.logistic.estimators import Beta, Offset, Platt, Temperature
     from oddslip.calibrators.prior_shift import PriorShift
 
-_HOMES = {
+_PUBLIC = {
     "Beta": "oddslip.calibrators.logistic.estimators",
     "Ceiling": "oddslip.calibrators.isotonic",
     "Fingerprint": "oddslip.calibrators.fingerprint",
@@ -61,11 +62,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(__name__, _PUBLIC)

@@ -18,14 +18,14 @@ from oddslip.calibrators.fitted_repair import FittedRepair, open_as
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, record_policy
-from oddslip.core.labels import Seen
+from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Panel, read_sample_weight
-from oddslip.core.tally import Joined, available_threads
+from oddslip.core.tally import MergeableTally, available_threads
 from oddslip.core.weights import by_label
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source, open_source
 from oddslip.sources.open import Nan, is_spark
-from oddslip.sources.views import WeighedSource, refuse_weights
+from oddslip.sources.views import WeightedSource, refuse_weights
 
 
 class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -205,7 +205,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         refuse_weights(source)
         ids, indexed = source.row_ids(), source.indexed
         weight = read_sample_weight(sample_weight, source.n_rows, ids, indexed=indexed)
-        return source if weight is None else WeighedSource(source, weight)
+        return source if weight is None else WeightedSource(source, weight)
 
     def _need_labels(self, source: Source) -> None:
         """Refuse rows without true labels."""
@@ -250,7 +250,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         keeps_raw = np.array([action == "identity" for action in self.record_.action])
         if not keeps_raw.any() or keeps_raw.all():
             return
-        tally = RisenRows(self.fitted_.maps, keeps_raw)
+        tally = RisenDeadLabels(self.fitted_.maps, keeps_raw)
         risen = source.run(tally, threads=threads).result()
         if risen:
             warnings.warn(
@@ -354,14 +354,14 @@ class PerLabelCalibrator(Calibrator):
     tau: int
     prior: Any
 
-    def _record(self, seen: Seen, fallback: Any = False) -> LabelRecord:
+    def _record(self, seen: LabelTotals, fallback: Any = False) -> LabelRecord:
         """What the policy does to each label; ``fallback`` marks those with another map."""
         return record_policy(
             seen, dead=self.dead, tau=self.tau, prior=self.prior, fallback=fallback
         )
 
 
-class RisenRows(Joined):
+class RisenDeadLabels(MergeableTally):
     """Rows in which fewer calibrated labels stand above the highest dead one than before."""
 
     JOINED: ClassVar = {"n_risen": "add"}
@@ -369,7 +369,7 @@ class RisenRows(Joined):
     def __init__(self, maps: LabelMaps, dead: NDArray[np.bool_]) -> None:
         self.maps, self.dead, self.n_risen = maps, dead, 0
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.repair_file import FINGERPRINT_ARRAYS, FINGERPRINT_COUNTS, UNIT, Stored
-from oddslip.core.panel import Kind, ListedPanel, Panel, check_k
-from oddslip.core.tally import Joined, Together
+from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
+from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.sources import Source
-from oddslip.tallies.logodds_histogram import SpreadTally, edges_of, n_bins, spread_parts
+from oddslip.tallies.logodds_histogram import LogOddsHistogram, edges_of, n_bins, spread_parts
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -156,7 +156,7 @@ class Fingerprint:
 # ------------------------------------------------------------------------------------- the tallies
 
 
-class ShownTally(Joined):
+class TopKTally(MergeableTally):
     """Who is shown in the top k, how often ties decide it, and how probable what is shown is.
 
     ``maps`` are those of a repair; without them labels are compared by the scores as they are.
@@ -169,7 +169,7 @@ class ShownTally(Joined):
         self.slots = np.zeros(n_labels, np.int64)
         self.n_tied = self.shown_sum = self.shown_squares = 0
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(**self.spec())
 
@@ -183,17 +183,17 @@ class ShownTally(Joined):
         from oddslip.kernels.topk import rank_keys, rank_lists
 
         panel = panel.checked()
-        listed = isinstance(panel, ListedPanel)
+        listed = isinstance(panel, SparsePanel)
         if self.maps is None:
-            cells = panel.cells if isinstance(panel, ListedPanel) else panel.scores
+            cells = panel.cells if isinstance(panel, SparsePanel) else panel.scores
             values, odds = cells.astype(np.float64), panel.kind == "margin"
-        elif isinstance(panel, ListedPanel):
+        elif isinstance(panel, SparsePanel):
             values, odds = self.maps.listed_values(panel), self.maps.scale == "log_odds"
         else:
             values, odds = self.maps.values(panel), self.maps.scale == "log_odds"
         most = np.finfo(np.float64).max
         np.clip(values, -most, most, out=values)  # the excluded, at -inf, have no key
-        if isinstance(panel, ListedPanel):
+        if isinstance(panel, SparsePanel):
             keys = keys_of(values[None], "margin")[0]
             columns, best, at_kth = rank_lists(*panel.listed, keys, self.k)
         else:
@@ -227,7 +227,7 @@ NOT_SHOWN: dict[str, Any] = {
 }  # fmt: skip
 
 
-def join_fingerprint(spread: SpreadTally, shown: ShownTally | None = None) -> Fingerprint:
+def join_fingerprint(spread: LogOddsHistogram, shown: TopKTally | None = None) -> Fingerprint:
     """Where cells lie, and what is shown where that was counted, as one."""
     spread.settle()
     return Fingerprint(
@@ -241,14 +241,14 @@ def take_fingerprint(
 ) -> Fingerprint:
     """The fingerprint of a source, in one pass; more where the bins of all labels are too many."""
     k = None if k is None else check_k(k, source.n_labels)
-    shown = None if k is None else ShownTally(source.n_labels, k, maps)
+    shown = None if k is None else TopKTally(source.n_labels, k, maps)
     parts = list(spread_parts(source, SPREAD_BYTES, threads))
     kept: list[Fingerprint] = []
     for _, part in parts:
-        tallies: list[Any] = [SpreadTally(part.n_labels, part.kind)]
+        tallies: list[Any] = [LogOddsHistogram(part.n_labels, part.kind)]
         if shown is not None and len(parts) == 1:
             tallies.append(shown)
-        ran = part.run(Together(tallies), threads=threads, what="taking the fingerprint")
+        ran = part.run(TallyGroup(tallies), threads=threads, what="taking the fingerprint")
         kept.append(join_fingerprint(*ran.tallies))
     if len(kept) == 1:
         return kept[0]

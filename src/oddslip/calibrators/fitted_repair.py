@@ -24,7 +24,7 @@ from oddslip.calibrators.repair_file import (
     read_stored,
     write_stored,
 )
-from oddslip.core.panel import ListedPanel, Panel, check_k
+from oddslip.core.panel import Panel, SparsePanel, check_k
 from oddslip.core.results import as_frame, html_table, name_ranking, plain
 from oddslip.core.row_ids import match_labels
 from oddslip.errors import InvalidInput
@@ -324,7 +324,7 @@ class FittedRepair:
                 f"Pass scores of kind {self.maps.kind}, or fit a repair on these."
             )
         if not isinstance(scores, Source | Panel):
-            refuse_other_kind(self, source)
+            check_kind(self, source)
         return source, align_labels(self.label_names, self.maps.n_labels, source)
 
     def _maps(self, order: NDArray[np.int64] | None) -> LabelMaps:
@@ -470,7 +470,7 @@ def open_as(
     )
 
 
-def refuse_other_kind(repair: FittedRepair, source: Source) -> None:
+def check_kind(repair: FittedRepair, source: Source) -> None:
     """Refuse scores that nobody called by their kind and that are surely not of the repair's.
 
     Margins leave [0, 1]. Probabilities never do, and margins of many cells hardly ever stay there,
@@ -500,10 +500,10 @@ def _first_cells(source: Source) -> NDArray[Any] | None:
     """Scores of the first rows; None where the data say their kind, or rows are not read here."""
     while isinstance(source, PartialSource):
         source = source.whole
-    if source.says_kind or not source.ordered:
+    if source.kind_is_stored or not source.ordered:
         return None
     panel = next(source.blocks(), None)
-    if isinstance(panel, ListedPanel):
+    if isinstance(panel, SparsePanel):
         return panel.cells[: LOOKED_AT * MANY]
     return None if panel is None else panel.scores[:LOOKED_AT]
 

@@ -17,7 +17,7 @@ from oddslip.calibrators.policy import (
     record_alike,
     weights_trained,
 )
-from oddslip.core.labels import Seen
+from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, CONSTANT, IDENTITY
@@ -124,7 +124,7 @@ def build_inversion_maps(
     kind: Kind,
     record: LabelRecord,
     weights: Any,
-    seen: Seen,
+    seen: LabelTotals,
     label_names: Sequence[str] | None = None,
 ) -> LabelMaps:
     """The log-odds less ln w."""

@@ -16,11 +16,11 @@ from oddslip.calibrators.policy import (
     LabelRecord,
     build_maps,
     find_prior,
-    find_unheard,
+    find_unobservable,
     possible_prior,
     weights_trained,
 )
-from oddslip.core.labels import Seen
+from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.kernels.maps import AFFINE
 from oddslip.sources import Source
@@ -89,7 +89,7 @@ class Hierarchical(SummaryCalibrator):
             cells.positives_about(0, np.zeros(source.n_labels)),
             prior,
             log_weights,
-            unheard=find_unheard(seen, prior, record.prior_source),
+            unheard=find_unobservable(seen, prior, record.prior_source),
         )
         self.hyper_ = fit.hyper
         return build_parents(source.kind, fit, record), record
@@ -123,7 +123,7 @@ class HierarchicalIsotonic(Hierarchical):
         return mix_maps(source.kind, knots, parents, record, STRENGTH), record
 
 
-def record_borrowed(seen: Seen, prior: Any) -> LabelRecord:
+def record_borrowed(seen: LabelTotals, prior: Any) -> LabelRecord:
     """Every label has a map of its own; one without positives borrowed it from the others."""
     priors, origin = find_prior(prior, seen.positives, seen.total)
     action = np.where(seen.n_positives > 0, "calibrated", "borrowed")
@@ -131,7 +131,7 @@ def record_borrowed(seen: Seen, prior: Any) -> LabelRecord:
     return LabelRecord(tuple(action.tolist()), seen.n_positives, priors, origin, nobody)
 
 
-def _covariate(record: LabelRecord, seen: Seen) -> NDArray[np.float64]:
+def _covariate(record: LabelRecord, seen: LabelTotals) -> NDArray[np.float64]:
     """The prior as a covariate of the hierarchy.
 
     A prevalence of the very rows fitted on would say twice what the positives say. It is drawn

@@ -18,7 +18,7 @@ from oddslip.calibrators.policy import (
     check_policy,
     count_positives,
 )
-from oddslip.core.labels import Seen
+from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
@@ -98,7 +98,7 @@ class Ceiling(Isotonic):
     def __init__(self, *, interpolation: Interpolation = "linear", kind: Kind = "probability"):
         super().__init__(interpolation=interpolation, kind=kind)
 
-    def _record(self, seen: Seen, fallback: Any = False) -> LabelRecord:
+    def _record(self, seen: LabelTotals, fallback: Any = False) -> LabelRecord:
         record = super()._record(seen, fallback)
         return replace(record, prior=np.zeros(record.prior.size), prior_source="zero")
 
@@ -145,10 +145,10 @@ class PooledIsotonic(Calibrator):
         return build_shared_maps(source.kind, source.n_labels, knots, step=step), record
 
 
-def _seen(source: Source, n_positives: NDArray[np.int64]) -> Seen:
+def _seen(source: Source, n_positives: NDArray[np.int64]) -> LabelTotals:
     """How often each label was true; labels of weighed rows are read once more."""
     if source.sample_weight is None:
-        return Seen.alike(n_positives, source.totals())
+        return LabelTotals.alike(n_positives, source.totals())
     return count_positives(source)
 
 

@@ -19,7 +19,7 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.core.panel import Kind, ListedPanel, Panel, check_k
+from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
 from oddslip.errors import InvalidInput
 
 SAMPLE = 64  # rows the levels are chosen from
@@ -164,7 +164,7 @@ class LabelMaps:
         """
         self._gate(panel)
         k = check_k(k, self.n_labels)
-        if isinstance(panel, ListedPanel):
+        if isinstance(panel, SparsePanel):
             return self._rank_listed(panel.checked(), k)
         levels = self._levels_for(panel, k)
         columns = np.empty((panel.n_rows, k), np.int32)
@@ -176,7 +176,7 @@ class LabelMaps:
             self._memory.levels.pop((panel.scores.dtype, k), None)
         return columns
 
-    def listed_values(self, panel: ListedPanel) -> NDArray[np.float64]:
+    def listed_values(self, panel: SparsePanel) -> NDArray[np.float64]:
         """What the listed cells of a checked panel are compared by."""
         self._gate(panel)
         return self._map_each(panel.cells, panel.listed.indices, to_probability=False)
@@ -211,7 +211,7 @@ class LabelMaps:
             map_cells(row, *own, x, knots, margin, odds, *bounds, int(to_probability), values)
         return np.asarray(values[0])
 
-    def _rank_listed(self, panel: ListedPanel, k: int) -> NDArray[np.int32]:
+    def _rank_listed(self, panel: SparsePanel, k: int) -> NDArray[np.int32]:
         from oddslip.kernels.fused import rank_lists
 
         columns = np.empty((panel.n_rows, k), np.int32)

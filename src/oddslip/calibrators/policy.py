@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.map_forms import Scale
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.core.labels import Seen
+from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel
-from oddslip.core.tally import Joined
+from oddslip.core.tally import MergeableTally
 from oddslip.core.weights import per_label, resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
@@ -72,15 +72,17 @@ def find_prior(
     return given.copy(), "given"
 
 
-def find_unheard(seen: Seen, prior: NDArray[np.float64], prior_source: str) -> NDArray[np.bool_]:
+def find_unobservable(
+    seen: LabelTotals, prior: NDArray[np.float64], prior_source: str
+) -> NDArray[np.bool_]:
     """Labels of which these rows say nothing: a given prior promises positives, and none is there.
 
     They were not recorded yet, or fell out on the way. That they are none is no news of the label.
 
     Examples
     --------
-    >>> seen = Seen.alike(np.array([0, 0, 1]), 300)
-    >>> find_unheard(seen, np.array([0.1, 0.01, 0.1]), "given")
+    >>> seen = LabelTotals.alike(np.array([0, 0, 1]), 300)
+    >>> find_unobservable(seen, np.array([0.1, 0.01, 0.1]), "given")
     array([ True, False, False])
     """
     missed = (seen.n_positives == 0) & (prior * seen.total >= MISSED)
@@ -88,7 +90,7 @@ def find_unheard(seen: Seen, prior: NDArray[np.float64], prior_source: str) -> N
 
 
 def weights_trained(
-    weights: Any, record: LabelRecord, seen: Seen, label_names: Sequence[str] | None = None
+    weights: Any, record: LabelRecord, seen: LabelTotals, label_names: Sequence[str] | None = None
 ) -> NDArray[np.float64]:
     """Weights of all labels; a name is read off the prior where given, else off the positives."""
     given = record.prior_source == "given"
@@ -97,7 +99,7 @@ def weights_trained(
 
 
 def record_policy(
-    seen: Seen,
+    seen: LabelTotals,
     *,
     dead: str,
     tau: int = 0,
@@ -111,17 +113,17 @@ def record_policy(
     return LabelRecord(tuple(action.tolist()), seen.n_positives, priors, origin, is_dead)
 
 
-def record_alike(action: str, seen: Seen, prior: Any = None) -> LabelRecord:
+def record_alike(action: str, seen: LabelTotals, prior: Any = None) -> LabelRecord:
     """All labels are treated alike; none is dead, since nothing is fitted to one alone."""
     priors, origin = find_prior(prior, seen.positives, seen.total)
     nobody = np.zeros(priors.size, np.bool_)
     return LabelRecord((action,) * priors.size, seen.n_positives, priors, origin, nobody)
 
 
-class CheckedScores(Joined):
+class CheckedScores(MergeableTally):
     """Looks at every score, and finds nothing."""
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """Another."""
         return type(self)()
 
@@ -137,23 +139,23 @@ class CheckedScores(Joined):
         """Nothing."""
 
 
-def count_checked(source: Source, threads: int | None = None) -> Seen:
+def count_checked(source: Source, threads: int | None = None) -> LabelTotals:
     """Positives per label, for maps that need no score to be fitted: bad ones are refused."""
     source.run(CheckedScores(), threads=threads, what="checking scores")
     return count_positives(source)
 
 
-def count_positives(source: Source) -> Seen:
+def count_positives(source: Source) -> LabelTotals:
     """Positives per label of a whole source. Scores are not looked at."""
     weight = source.sample_weight
     if weight is None:
-        return Seen.alike(source.label_counts(), source.totals())
+        return LabelTotals.alike(source.label_counts(), source.totals())
     positives = source.positives()
     labels = positives.indices
     n_positives = np.bincount(labels, minlength=source.n_labels)
     units = np.zeros(source.n_labels, np.int64)
     np.add.at(units, labels, np.repeat(weight.units, positives.counts))
-    return Seen(n_positives, weight.floats(units), source.totals())
+    return LabelTotals(n_positives, weight.floats(units), source.totals())
 
 
 def build_maps(

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.map_forms import PlainMaps, check_maps
 from oddslip.core.arguments import check_k, check_names
-from oddslip.io.paths import check_path
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.io.inputs import read_bytes
 from oddslip.io.json import parse_json
+from oddslip.io.paths import check_path
 
 MAGIC = b"oddslip\0"
 FORMAT = 2  # 1 has no fingerprint
@@ -72,7 +72,7 @@ def write_stored(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]
         "utf-8", "surrogatepass"
     )
     digest = hashlib.sha256()
-    with whole_file(path, check=read_stored) as unfinished, unfinished.open("wb") as file:
+    with atomic_write(path, check=read_stored) as unfinished, unfinished.open("wb") as file:
         for piece in (
             _START.pack(MAGIC, FORMAT, len(text)),
             text,

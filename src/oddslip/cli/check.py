@@ -135,10 +135,10 @@ def check(
     if json_file is not None:
         write_json(json_file, result.to_dict())
     if junit is not None:
-        from oddslip.io.files import whole_file
+        from oddslip.io.files import atomic_write
         from oddslip.reports.ci import junit_xml
 
-        with whole_file(junit) as unfinished:
+        with atomic_write(junit) as unfinished:
             unfinished.write_text(junit_xml(result), encoding="utf-8", newline="\n")
     if log is not None:
         from oddslip.serving.check_log import append_check

@@ -161,7 +161,7 @@ def _write_files(
     import numpy as np
     import scipy.sparse as sp
 
-    from oddslip.io.files import whole_file
+    from oddslip.io.files import atomic_write
 
     evaluated, calibration = rows["evaluated"], rows["calibration"]
     holding = {
@@ -176,7 +176,7 @@ def _write_files(
     }
     folder.mkdir(exist_ok=True)
     for part, held in holding.items():
-        with whole_file(folder / FILES[part]) as unfinished:
+        with atomic_write(folder / FILES[part]) as unfinished:
             if isinstance(held, str):
                 unfinished.write_text(held, encoding="utf-8")
             elif unfinished.suffix == ".npz":

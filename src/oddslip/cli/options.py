@@ -229,17 +229,17 @@ def print_json(value: Any) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """The same document in a file, whole or not at all."""
-    from oddslip.io.files import whole_file
+    from oddslip.io.files import atomic_write
 
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(_as_json(value) + "\n", encoding="utf-8")
 
 
 def write_figure(path: Path, figure: Any) -> None:
     """A matplotlib figure in a file, whole or not at all."""
-    from oddslip.io.files import whole_file
+    from oddslip.io.files import atomic_write
 
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         figure.savefig(unfinished)
 
 
@@ -266,9 +266,9 @@ def check_folders(*paths: Path | None) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a page, whole or not at all."""
-    from oddslip.io.files import whole_file
+    from oddslip.io.files import atomic_write
 
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 

@@ -194,7 +194,7 @@ def apply(
       oddslip apply repair.oddslip scores.csv -o repaired.csv
     """
     import oddslip
-    from oddslip.calibrators.fitted_repair import refuse_other_kind
+    from oddslip.calibrators.fitted_repair import check_kind
     from oddslip.core.panel import check_k
     from oddslip.sources.writers import write_ranking, write_scores
 
@@ -210,7 +210,7 @@ def apply(
         made = fitted.transform(table) if top_k is None else fitted.rank(table, k=top_k)
         return write_table(made, output)
     source = oddslip.open_source(**told)
-    refuse_other_kind(fitted, source)
+    check_kind(fitted, source)
     named: dict[str, Any] = {"label_names": source.label_names, "row_ids": source.row_ids()}
     if top_k is not None:
         write_ranking(

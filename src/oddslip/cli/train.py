@@ -89,9 +89,9 @@ def train(
 
       oddslip train X.npz y.npz -o m.oddslip --engine spark --master spark://host:7077
     """
+    from oddslip.adapters.features import as_whole, read_features
     from oddslip.learners import OneVsRest
     from oddslip.learners.backends.base import preset_learner
-    from oddslip.adapters.features import as_whole, read_features
     from oddslip.sources.open import open_labels
 
     check_outputs(output)
@@ -154,9 +154,9 @@ def score(
 
       oddslip score model.oddslip X.npz -o scores.parquet --kind both
     """
+    from oddslip.adapters.features import read_features
     from oddslip.cli.guard import check_apart
     from oddslip.learners import OneVsRest, score_to_file
-    from oddslip.adapters.features import read_features
     from oddslip.learners.scoring import margin_path
 
     check_outputs(output)

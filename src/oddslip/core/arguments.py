@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput
 
-MOST_REPLICATES = 1_000_000
+MAX_REPLICATES = 1_000_000
 
 
 def check_whole(name: str, value: Any, least: int = 0, most: int | None = None) -> int:
@@ -51,7 +49,7 @@ def check_replicates(n_replicates: Any) -> int:
     >>> check_replicates(2000)
     2000
     """
-    return check_whole("n_replicates", n_replicates, 0, MOST_REPLICATES)
+    return check_whole("n_replicates", n_replicates, 0, MAX_REPLICATES)
 
 
 def check_share(name: str, value: Any) -> float:
@@ -115,14 +113,14 @@ def is_number(value: Any) -> bool:
     )
 
 
-def unmasked(
+def reject_masked(
     what: str, cells: Any, name_of: Callable[[int], str] = str, *, column: str = "label"
 ) -> Any:
     """Cells as they came, or an error naming the first that numpy.ma masks: it has no value.
 
     Examples
     --------
-    >>> unmasked("weights", np.ma.array([1.0, 2.0], mask=[False, False]))
+    >>> reject_masked("weights", np.ma.array([1.0, 2.0], mask=[False, False]))
     array([1., 2.])
     """
     if isinstance(cells, list | tuple) and any(isinstance(r, np.ma.MaskedArray) for r in cells):
@@ -146,7 +144,7 @@ def as_numbers(what: str, values: Any) -> NDArray[np.float64]:
     >>> as_numbers("counts", [1, 2])
     array([1., 2.])
     """
-    values = unmasked(what, values)
+    values = reject_masked(what, values)
     try:
         numbers = np.asarray(values)
         if numbers.dtype.kind in "bc":

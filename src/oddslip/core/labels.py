@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.core.arguments import unmasked
+from oddslip.core.arguments import reject_masked
 from oddslip.core.row_ids import are_integers, match_labels, refuse_positions
 from oddslip.core.sparse import label_rows
 from oddslip.errors import InvalidInput
@@ -71,7 +71,7 @@ class Positives(NamedTuple):
         return np.where(there, found, -1)
 
 
-class Seen(NamedTuple):
+class LabelTotals(NamedTuple):
     """How often each label was true: in so many rows, and with which weight of all rows'.
 
     Where rows count alike, weights are numbers of rows. Where cells are absent, each label has a
@@ -83,7 +83,7 @@ class Seen(NamedTuple):
     total: Any
 
     @classmethod
-    def alike(cls, n_positives: NDArray[np.int64], total: Any) -> Seen:
+    def alike(cls, n_positives: NDArray[np.int64], total: Any) -> LabelTotals:
         """Of rows that count alike."""
         return cls(n_positives, n_positives.astype(np.float64), total * 1.0)
 
@@ -282,7 +282,7 @@ def as_labels(
         return labels
     if hasattr(labels, "tocsr"):
         return _in_order(labels_from_sparse(labels, name_of), n_labels, label_names)
-    labels = unmasked("labels", labels, name_of)
+    labels = reject_masked("labels", labels, name_of)
     if is_nested(labels):
         if {len(row) for row in labels} != {n_labels} or _names_any(labels):
             return labels_from_lists(labels, n_labels, label_names)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.core.arguments import as_numbers, check_k, check_names, unmasked
+from oddslip.core.arguments import as_numbers, check_k, check_names, reject_masked
 from oddslip.core.labels import DenseLabels, Labels, Positives, SparseLabels, as_labels
 from oddslip.core.row_ids import (
     are_same,
@@ -62,8 +62,8 @@ def read_sample_weight(
 ) -> SampleWeight | None:
     """Weights of all rows, checked; None where rows count alike.
 
-    A series is matched with ``row_ids``, as labels are: see `oddslip.core.row_ids.match_rows`. A path is
-    read.
+    A series is matched with ``row_ids``, as labels are: see `oddslip.core.row_ids.match_rows`.
+    A path is read.
 
     A unit is a power of two, so whole numbers and halves are exact, and everything else is to
     2**-50 of the sum.
@@ -458,7 +458,7 @@ class Panel:
         return f"scores hold {cells}{where} at {place}. Drop or fill those rows{absent}."
 
 
-class ListedPanel(Panel):
+class SparsePanel(Panel):
     """A panel of which only some cells are stored: those a row has candidates for.
 
     ``listed`` are their labels, row by row, and ``cells`` their scores. Whoever does not know of
@@ -484,7 +484,7 @@ class ListedPanel(Panel):
         label_names: Sequence[str] | None = None,
         row_ids: Any = None,
         beside: bool = False,
-    ) -> ListedPanel:
+    ) -> SparsePanel:
         """Of checked lists; labels and names pass the gate."""
         shape = (listed.indptr.size - 1, n_labels)
         if 0 in shape:
@@ -495,7 +495,7 @@ class ListedPanel(Panel):
         gate = Panel(hollow, kind=kind, label_names=label_names, row_ids=row_ids)
         if labels is not None:
             gate.add_labels(labels, beside=beside)
-        panel: ListedPanel = object.__new__(cls)
+        panel: SparsePanel = object.__new__(cls)
         panel._put(listed, cells, shape)
         gate._cut(panel, 0, shape[0])
         return panel
@@ -545,18 +545,18 @@ class ListedPanel(Panel):
     def _present(self, positives: Positives) -> Positives:
         return positives.kept(positives.among(self.listed, self.n_labels) >= 0)
 
-    def rows(self, start: int, stop: int) -> ListedPanel:
+    def rows(self, start: int, stop: int) -> SparsePanel:
         """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
-        block: ListedPanel = object.__new__(ListedPanel)
+        block: SparsePanel = object.__new__(SparsePanel)
         indptr = self.listed.indptr
         cells = self.cells[indptr[start] : indptr[stop]]
         block._put(self.listed.rows(start, stop), cells, (stop - start, self.n_labels))
         self._cut(block, start, stop)
         return block
 
-    def take(self, rows: NDArray[np.int64]) -> ListedPanel:
+    def take(self, rows: NDArray[np.int64]) -> SparsePanel:
         """The panel of some rows, without labels."""
-        block: ListedPanel = object.__new__(ListedPanel)
+        block: SparsePanel = object.__new__(SparsePanel)
         places: Any = np.arange(self.cells.size)
         taken = Positives(self.listed.indptr, places).take(rows)
         cells = self.cells[taken.indices]
@@ -565,7 +565,7 @@ class ListedPanel(Panel):
         self._cut(block, 0, self.n_rows)
         return block
 
-    def columns(self, place: NDArray[np.int32], n_labels: int) -> ListedPanel:
+    def columns(self, place: NDArray[np.int32], n_labels: int) -> SparsePanel:
         """The panel of some labels: ``place`` is the new index of each, or -1."""
         block = self.rows(0, self.n_rows)
         numbers: Any = np.arange(self.cells.size)
@@ -577,7 +577,7 @@ class ListedPanel(Panel):
         block._put(listed, self.cells[wanted.indices], (self.n_rows, n_labels))
         return block
 
-    def without(self, excluded: Positives) -> ListedPanel:
+    def without(self, excluded: Positives) -> SparsePanel:
         """The panel less the cells that are excluded."""
         block = self.rows(0, self.n_rows)
         kept = self.listed.among(excluded, self.n_labels) < 0
@@ -600,14 +600,14 @@ class ListedPanel(Panel):
 
         return int(LIMITS[UNSIGNED[self.cells.dtype], self.kind])
 
-    def checked(self) -> ListedPanel:
+    def checked(self) -> SparsePanel:
         """This panel, after a look at every cell."""
         from oddslip.kernels.keys import keys_of, largest_key
 
         keys = keys_of(np.ascontiguousarray(self.cells)[None], self.kind)
         return self if not keys.size or int(largest_key(keys)) <= self.limit else self.mended()
 
-    def mended(self) -> ListedPanel:
+    def mended(self) -> SparsePanel:
         """This panel with -0.0 as 0.0, or an error naming the first cell that is not valid."""
         outside = ~((self.cells >= 0) & (self.cells <= 1))
         wrong = outside if self.kind == "probability" else ~np.isfinite(self.cells)
@@ -622,7 +622,7 @@ class ListedPanel(Panel):
 
 def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
     """Scores of ranked labels; NaN where a slot is empty."""
-    if isinstance(panel, ListedPanel):
+    if isinstance(panel, SparsePanel):
         counts = (ranking >= 0).sum(axis=1)
         shown = Positives(np.concatenate([[0], np.cumsum(counts)]), ranking[ranking >= 0])
         places = np.full(ranking.shape, -1, np.int64)
@@ -717,7 +717,7 @@ def _as_scores(scores: Any, names: Any = None) -> NDArray[Any]:
         named = tuple(names) if hasattr(names, "__iter__") else ()
         return str(named[label] if label < len(named) else label)
 
-    scores = unmasked("scores", _positive_columns(scores), name_of)
+    scores = reject_masked("scores", _positive_columns(scores), name_of)
     try:
         array = scores
         if not isinstance(scores, FileArray):

@@ -40,7 +40,7 @@ def hash_ids(ids: NDArray[Any]) -> Keys:
     return keys
 
 
-def salted(keys: Keys, *salt: int) -> Keys:
+def hash_with_salt(keys: Keys, *salt: int) -> Keys:
     """Hashes of keys and some numbers."""
     from oddslip.kernels.resampling import hash_numbers
 
@@ -60,14 +60,14 @@ def keyed_folds(keys: Keys, n_folds: int, *, seed: int, repeat: int = 0) -> NDAr
     >>> bool((np.bincount(folds) > 150).all())
     True
     """
-    return np.asarray(salted(keys, FOLDS, seed, repeat) % np.uint64(n_folds), np.int32)
+    return np.asarray(hash_with_salt(keys, FOLDS, seed, repeat) % np.uint64(n_folds), np.int32)
 
 
 def keyed_sample(keys: Keys, share: float, *, seed: int) -> NDArray[np.bool_]:
     """Which rows belong to a sample of about this share."""
     if share >= 1:
         return np.ones(keys.size, np.bool_)
-    return np.asarray(salted(keys, SAMPLES, seed) < np.uint64(share * 2.0**64))
+    return np.asarray(hash_with_salt(keys, SAMPLES, seed) < np.uint64(share * 2.0**64))
 
 
 def need_ids(has_ids: bool, what: str) -> None:

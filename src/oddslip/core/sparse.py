@@ -26,7 +26,7 @@ from oddslip.io.arrays import DAMAGED, read_arrays, read_npz, refusal
 from oddslip.io.inputs import input_path
 
 MOST = 2**31 - 1  # rows or columns: kernels count columns in 32 bits
-MOST_EMPTY = 2**27  # rows of a file beyond its cells: a few bytes could claim billions of rows
+MAX_EMPTY = 2**27  # rows of a file beyond its cells: a few bytes could claim billions of rows
 
 
 def check_sparse(matrix: Any, what: str) -> None:
@@ -151,9 +151,9 @@ def _from_arrays(arrays: Mapping[str, NDArray[Any]], what: str) -> Any:
             f"{what} must have a shape of two whole numbers, got {shape.ravel()[:3]}."
         )
     rows, columns = _sides(tuple(shape.tolist()), what)
-    if kind != "csr" and rows > arrays["data"].size + MOST_EMPTY:
+    if kind != "csr" and rows > arrays["data"].size + MAX_EMPTY:
         raise InvalidInput(
-            f"{what} must have at most {MOST_EMPTY:,} rows more than cells, got {rows:,} rows and "
+            f"{what} must have at most {MAX_EMPTY:,} rows more than cells, got {rows:,} rows and "
             f"{arrays['data'].size:,} cells."
         )
     _check_numbers(arrays["data"].dtype, what)

@@ -28,7 +28,7 @@ from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 
-MOST_THREADS = 4096
+MAX_THREADS = 4096
 
 How = Literal["add", "min", "max", "append"]
 # What a tally has seen: arrays by name, each with how it joins another tally's of that name.
@@ -46,7 +46,7 @@ class Tally(Protocol):
     `add` at a time, and share it.
     """
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind, for another thread or machine."""
         ...
 
@@ -75,7 +75,7 @@ class Tally(Protocol):
         ...
 
 
-class Joined:
+class MergeableTally:
     """A tally whose state is attributes: ``JOINED`` says how each joins another's.
 
     Arrays and numbers are added, or the lesser or larger kept; a list of arrays is appended to.
@@ -162,7 +162,7 @@ def unnest_states(state: State, count: int) -> list[State]:
     return states
 
 
-class Together:
+class TallyGroup:
     """Several tallies in one pass.
 
     Parameters
@@ -171,7 +171,7 @@ class Together:
 
     Examples
     --------
-    >>> Together([]).result()
+    >>> TallyGroup([]).result()
     ()
     """
 
@@ -181,9 +181,9 @@ class Together:
         if apart:  # sums of floats: see `Tally`
             self.blocks_apart = max(apart)
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """Empty tallies of the same kinds."""
-        return type(self)([each.fresh() for each in self.tallies])
+        return type(self)([each.empty_like() for each in self.tallies])
 
     def add(self, panel: Panel) -> None:
         """Give one block to each."""
@@ -227,7 +227,7 @@ def available_threads(threads: int | None = None) -> int:
             if hasattr(os, "sched_getaffinity")
             else (os.cpu_count() or 1)
         )
-    return check_whole("threads", threads, 1, MOST_THREADS)
+    return check_whole("threads", threads, 1, MAX_THREADS)
 
 
 def map_threads(
@@ -325,14 +325,14 @@ def map_blocks(
         check_all_rows(seen, n_rows)
 
 
-class Gather:
+class CollectTally:
     """What a function makes of every block, in row order."""
 
     def __init__(self, function: Callable[[Panel], Any]) -> None:
         self.function = function
         self._outcomes: list[tuple[int, Any]] = []
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """Nothing gathered, by the same function."""
         return type(self)(self.function)
 
@@ -360,9 +360,9 @@ def run_tally(
     """Feed every block to the tally, on threads, and return it."""
     threads = available_threads(threads)
     if hasattr(tally, "blocks_apart"):
-        if isinstance(tally, Together):
+        if isinstance(tally, TallyGroup):
             return _run_mixed(blocks, tally, n_rows=n_rows, threads=threads, what=what)
-        loose = Together([])
+        loose = TallyGroup([])
         return _run_in_order(blocks, tally, loose, n_rows=n_rows, threads=threads, what=what)
     parts = tallies_of_threads(tally, threads)
     idle: SimpleQueue[T] = SimpleQueue()
@@ -384,19 +384,19 @@ def run_tally(
 
 def tallies_of_threads(tally: T, threads: int) -> list[T]:
     """The tally that each thread adds to, the first being the one given: fresh ones, or shared."""
-    if isinstance(tally, Together):
+    if isinstance(tally, TallyGroup):
         each = [tallies_of_threads(own, threads) for own in tally.tallies]
         return [tally, *(type(tally)([own[at] for own in each]) for at in range(1, threads))]
     parts = [tally]
     for at in range(1, threads):
         is_shared = at % getattr(tally, "threads_served", 1) > 0
-        parts.append(parts[-1] if is_shared else tally.fresh())
+        parts.append(parts[-1] if is_shared else tally.empty_like())
     return parts
 
 
 def join_threads(parts: Sequence[Any]) -> None:
     """Merge into the first what all threads have seen; what they shared, once."""
-    if isinstance(parts[0], Together):
+    if isinstance(parts[0], TallyGroup):
         for own in zip(*(part.tallies for part in parts), strict=True):
             join_threads(own)
         return
@@ -410,7 +410,7 @@ def _run_mixed(blocks: Iterable[Panel], tally: T, **options: Any) -> T:
     leaves = _leaves(tally)
     rounds = [hasattr(each, "blocks_apart") for each in leaves]
     ordered, loose = (
-        Together([each for each, is_so in zip(leaves, rounds, strict=True) if is_so == how])
+        TallyGroup([each for each, is_so in zip(leaves, rounds, strict=True) if is_so == how])
         for how in (True, False)
     )
     summed = iter(_run_in_order(blocks, ordered, loose, **options).tallies)
@@ -420,21 +420,21 @@ def _run_mixed(blocks: Iterable[Panel], tally: T, **options: Any) -> T:
 
 def _leaves(tally: Any) -> list[Any]:
     """The tallies that several are made of, however they were put together."""
-    if not isinstance(tally, Together):
+    if not isinstance(tally, TallyGroup):
         return [tally]
     return [leaf for each in tally.tallies for leaf in _leaves(each)]
 
 
 def _grown(tally: T, leaves: Iterator[Any]) -> T:
     """Tallies put together as these are, of other leaves."""
-    if not isinstance(tally, Together):
+    if not isinstance(tally, TallyGroup):
         leaf: T = next(leaves)
         return leaf
     return type(tally)([_grown(each, leaves) for each in tally.tallies])
 
 
 def _run_in_order(
-    blocks: Iterable[Panel], tally: T, loose: Together, *, n_rows: int, threads: int, what: str
+    blocks: Iterable[Panel], tally: T, loose: TallyGroup, *, n_rows: int, threads: int, what: str
 ) -> T:
     """Feed every block to a tally whose sums round: the same additions on any number of threads.
 
@@ -444,12 +444,12 @@ def _run_in_order(
     blocks = iter(blocks)
     groups = iter(lambda: list(islice(blocks, tally.blocks_apart)), [])  # type: ignore[attr-defined]
     others = tallies_of_threads(loose, threads)
-    idle: SimpleQueue[Together] = SimpleQueue()
+    idle: SimpleQueue[TallyGroup] = SimpleQueue()
     for other in others:
         idle.put(other)
 
     def add(group: list[Panel]) -> tuple[T, int]:
-        part, other = tally.fresh(), idle.get()
+        part, other = tally.empty_like(), idle.get()
         n_done = 0
         group.reverse()
         try:

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from oddslip.core.arguments import as_numbers, unmasked
-from oddslip.io.paths import check_path
+from oddslip.core.arguments import as_numbers, reject_masked
 from oddslip.core.row_ids import is_frame, match_labels, row_names
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import read_npy, read_npz
 from oddslip.io.inputs import check_memory, input_path, read_bytes
+from oddslip.io.paths import check_path
 
 NAMES = ("none", "balanced", "sqrt", "common")
 _KNOWN = (
@@ -96,7 +96,7 @@ def resolve_weights(
         return _named(weights, positives, n_rows)
     weights = by_label("weights", weights, None if in_order else label_names)
     if np.ndim(weights) == 0:
-        weights = unmasked("weights", weights)
+        weights = reject_masked("weights", weights)
         if np.asarray(weights).dtype.kind not in "iuf":
             raise InvalidInput(f"weights must be {_KNOWN}, got {weights!r:.60}.")
         weights = np.broadcast_to(weights, positives.shape)
@@ -140,7 +140,7 @@ def _checked(
     weights: ArrayLike, n_labels: int, label_names: Sequence[str] | None
 ) -> NDArray[np.float64]:
     """Weights in the order of the labels, as float64."""
-    weights = unmasked("weights", weights, _namer(label_names))
+    weights = reject_masked("weights", weights, _namer(label_names))
     checked = per_label("weights", weights, n_labels)
     wrong = np.flatnonzero(~((checked > 0) & np.isfinite(checked)))
     if wrong.size:

@@ -23,7 +23,7 @@ from oddslip.metrics.evaluation import NAMES
 from oddslip.shifts import step_budget
 from oddslip.shifts.twin import open_twin
 from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan, is_stored
+from oddslip.sources.open import Nan, is_file_or_table
 from oddslip.sources.views import LabelledSource, TwinnedSource, align_columns
 
 CALIBRATION_SHARE = 0.3  # of the rows of a split (Section 3)
@@ -238,7 +238,7 @@ def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:
             *calibration[:2], kind=whole.kind, label_names=_given_names(calibration[0], whole),
             exclude=exclude, nan=nan,
         )  # fmt: skip
-    elif is_stored(calibration):
+    elif is_file_or_table(calibration):
         source = open_source(calibration, kind=whole.kind, nan=nan)
     else:
         raise InvalidInput(
@@ -275,7 +275,7 @@ def _check_orientation(what: str, source: Source, labels: Sequence[str], by: str
 def _given_names(scores: Any, whole: Source) -> tuple[str, ...] | None:
     """Names for calibration scores that have none and go by position: labels may use them."""
     names = whole.label_names
-    bare = not (is_stored(scores) or is_frame(scores))
+    bare = not (is_file_or_table(scores) or is_frame(scores))
     unseen = isinstance(names, UnorderedNames)
     return names if bare and names and not unseen and not is_numbering(names) else None
 

@@ -130,7 +130,7 @@ def find_shared_rows(
     return SharedRows(int(np.isin(first, second).sum()), False)
 
 
-def mark_lone_rows(source: Source, threads: int | None = None) -> NDArray[np.uint64]:
+def unique_row_hashes(source: Source, threads: int | None = None) -> NDArray[np.uint64]:
     """Marks of scores and labels of the rows that are the only ones of their kind.
 
     Coarse models give many rows the same scores; such rows are no sign of overlap.

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from oddslip.core.results import plain
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.thresholds import (
-    LEAST_LABELS,
     LOGARITHMS,
+    MIN_LABELS,
     OVERSHOOTING,
     OVERSHOT,
     RELATED,
@@ -123,7 +123,7 @@ class LabelShifts:
         where too few labels tell.
         """
         known = np.isfinite(self.realized) & (n_positives > 0)
-        if known.sum() < LEAST_LABELS:
+        if known.sum() < MIN_LABELS:
             return None
         share, noise = _precision(n_positives[known])
         return float(np.sqrt(max(0.0, float(share @ self.realized[known] ** 2) - noise)))
@@ -139,7 +139,7 @@ class LabelShifts:
         known = self.identified & np.isfinite(self.realized) & (n_positives > 0)
         if self.budget is not None:  # beyond it, no shift tells what was intended
             known &= np.abs(self.intended) <= self.budget
-        if known.sum() < LEAST_LABELS:
+        if known.sum() < MIN_LABELS:
             return None
         shift, ln_w = self.realized[known], self.intended[known]
         error = 1.0 / n_positives[known]

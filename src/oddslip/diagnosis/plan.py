@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.core.arguments import check_replicates, check_seed, check_whole, unmasked
+from oddslip.core.arguments import check_replicates, check_seed, check_whole, reject_masked
 from oddslip.core.formatting import count_of, nat, score, signed, weight_text
 from oddslip.core.labels import SparseLabels
 from oddslip.core.panel import Kind, Panel, check_k, check_names
@@ -40,7 +40,7 @@ from oddslip.shifts import (
 )
 from oddslip.sources import Source, open_source
 from oddslip.sources.arrays import ArraySource
-from oddslip.sources.open import is_stored, open_labels
+from oddslip.sources.open import is_file_or_table, open_labels
 from oddslip.sources.views import LabelledSource, align_columns, align_rows
 from oddslip.tallies.logodds_histogram import SATURATED_PROBABILITY
 
@@ -333,7 +333,7 @@ def _count(
         if n_rows is None:
             raise InvalidInput("counts need the number of rows. Pass n_rows as well.")
         n_rows = check_whole("n_rows", n_rows)
-        numbers = np.asarray(unmasked("counts", counts))
+        numbers = np.asarray(reject_masked("counts", counts))
         if numbers.dtype.kind not in "iu" or n_rows < 1 or numbers.size == 0:
             raise InvalidInput(
                 "counts must be whole numbers, one per label, and n_rows at least 1, "
@@ -343,7 +343,7 @@ def _count(
         return None, numbers.astype(np.int64), int(n_rows)
     if n_rows is not None:
         raise InvalidInput("labels bring their number of rows; pass n_rows with counts alone.")
-    if is_stored(labels):
+    if is_file_or_table(labels):
         labels = open_labels(labels)
     ids = labels.row_ids if isinstance(labels, SparseLabels) else take_ids(labels)[1]
     shape = getattr(labels, "shape", None)

@@ -18,7 +18,7 @@ from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.label_shifts import LabelShifts, WeightFit
 from oddslip.diagnosis.ladder import Ladder
 from oddslip.diagnosis.readings.climb import Chosen
-from oddslip.diagnosis.signal import Likeness, Signal
+from oddslip.diagnosis.signal import Signal, TwinAgreement
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.metrics.at_k import metric_of_sums
 from oddslip.metrics.reliability import Reliability
@@ -83,7 +83,7 @@ class Measurements:
     chosen: Chosen | None
     decomposition: Decomposition | None
     signal: Signal
-    likeness: Likeness | None
+    likeness: TwinAgreement | None
     shifts: LabelShifts
     saturation: Saturation
     ties: Ties
@@ -209,7 +209,7 @@ class Diagnosis(Measurements):
         Parts of the loss in that metric; needs the twin.
     signal : Signal
         Within-label AUC of the raw scores: what per-label maps have to work with.
-    likeness : Likeness or None
+    likeness : TwinAgreement or None
         Rank correlation with the twin within labels.
     shifts : LabelShifts
         Realized, intended and direct shift.

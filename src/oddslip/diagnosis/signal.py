@@ -19,7 +19,7 @@ Standing = Literal["there", "none", "reversed", "unsure", "unknown"]
 
 NORMAL = 1.959963984540054  # standard errors that hold the middle 95%
 COMPARED_CELLS = 2**21  # cells of either arm that are ranked to hold twin and arm together
-LEAST_ROWS = 3  # fewer rows have no rank correlation worth the name
+MIN_ROWS = 3  # fewer rows have no rank correlation worth the name
 
 
 # ------------------------------------------------------------------------------- area under the ROC
@@ -133,7 +133,7 @@ def place_positives(counts: CellCounts) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Likeness:
+class TwinAgreement:
     """Rank correlation of model and twin within labels, of as many rows as were compared.
 
     ``mean`` is over ``n_labels`` labels in which neither is constant; None without any. Its
@@ -168,7 +168,9 @@ class Likeness:
         }
 
 
-def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) -> Likeness | None:
+def find_likeness(
+    samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int
+) -> TwinAgreement | None:
     """How far the twin orders the rows of a label as the model does; None without a twin.
 
     ``samples`` are the same rows of both, of which as many are drawn as need be; NaN is absent.
@@ -177,7 +179,7 @@ def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) 
     if samples is None:
         return None
     n_sampled, n_labels = samples[0].shape
-    n_rows = min(n_sampled, max(LEAST_ROWS, COMPARED_CELLS // n_labels))
+    n_rows = min(n_sampled, max(MIN_ROWS, COMPARED_CELLS // n_labels))
     drawn = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
     arm, twin = samples[0][drawn], samples[1][drawn]
     identical = np.array_equal(arm, twin, equal_nan=True)
@@ -185,14 +187,14 @@ def find_likeness(samples: tuple[NDArray[Any], NDArray[Any]] | None, seed: int) 
     n_present = n_rows - absent.sum(axis=0)
     ranks = [_rank_within_labels(scores, absent, n_present) for scores in (arm, twin)]
     spreads = [np.sqrt((rank**2).sum(axis=0)) for rank in ranks]
-    vary = (spreads[0] > 0) & (spreads[1] > 0) & (n_present >= LEAST_ROWS)
+    vary = (spreads[0] > 0) & (spreads[1] > 0) & (n_present >= MIN_ROWS)
     if not vary.any():
-        return Likeness(None, 0, n_rows, identical)
+        return TwinAgreement(None, 0, n_rows, identical)
     one, other = (rank[:, vary] / spread[vary] for rank, spread in zip(ranks, spreads, strict=True))
     mean = float((one * other).sum(axis=0).mean())
     reach = NORMAL * _chance_deviation(one, other, n_present[vary])
     around = Estimate(mean, mean - reach, mean + reach)
-    return Likeness(around, int(vary.sum()), n_rows, identical)
+    return TwinAgreement(around, int(vary.sum()), n_rows, identical)
 
 
 def _chance_deviation(one: Floats, other: Floats, n_present: NDArray[np.int64]) -> float:

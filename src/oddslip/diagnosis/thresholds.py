@@ -27,7 +27,7 @@ NEAR = (0.8, 1.25)  # a median ratio inside counts as near the intended shift
 UNKNOWN_LABELS = 0.05  # share of weighted labels whose shift can not be read
 
 # Weights held against the label-free shifts, label by label.
-LEAST_LABELS = 5  # whose shift can be read; fewer say nothing of a line through them
+MIN_LABELS = 5  # whose shift can be read; fewer say nothing of a line through them
 UNTRACED = 0.15  # of the size of ln w: smaller shifts are no trace of the weights
 RELATED = 0.5  # a correlation from which on shifts and ln w go together, or against each other
 OVERSHOT = 0.5  # nat beyond ln w, which no learner that falls short of it explains

@@ -18,8 +18,8 @@ from pathlib import Path
 from threading import Lock
 from typing import IO, Any
 
-from oddslip.io.paths import check_path
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
+from oddslip.io.paths import check_path
 
 try:
     import fcntl
@@ -236,7 +236,7 @@ def _is_same(descriptor: int, path: Path) -> bool:
 
 
 @contextmanager
-def whole_file(
+def atomic_write(
     path: str | os.PathLike[str], *, check: Callable[[Path], object] | None = None
 ) -> Iterator[Path]:
     """A temporary path beside the wanted one, which takes its place once all went well.
@@ -254,7 +254,7 @@ def whole_file(
 
     Examples
     --------
-    >>> with whole_file("report.txt") as unfinished:  # doctest: +SKIP
+    >>> with atomic_write("report.txt") as unfinished:  # doctest: +SKIP
     ...     unfinished.write_text("done")
     """
     path = output_path(path)
@@ -262,7 +262,7 @@ def whole_file(
         _remove_leftovers(path)
         unfinished, descriptor = _claim_file(path)
         try:
-            with no_room(path):
+            with disk_full_message(path):
                 yield unfinished
                 flush(unfinished)
             if check is not None:
@@ -324,7 +324,7 @@ def _read_back(unfinished: Path, path: Path, check: Callable[[Path], object]) ->
 
 
 def check_bytes(raw: bytes) -> Callable[[Path], None]:
-    """A check for `whole_file`: the file holds these bytes and no others."""
+    """A check for `atomic_write`: the file holds these bytes and no others."""
 
     def check(path: Path) -> None:
         if path.stat().st_size != len(raw) or hash_file(path) != hash_bytes(raw):
@@ -334,7 +334,7 @@ def check_bytes(raw: bytes) -> Callable[[Path], None]:
 
 
 @contextmanager
-def hidden_folder(path: Path) -> Iterator[Path]:
+def scratch_folder(path: Path) -> Iterator[Path]:
     """A temporary folder beside the wanted one, removed at the end unless it got another name.
 
     Several processes may have one each for the same path; those that killed ones left are removed.
@@ -412,7 +412,9 @@ def _remove_leftovers(path: Path) -> None:
 
 
 @contextmanager
-def no_room(path: Path, advice: str = "Make room, or pass another path.") -> Iterator[None]:
+def disk_full_message(
+    path: Path, advice: str = "Make room, or pass another path."
+) -> Iterator[None]:
     """Say it in one line where the disk is full or the file may not grow."""
     try:
         yield

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.io.paths import check_path
 from oddslip.errors import OddslipError, UnreadableFile
 from oddslip.io.files import unreadable
+from oddslip.io.paths import check_path
 
 MAX_READ_BYTES = 1 << 30  # the system reads no more than 2 GB at once
 

@@ -56,20 +56,20 @@ def read_json(path: Path) -> Any:
     return parse_json(read_bytes(path).decode("utf-8"))
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
     """The same content as plain JSON values, and its checksum.
 
     Examples
     --------
-    >>> document = sealed({"seed": 42})
-    >>> check_seal(document)
+    >>> document = with_checksum({"seed": 42})
+    >>> verify_checksum(document)
     {'seed': 42}
     """
     plain: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
     return {**plain, SEAL: _digest(plain)}
 
 
-def check_seal(document: Any, *, needed: bool = True) -> dict[str, Any]:
+def verify_checksum(document: Any, *, needed: bool = True) -> dict[str, Any]:
     """The content of a sealed document; a ValueError where it is not what was sealed.
 
     Files of earlier versions have no seal: pass ``needed=False`` where one may be missing. One

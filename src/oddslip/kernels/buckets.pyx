@@ -39,7 +39,7 @@ cdef enum:
     STEP = 8
     PITCH = TILE + 16  # columns of a strip a power of two apart would share one set of the cache
 
-MOST_BUCKETS = 2**15  # counts of more would not stay in a core's cache
+MAX_BUCKETS = 2**15  # counts of more would not stay in a core's cache
 
 
 cdef inline int32_t _fold(score_t p) noexcept nogil:

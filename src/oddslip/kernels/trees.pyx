@@ -21,7 +21,7 @@ import numpy as np
 cdef enum:
     MASK_BITS = 64
 
-MOST_LEAVES = MASK_BITS
+MAX_LEAVES = MASK_BITS
 
 cdef uint64_t ALL = 0xFFFFFFFFFFFFFFFF
 cdef double NEAR_ZERO = <double> <float> 1e-35  # LightGBM takes smaller features for zero

@@ -4,8 +4,9 @@ Learners make panels of margins; matched pairs make two. May import panels, sour
 and engines.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from oddslip.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from oddslip.adapters import panel_from
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from oddslip.learners.scoring import score_to_file
 
 # scikit-learn is loaded when one of these is first asked for, not before.
-_HOMES = {
+_PUBLIC = {
     "MapAtK": "oddslip.learners.callbacks",
     "MatchedPair": "oddslip.learners.pairs",
     "OneVsRest": "oddslip.learners.one_vs_rest",
@@ -26,11 +27,4 @@ _HOMES = {
 __all__ = ["MapAtK", "MatchedPair", "OneVsRest", "panel_from", "score_to_file"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(__name__, _PUBLIC)

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.io.paths import check_path
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import check_archive
-from oddslip.io.files import hash_bytes, locked, whole_file
+from oddslip.io.files import atomic_write, hash_bytes, locked
 from oddslip.io.inputs import input_path, read_bytes
-from oddslip.io.json import check_seal, parse_json, read_json, sealed
+from oddslip.io.json import parse_json, read_json, verify_checksum, with_checksum
+from oddslip.io.paths import check_path
 from oddslip.learners.backends.base import Backend
 from oddslip.learners.model_validation.head import DAMAGED, check_groups, load_group
 
@@ -101,7 +101,7 @@ class Checkpoint:
             document = read_json(path)
             if document["format"] not in (1, CHECKPOINT_FORMAT):
                 raise ValueError(f"format {document['format']}, not {CHECKPOINT_FORMAT}")
-            stored = check_seal(document, needed=document["format"] != 1)
+            stored = verify_checksum(document, needed=document["format"] != 1)
             _ = stored["groups"], stored["configuration"].items()
             # Earlier checkpoints name Python's json too, on which no trained bit depends.
             stored["configuration"].get("versions", {}).pop("json", None)
@@ -121,8 +121,8 @@ class Checkpoint:
             "configuration": configuration,
             "groups": [group.tolist() for group in self.groups],
         }
-        with whole_file(self.folder / _MANIFEST) as unfinished:
-            unfinished.write_text(json.dumps(sealed(manifest), indent=1), encoding="utf-8")
+        with atomic_write(self.folder / _MANIFEST) as unfinished:
+            unfinished.write_text(json.dumps(with_checksum(manifest), indent=1), encoding="utf-8")
 
     def _check_same(self, stored: dict[str, Any], configuration: dict[str, Any]) -> None:
         differing = sorted(
@@ -168,7 +168,7 @@ def group_path(folder: Path, number: int, backend: Backend) -> Path:
 
 def write_group(path: Path, body: bytes) -> None:
     """Write the bytes of a finished group, whole or not at all."""
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(hash_bytes(body).encode() + b"\n" + body)
 
 
@@ -189,7 +189,7 @@ def write_archive(
     sums = {name: hash_bytes(body) for name, body in groups.items()}
     text = json.dumps({"format": ARCHIVE_FORMAT, "sha256": sums, **head}, allow_nan=False)
     with (
-        whole_file(path, check=read_archive) as unfinished,
+        atomic_write(path, check=read_archive) as unfinished,
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
         for name, body in {_HEAD: text.encode(), **groups}.items():

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.adapters.features import hash_features
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.learners.backends.base import Backend, get_backend
 from oddslip.learners.checkpoint import group_path, is_checkpoint, read_group, write_group
-from oddslip.adapters.features import hash_features
 from oddslip.learners.groups import LabelColumns
 from oddslip.learners.model_validation.head import load_group
 from oddslip.spark.jobs import Workers, run_jobs

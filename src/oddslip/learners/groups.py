@@ -9,13 +9,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.adapters.features import Named, match_tables, split_names
 from oddslip.core.labels import Labels, SparseLabels, as_labels
 from oddslip.core.panel import check_names
 from oddslip.core.row_ids import is_frame, match_labels
 from oddslip.errors import InvalidInput
 from oddslip.io.files import hash_pieces
 from oddslip.io.progress import progress_bar
-from oddslip.adapters.features import Named, match_tables, split_names
 
 _BLOCK_ROWS = 65_536
 _MOST_LISTED = 2**24  # labels: memory is claimed for each before one is seen

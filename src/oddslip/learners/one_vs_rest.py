@@ -12,6 +12,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from oddslip import DEFAULT_SEED
+from oddslip.adapters.features import (
+    Named,
+    check_features,
+    frame_ids,
+    hash_features,
+    label_panel,
+    open_features,
+    sliceable,
+)
 from oddslip.core.arguments import check_whole, is_number
 from oddslip.core.panel import Panel, check_k, check_names
 from oddslip.core.results import plain
@@ -22,15 +31,6 @@ from oddslip.io.files import hash_bytes
 from oddslip.learners.backends.base import Backend, get_backend, preset_learner, preset_parameters
 from oddslip.learners.checkpoint import Checkpoint, claimed, read_archive, write_archive
 from oddslip.learners.early_stopping import follow_rounds
-from oddslip.adapters.features import (
-    Named,
-    check_features,
-    frame_ids,
-    hash_features,
-    label_panel,
-    open_features,
-    sliceable,
-)
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
 from oddslip.learners.model_validation.head import (
     DAMAGED,
@@ -41,7 +41,7 @@ from oddslip.learners.model_validation.head import (
 
 CLIP = 1e-12  # a label without positives has the log-odds of this probability
 MEMORY_BYTES = 1024**3
-MOST_SEED = 2**31 - 1  # what every learner takes
+MAX_SEED = 2**31 - 1  # what every learner takes
 _BLOCK_BYTES = 32 * 1024 * 1024
 _UNSHARED = ("max_delta_step", "mode", "threads")  # may differ between arms on the same data
 _UNSAVED = ("checkpoint", "engine", "threads")  # of this machine, not of the model
@@ -73,7 +73,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     max_delta_step : float
         Cap c of a leaf's step, for boosters; 0 for none.
     preset : str, optional
-        A configuration of the paper, such as ``"paper-default"``: see `oddslip.learners.backends.base`.
+        A configuration of the paper, such as ``"paper-default"``: see
+        `oddslip.learners.backends.base`.
     mode : {"grouped", "exact"}
         Whether labels are trained in groups or one by one, for boosters. Same trees, other speed.
     seed : int
@@ -491,7 +492,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
                 f"max_delta_step must be 0 for learner={self.learner!r}, which has no cap of "
                 f"leaves, got {cap:g}."
             )
-        seed = check_whole("seed", self.seed, 0, MOST_SEED)
+        seed = check_whole("seed", self.seed, 0, MAX_SEED)
         said = {"max_delta_step": cap, "mode": self.mode, "seed": seed, "threads": 1}
         return merged | {key: value for key, value in said.items() if key in defaults}
 

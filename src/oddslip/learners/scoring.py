@@ -19,14 +19,21 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from oddslip.io.paths import check_path
+from oddslip.adapters.features import frame_ids, hash_features
 from oddslip.core.panel import Kind
 from oddslip.core.tally import available_threads, map_threads
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.io.files import hash_pieces, hold_file, keep_mode, locked, no_room, output_path
+from oddslip.io.files import (
+    disk_full_message,
+    hash_pieces,
+    hold_file,
+    keep_mode,
+    locked,
+    output_path,
+)
+from oddslip.io.paths import check_path
 from oddslip.io.progress import progress_bar
 from oddslip.learners.backends.base import get_backend
-from oddslip.adapters.features import frame_ids, hash_features
 from oddslip.learners.one_vs_rest import OneVsRest
 from oddslip.sources.writers import check_ending, write_scores
 
@@ -97,7 +104,7 @@ def score_to_file(
     with ExitStack() as held:
         for target, _, _ in wanted:
             held.enter_context(locked(target))
-        with no_room(path), _Unfinished(model, rows, wanted) as unfinished:
+        with disk_full_message(path), ResumableScores(model, rows, wanted) as unfinished:
             unfinished.fill(threads)
             unfinished.finish(row_ids)
     return {"probability": [path], "margin": [margins], "both": [path, margins]}[kind]
@@ -108,7 +115,7 @@ def margin_path(path: Path) -> Path:
     return path.with_suffix(f".margin{path.suffix}")
 
 
-class _Unfinished:
+class ResumableScores:
     """The unfinished .npy files of a scoring, and the journal of their finished blocks."""
 
     def __init__(
@@ -122,7 +129,7 @@ class _Unfinished:
         self.parts = [path.with_name(f".{path.name}.unfinished") for path, _, _ in wanted]
         self.headers = [_npy_header(dtype, self.shape) for _, _, dtype in wanted]
 
-    def __enter__(self) -> _Unfinished:
+    def __enter__(self) -> ResumableScores:
         targets = [[str(path), kind, dtype.str] for path, kind, dtype in self.wanted]
         head = {
             "format": _JOURNAL_FORMAT,

@@ -44,7 +44,7 @@ class Column(IntEnum):
 
 
 # The column that is summed for each metric.
-SUMMED = {
+METRIC_COLUMN = {
     "map": Column.MAP,
     "precision": Column.PRECISION,
     "recall": Column.RECALL,
@@ -286,7 +286,7 @@ def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: Any) -> NDArr
     >>> metric_of_sums(np.array([3.0, 2.0, 2.0, 3.0, 4.0, 1.0, 5.0]), "map", 4).item()
     0.75
     """
-    summed = sums[..., SUMMED[metric]]
+    summed = sums[..., METRIC_COLUMN[metric]]
     if metric != "psp":
         return np.asarray(summed / n_rows)
     with np.errstate(invalid="ignore"):
@@ -295,7 +295,7 @@ def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: Any) -> NDArr
 
 def metric_by_row(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
     """A metric of each row, from the columns of `metric_values`."""
-    summed = values[:, SUMMED[metric]]
+    summed = values[:, METRIC_COLUMN[metric]]
     return summed / values[:, Column.PSP_BEST] if metric == "psp" else summed.copy()
 
 

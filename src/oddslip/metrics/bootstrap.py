@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.core.tally import Joined, State, map_threads, nest_states, unnest_states
+from oddslip.core.tally import MergeableTally, State, map_threads, nest_states, unnest_states
 
 BLOCK_ROWS = 1 << 15
 BATCH = 50
@@ -111,7 +111,7 @@ def percentile_interval(replicates: NDArray[np.float64], level: float) -> tuple[
     return float(low), float(high)
 
 
-class KeyedSums(Joined):
+class KeyedSums(MergeableTally):
     """Sums of columns over rows, and over each replicate of a Poisson bootstrap.
 
     A replicate takes every row a Poisson number of times, with mean 1, which the row's key, the
@@ -157,7 +157,7 @@ class KeyedSums(Joined):
                     self.draws[batch, columns] += drawn @ part[:, columns]
 
 
-class Resampled(Joined):
+class Resampled(MergeableTally):
     """A tally that keeps sums of its rows, and of each replicate's, in ``kept``."""
 
     kept: KeyedSums

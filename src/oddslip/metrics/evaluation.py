@@ -34,7 +34,7 @@ from oddslip.metrics.at_k import (
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.sources import Source, open_source
 from oddslip.sources.open import Nan
-from oddslip.sources.views import WeighedSource, refuse_weights
+from oddslip.sources.views import WeightedSource, refuse_weights
 
 NAMES = {
     "map": "MAP",
@@ -434,7 +434,7 @@ def evaluate(
     propensities = resolve_propensities(propensities, weights, source.n_labels, source.label_names)
     if keyed or not source.ordered:
         return _evaluate_keyed(
-            source if weight is None else WeighedSource(source, weight), k, ties=ties,
+            source if weight is None else WeightedSource(source, weight), k, ties=ties,
             denominator=denominator, rows=rows, propensities=propensities, auc=auc,
             n_replicates=n_replicates, level=level, seed=seed, threads=threads,
         )  # fmt: skip

@@ -53,7 +53,7 @@ class MetricTally(Resampled):
         self.kept = KeyedSums(len(Column) + 1, n_replicates, seed)
         self.blocks_apart = max(1, self.kept.draws.nbytes >> 20)
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
-from oddslip.core.panel import Kind, ListedPanel, Panel, check_k, take_cells
+from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, take_cells
 from oddslip.core.results import frame_like, name_ranking
 from oddslip.core.tally import State
 from oddslip.sources import open_source
@@ -102,7 +102,7 @@ def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:
     from oddslip.kernels.topk import rank_keys, rank_lists
 
     columns: NDArray[np.int32]
-    if isinstance(panel, ListedPanel):
+    if isinstance(panel, SparsePanel):
         columns, _, _ = rank_lists(*panel.listed, panel.cell_keys(), k)
         return columns
     columns, best, _ = rank_keys(panel.keys(), k, None, panel.absent)
@@ -164,7 +164,7 @@ class RankingTally:
         self.n_rows = 0
         self.blocks: list[_RankedBlock] = []
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -202,7 +202,7 @@ class RankingTally:
         from oddslip.kernels.keys import largest_key
         from oddslip.kernels.topk import rank_keys
 
-        if isinstance(panel, ListedPanel):
+        if isinstance(panel, SparsePanel):
             return self._add_listed(panel)
         positives = panel.positives()
         counts = positives.counts
@@ -219,7 +219,7 @@ class RankingTally:
         place_positives(keys, rows, indptr, positives.indices, _last_shown(columns, best), sides)
         return self._keep(panel, rows, columns, best, at_kth, counts[rows], positives, sides)
 
-    def _add_listed(self, panel: ListedPanel) -> None:
+    def _add_listed(self, panel: SparsePanel) -> None:
         from oddslip.kernels.topk import rank_lists
 
         positives, keys = panel.positives(), panel.cell_keys()

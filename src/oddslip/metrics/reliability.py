@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, check_k, take_cells
 from oddslip.core.results import as_frame, html_table, plain
-from oddslip.core.tally import Joined
+from oddslip.core.tally import MergeableTally
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import rank_panel
 from oddslip.sources import open_source
@@ -24,7 +24,7 @@ from oddslip.sources.open import Nan
 
 N_BINS = 10
 UNIT = 2.0**-40  # probabilities are summed as whole multiples of it: alike in any order
-MOST_BINS = 1000
+MAX_BINS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +144,7 @@ def reliability_at_k(
     >>> found.n_shown, found.probability, found.share, round(found.ece, 6)
     (array([0, 2]), array([ nan, 0.85]), array([nan, 0.5]), 0.35)
     """
-    n_bins = check_whole("n_bins", n_bins, 1, MOST_BINS)
+    n_bins = check_whole("n_bins", n_bins, 1, MAX_BINS)
     source = open_source(
         scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
     )
@@ -154,7 +154,7 @@ def reliability_at_k(
     return source.run(ReliabilityTally(k, n_bins), threads=threads, what="shown slots").result()
 
 
-class ReliabilityTally(Joined):
+class ReliabilityTally(MergeableTally):
     """Slots, their probabilities and hits, bin by bin."""
 
     JOINED: ClassVar = {"counts": "add"}
@@ -163,7 +163,7 @@ class ReliabilityTally(Joined):
         self.k, self.n_bins = k, n_bins
         self.counts = np.zeros((3, n_bins), np.int64)
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(**self.spec())
 

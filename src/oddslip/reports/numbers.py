@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -198,46 +198,6 @@ def waterfall_steps(shown: Waterfall) -> list[Step]:
         repair(shown.repair, shown.repaired),
         model("repaired", shown.repaired),
     ]
-
-
-# ---------------------------------------------------------------------- caps, figure 1B, and series
-
-
-@dataclass(frozen=True, slots=True)
-class CapPoint:
-    """One cap of a sweep: the largest realized shift against the step budget (figure 1B).
-
-    Without a cap ``cap`` and ``budget`` are None; ``largest_shift`` is None where no label's
-    shift is identified.
-    """
-
-    series: str
-    cap: float | None
-    budget: float | None
-    largest_shift: float | None
-    saturated_share: float
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Numbers by name, with intervals where they have some: (value, low, high).
-
-    ``tone`` is "raw", "repair" or "reference", which sets colour and shape; ``hollow`` tells two
-    series of a tone apart.
-    """
-
-    name: str
-    values: Mapping[str, tuple[float, float | None, float | None]]
-    tone: str = "repair"
-    hollow: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SeriesPanel:
-    """Several series over the same names, in one frame."""
-
-    title: str
-    series: Sequence[Series]
 
 
 # -------------------------------------------------------------------------------- regimes, figure 2

@@ -31,9 +31,8 @@ from oddslip.calibrators.policy import (
     record_alike,
     record_policy,
 )
-from oddslip.core.labels import Positives, Seen
+from oddslip.core.labels import LabelTotals, Positives
 from oddslip.core.panel import Kind
-from oddslip.sources.passes import read_together
 from oddslip.core.tally import release_memory
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.selection.candidates import Candidate
@@ -45,6 +44,7 @@ from oddslip.selection.folds import (
     summaries_bytes,
 )
 from oddslip.sources import Source
+from oddslip.sources.passes import read_together
 from oddslip.sources.views import SummarisedSource
 from oddslip.tallies.cell_counts import CellCounts, Knots
 
@@ -66,7 +66,7 @@ MIXED = {"shrunk": "offset", "hierarchical_isotonic": "hierarchical"}
 COUNTED = ("isotonic", "pooled")
 AS_THEY_ARE = ("raw", "inversion")
 # Memory that summaries of folds may take: this much, or so many times that of the scores.
-LEAST_BYTES, MOST_TIMES = 64 * 1024 * 1024, 8
+MIN_BYTES, MAX_TIMES = 64 * 1024 * 1024, 8
 
 
 def summary_needed(candidates: Sequence[Candidate]) -> bool:
@@ -81,7 +81,7 @@ def affordable(candidates: Sequence[Candidate], source: Source) -> tuple[Candida
     only what is counted is tried: smooth maps of labels that hardly have a positive say little.
     """
     scores = source.n_rows * source.n_labels * np.dtype(source.dtype).itemsize
-    if summaries_bytes(source.n_labels) <= max(LEAST_BYTES, MOST_TIMES * scores):
+    if summaries_bytes(source.n_labels) <= max(MIN_BYTES, MAX_TIMES * scores):
         return tuple(candidates)
     return tuple(each for each in candidates if not summary_needed((each,)))
 
@@ -134,7 +134,7 @@ class FoldFits:
         self._kept: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
         self._statistics = statistics
-        self._seen = see_folds(source, cells.positives, dealt, n_folds)
+        self._seen = totals_by_fold(source, cells.positives, dealt, n_folds)
 
     def fit(self, candidate: Candidate, left_out: int | None) -> Fitted:
         """Maps of one candidate and what was done to each label; None leaves out no fold.
@@ -183,7 +183,7 @@ class FoldFits:
         """Cells of every label between its positives, of all rows but those of one fold."""
         return self._statistics.counts[False].without(left_out)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Let go of what folds come to, which is large: nothing more can be fitted."""
         self._kept, self._statistics = {}, FoldStatistics({}, [])
         release_memory()
@@ -205,10 +205,10 @@ class FoldFits:
         kept: T = self._kept[key]
         return kept
 
-    def _seen_without(self, left_out: int | None) -> Seen:
+    def _seen_without(self, left_out: int | None) -> LabelTotals:
         """How often labels are true in all rows but those of one fold."""
         kept = [seen for fold, seen in enumerate(self._seen) if fold != left_out]
-        return Seen(
+        return LabelTotals(
             np.sum([seen.n_positives for seen in kept], axis=0),
             np.sum([seen.positives for seen in kept], axis=0),
             sum(seen.total for seen in kept),
@@ -291,7 +291,9 @@ class FoldFits:
         return gather_ingredients(self.source.kind, self._knots(left_out), offsets)
 
 
-def see_folds(source: Source, positives: Positives, dealt: Dealt, n_folds: int) -> list[Seen]:
+def totals_by_fold(
+    source: Source, positives: Positives, dealt: Dealt, n_folds: int
+) -> list[LabelTotals]:
     """How often each label is true in the rows of each fold."""
     n_labels, weight = source.n_labels, source.sample_weight
     own = [np.flatnonzero(dealt.fold_of == fold) for fold in range(n_folds)]
@@ -304,7 +306,7 @@ def see_folds(source: Source, positives: Positives, dealt: Dealt, n_folds: int) 
         ]
         weights = weight.floats(np.stack(sums))
     totals = list(fold_totals(source, dealt, n_folds))
-    return [Seen(*each) for each in zip(counts, weights, totals, strict=True)]
+    return [LabelTotals(*each) for each in zip(counts, weights, totals, strict=True)]
 
 
 class Ingredients(NamedTuple):
@@ -348,7 +350,7 @@ def shrink_maps(
     return build_maps(kind, "probability", record, knots=Knots(indptr, x, y))
 
 
-def fit_deals(
+def fit_folds(
     source: Source,
     cells: PositiveCells,
     deals: Iterable[Dealt],

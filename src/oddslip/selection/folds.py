@@ -25,12 +25,12 @@ from oddslip.calibrators.logistic.moments import (
     weight_scale,
 )
 from oddslip.core.labels import Positives, SparseLabels
-from oddslip.core.panel import Kind, ListedPanel, Panel, SampleWeight
+from oddslip.core.panel import Kind, Panel, SampleWeight, SparsePanel
 from oddslip.core.row_keys import keyed_folds
 from oddslip.core.tally import (
-    Joined,
+    MergeableTally,
     State,
-    Together,
+    TallyGroup,
     nest_states,
     release_memory,
     unnest_states,
@@ -57,7 +57,7 @@ Folds = NDArray[np.int32]
 KEYS_AT_ONCE = 2**20  # positives of which counts are joined at a time
 BUCKET_BITS = 20  # of the number of buckets that all cells are counted in
 FARTHEST_NAT = 40.0  # margins beyond it share a bucket
-LEAST_CELLS = 2**24  # below, all positives of a pooled fit are soon listed
+MIN_CELLS = 2**24  # below, all positives of a pooled fit are soon listed
 SUMMED_APART = 4  # summaries of groups of blocks that are held at a time, about: rows wait in each
 BINS_SHARE = 0.5  # of the bins of a fit on all rows: folds are held all at once, and need less
 AT_ONCE = 256 * 1024 * 1024  # bytes of summaries of folds up to which repeats share a pass
@@ -150,9 +150,9 @@ class PositiveCellTally:
         self.dtype, self.ranges = np.dtype(dtype), ranges
         self._blocks: list[_PositivesOfBlock] = []
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.dtype, None if self.ranges is None else self.ranges.fresh())
+        return type(self)(self.dtype, None if self.ranges is None else self.ranges.empty_like())
 
     def spec(self) -> dict[str, Any]:
         """The arguments of a fresh one."""
@@ -242,9 +242,9 @@ class FoldTallies:
         self.positives, self.sample_weight = positives, empty.sample_weight
         self._waiting: list[Positives] = []  # of the rows that wait, where rows have no numbers
         self.share = empty.share
-        self.counts = [tally.fresh() for tally in empty.counts]
+        self.counts = [tally.empty_like() for tally in empty.counts]
         self.ranges = None if empty.moments is None else Ranges(empty.moments.low.size)
-        self.moments = None if empty.moments is None else empty.moments.fresh()
+        self.moments = None if empty.moments is None else empty.moments.empty_like()
         self._rows: NDArray[Any] | None = None
         self._numbers = np.empty(0, np.int64)
         self._panel: Panel | None = None
@@ -252,7 +252,7 @@ class FoldTallies:
 
     def add(self, panel: Panel, rows: NDArray[np.int64]) -> None:
         """Take these rows of a block."""
-        if isinstance(panel, ListedPanel) or panel.absent is not None:
+        if isinstance(panel, SparsePanel) or panel.absent is not None:
             self.count()
             if self.positives is None and self.moments is not None:
                 self._waiting.append(panel.positives().take(rows))
@@ -347,7 +347,7 @@ class FoldTally:
         else:  # large, and as many threads can be at work in it as there are folds
             self.threads_served = n_folds
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -358,12 +358,12 @@ class FoldTally:
 
     def state(self) -> State:
         """The states of every fold's tallies."""
-        return nest_states(Together(fold.tallies).state() for fold in self.result())
+        return nest_states(TallyGroup(fold.tallies).state() for fold in self.result())
 
     def restore(self, state: State) -> None:
         """Give every fold its own."""
         for fold, part in zip(self._tallies, unnest_states(state, self.n_folds), strict=True):
-            Together(fold.tallies).restore(part)
+            TallyGroup(fold.tallies).restore(part)
 
     def add(self, panel: Panel) -> None:
         """Deal the rows of one block to their folds, those first in which no thread is at work."""
@@ -583,7 +583,7 @@ class FoldCounter:
             for kind, dealt in product(kinds, some):
                 positives = None if isinstance(dealt.folds, KeyedFolds) else self.cells.positives
                 tallies.append(FoldTally(dealt.folds, n_folds, positives, kind))
-            every = Together(tallies)
+            every = TallyGroup(tallies)
             made = self.source.run(every, threads=threads, what="cells of folds").result()
             del every, tallies
             release_memory()
@@ -655,7 +655,7 @@ def _by_fold(
 # the pass that collects the positives, say where it may turn: see `oddslip.kernels.buckets`.
 
 
-class PooledBuckets(Joined):
+class PooledBuckets(MergeableTally):
     """Cells of each fold in buckets of their scores, whatever their label."""
 
     JOINED: ClassVar = {"counts": "add"}
@@ -672,7 +672,7 @@ class PooledBuckets(Joined):
         self.ranges = kind == "margin", low, high, (n_inner - 0.5) / (high - low)
         self.counts = np.zeros((n_folds, n_inner + 2), np.uint32)
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -727,7 +727,7 @@ def make_buckets(source: Source, folds: Folds, n_folds: int) -> list[PooledBucke
     n_cells = source.n_rows * source.n_labels
     if source.sample_weight is not None or source.partial or n_folds > 255:
         return []
-    if not LEAST_CELLS <= n_cells < 2**31:
+    if not MIN_CELLS <= n_cells < 2**31:
         return []
     return [PooledBuckets(each, n_folds, source.dtype, source.kind) for each in folds]
 

@@ -17,13 +17,19 @@ from numpy.typing import NDArray
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.logistic.moments import Ranges
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import find_prior, find_unheard
-from oddslip.core.labels import Positives, Seen
+from oddslip.calibrators.policy import find_prior, find_unobservable
+from oddslip.core.labels import LabelTotals, Positives
 from oddslip.core.panel import Panel, check_k
 from oddslip.core.row_keys import need_ids
-from oddslip.core.tally import Joined, Together
+from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.errors import InvalidInput
-from oddslip.metrics.at_k import SUMMED, Column, check_choice, label_propensities, metric_values
+from oddslip.metrics.at_k import (
+    METRIC_COLUMN,
+    Column,
+    check_choice,
+    label_propensities,
+    metric_values,
+)
 from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.selection.candidates import RAW, Candidate
@@ -31,7 +37,7 @@ from oddslip.selection.fold_fits import (
     FoldFits,
     MapsByFold,
     counts_needed,
-    fit_deals,
+    fit_folds,
     summary_needed,
 )
 from oddslip.selection.folds import Dealt, FoldCounter, KeyedFolds, PositiveCells
@@ -153,7 +159,7 @@ def _error(squares: Floats, mean: Floats, n: int) -> Floats:
     return np.asarray(np.sqrt(np.maximum(squares - n * mean**2, 0.0) / (n - 1) / n))
 
 
-class KeyedPositives(Joined):
+class KeyedPositives(MergeableTally):
     """The label, the key and, in each repeat, the fold of every positive; rows of every fold.
 
     With ``partial`` the cells of every fold that are there as well.
@@ -173,7 +179,7 @@ class KeyedPositives(Joined):
         self.n_present = np.zeros((*self.n_rows.shape, n_labels if partial else 0))
         self.n_evaluated = 0
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -226,7 +232,7 @@ class KeyedPositives(Joined):
         return cells, dealt
 
 
-class TrialTally(Joined):
+class TrialTally(MergeableTally):
     """Ranks every row by the maps that did not see its fold, and adds up what each is worth.
 
     Parameters
@@ -260,7 +266,7 @@ class TrialTally(Joined):
         self.second = np.zeros((*self.n.shape, size, size))
         self.bests = np.zeros(2)  # rows whose best is not 0, and the sum of bests
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -305,7 +311,7 @@ class TrialTally(Joined):
                 if id(each) not in scored:
                     made = Rankings.made(each.rank_panel(part, self.k), true, panel.n_labels)
                     scored[id(each)] = metric_values(made, propensities_given=self.propensities)
-                values[inside, at] = scored[id(each)][:, SUMMED[self.metric]]
+                values[inside, at] = scored[id(each)][:, METRIC_COLUMN[self.metric]]
             best = scored[id(maps[0])][:, Column.PSP_BEST]
             self.bests += np.count_nonzero(best), best.sum()
         return values
@@ -350,7 +356,7 @@ def try_keyed(
     first: list[Any] = [KeyedPositives(source.n_labels, source.dtype, deals, source.partial)]
     if summary_needed((*candidates, *also)):
         first.append(Ranges(source.n_labels))
-    tally = source.run(Together(first), threads=threads, what="positives")
+    tally = source.run(TallyGroup(first), threads=threads, what="positives")
     (cells, dealt), n_evaluated = tally.tallies[0].result(), tally.tallies[0].n_evaluated
     if not n_evaluated:
         raise InvalidInput(
@@ -365,10 +371,12 @@ def try_keyed(
     counter = FoldCounter(source, cells, counts_needed((*candidates, *also)), ranges)
     counts = np.bincount(cells.positives.indices, minlength=source.n_labels)
     totals = source.totals(threads) if source.partial else source.n_rows
-    silent = find_unheard(Seen.alike(counts, totals), *find_prior(prior, counts, totals))
+    silent = find_unobservable(
+        LabelTotals.alike(counts, totals), *find_prior(prior, counts, totals)
+    )
     counted = counter.count_all(dealt, n_folds, threads=threads)
     del first, tally, ranges, counter  # large, and of no use to fits
-    fitted, fits, n_fits = fit_deals(
+    fitted, fits, n_fits = fit_folds(
         source, cells, dealt, counted, candidates, n_folds,
         dead=dead, prior=prior, weights=weights, threads=threads,
     )  # fmt: skip

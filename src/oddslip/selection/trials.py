@@ -17,19 +17,25 @@ from numpy.typing import NDArray
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.logistic.moments import Ranges
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import find_prior, find_unheard
-from oddslip.core.labels import Positives, Seen
+from oddslip.calibrators.policy import find_prior, find_unobservable
+from oddslip.core.labels import LabelTotals, Positives
 from oddslip.core.panel import Panel, check_k
-from oddslip.core.tally import Together
+from oddslip.core.tally import TallyGroup
 from oddslip.errors import InvalidInput
-from oddslip.metrics.at_k import SUMMED, Column, check_choice, label_propensities, metric_values
+from oddslip.metrics.at_k import (
+    METRIC_COLUMN,
+    Column,
+    check_choice,
+    label_propensities,
+    metric_values,
+)
 from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.selection.candidates import RAW, Candidate
 from oddslip.selection.fold_fits import (
     FoldFits,
     counts_needed,
-    fit_deals,
+    fit_folds,
     summary_needed,
 )
 from oddslip.selection.folds import (
@@ -206,7 +212,7 @@ def try_candidates(
     ranges = Ranges(source.n_labels) if summary_needed(fittable) else None
     needed = counts_needed(fittable)
     buckets = make_buckets(source, folds, n_folds) if True in needed else []
-    first = Together([PositiveCellTally(source.dtype, ranges), *buckets])
+    first = TallyGroup([PositiveCellTally(source.dtype, ranges), *buckets])
     tally, *buckets = source.run(first, threads=threads, what="positives").tallies
     cells = tally.result()
     rows = np.flatnonzero(cells.positives.counts)
@@ -225,7 +231,7 @@ def try_candidates(
         rankings = np.zeros((n_repeats, len(candidates), rows.size, k), np.int32)
     counted = counter.count_all(deals, n_folds, threads=threads)
     del first, counter, tally, buckets, starting  # large, and of no use to fits
-    fitted, fits, n_fits = fit_deals(
+    fitted, fits, n_fits = fit_folds(
         source, cells, deals, counted, candidates, n_folds,
         dead=dead, prior=prior, weights=weights, threads=threads,
     )  # fmt: skip
@@ -244,7 +250,7 @@ def try_candidates(
 def _find_unheard(source: Source, cells: PositiveCells, prior: Any) -> NDArray[np.bool_]:
     counts = np.bincount(cells.positives.indices, minlength=source.n_labels)
     totals = source.totals() if source.partial else source.n_rows
-    return find_unheard(Seen.alike(counts, totals), *find_prior(prior, counts, totals))
+    return find_unobservable(LabelTotals.alike(counts, totals), *find_prior(prior, counts, totals))
 
 
 class _Scorer:
@@ -334,7 +340,7 @@ class _Scorer:
                         same = judged[id(each)] is each
                         ranked[id(each)] = heard if same else each.rank_panel(part, self.k)
                 own = scored[id(each)]
-                values[rows, at] = own[:, SUMMED[self.metric]]
+                values[rows, at] = own[:, METRIC_COLUMN[self.metric]]
                 bests[rows] = own[:, Column.PSP_BEST]
                 if rankings is not None:
                     rankings[at, rows] = ranked[id(each)]

@@ -4,8 +4,9 @@ May import calibrators, metrics, shifts, diagnosis and below. Nothing is loaded 
 for: `oddslip.serving.runtime` brings NumPy and nothing else.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from oddslip.core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from oddslip.serving.check_log import append_check, read_checks
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from oddslip.serving.onnx_trees import trees_graph
     from oddslip.serving.runtime import Runtime, load_runtime
 
-_HOMES = {
+_PUBLIC = {
     "Export": "oddslip.serving.export",
     "Runtime": "oddslip.serving.runtime",
     "append_check": "oddslip.serving.check_log",
@@ -35,11 +36,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+__getattr__, __dir__ = lazy_names(__name__, _PUBLIC)

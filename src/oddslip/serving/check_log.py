@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from oddslip.io.paths import check_path
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.io.files import flush, hold_file, locked, no_room, output_path
+from oddslip.io.files import disk_full_message, flush, hold_file, locked, output_path
 from oddslip.io.inputs import input_path, read_bytes
 from oddslip.io.json import parse_json
+from oddslip.io.paths import check_path
 from oddslip.serving.check import CheckResult
 
 PATIENCE = 10.0  # seconds to wait for another who appends
@@ -60,7 +60,7 @@ def append_check(
 def _append(path: Path, line: bytes) -> None:
     """Write a line in one piece; what a killed process left of one is cut off first."""
     try:
-        with path.open("ab+") as file, no_room(path):
+        with path.open("ab+") as file, disk_full_message(path):
             hold_file(file, path)
             end, glue = _check_log(file, path)
             try:

@@ -19,9 +19,9 @@ from oddslip.calibrators.map_forms import (
     KNOTS,
     compared_constants,
 )
+from oddslip.io.files import atomic_write, check_bytes
+from oddslip.io.json import with_checksum
 from oddslip.io.paths import check_path
-from oddslip.io.files import check_bytes, whole_file
-from oddslip.io.json import sealed
 from oddslip.serving.export import Export, describe_repair, names_of
 from oddslip.serving.map_pieces import FORMS
 
@@ -31,9 +31,9 @@ SCHEMA = "oddslip.maps/1"
 def export_json(repair: FittedRepair, path: Any) -> Export:
     """Write the maps as JSON, whole or not at all. See `oddslip.FittedRepair.to_json`."""
     path = check_path("path", path)
-    text = json.dumps(sealed(describe_maps(repair)), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(with_checksum(describe_maps(repair)), ensure_ascii=False, allow_nan=False)
     raw = (text + "\n").encode()
-    with whole_file(path, check=check_bytes(raw)) as unfinished:
+    with atomic_write(path, check=check_bytes(raw)) as unfinished:
         unfinished.write_bytes(raw)
     return Export(Path(path), "JSON", len(raw))
 

@@ -32,10 +32,10 @@ from oddslip.calibrators.map_forms import (
     lay_knots,
 )
 from oddslip.core.arguments import check_k
-from oddslip.io.paths import check_path
 from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput, MissingDependency
-from oddslip.io.files import check_bytes, whole_file
+from oddslip.io.files import atomic_write, check_bytes
+from oddslip.io.paths import check_path
 from oddslip.serving.export import Export, describe_repair, names_of
 
 OPSET = 18
@@ -62,7 +62,7 @@ def export_onnx(
     model = repair_graph(repair, k=k, scores=scores, precision=precision)
     raw = model.SerializeToString()
     deviation = 0.0 if precision == "float64" else _largest_deviation(repair, model)
-    with whole_file(path, check=check_bytes(raw)) as unfinished:
+    with atomic_write(path, check=check_bytes(raw)) as unfinished:
         unfinished.write_bytes(raw)
     return Export(Path(path), "ONNX", len(raw), deviation)
 

@@ -34,7 +34,7 @@ from oddslip.calibrators.map_forms import (
     lay_knots,
 )
 from oddslip.calibrators.repair_file import Stored, read_stored
-from oddslip.core.arguments import check_k, unmasked
+from oddslip.core.arguments import check_k, reject_masked
 from oddslip.core.row_ids import counts_up, is_frame, match_labels, row_names
 from oddslip.errors import InvalidInput
 
@@ -169,7 +169,7 @@ class Runtime:
         names = _names_of(scores)
         if is_frame(scores):
             scores = scores.to_numpy()
-        scores = unmasked("scores", scores)
+        scores = reject_masked("scores", scores)
         try:
             rows = np.atleast_2d(np.asarray(scores))
         except ValueError:

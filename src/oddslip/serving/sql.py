@@ -16,9 +16,9 @@ import numpy as np
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.map_forms import CLIP, LOWEST
 from oddslip.core.arguments import check_k
-from oddslip.io.paths import check_path
 from oddslip.errors import InvalidInput
-from oddslip.io.files import check_bytes, whole_file
+from oddslip.io.files import atomic_write, check_bytes
+from oddslip.io.paths import check_path
 from oddslip.serving.export import Export, describe_repair, names_of
 from oddslip.serving.map_pieces import FORMS, Piece, cut_pieces
 
@@ -109,7 +109,7 @@ def export_sql(
     path = check_path("path", path)
     text = "".join(write_sql(repair, dialect=dialect, k=k, name=name, table=table, columns=columns))
     raw = text.encode()
-    with whole_file(path, check=check_bytes(raw)) as unfinished:
+    with atomic_write(path, check=check_bytes(raw)) as unfinished:
         unfinished.write_bytes(raw)
     return Export(Path(path), "SQL", len(raw))
 

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.results import label_frame, plain
-from oddslip.core.tally import Joined
+from oddslip.core.tally import MergeableTally
 from oddslip.core.weights import by_label, check_weights, per_label
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source, open_source
-from oddslip.tallies.logodds_histogram import SpreadTally, edges_of, spread_parts
+from oddslip.tallies.logodds_histogram import LogOddsHistogram, edges_of, spread_parts
 
 Floats = NDArray[np.float64]
 
@@ -134,7 +134,7 @@ def realized_shift(
     )
 
 
-class SigmoidTally(Joined):
+class SigmoidTally(MergeableTally):
     """Per label, the sums of sigmoid(F - shift), of its complement and its derivatives."""
 
     JOINED: ClassVar = {"sums": "add"}
@@ -147,7 +147,7 @@ class SigmoidTally(Joined):
         self.shift = shift
         self.sums = np.zeros((N_SUMS, shift.size))
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(**self.spec())
 
@@ -246,14 +246,14 @@ def _begin(
     """
     searches, saturated = [], []
     for labels, part in spread_parts(source, SPREAD_BYTES, threads):
-        spread = part.run(SpreadTally(part.n_labels, part.kind), threads=threads)
+        spread = part.run(LogOddsHistogram(part.n_labels, part.kind), threads=threads)
         searches.append(_start(spread, prior[labels]))
         saturated.append(spread.n_saturated)
         del spread  # before the next is made
     return Search.joined(searches), np.concatenate(saturated), len(searches)
 
 
-def _start(spread: SpreadTally, prior: Floats) -> Search:
+def _start(spread: LogOddsHistogram, prior: Floats) -> Search:
     """The search after matching the histogram: its root, and how far the true one can be."""
     _, below, above = spread.result()
     shift = match_counts(spread.counts, spread.kind, prior)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.core.formatting import nat
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.results import plain
-from oddslip.core.tally import Joined, check_all_rows
+from oddslip.core.tally import MergeableTally, check_all_rows
 from oddslip.core.weights import check_weights, per_label
 from oddslip.errors import InvalidInput
 from oddslip.shifts.twin import log_odds_gap, open_twin, pair_blocks
@@ -209,7 +209,7 @@ def residual(
     return tally.result()
 
 
-class ResidualTally(Joined):
+class ResidualTally(MergeableTally):
     """Residuals of blocks whose panels bring their twin's scores, of the same kind."""
 
     JOINED: ClassVar = {
@@ -230,7 +230,7 @@ class ResidualTally(Joined):
         self.n_rows = 0
         self.spreads: list[Floats] = []
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(**self.spec())
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.results import label_frame, plain
-from oddslip.core.tally import Joined, State
+from oddslip.core.tally import MergeableTally, State
 from oddslip.sources import Source, open_source
 from oddslip.tallies.logodds_histogram import saturated_key
 
@@ -165,7 +165,7 @@ def saturation(
     )
 
 
-class SaturationTally(Joined):
+class SaturationTally(MergeableTally):
     """Saturated cells per label, full rows and tied rows."""
 
     JOINED: ClassVar = dict.fromkeys(
@@ -178,7 +178,7 @@ class SaturationTally(Joined):
         self.per_label_float32 = np.zeros(n_labels, np.int64)
         self.full_rows = self.tied_rows = self.n_unit = 0
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(**self.spec())
 
@@ -237,7 +237,7 @@ class DistinctTally:
         self.first, self.last, self.decimals = first, last, decimals
         self.columns: list[NDArray[Any]] = []
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(**self.spec())
 

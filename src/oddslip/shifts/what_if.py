@@ -147,7 +147,7 @@ class WhatIfTally:
         self.rankings: dict[int, NDArray[np.int32]] = {}
         self.shared = self.changed = self.hits = self.unweighted_hits = 0
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(**self.spec())
 

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from oddslip import DEFAULT_SEED
 from oddslip.adapters import ModelReader
+from oddslip.adapters.features import match_tables, split_names, without_index
 from oddslip.adapters.scorer import count_rows
 from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, read_sample_weight
 from oddslip.errors import InvalidInput
-from oddslip.adapters.features import match_tables, split_names, without_index
 from oddslip.selection.repair import Repair
 from oddslip.sklearn.repaired import Repaired
 from oddslip.sklearn.scorer import map_at_k_scorer, order_weights, parts_alike

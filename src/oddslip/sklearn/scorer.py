@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from oddslip.adapters import panel_from
+from oddslip.adapters.features import match_tables, split_names, without_index
 from oddslip.adapters.scorer import count_rows
 from oddslip.core.row_ids import is_frame, row_names
-from oddslip.adapters.features import match_tables, split_names, without_index
 from oddslip.metrics.at_k import check_choice
 from oddslip.metrics.evaluation import NAMES, evaluate
-from sklearn import get_config
 
 
 def parts_alike(X: Any, other: Any) -> tuple[Any, Any]:

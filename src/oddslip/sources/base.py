@@ -32,7 +32,7 @@ class Source(ABC):
     partial: bool = False  # whether cells may be absent: excluded, or no candidates
     _totals: Any = None
     indexed: bool = False  # whether rows came in a frame, whose index counts those without names
-    says_kind: bool = False  # whether the data themselves say what their scores are
+    kind_is_stored: bool = False  # whether the data themselves say what their scores are
     ordered: bool = True  # whether rows have numbers, and blocks come in their order
 
     @property

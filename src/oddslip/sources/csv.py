@@ -29,7 +29,7 @@ from oddslip.sources.spool import SpooledBatches
 
 BLOCK_BYTES = 1024 * 1024
 CELL_BYTES = 40  # of a long cell; a block must hold a line
-MOST_LINE_BYTES = 64 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 TRUE = ("1", "1.0", "true", "True", "TRUE")
 FALSE = ("0", "0.0", "false", "False", "FALSE")
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -111,9 +111,9 @@ class _Header:
         self.path, self.truths = input_path(path), roles["truths"]
         self.state = FileState.of(path)
         with path.open("rb") as file:
-            line = file.readline(MOST_LINE_BYTES)
-        if len(line) == MOST_LINE_BYTES:
-            raise UnreadableFile(f"{path} must have lines of at most {MOST_LINE_BYTES:,} bytes.")
+            line = file.readline(MAX_LINE_BYTES)
+        if len(line) == MAX_LINE_BYTES:
+            raise UnreadableFile(f"{path} must have lines of at most {MAX_LINE_BYTES:,} bytes.")
         self.delimiter = "\t" if path.suffix == ".tsv" else ","
         n_columns = line.count(self.delimiter.encode()) + 1
         self.block = max(BLOCK_BYTES, 4 * len(line), CELL_BYTES * n_columns)

@@ -16,19 +16,17 @@ from oddslip.core.labels import (
     is_nested,
     labels_from_lists,
 )
-from oddslip.core.panel import Kind, ListedPanel, Panel
+from oddslip.core.panel import Kind, Panel, SparsePanel
 from oddslip.core.row_ids import UnorderedNames, is_frame
+from oddslip.core.sparse import read_labels_npz, read_sparse
 from oddslip.errors import InvalidInput
+from oddslip.io.arrays import read_npy, read_npz
 from oddslip.io.paths import Found, find_files, form_of, is_files, is_path
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, join_positives
 from oddslip.sources.chained import ChainedSource, check_alike
 from oddslip.sources.frames import is_table, open_table
-from oddslip.io.arrays import read_npz
-from oddslip.io.arrays import read_npy
-from oddslip.core.sparse import read_labels_npz
-from oddslip.core.sparse import read_sparse
-from oddslip.sources.sparse import ListedSource, list_sparse, read_long
+from oddslip.sources.sparse import SparseSource, list_sparse, read_long
 from oddslip.sources.views import PartialSource
 
 if TYPE_CHECKING:
@@ -131,7 +129,7 @@ def open_source(
             _open_long_columns(given, columns, truths=True) for given in (labels, exclude)
         )
     whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
-    if exclude is None and (nan == "refuse" or isinstance(whole, ListedSource)):
+    if exclude is None and (nan == "refuse" or isinstance(whole, SparseSource)):
         return whole
     excluded = None
     if exclude is not None:
@@ -145,7 +143,7 @@ def _open_excluded(exclude: Any, whole: Source, *, beside: bool) -> Positives:
     """Excluded labels pass the gate that true ones do."""
     try:
         shape = (whole.n_rows, whole.n_labels)
-        if is_stored(exclude):
+        if is_file_or_table(exclude):
             ids = whole.row_ids()
             exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
         if is_nested(exclude):  # lists, never cells
@@ -172,12 +170,12 @@ def _open_whole(
                 f"a {type(scores).__name__} brings its own labels, kind and names; "
                 "pass it alone, or pass its scores instead."
             )
-        if isinstance(scores, ListedPanel):
-            scores = ListedSource(scores)
+        if isinstance(scores, SparsePanel):
+            scores = SparseSource(scores)
         elif isinstance(scores, Panel):
             scores = ArraySource(scores)
         return _with_seen_names(scores)
-    if is_stored(scores):
+    if is_file_or_table(scores):
         found = find_files(scores) if is_files(scores) else None
         if found is None or found.form != "array":
             files = open_table(scores) if found is None else open_columns(found)
@@ -193,7 +191,7 @@ def _open_whole(
         Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids),
         is_frame(scores),
     )
-    if is_stored(labels):
+    if is_file_or_table(labels):
         shape, ids = panel.scores.shape, panel.row_ids
         labels = open_labels(labels, panel.label_names, shape=shape, row_ids=ids)
     if labels is not None:
@@ -281,7 +279,7 @@ def _open_chain(
         raise InvalidInput(f"files of a list must hold dense arrays, got {sparse}, a sparse one.")
     parts = [ArraySource(Panel(_native(array), kind=kind)) for array in arrays]
     check_alike(parts, files)
-    if is_stored(labels):
+    if is_file_or_table(labels):
         shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     told: Any = {"kind": kind, "label_names": label_names, "row_ids": row_ids}
@@ -290,33 +288,33 @@ def _open_chain(
 
 def _open_listed(
     scores: Any, labels: Any, kind: Kind, label_names: Sequence[str] | None, row_ids: Any
-) -> ListedSource:
+) -> SparseSource:
     shape = scores.shape
     listed, cells = list_sparse(scores)
-    if is_stored(labels):
+    if is_file_or_table(labels):
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
-    panel = ListedPanel.made(
+    panel = SparsePanel.made(
         listed, cells, int(shape[1]), labels=_native(labels), kind=kind, label_names=label_names,
         row_ids=row_ids, beside=True,
     )  # fmt: skip
-    return ListedSource(panel)
+    return SparseSource(panel)
 
 
 def _open_long(
     files: Batches, labels: Any, kind: Kind | None, label_names: Sequence[str] | None
-) -> ListedSource:
+) -> SparseSource:
     from oddslip.sources.long.table import check_long
     from oddslip.sources.parquet.source import stored_kind
 
     check_long(files)
-    kind, says_kind = stored_kind(files, kind)
-    stored = is_stored(labels)
+    kind, kind_is_stored = stored_kind(files, kind)
+    stored = is_file_or_table(labels)
     source = read_long(files, None if stored else labels, kind, label_names)
     if stored:
         shape, ids = (source.n_rows, source.n_labels), source.row_ids()
         labels = open_labels(labels, source.label_names, shape=shape, row_ids=ids)
         source = read_long(files, labels, kind, label_names)
-    source.says_kind = says_kind
+    source.kind_is_stored = kind_is_stored
     return source
 
 
@@ -342,7 +340,7 @@ def _open_spark(table: Any, engine: Any, *, row_ids: Any, **told: Any) -> Source
     return open_files(Path(table), engine, **told)
 
 
-def is_stored(thing: Any) -> bool:
+def is_file_or_table(thing: Any) -> bool:
     """Whether this has to be opened first: files, or a table of another library."""
     return is_files(thing) or is_table(thing)
 

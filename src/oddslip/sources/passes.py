@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Panel
-from oddslip.core.tally import Gather, Tally, Together, release_memory
+from oddslip.core.tally import CollectTally, Tally, TallyGroup, release_memory
 from oddslip.sources.base import Source
 
 T = TypeVar("T", bound=Tally)
@@ -153,7 +153,7 @@ class _Meeting:
 
 def _serve(source: Source, waiting: list[_Asked], threads: int | None, what: str) -> None:
     """One pass for all that was asked."""
-    together = Together([asked.tally for asked in waiting])
+    together = TallyGroup([asked.tally for asked in waiting])
     try:
         made = source.run(together, threads=threads, what=what).tallies
     except Exception as error:  # theirs to handle
@@ -212,5 +212,5 @@ class SharedSource(Source):
         """Yield (first row, ``function(block)``) in row order, all from one pass with others."""
         if self._meeting.ended:
             return self.whole.map(function, threads=threads, what=what)
-        outcomes: list[tuple[int, R]] = self._meeting.ask(Gather(function)).result()
+        outcomes: list[tuple[int, R]] = self._meeting.ask(CollectTally(function)).result()
         return iter(outcomes)

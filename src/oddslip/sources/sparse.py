@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
-from oddslip.core.panel import Kind, ListedPanel, Panel, check_names
+from oddslip.core.panel import Kind, Panel, SparsePanel, check_names
 from oddslip.core.sparse import as_rows, ascends
 from oddslip.errors import InvalidInput
 from oddslip.sources.base import BLOCK_BYTES, Source, block_rows
@@ -21,12 +21,12 @@ from oddslip.sources.base import BLOCK_BYTES, Source, block_rows
 WIDEST = 8  # blocks of all cells that a block of candidates may become, for whoever needs all
 
 
-class ListedSource(Source):
+class SparseSource(Source):
     """Candidates held in memory, cut into views of rows."""
 
     partial = True
 
-    def __init__(self, panel: ListedPanel) -> None:
+    def __init__(self, panel: SparsePanel) -> None:
         self.panel = panel
         self.n_rows, self.n_labels = panel.n_rows, panel.n_labels
         self.kind, self.label_names = panel.kind, panel.label_names
@@ -73,7 +73,7 @@ def list_sparse(matrix: Any) -> tuple[Positives, NDArray[Any]]:
     return Positives(indptr, indices.astype(np.int32)), np.ascontiguousarray(cells)
 
 
-def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) -> ListedSource:
+def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) -> SparseSource:
     """A long table in any order, whose rows hold some labels each; a missing score is none."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -132,8 +132,8 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
         labels = SparseLabels(*lines.kept(true & there), (len(row_set), len(wanted)))
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
-    panel = ListedPanel.made(
+    panel = SparsePanel.made(
         lines.kept(there), scores[there].astype(dtype), len(wanted), labels=labels, kind=kind,
         label_names=wanted, row_ids=ids, beside="true" in columns,
     )  # fmt: skip
-    return ListedSource(panel)
+    return SparseSource(panel)

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput
-from oddslip.io.files import no_room
+from oddslip.io.files import disk_full_message
 from oddslip.sources.batches import Batches, plain_batch, plain_schema
 
 BATCH_BYTES = 4 * 1024 * 1024  # of a batch in the file: what is held for a batch that is read
@@ -42,7 +42,7 @@ class SpooledBatches(Batches):
         self.path, self.files, self.schema = called, [called], plain_schema(schema)
         self.n_rows = 0
         self._lock = Lock()
-        with temporary_room():
+        with free_temporary_bytes():
             self._file = tempfile.TemporaryFile()  # noqa: SIM115
             weakref.finalize(self, self._file.close)
             self._write(batches)
@@ -112,8 +112,8 @@ class _Window(io.RawIOBase):
 
 
 @contextmanager
-def temporary_room() -> Iterator[None]:
+def free_temporary_bytes() -> Iterator[None]:
     """Say it in one line where there is no room for temporary files."""
     folder = Path(tempfile.gettempdir())
-    with no_room(folder, "Make room there, or set TMPDIR to a folder that has some."):
+    with disk_full_message(folder, "Make room there, or set TMPDIR to a folder that has some."):
         yield

@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
-from oddslip.core.panel import Kind, ListedPanel, Panel, check_k, check_names, take_cells
-from oddslip.core.tally import Joined
+from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, check_names, take_cells
+from oddslip.core.tally import MergeableTally
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.sources.base import Source
@@ -27,7 +27,7 @@ _ID_TYPES = {
 }  # fmt: skip
 
 
-class LabelCounts(Joined):
+class LabelCounts(MergeableTally):
     """Positives of each label, and with ``partial`` its cells that are there. No score is read."""
 
     JOINED: ClassVar = {"counts": "add", "present": "add"}
@@ -37,7 +37,7 @@ class LabelCounts(Joined):
         self.counts = np.zeros(n_labels, np.int64)
         self.present = np.zeros(n_labels if partial else 0)
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -204,7 +204,7 @@ def rank_rows(panel: Panel, *, k: int, maps: Any) -> dict[str, pa.Array]:
     panel = panel.checked()
     if maps is not None:
         columns = maps.rank_panel(panel, k)
-    elif isinstance(panel, ListedPanel):
+    elif isinstance(panel, SparsePanel):
         columns = rank_lists(*panel.listed, panel.cell_keys(), k)[0]
     else:
         columns = rank_keys(panel.keys(), k)[0]
@@ -219,7 +219,7 @@ def rank_rows(panel: Panel, *, k: int, maps: Any) -> dict[str, pa.Array]:
 def transform_rows(panel: Panel, *, maps: Any, dtype: Any, name: str) -> dict[str, pa.Array]:
     """Calibrated scores of each row of a panel."""
     cells = maps.transform_panel(panel, dtype)
-    if isinstance(panel, ListedPanel):
+    if isinstance(panel, SparsePanel):
         ends, labels = panel.listed
         own = cells.reshape(-1)[panel.listed.places(panel.n_labels)]
         return {name: list_cells(panel, ends, labels, own)}

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
-from oddslip.core.panel import ListedPanel, Panel, SampleWeight
+from oddslip.core.panel import Panel, SampleWeight, SparsePanel
 from oddslip.core.row_ids import match_labels, match_rows
 from oddslip.core.tally import State, Tally
 from oddslip.errors import InvalidInput
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows
-from oddslip.sources.sparse import ListedSource
+from oddslip.sources.sparse import SparseSource
 
 T = TypeVar("T", bound=Tally)
 
@@ -82,7 +82,7 @@ class PartialSource(Source):
             part = panel.rows(0, panel.n_rows)
             if self.excluded is not None:
                 excluded = self.excluded.rows(panel.first_row, panel.first_row + panel.n_rows)
-                if isinstance(part, ListedPanel):
+                if isinstance(part, SparsePanel):
                     part = part.without(excluded)
                 else:
                     part.excluded = excluded
@@ -99,7 +99,7 @@ def refuse_weights(source: Source) -> None:
         )
 
 
-class WeighedSource(Source):
+class WeightedSource(Source):
     """A source whose rows count unequally.
 
     Parameters
@@ -112,7 +112,7 @@ class WeighedSource(Source):
     --------
     >>> from oddslip.core.panel import read_sample_weight
     >>> from oddslip.sources import open_source
-    >>> weighed = WeighedSource(open_source([[0.1], [0.2]]), read_sample_weight([1, 3], 2))
+    >>> weighed = WeightedSource(open_source([[0.1], [0.2]]), read_sample_weight([1, 3], 2))
     >>> weighed.total_weight
     4.0
     """
@@ -231,7 +231,7 @@ class ReorderedSource(Source):
 
     def _lay(self) -> Panel:
         """All rows, in memory or in a temporary file that goes with this source."""
-        if isinstance(self.whole, ArraySource | ListedSource) and _has_rows(self.whole.panel):
+        if isinstance(self.whole, ArraySource | SparseSource) and _has_rows(self.whole.panel):
             return self.whole.panel
         if self._laid is None:
             shape = (self.n_rows, self.n_labels)
@@ -250,7 +250,7 @@ class ReorderedSource(Source):
 
 def _has_rows(panel: Panel) -> bool:
     """Whether single rows are cheap to take; those of columns in a file are not."""
-    return isinstance(panel, ListedPanel) or getattr(panel.scores, "by_rows", True)
+    return isinstance(panel, SparsePanel) or getattr(panel.scores, "by_rows", True)
 
 
 def align_rows(one: Source, other: Source, what: tuple[str, str]) -> Source:
@@ -354,7 +354,7 @@ class TwinnedSource(Source):
             yield part
 
 
-class FoldSource(_View):
+class RowSubset(_View):
     """Some rows of another source, read block by block from it.
 
     Parameters
@@ -369,7 +369,7 @@ class FoldSource(_View):
     --------
     >>> from oddslip.sources import open_source
     >>> whole = open_source([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]], [[1, 0], [0, 1], [0, 0]])
-    >>> part = FoldSource(whole, np.array([False, True, True]), whole.positives())
+    >>> part = RowSubset(whole, np.array([False, True, True]), whole.positives())
     >>> [block.scores.tolist() for block in part.blocks()]
     [[[0.3, 0.4], [0.5, 0.6]]]
     """
@@ -416,7 +416,7 @@ class Narrowing(NamedTuple):
         n_labels = self.columns.size
         neighbours = (np.diff(self.columns) == 1).all()
         taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
-        if isinstance(panel, ListedPanel):
+        if isinstance(panel, SparsePanel):
             part: Panel = panel.columns(self.places, n_labels)
         else:
             part = panel.rows(0, panel.n_rows)
@@ -504,9 +504,9 @@ class ColumnTally:
     def __init__(self, tally: Any, narrowing: Narrowing) -> None:
         self.tally, self.narrowing = tally, narrowing
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
-        return type(self)(self.tally.fresh(), self.narrowing)
+        return type(self)(self.tally.empty_like(), self.narrowing)
 
     def add(self, panel: Panel) -> None:
         """Take these labels of one block."""
@@ -536,7 +536,7 @@ class ColumnTally:
 
 def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
     """A panel of some rows of a block: their scores are copied, nothing is checked again."""
-    if isinstance(panel, ListedPanel):
+    if isinstance(panel, SparsePanel):
         taken: Panel = panel.take(rows)
     else:
         taken = panel.rows(0, panel.n_rows)

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from oddslip.core.panel import Kind, check_names
 from oddslip.errors import InvalidInput, first_line
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.sources.formulas import guard
 
 Parts = Iterator[tuple[int, tuple[NDArray[Any], ...]]]
@@ -205,7 +205,7 @@ def _write_npy(path: Path, parts: Parts, shape: tuple[int, int], dtype: np.dtype
     # Written by position rather than through a memory map: a full disk is then an error with a
     # message and not a bus error, and no written page counts as ours.
     rows = _Rows(shape)
-    with whole_file(path) as unfinished, unfinished.open("wb") as file:
+    with atomic_write(path) as unfinished, unfinished.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False}
         np.lib.format.write_array_header_1_0(file, {**header, "shape": shape})
         start = file.tell()
@@ -270,7 +270,7 @@ def _write_csv(
         ids = pa.array([None if text is None else guard(text) for text in ids.to_pylist()])
     if ids is not None or numbered:
         header = [id_column, *header]
-    with whole_file(path) as unfinished, unfinished.open("wb") as file:
+    with atomic_write(path) as unfinished, unfinished.open("wb") as file:
         line = io.StringIO()
         texts.writer(line, lineterminator="\r\n").writerow(map(guard, header))  # quotes both
         file.write(line.getvalue()[:-2].encode() + b"\n")
@@ -300,7 +300,7 @@ def _write_parquet(
     if "labels" in schema.names:
         texts.append("labels.list.element")
     with (
-        whole_file(path) as unfinished,
+        atomic_write(path) as unfinished,
         pq.ParquetWriter(unfinished, schema, compression="zstd", use_dictionary=texts) as writer,
     ):
         for first, arrays in _in_order(parts, shape):

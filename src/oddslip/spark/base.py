@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from oddslip.core.tally import State, merge_states
-from oddslip.spark.messages import Parcel, pack
+from oddslip.spark.messages import Message, pack
 from oddslip.spark.rows import Layout
 from oddslip.spark.tasks import (
     FAILED,
@@ -25,7 +25,7 @@ class Engine(Protocol):
     """A table whose rows are read by tasks."""
 
     def collect(
-        self, parcel: Parcel, columns: Sequence[str], n_shards: int
+        self, parcel: Message, columns: Sequence[str], n_shards: int
     ) -> Iterator[tuple[int, memoryview]]:
         """Run `oddslip.spark.tasks.tally_rows` over all rows; give what the tasks gave.
 
@@ -37,7 +37,7 @@ class Engine(Protocol):
         """Refuse a column that is not there."""
         ...
 
-    def attach(self, parcel: Parcel, columns: Sequence[str], fields: dict[str, str]) -> Any:
+    def attach(self, parcel: Message, columns: Sequence[str], fields: dict[str, str]) -> Any:
         """A table of what `oddslip.spark.tasks.map_rows` gives; nothing is computed yet.
 
         ``fields`` are names and types of its columns; an empty type is the column's own.
@@ -47,7 +47,7 @@ class Engine(Protocol):
 
 def run_tally(engine: Engine, tally: Any, layout: Layout, **more: Any) -> tuple[Any, int, int]:
     """One pass: the tally with all that was seen, the number of rows and the sum of their keys."""
-    fresh = tally.fresh()
+    fresh = tally.empty_like()
     empty: State = fresh.state()
     size = sum(array.nbytes for array, how in empty.values() if how != "append")
     shapes = {name: array.shape for name, (array, _) in empty.items()}

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput, OddslipError
-from oddslip.spark.messages import Parcel, unpack, write_parcel
+from oddslip.spark.messages import Message, unpack, write_parcel
 from oddslip.spark.tasks import (
     FAILED,
     SCHEMA,
@@ -37,7 +37,7 @@ class Workers(Protocol):
         ...
 
     def run(self, shared: Path, kinds: tuple[Any, ...], n_jobs: int) -> Iterator[tuple[int, bytes]]:
-        """Run `do_jobs` over the places 0 to ``n_jobs``, one to a task, told by this file."""
+        """Run `run_job_batch` over the places 0 to ``n_jobs``, one to a task, told by this file."""
         ...
 
 
@@ -68,7 +68,7 @@ def run_jobs(
             yield number, data
 
 
-def do_jobs(parcel: Parcel, batches: Batches) -> Iterator[pa.RecordBatch]:
+def run_job_batch(parcel: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Run the jobs whose places the batches hold."""
     try:
         told = unpack(parcel)
@@ -83,6 +83,6 @@ def do_jobs(parcel: Parcel, batches: Batches) -> Iterator[pa.RecordBatch]:
         yield write_error(error)
 
 
-def map_parcel(path: str | Path, kinds: tuple[Any, ...]) -> Parcel:
+def map_parcel(path: str | Path, kinds: tuple[Any, ...]) -> Message:
     """A parcel that lies in a file: mapped, not read."""
-    return Parcel(kinds, np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]
+    return Message(kinds, np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]

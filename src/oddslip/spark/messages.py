@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.io.files import no_room
+from oddslip.io.files import disk_full_message
 
 ALIGNED = 64
 
 
-class Parcel(NamedTuple):
+class Message(NamedTuple):
     """Importable classes and functions, and bytes that refer to them by their place."""
 
     kinds: tuple[Any, ...]
     data: bytes | memoryview
 
 
-def pack(tree: Any) -> Parcel:
+def pack(tree: Any) -> Message:
     """Numbers, text, lists, dicts, arrays, and objects that say their `spec`, as a parcel.
 
     An object that occurs twice is one object again when it is unpacked.
@@ -39,7 +39,7 @@ def pack(tree: Any) -> Parcel:
     """
     packer = _Packer()
     described = packer.describe(tree)
-    return Parcel(tuple(packer.kinds), b"".join(_pieces(packer, described)))
+    return Message(tuple(packer.kinds), b"".join(_pieces(packer, described)))
 
 
 def write_parcel(folder: str | Path, tree: Any) -> tuple[Path, tuple[Any, ...]]:
@@ -50,7 +50,7 @@ def write_parcel(folder: str | Path, tree: Any) -> tuple[Path, tuple[Any, ...]]:
     packer = _Packer()
     described = packer.describe(tree)
     digest, unnamed = hashlib.sha256(), Path(folder, "parcel")
-    with no_room(unnamed), unnamed.open("wb") as file:
+    with disk_full_message(unnamed), unnamed.open("wb") as file:
         for piece in _pieces(packer, described):
             digest.update(piece)
             file.write(piece)
@@ -71,7 +71,7 @@ def _pieces(packer: _Packer, described: Any) -> Iterator[Any]:
         yield bytes(-array.nbytes % ALIGNED)
 
 
-def unpack(parcel: Parcel) -> Any:
+def unpack(parcel: Message) -> Any:
     """What was packed. Arrays are read-only views of the bytes."""
     view = memoryview(parcel.data)
     length = int.from_bytes(view[:8], "little")
@@ -112,7 +112,7 @@ class _Packer:
             self.arrays.append(np.ascontiguousarray(thing).reshape(thing.shape))
             described: dict[str, Any] = {"array": len(self.arrays) - 1}
         else:
-            made = [[name, self.describe(value)] for name, value in spec_of(thing).items()]
+            made = [[name, self.describe(value)] for name, value in arguments_of(thing).items()]
             described = {"object": self._kind(type(thing)), "spec": made}
         self._seen[id(thing)] = len(self._kept)
         self._kept.append(thing)
@@ -124,7 +124,7 @@ class _Packer:
         return self.kinds.index(kind)
 
 
-def spec_of(thing: Any) -> dict[str, Any]:
+def arguments_of(thing: Any) -> dict[str, Any]:
     """The arguments that make such an object anew."""
     if hasattr(thing, "spec"):
         spec: dict[str, Any] = thing.spec()

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
-from oddslip.core.panel import ListedPanel, Panel
-from oddslip.core.row_keys import salted
+from oddslip.core.panel import Panel, SparsePanel
+from oddslip.core.row_keys import hash_with_salt
 from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
 
@@ -86,7 +86,7 @@ def _cut(batches: list[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
 def read_panel(table: pa.Table, layout: Layout) -> Panel:
     """Some rows as one panel. Cells are checked by whoever reads them."""
     n_rows = table.num_rows
-    panel: Panel = object.__new__(ListedPanel if layout.listed else Panel)
+    panel: Panel = object.__new__(SparsePanel if layout.listed else Panel)
     panel.kind, panel.label_names = layout.kind, layout.label_names
     panel.first_row, panel.numbered, panel.sample_weight = 0, False, None
     panel.row_ids = panel.labels = panel.twin = panel.excluded = panel._absent = None
@@ -97,7 +97,7 @@ def read_panel(table: pa.Table, layout: Layout) -> Panel:
             raise InvalidInput(f"{layout.row_id} must name every row, got a null.")
         whole = pa.types.is_integer(ids.type)
         panel.row_ids = numbers_of(ids) if whole else ids.to_numpy(zero_copy_only=False)
-    if isinstance(panel, ListedPanel):
+    if isinstance(panel, SparsePanel):
         _put_candidates(table, layout, panel)
     elif layout.scores is None:
         panel.scores = np.broadcast_to(np.zeros(1, layout.dtype), (n_rows, layout.n_labels))
@@ -117,7 +117,7 @@ def sum_of_keys(panel: Panel) -> int:
         return int(panel.row_keys().sum(dtype=np.uint64))
     if panel.labels is None:
         return 0
-    return int(salted(panel.positives().indices.astype(np.uint64), 0).sum(dtype=np.uint64))
+    return int(hash_with_salt(panel.positives().indices.astype(np.uint64), 0).sum(dtype=np.uint64))
 
 
 def whole_column(table: pa.Table, name: str) -> pa.Array:
@@ -178,7 +178,7 @@ def _scores(table: pa.Table, name: str, layout: Layout, panel: Panel) -> NDArray
     return np.asarray(cells, layout.dtype).reshape(-1, layout.n_labels)
 
 
-def _put_candidates(table: pa.Table, layout: Layout, panel: ListedPanel) -> None:
+def _put_candidates(table: pa.Table, layout: Layout, panel: SparsePanel) -> None:
     """Candidates of every row, in the order of their labels; and which were true, if they say."""
     name = str(layout.scores)
     ends, values = _lists(table, name, panel)

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput, MissingDependency, OddslipError
-from oddslip.spark.jobs import do_jobs
-from oddslip.spark.messages import Parcel
+from oddslip.spark.jobs import run_job_batch
+from oddslip.spark.messages import Message
 from oddslip.spark.rows import LABEL_FIELDS
 from oddslip.spark.tasks import map_rows, merge_shards, read_rows, tally_rows
 
@@ -43,7 +43,7 @@ class SparkTable:
         self.frame = frame
 
     def collect(
-        self, parcel: Parcel, columns: Sequence[str], n_shards: int
+        self, parcel: Message, columns: Sequence[str], n_shards: int
     ) -> Iterator[tuple[int, memoryview]]:
         """See `oddslip.spark.base.Engine`."""
         given = self._over(tally_rows, parcel, columns, OF_TASKS)
@@ -57,17 +57,17 @@ class SparkTable:
         check_column(self.frame, "a column", column)
         score_type(self.frame, column)
 
-    def attach(self, parcel: Parcel, columns: Sequence[str], fields: dict[str, str]) -> Any:
+    def attach(self, parcel: Message, columns: Sequence[str], fields: dict[str, str]) -> Any:
         """See `oddslip.spark.base.Engine`."""
         types = dict(self.frame.dtypes)
         schema = ", ".join(f"{_quoted([n])[0]} {t or types[n]}" for n, t in fields.items())
         return self._over(map_rows, parcel, columns, schema)
 
-    def _over(self, task: Any, parcel: Parcel, columns: Sequence[str], schema: str) -> Any:
+    def _over(self, task: Any, parcel: Message, columns: Sequence[str], schema: str) -> Any:
         frame = self.frame.select(*_quoted(columns)) if columns else self.frame
         return frame.mapInArrow(self._told(task, parcel), schema)
 
-    def _told(self, task: Any, parcel: Parcel) -> Any:
+    def _told(self, task: Any, parcel: Message) -> Any:
         """The task with what it is told: in the closure, or in a file that executors map."""
         if len(parcel.data) <= CLOSURE_BYTES:
             return partial(run_in_worker, task, parcel)
@@ -98,7 +98,7 @@ class SparkFiles(SparkTable):
     def check(self, column: str) -> None:
         """Files are looked into by the tasks."""
 
-    def _over(self, task: Any, parcel: Parcel, columns: Sequence[str], schema: str) -> Any:
+    def _over(self, task: Any, parcel: Message, columns: Sequence[str], schema: str) -> Any:
         return super()._over(task, parcel, (), schema)
 
 
@@ -131,7 +131,9 @@ class SparkWorkers:
         except Exception as error:
             raise _explained(error) from error
         places = self.session.range(0, n_jobs, 1, n_jobs)
-        given = places.mapInArrow(partial(run_from_file, do_jobs, kinds, shared.name), OF_TASKS)
+        given = places.mapInArrow(
+            partial(run_from_file, run_job_batch, kinds, shared.name), OF_TASKS
+        )
         for batch in _fetched(given).to_batches():
             yield from ((number, bytes(data)) for number, data in read_rows(batch))
 
@@ -160,10 +162,10 @@ def run_from_file(
     from pyspark import SparkFiles as Files
 
     data = np.memmap(Files.get(name), np.uint8, "r")
-    yield from run_in_worker(task, Parcel(kinds, data), batches)  # type: ignore[arg-type]
+    yield from run_in_worker(task, Message(kinds, data), batches)  # type: ignore[arg-type]
 
 
-def run_in_worker(task: Any, parcel: Parcel, batches: Any) -> Iterator[pa.RecordBatch]:
+def run_in_worker(task: Any, parcel: Message, batches: Any) -> Iterator[pa.RecordBatch]:
     """Run a task in a worker of Spark, which others will use after it."""
     yield from task(parcel, batches)
     set_modules_aside(len(sys.modules))

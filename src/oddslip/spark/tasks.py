@@ -1,6 +1,6 @@
 """What runs in a task, on whatever machine: rows in, states of tallies or finished rows out.
 
-A task is told a `Parcel`. It compares versions first. What we refuse is caught here and sent home
+A task is told a `Message`. It compares versions first. What we refuse is caught here and sent home
 as a row: one line for the user, and no attempt to run the task again.
 """
 
@@ -18,7 +18,7 @@ from oddslip import __version__
 from oddslip.core.panel import Panel
 from oddslip.core.tally import State, Tally, merge_states
 from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
-from oddslip.spark.messages import Parcel, pack, unpack
+from oddslip.spark.messages import Message, pack, unpack
 from oddslip.spark.rows import (
     Layout,
     cut_blocks,
@@ -52,7 +52,7 @@ def check_versions(wanted: dict[str, str], found: dict[str, str] | None = None) 
             )
 
 
-def tally_rows(parcel: Parcel, batches: Batches) -> Iterator[pa.RecordBatch]:
+def tally_rows(parcel: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Feed the rows to a tally; give its state, cut into shards."""
     try:
         told = unpack(parcel)
@@ -162,7 +162,7 @@ def write_row(shard: int, state: State) -> pa.RecordBatch:
 
 def read_state(data: bytes | memoryview) -> State:
     """A piece of a state from its bytes; its arrays are views of them."""
-    return {name: (piece[0], piece[1]) for name, piece in unpack(Parcel((), data)).items()}
+    return {name: (piece[0], piece[1]) for name, piece in unpack(Message((), data)).items()}
 
 
 def write_error(error: OddslipError) -> pa.RecordBatch:
@@ -172,7 +172,7 @@ def write_error(error: OddslipError) -> pa.RecordBatch:
 
 def read_error(data: bytes | memoryview) -> OddslipError:
     """What was refused, to be raised here."""
-    name, message = unpack(Parcel((), data))
+    name, message = unpack(Message((), data))
     return ERRORS.get(name, OddslipError)(message)
 
 
@@ -189,7 +189,7 @@ def read_rows(batch: Any) -> Iterator[tuple[int, memoryview]]:
 # ------------------------------------------------------------------------------------ rows for rows
 
 
-def map_rows(parcel: Parcel, batches: Batches) -> Iterator[pa.RecordBatch]:
+def map_rows(parcel: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Finished rows: whatever ``make`` gives for a panel, beside the rows' ids."""
     told = unpack(parcel)
     check_versions(told["versions"])

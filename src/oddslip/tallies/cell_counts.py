@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.labels import DenseLabels, Positives
-from oddslip.core.panel import Kind, ListedPanel, Panel
-from oddslip.core.tally import Joined, State, owned
+from oddslip.core.panel import Kind, Panel, SparsePanel
+from oddslip.core.tally import MergeableTally, State, owned
 from oddslip.errors import InvalidInput
 from oddslip.kernels.isotonic import (
     GAPS,
@@ -33,7 +33,7 @@ from oddslip.sources.base import Source
 
 Ints = NDArray[np.int64]
 
-MOST_POOLED = 2**12  # labels of weighed rows: their units, 2**50 in all, must not overflow
+MAX_POOLED = 2**12  # labels of weighed rows: their units, 2**50 in all, must not overflow
 
 
 class DistinctKeys(NamedTuple):
@@ -257,9 +257,9 @@ def count_cells(
     >>> x, y
     (array([0.1, 0.4, 0.9]), array([0. , 0.5, 0.5]))
     """
-    if pooled and source.sample_weight is not None and source.n_labels > MOST_POOLED:
+    if pooled and source.sample_weight is not None and source.n_labels > MAX_POOLED:
         raise InvalidInput(
-            f"a pooled map takes sample_weight with at most {MOST_POOLED:,} labels, "
+            f"a pooled map takes sample_weight with at most {MAX_POOLED:,} labels, "
             f"got {source.n_labels:,}."
         )
     first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled, only=only)
@@ -270,7 +270,7 @@ def count_cells(
     return source.run(second, threads=threads, what="cells").result()
 
 
-class PositiveKeys(Joined):
+class PositiveKeys(MergeableTally):
     """First pass: the keys of the positives of every label, or of all labels pooled.
 
     Parameters
@@ -307,7 +307,7 @@ class PositiveKeys(Joined):
         self._keys: list[NDArray[Any]] = []
         self._units: list[Ints] = []  # where rows have weights
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -417,7 +417,7 @@ class IntervalCounts:
         kept = 0 if self._kept is None else self._kept.nbytes
         return self._recent.nbytes + self._largest.nbytes + self._lowest.nbytes + kept
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind; the tables are shared."""
         return type(self)(**self.spec(), _buckets=self._buckets)
 
@@ -448,7 +448,7 @@ class IntervalCounts:
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
-        if isinstance(panel, ListedPanel):
+        if isinstance(panel, SparsePanel):
             return self._add_listed(panel)
         if panel.absent is not None:
             return self._add_present(panel)
@@ -477,7 +477,7 @@ class IntervalCounts:
         self._n_cells = self._n_cells + n_cells
         return None
 
-    def _add_listed(self, panel: ListedPanel) -> None:
+    def _add_listed(self, panel: SparsePanel) -> None:
         """Take the cells that a block lists."""
         labels = np.zeros_like(panel.listed.indices) if self.pooled else panel.listed.indices
         self._weigh(panel, Positives(panel.listed.indptr, labels), panel.cell_keys())
@@ -620,7 +620,7 @@ class IntervalCounts:
 
 def positive_scores(panel: Panel, rows: Ints, labels: NDArray[np.int32]) -> NDArray[Any]:
     """Scores of cells that are there, given in row order."""
-    if not isinstance(panel, ListedPanel):
+    if not isinstance(panel, SparsePanel):
         return np.asarray(panel.scores[rows, labels])
     places = panel.listed.places(panel.n_labels)
     return np.asarray(panel.cells[np.searchsorted(places, rows * panel.n_labels + labels)])

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.core.panel import Kind, Panel
-from oddslip.core.tally import Joined, Together
+from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.errors import InvalidInput
 from oddslip.kernels.buckets import (
-    MOST_BUCKETS,
+    MAX_BUCKETS,
     collect_cells,
     count_buckets,
     fold_probabilities,
@@ -31,11 +31,11 @@ from oddslip.sources.base import Source
 from oddslip.tallies.cell_counts import IntervalCounts, Ints, Knots, PositiveKeys, count_cells
 
 SAMPLED = 1024  # rows from which labels and ranges of buckets are chosen
-LEAST_ROWS = 8192  # below, nothing is worth a second way
-LEAST_SHARE = 0.015  # of positives: below, sorting them is cheaper
-LEAST_DISTINCT = 0.25  # of the sampled scores: tied scores are few keys, however many positives
-MOST_GATHERED = 0.25  # of a label's cells: where buckets fit its scores badly, it is counted anew
-MOST_ROWS = 2**31 - 1
+MIN_ROWS = 8192  # below, nothing is worth a second way
+MIN_SHARE = 0.015  # of positives: below, sorting them is cheaper
+MIN_DISTINCT = 0.25  # of the sampled scores: tied scores are few keys, however many positives
+MAX_GATHERED = 0.25  # of a label's cells: where buckets fit its scores badly, it is counted anew
+MAX_ROWS = 2**31 - 1
 
 
 class Buckets(NamedTuple):
@@ -61,8 +61,8 @@ def choose_buckets(
     kind: Kind,
     *,
     n_rows: int,
-    least_share: float = LEAST_SHARE,
-    least_distinct: float = LEAST_DISTINCT,
+    least_share: float = MIN_SHARE,
+    least_distinct: float = MIN_DISTINCT,
 ) -> Buckets:
     """Buckets for the labels that have many positives among these rows. No choice changes a knot.
 
@@ -97,7 +97,7 @@ def choose_buckets(
     kept = (width > 0) & np.isfinite(width) & (distinct >= least_distinct)
     labels, low, high, width = labels[kept], low[kept], high[kept], width[kept]
     fine = 12 * n_rows ** (2 / 3) * np.sqrt(share[labels])
-    n_buckets = np.clip(np.minimum(fine, n_rows / 4), 1, MOST_BUCKETS).astype(np.int64)
+    n_buckets = np.clip(np.minimum(fine, n_rows / 4), 1, MAX_BUCKETS).astype(np.int64)
     number_of = np.full(share.size, -1, np.int32)
     number_of[labels] = np.arange(labels.size)
     starts = np.concatenate([[0], np.cumsum(2 * (n_buckets + 2))])
@@ -107,7 +107,7 @@ def choose_buckets(
 
 def sample_buckets(source: Source) -> Buckets | None:
     """Buckets as the rows of a source's first block suggest; none for few rows."""
-    if not source.ordered or not LEAST_ROWS <= source.n_rows <= MOST_ROWS:
+    if not source.ordered or not MIN_ROWS <= source.n_rows <= MAX_ROWS:
         return None
     panel = next(iter(source.blocks()))
     rng = np.random.default_rng(DEFAULT_SEED)  # every so-many-th row might be a pattern of the data
@@ -117,7 +117,7 @@ def sample_buckets(source: Source) -> Buckets | None:
     )
 
 
-class BucketCounts(Joined):
+class BucketCounts(MergeableTally):
     """First pass: negatives and positives in every bucket."""
 
     JOINED: ClassVar = {"counts": "add"}
@@ -126,7 +126,7 @@ class BucketCounts(Joined):
         self.buckets = buckets
         self.counts = np.zeros(int(buckets.starts[-1]), np.uint32)
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -145,7 +145,7 @@ class BucketCounts(Joined):
         return self.counts
 
 
-class MarkedCells(Joined):
+class MarkedCells(MergeableTally):
     """Second pass: the cells in marked buckets.
 
     Parameters
@@ -173,7 +173,7 @@ class MarkedCells(Joined):
         self._cells: list[NDArray[Any]] = []
         self._groups: list[NDArray[np.int32]] = []
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -249,20 +249,20 @@ def fit_knots(
     is_rare = buckets.number_of < 0
     first: Any = BucketCounts(buckets)
     if is_rare.any():
-        first = Together([first, PositiveKeys(source.n_labels, source.dtype, only=is_rare)])
+        first = TallyGroup([first, PositiveKeys(source.n_labels, source.dtype, only=is_rare)])
     counted = source.run(first, threads=threads, what="positives").result()
     in_buckets, distinct = counted if is_rare.any() else (counted, None)
 
     marks = np.empty(in_buckets.size // 2, np.uint8)
     numbers = np.zeros(marks.size, np.int32)
     held = np.empty(buckets.labels.size, np.int64)
-    most = int(MOST_GATHERED * source.n_rows)
+    most = int(MAX_GATHERED * source.n_rows)
     mark_buckets(buckets.starts, in_buckets, most, marks, numbers, held)
     is_bad = held < 0
     sizes = in_buckets.reshape(-1, 2)[np.flatnonzero(marks.view(np.bool_))]
     second: Any = MarkedCells(buckets, source.dtype, marks, numbers, sizes)
     if distinct is not None:
-        second = Together([second, IntervalCounts(distinct, source.kind)])
+        second = TallyGroup([second, IntervalCounts(distinct, source.kind)])
     found = source.run(second, threads=threads, what="cells").result()
     cells, of_rare = found if distinct is not None else (found, None)
     ends = np.concatenate([[0], np.cumsum(np.maximum(held, 0))])

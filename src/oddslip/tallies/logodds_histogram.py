@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.core.panel import Kind, ListedPanel, Panel
-from oddslip.core.tally import Joined, State, available_threads
+from oddslip.core.panel import Kind, Panel, SparsePanel
+from oddslip.core.tally import MergeableTally, State, available_threads
 from oddslip.sources import Source
 from oddslip.sources.views import ColumnSource
 
@@ -46,7 +46,7 @@ def saturated_key(dtype: np.dtype[Any], kind: Kind, *, sigmoid: str = "float64")
     return keys_of(np.full((1, 1), least, dtype), kind)[0, 0]
 
 
-class SpreadTally(Joined):
+class LogOddsHistogram(MergeableTally):
     """Counts of each label's log-odds in bins, its extremes, and its saturated cells.
 
     About 2.5 kB per label, in each thread.
@@ -65,7 +65,7 @@ class SpreadTally(Joined):
         self.n_rows = 0
         self._filled: Any = None  # scores in place of absent ones, and how often
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(**self.spec())
 
@@ -78,7 +78,7 @@ class SpreadTally(Joined):
         from oddslip.kernels.logits import bin_margins, bin_probabilities, count_reaching
 
         panel = panel.checked()
-        if isinstance(panel, ListedPanel):
+        if isinstance(panel, SparsePanel):
             return self._add_listed(panel)
         keys = panel.present_keys()
         bound = saturated_key(panel.dtype, panel.kind)
@@ -98,7 +98,7 @@ class SpreadTally(Joined):
         self.n_rows += panel.n_rows
         return None
 
-    def _add_listed(self, panel: ListedPanel) -> None:
+    def _add_listed(self, panel: SparsePanel) -> None:
         """Take the cells that a block lists, as the kernels take all."""
         from oddslip.kernels import logits
 

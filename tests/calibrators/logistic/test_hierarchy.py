@@ -15,7 +15,7 @@ from oddslip.calibrators import (
     Platt,
 )
 from oddslip.calibrators.logistic.hierarchy import (
-    LEAST_SLOPE,
+    MIN_SLOPE,
     Hyper,
     fit_hierarchical,
     match_prevalence,
@@ -82,8 +82,8 @@ def test_platt_is_a_special_case():
 
 
 def test_popularity_is_a_special_case():
-    fit = fit_at(alpha=(0, 0, 1, 0), gamma=LEAST_SLOPE)
-    np.testing.assert_allclose(fit.slope, LEAST_SLOPE, rtol=1e-5)
+    fit = fit_at(alpha=(0, 0, 1, 0), gamma=MIN_SLOPE)
+    np.testing.assert_allclose(fit.slope, MIN_SLOPE, rtol=1e-5)
     np.testing.assert_allclose(fit.intercept, logit(PAIR.prior), atol=1e-6)
     wanted = np.argsort(-PAIR.prior)
     found = np.argsort(-(fit.intercept + fit.slope * MARGINS), axis=1)

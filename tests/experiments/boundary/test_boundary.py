@@ -84,7 +84,7 @@ def test_a_longer_design_begins_with_a_shorter_one_and_stays_in_its_ranges():
             if name not in ("max_delta_step", "num_iterations"):
                 assert low <= world[name] <= high
         assert world["num_iterations"] * world["n_labels"] <= max(
-            worlds.MOST_TREES, world["n_labels"]
+            worlds.MAX_TREES, world["n_labels"]
         )
     assert 8 <= sum(world["max_delta_step"] > 0 for world in design) <= 24
 
@@ -93,7 +93,7 @@ def test_rows_of_a_world_have_as_many_true_labels_as_were_drawn():
     for world in worlds.draw_design(16):
         high = worlds.commonest(world)
         prevalence = np.geomspace(high * 10 ** -world["decades"], high, world["n_labels"])
-        if high < worlds.MOST_COMMON:
+        if high < worlds.MAX_PREVALENCE:
             assert prevalence.sum() == pytest.approx(world["true_labels"], rel=0.15)
 
 

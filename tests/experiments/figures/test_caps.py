@@ -5,8 +5,8 @@ import io
 import pytest
 
 from experiments.figures.caps import draw_caps
+from experiments.figures.numbers import CapPoint
 from oddslip.errors import InvalidInput
-from oddslip.reports.numbers import CapPoint
 
 CAPS = [(0.3, 0.9, 0.88), (1.0, 3.0, 2.5), (5.0, 15.0, 8.9)]
 

@@ -2,8 +2,8 @@
 
 import io
 
+from experiments.figures.numbers import Series, SeriesPanel
 from experiments.figures.series import draw_intervals, draw_lines, draw_points
-from oddslip.reports.numbers import Series, SeriesPanel
 
 RAW = Series("raw", {"a": (0.1, 0.05, 0.2), "b": (0.3, None, None)}, "raw")
 TWIN = Series("twin", {"b": (0.4, 0.35, 0.5)}, "repair", hollow=True)

@@ -12,7 +12,7 @@ from experiments.datasets.mulan.reader import read_mulan
 from experiments.mulan.arms import arm_configuration, train_arm
 from experiments.mulan.cells import measure_cell
 from experiments.mulan.page import (
-    FEWEST_LABELS,
+    MIN_LABELS,
     SMALLEST_LOSS,
     regime_points,
     tell_regimes,
@@ -109,7 +109,7 @@ def test_a_regime_point_is_the_share_of_the_loss_that_the_inversion_returns():
     [
         pair(0.6, 0.6 - SMALLEST_LOSS + 1e-9, 0.6),
         pair(0.6, 0.7, 0.6),
-        pair(0.6, 0.2, 0.5, n_identified=FEWEST_LABELS - 1),
+        pair(0.6, 0.2, 0.5, n_identified=MIN_LABELS - 1),
         pair(0.6, 0.2, 0.5, n_identified=0, median_realized=None),
         {"yeast-mlp-r": pair(0.6, 0.2, 0.5)["yeast-mlp-r"]},
     ],

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.figures.figure_one import draw_figure_one
+from experiments.figures.numbers import CapPoint
 from oddslip.errors import InvalidInput
-from oddslip.reports.figures.waterfall import draw_figure_one, draw_waterfalls, steps_of, tell_step
-from oddslip.reports.numbers import CapPoint, Waterfall
+from oddslip.reports.figures.waterfall import draw_waterfalls, steps_of, tell_step
+from oddslip.reports.numbers import Waterfall
 
 # The paper's figure 1A.
 SANTANDER = Waterfall("Santander", "MAP@7", 0.808, 0.646, 0.117, 0.151, 0.784, 0.786, 0.819)

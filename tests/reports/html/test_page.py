@@ -21,7 +21,7 @@ from oddslip.errors import InvalidInput
 from oddslip.reports.html import page as pages
 from oddslip.reports.html.page import label_data, ladder_part, render_page, script_json, write_page
 from oddslip.reports.html.pictures import (
-    MOST_DOTS,
+    MAX_DOTS,
     SHAPES,
     choose_labels,
     draw_regimes,
@@ -409,8 +409,8 @@ def test_series_get_shapes_of_their_own():
 @pytest.mark.parametrize("n_labels", [1, 3999, 4000, 4001, 100_000])
 def test_no_more_dots_than_a_browser_likes_are_drawn(n_labels):
     drawn = choose_labels(n_labels)
-    assert len(drawn) <= MOST_DOTS
-    assert len(drawn) >= min(n_labels, MOST_DOTS // 2)
+    assert len(drawn) <= MAX_DOTS
+    assert len(drawn) >= min(n_labels, MAX_DOTS // 2)
     assert drawn[-1] < n_labels
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oddslip
-from oddslip.reports.html.trend import MOST_RUNS, find_series, render_trend, write_trend
+from oddslip.reports.html.trend import MAX_RUNS, find_series, render_trend, write_trend
 from oddslip.serving.check_log import append_check, read_checks
 
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(1)</script>"
@@ -101,7 +101,7 @@ def test_what_stands_in_a_log_is_text_and_nothing_else(records):
 
 def test_a_long_log_shows_its_end(records):
     page = render_trend(records * 150)
-    assert f"{len(records) * 150 - MOST_RUNS} older runs are not shown" in page
+    assert f"{len(records) * 150 - MAX_RUNS} older runs are not shown" in page
 
 
 def test_one_run_is_enough(records, tmp_path):

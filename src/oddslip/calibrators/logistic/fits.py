@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.logistic.moments import Cells, Model, Summary
 from oddslip.calibrators.logistic.newton import STEEPEST, Evaluate, descend, find_roots
-from oddslip.core.labels import Seen
+from oddslip.core.labels import LabelTotals
 from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE, BETA
 from oddslip.sources import Source
@@ -57,7 +57,7 @@ class LogisticFit:
     b: Floats
     c: Floats
     status: NDArray[np.int8]
-    seen: Seen
+    seen: LabelTotals
     n_passes: int
 
 

@@ -39,7 +39,7 @@ BELIEF = 5.0  # labels that these deviations are worth
 FREEDOM = 8.0  # of Student's distribution of the labels
 FAR_OUT = 3.0  # spreads from the median beyond which a covariate is weighed down
 
-LEAST_SLOPE = 1e-3  # maps must rise, and keep the order within their label
+MIN_SLOPE = 1e-3  # maps must rise, and keep the order within their label
 ROUNDS = 40
 TOLERANCE = 1e-4  # of hyper-parameters from one round to the next
 MAP_ROUNDS = 200
@@ -342,7 +342,7 @@ def _estimate_means(
     moved = (labels.design @ step).T
     step *= _share(float((labels.leverage * labels.moved(moved, theta)).max()))
     beta = hyper.beta + step
-    return replace(hyper, alpha=beta[:4], gamma=max(float(beta[4]), LEAST_SLOPE))
+    return replace(hyper, alpha=beta[:4], gamma=max(float(beta[4]), MIN_SLOPE))
 
 
 def _estimate_spread(labels: Labels, second: Floats, trust: Floats, hyper: Hyper) -> Hyper:
@@ -372,8 +372,8 @@ def _newton_step(
     slope = gradient + _times(precision, theta - labels.means(hyper))
     bend = curvature + precision
     step = -_times(_inverse(bend), slope)
-    sinking = theta[1] + step[1] < LEAST_SLOPE
-    step[1] = np.where(sinking, LEAST_SLOPE - theta[1], step[1])
+    sinking = theta[1] + step[1] < MIN_SLOPE
+    step[1] = np.where(sinking, MIN_SLOPE - theta[1], step[1])
     step[0] = np.where(sinking, -(slope[0] + bend[0, 1] * step[1]) / bend[0, 0], step[0])
     return np.asarray(step * _share(labels.moved(step, theta)))
 
@@ -390,7 +390,7 @@ def _finish(labels: Labels, theta: Floats, trust: Floats, hyper: Hyper) -> Float
     """Each label's most probable level and slope under this prior."""
     scale = np.maximum(labels.reach, 1e-3)
     units = np.stack([np.ones_like(scale), 1 / scale])  # of the solver: points within [-1, 1]
-    least = np.array([[0.0], [LEAST_SLOPE]])
+    least = np.array([[0.0], [MIN_SLOPE]])
     mean, precision = labels.means(hyper), _precision(hyper, trust)
 
     def evaluate(theta: Floats, live: Indices) -> tuple[Floats, Floats]:

@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.core.labels import Positives, Seen
-from oddslip.core.panel import Kind, ListedPanel, Panel
-from oddslip.core.tally import Joined, State, Tally, owned
+from oddslip.core.labels import LabelTotals, Positives
+from oddslip.core.panel import Kind, Panel, SparsePanel
+from oddslip.core.tally import MergeableTally, State, Tally, owned
 from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic import (
     CLIP,
@@ -40,12 +40,12 @@ from oddslip.sources.views import ColumnSource
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-MOST_BINS, LEAST_BINS = 256, 32
+MAX_BINS, MIN_BINS = 256, 32
 BINS_IN_ALL = 1 << 20  # at most this many bins together, as long as each label has a few
 FARTHEST = 1e100  # margins beyond it would overflow when squared
 LABELS_AT_ONCE = 4096  # labels whose bins become points at a time
 CHUNK = 32  # labels of the summary taken at a time, to stay in cache
-LEAST_SPREAD = 1e-290  # the inverse of a smaller one would overflow
+MIN_SPREAD = 1e-290  # the inverse of a smaller one would overflow
 
 
 _PER_LABEL = (
@@ -84,9 +84,9 @@ class Cells:
         self.n_labels = source.n_labels
 
     @property
-    def seen(self) -> Seen:
+    def seen(self) -> LabelTotals:
         """How often each label was true."""
-        return Seen(self.label_positives, self.positive_weights, self.totals)
+        return LabelTotals(self.label_positives, self.positive_weights, self.totals)
 
     @property
     def never_negative(self) -> NDArray[np.bool_]:
@@ -171,7 +171,7 @@ class Model:
     def _put(self, center: Floats) -> None:
         """Measure the features from here."""
         spread = np.abs(self.ends - center[:, :, None]).max(axis=2)
-        self.center, self.scale = center, np.where(spread < LEAST_SPREAD, 1, spread)
+        self.center, self.scale = center, np.where(spread < MIN_SPREAD, 1, spread)
         self.features = (self.plain - center[:, :, None]) / self.scale[:, :, None]
         positives = [
             self.cells.positives_about(k, m) for k, m in zip(self.which, center, strict=True)
@@ -265,7 +265,7 @@ class Ranges:
         self.positive_units = np.zeros(n_labels, np.int64)  # where rows have weights
         self.unit = 0.0
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """Empty ranges of as many labels."""
         return type(self)(**self.spec())
 
@@ -294,7 +294,7 @@ class Ranges:
     def add(self, panel: Panel) -> None:
         """Take one block of rows; refuses it if a cell is not valid."""
         positives = _positives_of(panel)
-        if isinstance(panel, ListedPanel) or panel.absent is not None:
+        if isinstance(panel, SparsePanel) or panel.absent is not None:
             panel = panel.checked()
             ends = _present_ranges(panel, positives)
         else:
@@ -349,10 +349,10 @@ class Ranges:
 
 def count_bins(n_labels: int, share: float = 1.0) -> int:
     """Bins of each label, where there are so many labels; ``share`` makes them fewer."""
-    return int(share * np.clip(BINS_IN_ALL // n_labels, LEAST_BINS, MOST_BINS))
+    return int(share * np.clip(BINS_IN_ALL // n_labels, MIN_BINS, MAX_BINS))
 
 
-class Moments(Joined):
+class Moments(MergeableTally):
     """Every label's log-odds in bins with their moments, and sums over the positives.
 
     ``low`` and ``high`` are the range of each label's log-odds; bins and the order of additions
@@ -386,7 +386,7 @@ class Moments(Joined):
         # Joining the bins of two groups of blocks should cost little beside filling them.
         self.blocks_apart = max(1, n_labels * n_bins * N_MOMENTS * 8 // BLOCK_BYTES)
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """Empty bins over the same ranges."""
         return type(self)(**self.spec())
 
@@ -398,7 +398,7 @@ class Moments(Joined):
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
         probable, times = self.kind == "probability", _times_of(panel)
-        if isinstance(panel, ListedPanel):
+        if isinstance(panel, SparsePanel):
             return self._add_listed(panel)
         scores = np.ascontiguousarray(panel.scores)
         if panel.absent is not None:
@@ -409,7 +409,7 @@ class Moments(Joined):
         add_positives(scores, probable, *_positives_of(panel), self.centers, self.sums, times)
         return None
 
-    def _add_listed(self, panel: ListedPanel) -> None:
+    def _add_listed(self, panel: SparsePanel) -> None:
         """Take the cells that a block lists."""
         labels, times = panel.listed.indices, _cell_times(panel)
         z = log_odds(panel.checked().cells.astype(np.float64), self.kind)
@@ -537,7 +537,7 @@ class Summary:
     @classmethod
     def join(cls, parts: Sequence[Summary]) -> Summary:
         """The summary of all rows of some disjoint parts, which have the same bins."""
-        ranges, moments = parts[0].ranges.fresh(), parts[0].moments.fresh()
+        ranges, moments = parts[0].ranges.empty_like(), parts[0].moments.empty_like()
         for part in parts:
             ranges.merge(part.ranges)
             moments.merge(part.moments)
@@ -545,7 +545,7 @@ class Summary:
         return cls(ranges, moments, n_rows, total)
 
 
-class SumsAt(Joined):
+class SumsAt(MergeableTally):
     """Sums over the cells of some labels at given parameters, by one of the kernels."""
 
     JOINED: ClassVar = {"sums": "add"}
@@ -558,7 +558,7 @@ class SumsAt(Joined):
         self.frame, self.theta = np.ascontiguousarray(frame), np.ascontiguousarray(theta)
         self.sums = np.zeros((n_sums, columns.size))
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """Zero sums at the same parameters."""
         return type(self)(**self.spec())
 
@@ -570,7 +570,7 @@ class SumsAt(Joined):
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""
         probable, times = panel.kind == "probability", _times_of(panel)
-        if isinstance(panel, ListedPanel):
+        if isinstance(panel, SparsePanel):
             return self._add_listed(panel)
         parameters = self.columns, self.frame, self.theta
         if panel.absent is None:
@@ -584,7 +584,7 @@ class SumsAt(Joined):
         self.sums -= once * more[self.columns]
         return None
 
-    def _add_listed(self, panel: ListedPanel) -> None:
+    def _add_listed(self, panel: SparsePanel) -> None:
         """Take the cells that a block lists: the kernel sees one row of them."""
         place = np.full(panel.n_labels, -1, np.int64)
         place[self.columns] = np.arange(self.columns.size)
@@ -636,7 +636,7 @@ def _positives_of(panel: Panel) -> Positives:
 def _present_ranges(panel: Panel, positives: Positives) -> Floats:
     """The ranges of a checked block of which cells are absent."""
     ends = _empty_ranges(panel.n_labels)
-    if isinstance(panel, ListedPanel):
+    if isinstance(panel, SparsePanel):
         labels, cells = panel.listed.indices, panel.cells.astype(np.float64)
         true = np.zeros(cells.size, np.bool_)
         true[positives.among(panel.listed, panel.n_labels)] = True
@@ -655,7 +655,7 @@ def _present_ranges(panel: Panel, positives: Positives) -> Floats:
     return ends
 
 
-def _cell_times(panel: ListedPanel) -> Floats:
+def _cell_times(panel: SparsePanel) -> Floats:
     """The weight of each listed cell."""
     times = _times_of(panel)
     return np.repeat(np.ones(panel.n_rows) if times is None else times, panel.listed.counts)

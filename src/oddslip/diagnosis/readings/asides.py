@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.panel import Panel
-from oddslip.sources.passes import read_together
 from oddslip.diagnosis.case import Case
-from oddslip.diagnosis.drift import mark_lone_rows
+from oddslip.diagnosis.drift import unique_row_hashes
 from oddslip.shifts import RealizedShift, Saturation, realized_shift, saturation
 from oddslip.sources import Source
+from oddslip.sources.passes import read_together
 from oddslip.sources.views import take_rows
 
 SAMPLED_CELLS = 2**23  # of model and twin each: thousands of rows tell a median well
@@ -42,7 +42,7 @@ def read_arm(case: Case, function: Callable[[Source], Any]) -> tuple[Any, Asides
         "saturation": lambda rows: saturation(rows, k=case.k, distinct=False, threads=threads),
     }
     if case.marked:
-        asked["marks"] = partial(mark_lone_rows, threads=threads)
+        asked["marks"] = partial(unique_row_hashes, threads=threads)
     if case.twin is not None:
         asked["sample"] = partial(take_sample, kept=sampled_rows(case), threads=threads)
     made = read_together(

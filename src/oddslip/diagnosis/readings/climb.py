@@ -14,12 +14,11 @@ from oddslip.calibrators import Ceiling, build_calibrator
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import build_maps, find_prior
-from oddslip.core.labels import Seen
+from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel, take_cells
-from oddslip.sources.passes import read_together
 from oddslip.core.tally import release_memory
 from oddslip.diagnosis.case import Case
-from oddslip.diagnosis.drift import Takeover, find_takeover, mark_lone_rows
+from oddslip.diagnosis.drift import Takeover, find_takeover, unique_row_hashes
 from oddslip.diagnosis.readings.asides import Asides, read_arm, sampled_rows, take_sample
 from oddslip.diagnosis.signal import Signal, find_signal
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
@@ -34,6 +33,7 @@ from oddslip.selection.keyed import try_keyed
 from oddslip.selection.rules import read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
+from oddslip.sources.passes import read_together
 from oddslip.sources.views import take_rows
 from oddslip.tallies.cell_counts import CellCounts
 
@@ -136,7 +136,7 @@ def _fit_rungs(case: Case) -> FittedRungs:
     if case.calibration_counts.any():
         asked.append(partial(fit_maps, case))
     if case.marked:
-        asked.append(partial(mark_lone_rows, threads=case.threads))
+        asked.append(partial(unique_row_hashes, threads=case.threads))
     found = read_together(
         case.calibration, asked, threads=case.threads, what="reading the calibration rows"
     )
@@ -217,7 +217,7 @@ def _climb_crossed(case: Case) -> Climb:
     name = wanted[crossed.choice.place].name
     counts = trials.fits.counts(None)
     maps = _other_rungs(trials) | {"ceiling": [make_ceiling(case, counts)]}
-    trials.fits.let_go()
+    trials.fits.release()
     signal = find_signal(trials.fits.cells, counts)
     del counts
     release_memory()
@@ -274,7 +274,7 @@ def _take_over(
 def make_ceiling(case: Case, counts: CellCounts) -> LabelMaps:
     """Isotonic maps of the evaluated rows themselves."""
     kind = case.arm.kind
-    record = Ceiling(kind=kind)._record(Seen.alike(counts.n_positives, case.arm.totals()))
+    record = Ceiling(kind=kind)._record(LabelTotals.alike(counts.n_positives, case.arm.totals()))
     return build_maps(kind, "probability", record, knots=counts.isotonic_knots())
 
 

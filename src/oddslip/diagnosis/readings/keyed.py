@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.panel import Panel
-from oddslip.sources.passes import read_together
 from oddslip.core.row_keys import keyed_sample
-from oddslip.core.tally import Joined, Together
+from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.drift import SharedRows, Takeover, find_drift, find_takeover
 from oddslip.diagnosis.label_shifts import find_shifts
@@ -48,6 +47,7 @@ from oddslip.selection.keyed import KeyedTrials, try_keyed
 from oddslip.selection.rules import read_rule
 from oddslip.shifts import overlap, realized_shift, saturation
 from oddslip.sources import Source
+from oddslip.sources.passes import read_together
 from oddslip.sources.views import take_rows
 from oddslip.tallies.cell_counts import CellCounts, IntervalCounts, PositiveKeys
 
@@ -106,7 +106,7 @@ def measure_keyed(case: Case, n_replicates: int) -> dict[str, Any]:
     beside: list[Any] = (
         [ladder, parts] + [sample] * (case.twin is not None) + [ids] * (not case.crossed)
     )
-    done = arm.run(Together(beside), threads=threads, what="climbing the ladder").tallies
+    done = arm.run(TallyGroup(beside), threads=threads, what="climbing the ladder").tallies
     ladder, squares = done[0], done[1].result()
     samples = done[2].result() if case.twin is not None else None
     shared = SharedRows(0, False)
@@ -202,7 +202,7 @@ def _read_calibration(
     """Maps of all rungs that are fitted, what is chosen, and keys of the calibration rows."""
     asked: list[Any] = [partial(_fit_rungs, case)]
     if case.calibration.has_ids:
-        asked.append(lambda rows: rows.run(ids.fresh()).result())
+        asked.append(lambda rows: rows.run(ids.empty_like()).result())
     found = read_together(
         case.calibration, asked, threads=case.threads, what="reading the calibration rows"
     )
@@ -283,7 +283,7 @@ class LadderTally(Resampled):
         self.kept = KeyedSums(len(self.names) * len(Column) + 1, n_replicates, seed)
         self.blocks_apart = max(1, self.kept.draws.nbytes >> 20)
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -410,7 +410,7 @@ def _rank_each(
         out[name][rows] = done[id(each)]
 
 
-class RowParts(Joined):
+class RowParts(MergeableTally):
     """The parts of a row's positives, summed over the row and squared: see `find_signal`.
 
     Parameters
@@ -428,7 +428,7 @@ class RowParts(Joined):
         self.indptr, self.keys, self.parts = indptr, keys, parts
         self.squares = np.zeros(1)
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -457,7 +457,7 @@ class RowParts(Joined):
         return float(self.squares[0])
 
 
-class RowSample(Joined):
+class RowSample(MergeableTally):
     """Rows that their keys choose, with the twin's scores: as many as can be looked at here.
 
     Parameters
@@ -475,7 +475,7 @@ class RowSample(Joined):
         self._scores: list[NDArray[Any]] = []
         self._twins: list[NDArray[Any]] = []
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 
@@ -501,7 +501,7 @@ class RowSample(Joined):
         return scores[order], twins[order]
 
 
-class KeySample(Joined):
+class KeySample(MergeableTally):
     """Keys of a share of the rows, which are the same rows in every table that has them."""
 
     JOINED: ClassVar = {"_keys": "append"}
@@ -510,7 +510,7 @@ class KeySample(Joined):
         self.share, self.seed = share, seed
         self._keys: list[NDArray[np.uint64]] = []
 
-    def fresh(self) -> Self:
+    def empty_like(self) -> Self:
         """An empty tally of the same kind."""
         return type(self)(**self.spec())
 

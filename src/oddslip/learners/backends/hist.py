@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-import sklearn
 from oddslip.adapters.forest import Forest, Trees, can_be_laid, lay
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend, refusals

@@ -24,7 +24,7 @@ from oddslip.learners.backends.base import Backend
 from oddslip.learners.backends.logistic import column_moments
 from oddslip.learners.model_validation.arrays import check_layers, read_arrays
 
-MOST_HIDDEN = 1 << 20
+MAX_HIDDEN = 1 << 20
 _PREDICT_BYTES = 16 * 1024 * 1024
 
 
@@ -205,7 +205,7 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
     if not isinstance(hidden, list | tuple):
         raise InvalidInput(f"hidden must list the widths of the layers, got {hidden!r:.60}.")
     for width in hidden:
-        check_whole("a width of hidden", width, 1, MOST_HIDDEN)
+        check_whole("a width of hidden", width, 1, MAX_HIDDEN)
     check_whole("epochs", parameters["epochs"], 0)
     check_whole("batch_rows", parameters["batch_rows"], 1)
     if not (is_number(rate) and 0 < rate < math.inf):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.adapters.tree_shape import fault_of_trees
+from oddslip.adapters.tree_shape import tree_error
 from oddslip.errors import UnreadableFile
 from oddslip.io.arrays import unpack_arrays
 
@@ -65,7 +65,7 @@ def _fault(
         return "starts and values must be finite"
     if np.isnan(arrays["threshold"]).any() or (arrays["missing_left"] > 1).any():
         return "threshold must be a number and missing_left 0 or 1"
-    return fault_of_trees(n_leaves, arrays["feature"], arrays["left"], arrays["right"], features)
+    return tree_error(n_leaves, arrays["feature"], arrays["left"], arrays["right"], features)
 
 
 def _beyond(counts: NDArray[np.int64], least: int) -> bool:

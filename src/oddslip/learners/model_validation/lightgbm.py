@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.adapters.tree_shape import fault_of_trees
+from oddslip.adapters.tree_shape import tree_error
 from oddslip.errors import UnreadableFile
 
 _NUMBER = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
@@ -191,7 +191,7 @@ def _check_columns(columns: dict[str, list[str]], n_features: int, special: set[
         _check_normal(key, columns[key])
     _check_counts("shrinkage", columns["shrinkage"], [1] * len(nodes))
     children = _integers(columns["left_child"]), _integers(columns["right_child"])
-    fault = fault_of_trees(n_leaves, _integers(columns["split_feature"]), *children, n_features)
+    fault = tree_error(n_leaves, _integers(columns["split_feature"]), *children, n_features)
     if fault is not None:
         raise _Fault(fault)
 

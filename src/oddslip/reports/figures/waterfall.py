@@ -1,12 +1,11 @@
-"""Where the loss of a matched pair comes from and what returns it: the paper's figure 1A, and 1."""
+"""Where the loss of a matched pair comes from and what returns it: the paper's figure 1A."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from oddslip.errors import InvalidInput
-from oddslip.reports.figures.notes import place_notes
 from oddslip.reports.figures.style import (
     BLUE,
     GREY,
@@ -16,7 +15,6 @@ from oddslip.reports.figures.style import (
     PALE_GREY,
     PALE_ORANGE,
     SMALL,
-    TITLE,
     drawable,
     finish,
     legend_mark,
@@ -28,7 +26,7 @@ from oddslip.reports.figures.style import (
     signed,
     style_axis,
 )
-from oddslip.reports.numbers import CapPoint, Step, Waterfall, has_loss, waterfall_steps
+from oddslip.reports.numbers import Step, Waterfall, has_loss, waterfall_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,41 +74,6 @@ def draw_waterfalls(waterfalls: Sequence[Waterfall]) -> Figure:
     n_rows = -(-len(waterfalls) // IN_A_ROW)
     figure = new_figure(54.0 * n_rows + 14)
     put_waterfalls(figure, waterfalls)
-    return finish(figure)
-
-
-def draw_figure_one(waterfalls: Sequence[Waterfall], points: Sequence[CapPoint]) -> Figure:
-    """The paper's figure 1: A, the waterfalls; B, the largest realized shift against the cap.
-
-    Parameters
-    ----------
-    waterfalls : sequence of Waterfall
-    points : sequence of CapPoint
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Examples
-    --------
-    >>> from oddslip.reports.numbers import CapPoint, Waterfall
-    >>> pair = Waterfall("a pair", "MAP@7", 0.8, 0.6, 0.1, None, 0.7, 0.75)
-    >>> figure = draw_figure_one([pair], [CapPoint("a pair", 1.0, 3.0, 2.5, 0.0)])
-    >>> len(figure.axes)
-    2
-    """
-    from experiments.figures.caps import put_caps
-
-    figure = new_figure(72)
-    n_panels = min(2, len(waterfalls))
-    left, right = cast(Any, figure).subfigures(
-        1, 2, width_ratios=(0.7 + 0.6 * n_panels, 1), wspace=0.03
-    )
-    put_waterfalls(left, waterfalls, in_a_row=2)
-    notes = put_caps(right, points)
-    for panel, letter in ((left, "A"), (right, "B")):
-        panel.suptitle(letter, x=0.01, ha="left", fontsize=TITLE + 1, fontweight="bold", color=INK)
-    place_notes(figure, notes)
     return finish(figure)
 
 

@@ -25,7 +25,7 @@ from oddslip.core.formatting import (
 )
 from oddslip.core.results import html_text, plain
 from oddslip.diagnosis.ladder import RUNGS
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.metrics.evaluation import NAMES, metric_name
 from oddslip.reports.html import report_text
 from oddslip.reports.html.pictures import (
@@ -86,7 +86,7 @@ def write_page(
     >>> write_page(diagnosis, "report.html")  # doctest: +SKIP
     """
     page = render_page(diagnosis, provenance=provenance)
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")
 
 

@@ -241,7 +241,7 @@ def draw_dot_key(look: str) -> str:
 
 # --------------------------------------------------------------------------------------- the shifts
 
-MOST_DOTS = 4000
+MAX_DOTS = 4000
 BAND = 44  # pixels on top, for labels whose shift can not be read
 
 
@@ -253,7 +253,7 @@ def choose_labels(n_labels: int) -> range:
     >>> len(choose_labels(7)), len(choose_labels(9000))
     (7, 3000)
     """
-    return range(0, n_labels, max(1, math.ceil(n_labels / MOST_DOTS)))
+    return range(0, n_labels, max(1, math.ceil(n_labels / MAX_DOTS)))
 
 
 def draw_shifts(shifts: LabelShifts) -> str:

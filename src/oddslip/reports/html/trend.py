@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from oddslip.core.formatting import count_of, score, small_percent, value_text
-from oddslip.io.files import whole_file
+from oddslip.io.files import atomic_write
 from oddslip.metrics.evaluation import NAMES
 from oddslip.reports.html.page import content_policy, environment, read_template
 from oddslip.reports.html.svg import Axis, axis_over, picture, short, tag, text
 from oddslip.reports.text import printable
 
-MOST_RUNS = 400  # drawn; older ones are left out
-MOST_LINES = 100  # of the table
+MAX_RUNS = 400  # drawn; older ones are left out
+MAX_LINES = 100  # of the table
 HEIGHT, TOP = 132, 10  # pixels of a plot, and above it
 OTHERS = tuple(name for name in NAMES if name != "map")  # metrics that are folded away
 NOTHING = "Nothing was found."
@@ -55,7 +55,7 @@ def write_trend(records: Sequence[Record], path: str | os.PathLike[str]) -> None
     >>> write_trend(read_checks("log.jsonl"), "trend.html")  # doctest: +SKIP
     """
     page = render_trend(records)
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")
 
 
@@ -63,7 +63,7 @@ def render_trend(records: Sequence[Record]) -> str:
     """The page as text. The same log gives the same text."""
     from markupsafe import Markup
 
-    shown = list(records[-MOST_RUNS:])
+    shown = list(records[-MAX_RUNS:])
     last = shown[-1]
     style = read_template("page.css")
     series = find_series(shown)
@@ -90,8 +90,8 @@ def render_trend(records: Sequence[Record]) -> str:
             plots=[_plot(each, shown) for each in series if each.key not in OTHERS],
             others=[_plot(each, shown) for each in series if each.key in OTHERS],
             left_out=len(records) - len(shown),
-            rows=[_row(each) for each in reversed(shown[-MOST_LINES:])],
-            older=max(0, len(shown) - MOST_LINES),
+            rows=[_row(each) for each in reversed(shown[-MAX_LINES:])],
+            older=max(0, len(shown) - MAX_LINES),
         )
     )
 

@@ -34,11 +34,11 @@ from oddslip.sources.parquet.columns import (
     truth_cells,
 )
 from oddslip.sources.parquet.list import NAMES_KEY
-from oddslip.sources.spool import SpooledBatches, temporary_room
+from oddslip.sources.spool import SpooledBatches, free_temporary_bytes
 
 CELLS = 256 * 1024  # cells per batch
 BUCKET_BYTES = 32 * 1024 * 1024  # of a bucket in memory, unless there would be too many
-MOST_BUCKETS = 200
+MAX_BUCKETS = 200
 LOOK_EVERY = 1024 * 1024  # runs of cells between two looks for a row that comes again
 
 
@@ -87,7 +87,7 @@ def sort_cells(files: Batches, names: Sequence[str] | None) -> SpooledBatches:
     """The cells of a long table as a table with a list of scores per row."""
     order = _Order(files, names)
     schema = _list_schema(files, order)
-    with ExitStack() as opened, temporary_room():
+    with ExitStack() as opened, free_temporary_bytes():
         buckets = _Buckets(files, order, opened)
         for batch in _batches(files):
             buckets.put(batch)
@@ -183,7 +183,7 @@ class _Buckets:
         self.cell = np.dtype(fields if self.labelled else fields[:2])
         n_rows = len(order.ids)
         row_bytes = self.n_labels * self.cell.itemsize
-        self.step = max(1, BUCKET_BYTES // row_bytes, -(-n_rows // MOST_BUCKETS))
+        self.step = max(1, BUCKET_BYTES // row_bytes, -(-n_rows // MAX_BUCKETS))
         self.n_rows = n_rows
         n_buckets = -(-n_rows // self.step)
         made = (tempfile.TemporaryFile() for _ in range(n_buckets))  # noqa: SIM115

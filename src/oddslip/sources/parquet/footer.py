@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 MAGIC = b"PAR1"
-MOST_DEPTH = 16
+MAX_DEPTH = 16
 # Types of Thrift's compact protocol, and fields of Parquet's structures.
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _ROW_GROUPS, _COLUMNS, _META_DATA, _PATH, _N_VALUES = 4, 1, 3, 3, 5
@@ -71,7 +71,7 @@ class _Reader:
 
     def struct(self) -> dict[int, Any]:
         self.depth += 1
-        if self.depth > MOST_DEPTH:
+        if self.depth > MAX_DEPTH:
             raise ValueError("nested too deeply")
         fields: dict[int, Any] = {}
         number = 0

@@ -17,7 +17,7 @@ from oddslip.sources.base import Source, block_rows, join_positives
 from oddslip.sources.batches import Batches
 from oddslip.sources.long.sorting import is_scattered, sort_cells
 from oddslip.sources.long.table import LongTable, check_long, is_long
-from oddslip.sources.open import is_stored, open_labels
+from oddslip.sources.open import is_file_or_table, open_labels
 from oddslip.sources.parquet.files import KIND_KEY, ParquetFiles
 from oddslip.sources.parquet.list import ListTable, score_list
 from oddslip.sources.parquet.wide import WideTable
@@ -66,7 +66,7 @@ class ParquetSource(Source):
         nan: bool = False,
     ) -> None:
         files = path if isinstance(path, Batches) else ParquetFiles(Path(path))
-        kind, self.says_kind = stored_kind(files, kind)
+        kind, self.kind_is_stored = stored_kind(files, kind)
         self.table = read_layout(files, label_names)
         self.table.null_absent = nan
         if labels is not None and self.table.has_labels:
@@ -78,7 +78,7 @@ class ParquetSource(Source):
         self.kind, self.label_names, self.dtype = kind, self.table.names, self.table.dtype
         shape = (self.n_rows, self.n_labels)
         ids = None if labels is None else self.table.row_ids()
-        if is_stored(labels):
+        if is_file_or_table(labels):
             labels = open_labels(labels, self.label_names, shape=shape, row_ids=ids)
         # A panel of the whole with no cells behind it: the one gate checks labels and names.
         hollow = np.broadcast_to(np.zeros((), self.dtype), shape)

@@ -26,7 +26,7 @@ from oddslip.sources.parquet.columns import (
     score_cells,
     score_dtype,
 )
-from oddslip.sources.spool import temporary_room
+from oddslip.sources.spool import free_temporary_bytes
 
 GROUP_BYTES = 64 * 1024 * 1024  # cells of a row group of columns that may be open at a time
 
@@ -76,7 +76,7 @@ class WideTable:
         for group, n_rows in enumerate(groups):
             width = max(1, GROUP_BYTES // 2 // (max(1, n_rows) * size))
             stripes = [self.names[at : at + width] for at in range(0, self.n_labels, width)]
-            with tempfile.TemporaryFile() as scratch, temporary_room():
+            with tempfile.TemporaryFile() as scratch, free_temporary_bytes():
                 for names in stripes:
                     rows = block_rows(len(names), size)
                     at = first

@@ -1,0 +1,43 @@
+"""Public names of a package that load their module when first used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str], subpackages: Iterable[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """``__getattr__`` and ``__dir__`` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its ``__name__``.
+    modules : mapping of str to str
+        Module of each public name.
+    subpackages : iterable of str
+        Names of packages below it that are public themselves.
+
+    Examples
+    --------
+    >>> get, _ = lazy_names("oddslip", {"rank": "oddslip.metrics.ranking"})
+    >>> get("rank").__name__
+    'rank'
+    """
+    public = set(subpackages)
+
+    def get(name: str) -> Any:
+        if name in public:
+            return import_module(f"{package}.{name}")
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(modules[name]), name)
+
+    def names() -> list[str]:
+        loaded = import_module(package).__dict__
+        return sorted({*loaded, *modules, *public})
+
+    return get, names

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from browsing import open_browser
 
-from oddslip.cli.demo import _tell
+from oddslip.cli.demo import _run
 from oddslip.reports.figures.waterfall import describe_waterfall
 from oddslip.reports.numbers import waterfall_of
 
@@ -28,7 +28,7 @@ def main(folder: Path) -> None:
     """Run the demo once, draw its waterfall and photograph its report."""
     with tempfile.TemporaryDirectory() as temporary:
         report = Path(temporary) / "demo-report"
-        diagnosis = _tell(report, ["oddslip", "demo"]).diagnosis
+        diagnosis = _run(report, ["oddslip", "demo"]).diagnosis
         # A test compares the description with the demo, so the picture cannot go stale unnoticed.
         metadata = {"Description": describe_waterfall(waterfall_of(diagnosis))}
         diagnosis.plot("waterfall").savefig(folder / "figure-demo.png", metadata=metadata)

@@ -6,6 +6,7 @@ of the same diagnosis.
 
 import sys
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,8 +27,10 @@ SHOTS = {
 
 def main(folder: Path) -> None:
     """Run the demo once, draw its waterfall and photograph its report."""
-    with tempfile.TemporaryDirectory() as temporary:
-        report = Path(temporary) / "demo-report"
+    folder = folder.absolute()
+    # The page shows the command with its paths, so the folder is that of `make demo`.
+    with tempfile.TemporaryDirectory() as temporary, chdir(temporary):
+        report = Path("demo-report")
         diagnosis = _run(report, ["oddslip", "demo"]).diagnosis
         # A test compares the description with the demo, so the picture cannot go stale unnoticed.
         metadata = {"Description": describe_waterfall(waterfall_of(diagnosis))}
@@ -37,7 +40,7 @@ def main(folder: Path) -> None:
             profile = Path(temporary) / name
             with open_browser(profile, viewport=size, color_scheme=scheme) as browser:
                 page = browser.new_page()
-                page.goto((report / "report.html").as_uri())
+                page.goto((report / "report.html").absolute().as_uri())
                 page.screenshot(path=str(folder / f"{name}.png"))
                 if folder != DOCS:
                     page.screenshot(path=str(folder / f"{name}-whole.png"), full_page=True)

@@ -26,7 +26,7 @@ def pretty_diagnosis(n_rows=20_000, n_replicates=2000):
     pair = synthetic_pair(
         n_rows, 400, prevalence=(0.0005, 0.15), signal=1.0, realized=realized, noise=0.5,
         saturate=0.004, n_dead=9, seed=7,
-    )  # fmt: skip
+    )
     held_out = pair.calibration
     return diagnose(
         pair.weighted[~held_out],

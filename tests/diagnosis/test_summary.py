@@ -12,7 +12,7 @@ from experiments.verdict_simulation import SCENES
 from oddslip.cli.app import app
 from oddslip.datasets import synthetic_pair
 from oddslip.diagnosis import diagnose
-from oddslip.diagnosis.summary import InputFiles, summarize
+from oddslip.diagnosis.summary import CommandFiles, summarize
 
 COMMANDS = typer.main.get_command(app).commands
 
@@ -140,7 +140,7 @@ def test_the_line_of_python_runs():
 
 def test_files_with_spaces_and_options_are_repeated_in_the_command():
     diagnosis = draw("capped", metric="ndcg")
-    files = InputFiles(
+    files = CommandFiles(
         scores="my scores.npy",
         labels="y;rm.npz",
         weights="w.npy",

@@ -251,9 +251,14 @@ def test_the_step_budget_reads_the_same_on_terminal_page_and_figures():
 def test_a_plan_without_replicates_shows_no_interval():
     pair = synthetic_pair(200, 6)
     early = plan(
-        pair.labels, rounds=20, learning_rate=0.1, max_delta_step=1.0, k=3,
-        unweighted=pair.unweighted, n_replicates=0,
-    )  # fmt: skip
+        pair.labels,
+        rounds=20,
+        learning_rate=0.1,
+        max_delta_step=1.0,
+        k=3,
+        unweighted=pair.unweighted,
+        n_replicates=0,
+    )
     assert "nan" not in printed(show_plan(early))
 
 

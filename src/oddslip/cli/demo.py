@@ -85,7 +85,7 @@ def _run(folder: Path, command: list[str] | None) -> _Run:
     import oddslip
     from oddslip.core.provenance import describe_run
     from oddslip.datasets.synthetic import synthetic_rows
-    from oddslip.diagnosis.summary import InputFiles
+    from oddslip.diagnosis.summary import CommandFiles
     from oddslip.learners import MatchedPair, OneVsRest
     from oddslip.reports.html.page import write_page
 
@@ -127,7 +127,7 @@ def _run(folder: Path, command: list[str] | None) -> _Run:
         diagnosis,
         folder / "report.html",
         provenance=describe_run(command, files, seed=diagnosis.seed),
-        files=InputFiles(
+        files=CommandFiles(
             scores=str(files["scores"]),
             labels=str(files["labels"]),
             calibration=tuple(map(str, held_out)),

@@ -46,7 +46,7 @@ from oddslip.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from oddslip.diagnosis.summary import InputFiles
+    from oddslip.diagnosis.summary import CommandFiles
 
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="All findings with their evidence, and the labels.")
@@ -276,9 +276,9 @@ def plan(
     return None
 
 
-def _name_files(parameters: Mapping[str, Any]) -> InputFiles:
+def _name_files(parameters: Mapping[str, Any]) -> CommandFiles:
     """What the command that comes next has to repeat of this one."""
-    from oddslip.diagnosis.summary import InputFiles
+    from oddslip.diagnosis.summary import CommandFiles
 
     named = {name: str(value) for name, value in parameters.items() if value is not None}
     defaults = {"nan": "refuse", "engine": "local", "metric": "map"}
@@ -290,7 +290,7 @@ def _name_files(parameters: Mapping[str, Any]) -> InputFiles:
         *("kind", "nan", "columns", "label_names", "engine", "master", "row_id"),
         *("metric", "propensities", "prior", "exclude"),
     )
-    return InputFiles(
+    return CommandFiles(
         scores=named["scores"],
         labels=named.get("labels"),
         calibration=tuple(

@@ -54,7 +54,7 @@ class Summary(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class InputFiles:
+class CommandFiles:
     """The files that a command names, by default those of the documentation.
 
     ``calibration`` holds the scores and labels of the calibration rows, if they have their own
@@ -83,13 +83,13 @@ OPTIONS = {
 }
 
 
-def summarize(diagnosis: Diagnosis, files: InputFiles | None = None) -> Summary:
+def summarize(diagnosis: Diagnosis, files: CommandFiles | None = None) -> Summary:
     """Summarize a diagnosis in three sentences.
 
     Parameters
     ----------
     diagnosis : Diagnosis
-    files : InputFiles, optional
+    files : CommandFiles, optional
         What the command is to name.
 
     Returns
@@ -112,7 +112,7 @@ def summarize(diagnosis: Diagnosis, files: InputFiles | None = None) -> Summary:
     return Summary(_describe_harm(diagnosis, grounds), _describe_repair(diagnosis, grounds), *step)
 
 
-def _default_files(d: Diagnosis) -> InputFiles:
+def _default_files(d: Diagnosis) -> CommandFiles:
     """Names that say what a file holds, for a diagnosis of arrays."""
     options = {"--metric": d.metric} if d.metric != "map" else {}
     if d.prior_source == "given":
@@ -120,7 +120,7 @@ def _default_files(d: Diagnosis) -> InputFiles:
     if d.kind != "probability":
         options["--kind"] = d.kind
     rows = () if d.optimistic else ("calibration-scores.npy", "calibration-labels.npz")
-    return InputFiles(calibration=rows, options=options)
+    return CommandFiles(calibration=rows, options=options)
 
 
 # --------------------------------------------------------------------------------- is it hurt?
@@ -247,7 +247,7 @@ def _describe_rest(d: Diagnosis, grounds: Grounds) -> str:
 # ------------------------------------------------------------------------------ what to run next
 
 
-def _next_step(d: Diagnosis, grounds: Grounds, files: InputFiles) -> tuple[str, str, str]:
+def _next_step(d: Diagnosis, grounds: Grounds, files: CommandFiles) -> tuple[str, str, str]:
     """The step in words, as a command and as Python."""
     code, repair = d.verdict.code, grounds.repair
     if code == "no_signal":
@@ -275,7 +275,7 @@ def _next_step(d: Diagnosis, grounds: Grounds, files: InputFiles) -> tuple[str, 
     return "Rank with the scores as they are", *_rank(d, files, files.scores, "scores")
 
 
-def _fit_chosen(d: Diagnosis, files: InputFiles, variables: str) -> tuple[str, str]:
+def _fit_chosen(d: Diagnosis, files: CommandFiles, variables: str) -> tuple[str, str]:
     """Choose and fit a repair with the inputs of the diagnosis."""
     words = [*(files.calibration or files.rows), "-k", str(d.k), *_weights(d, files), *OUTPUT]
     repair = _call(
@@ -289,7 +289,7 @@ def _fit_chosen(d: Diagnosis, files: InputFiles, variables: str) -> tuple[str, s
     return _command("fit", files, *words), f"repair = {repair}.fit({variables})"
 
 
-def _fit_fixed(d: Diagnosis, files: InputFiles, name: str) -> tuple[str, str]:
+def _fit_fixed(d: Diagnosis, files: CommandFiles, name: str) -> tuple[str, str]:
     """A calibrator that has nothing to choose."""
     rows = files.calibration or files.rows
     inverts = name == "inversion"
@@ -301,7 +301,7 @@ def _fit_fixed(d: Diagnosis, files: InputFiles, name: str) -> tuple[str, str]:
     return _command("fit", files, *words), f"repair = {call}.fit({_calibration_names(d)})"
 
 
-def _diagnose_with_twin(d: Diagnosis, files: InputFiles) -> tuple[str, str]:
+def _diagnose_with_twin(d: Diagnosis, files: CommandFiles) -> tuple[str, str]:
     words = [*files.rows, "-k", str(d.k), *_weights(d, files), "--unweighted", files.unweighted]
     if files.calibration:
         words += ["--calibration", files.calibration[0]]
@@ -317,7 +317,7 @@ def _diagnose_with_twin(d: Diagnosis, files: InputFiles) -> tuple[str, str]:
     return _command("diagnose", files, *words), python
 
 
-def _rank(d: Diagnosis, files: InputFiles, path: str, variable: str) -> tuple[str, str]:
+def _rank(d: Diagnosis, files: CommandFiles, path: str, variable: str) -> tuple[str, str]:
     command = _command("rank", files, path, "-k", str(d.k), "-o", "ranked.parquet")
     return command, _call("oddslip.rank", variable, k=d.k, kind=_kind(d))
 
@@ -334,7 +334,7 @@ class _Variable(str):
         return str(self)
 
 
-def _command(verb: str, files: InputFiles, *words: str) -> str:
+def _command(verb: str, files: CommandFiles, *words: str) -> str:
     """A command line that a shell reads as intended, whatever the files are called."""
     options = [
         word
@@ -355,7 +355,7 @@ def _kind(d: Diagnosis) -> str | None:
     return None if d.kind == "probability" else d.kind
 
 
-def _weights(d: Diagnosis, files: InputFiles) -> list[str]:
+def _weights(d: Diagnosis, files: CommandFiles) -> list[str]:
     return [] if d.weights is None else ["--weights", files.weights]
 
 

@@ -25,25 +25,30 @@ def junit_xml(result: CheckResult, name: str = "oddslip check") -> str:
     --------
     >>> junit_xml(result)  # doctest: +SKIP
     """
-    made = {finding.code: finding for finding in result.findings}
-    codes = sorted({*result.looked_for, *made})
+    by_code = {finding.code: finding for finding in result.findings}
+    codes = sorted({*result.looked_for, *by_code})
     suites = Element("testsuites", name=printable(name))
     suite = SubElement(
-        suites, "testsuite", name=printable(name), tests=str(len(codes)),
-        failures=str(len(result.failed)), errors="0", skipped="0",
-    )  # fmt: skip
+        suites,
+        "testsuite",
+        name=printable(name),
+        tests=str(len(codes)),
+        failures=str(len(result.failed)),
+        errors="0",
+        skipped="0",
+    )
     for code in codes:
         case = SubElement(
             suite, "testcase", classname="oddslip.check", name=f"{code} {CODES[code]}"
         )
         if code in result.failed:
-            finding = made[code]
+            finding = by_code[code]
             failure = SubElement(
                 case, "failure", type=finding.severity, message=printable(finding.sentence)
             )
             failure.text = printable(f"{finding.sentence} {finding.advice}")
-        elif code in made:
-            SubElement(case, "system-out").text = printable(made[code].sentence)
+        elif code in by_code:
+            SubElement(case, "system-out").text = printable(by_code[code].sentence)
     indent(suites)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(suites, "unicode") + "\n"
 

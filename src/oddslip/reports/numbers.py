@@ -136,14 +136,14 @@ def waterfall_of(diagnosis: Diagnosis) -> Waterfall | None:
     ladder, repair = diagnosis.ladder, repair_of(diagnosis)
     if repair is None or lacks_waterfall(diagnosis):
         return None
-    beside = "inversion" in ladder and repair.rung != "inversion"
+    has_inversion = "inversion" in ladder and repair.rung != "inversion"
     return Waterfall(
         name=HERE,
         metric=diagnosis.metric_name,
         unweighted=ladder.value("unweighted"),
         what_if=ladder.value("what-if"),
         weighted=ladder.value("raw"),
-        inversion=ladder.value("inversion") if beside else None,
+        inversion=ladder.value("inversion") if has_inversion else None,
         repaired=repair.value,
         ceiling=ladder.value("ceiling"),
         repair=repair.name,
@@ -163,9 +163,9 @@ def lacks_waterfall(diagnosis: Diagnosis) -> str:
     return next((need for rung, need in needs.items() if rung not in diagnosis.ladder), "")
 
 
-def has_loss(shown: Waterfall) -> bool:
+def has_loss(waterfall: Waterfall) -> bool:
     """Whether the weights cost anything, so that parts can be shares of it."""
-    return shown.unweighted > shown.weighted
+    return waterfall.unweighted > waterfall.weighted
 
 
 class Step(NamedTuple):
@@ -197,7 +197,7 @@ class Step(NamedTuple):
         return self.stop if self.is_model else self.start
 
 
-def waterfall_steps(shown: Waterfall) -> list[Step]:
+def waterfall_steps(waterfall: Waterfall) -> list[Step]:
     """The bars from the twin down to the weighted model, and what each repair makes of it.
 
     Examples
@@ -211,24 +211,24 @@ def waterfall_steps(shown: Waterfall) -> list[Step]:
         return Step(name, 0.0, level, True)
 
     def change(name: str, start: float, stop: float, part: float) -> Step:
-        loss = shown.unweighted - shown.weighted
-        return Step(name, start, stop, False, part / loss if has_loss(shown) else None)
+        loss = waterfall.unweighted - waterfall.weighted
+        return Step(name, start, stop, False, part / loss if has_loss(waterfall) else None)
 
     def cause(name: str, start: float, stop: float) -> Step:
         return change(name, start, stop, start - stop)
 
     def repair(name: str, level: float) -> Step:
-        return change(name, shown.weighted, level, level - shown.weighted)
+        return change(name, waterfall.weighted, level, level - waterfall.weighted)
 
-    inversion = [] if shown.inversion is None else [repair("inversion", shown.inversion)]
+    inversion = [] if waterfall.inversion is None else [repair("inversion", waterfall.inversion)]
     return [
-        model("unweighted", shown.unweighted),
-        cause("odds shift", shown.unweighted, shown.what_if),
-        cause("slippage", shown.what_if, shown.weighted),
-        model("weighted", shown.weighted),
+        model("unweighted", waterfall.unweighted),
+        cause("odds shift", waterfall.unweighted, waterfall.what_if),
+        cause("slippage", waterfall.what_if, waterfall.weighted),
+        model("weighted", waterfall.weighted),
         *inversion,
-        repair(shown.repair, shown.repaired),
-        model("repaired", shown.repaired),
+        repair(waterfall.repair, waterfall.repaired),
+        model("repaired", waterfall.repaired),
     ]
 
 
@@ -432,25 +432,27 @@ def tell_signal(diagnosis: Diagnosis) -> str:
 
 def tell_likeness(diagnosis: Diagnosis) -> str:
     """How far the twin follows the scores, in words; empty where that is not known."""
-    found = diagnosis.likeness
-    if found is None or found.mean is None:
+    agreement = diagnosis.likeness
+    if agreement is None or agreement.mean is None:
         return ""
-    return f"Ranks within labels correlate with the twin's by {estimated(found.mean)}."
+    return f"Ranks within labels correlate with the twin's by {estimated(agreement.mean)}."
 
 
 def tell_shown(diagnosis: Diagnosis) -> str:
     """Whether the probabilities of what is shown are right, as they are and repaired."""
     raw, chosen = diagnosis.shown["raw"], diagnosis.shown.get("chosen")
-    found = f"Probabilities of the labels shown are off by {_off(raw)} (ECE@{diagnosis.k})"
+    text = f"Probabilities of the labels shown are off by {_off(raw)} (ECE@{diagnosis.k})"
     if chosen is None or diagnosis.chosen is None or diagnosis.chosen.name == "raw":
-        return f"{found}."
-    return f"{found}; under {diagnosis.chosen.name}, which Repair chooses, by {_off(chosen)}."
+        return f"{text}."
+    return f"{text}; under {diagnosis.chosen.name}, which Repair chooses, by {_off(chosen)}."
 
 
-def _off(found: Reliability) -> str:
+def _off(reliability: Reliability) -> str:
     """How far probabilities are from the share that is true, in either direction and in all."""
-    way = "high" if found.bias > 0 else "low"
-    return f"{score(found.ece)} on average, too {way} by {score(abs(found.bias))} in all"
+    way = "high" if reliability.bias > 0 else "low"
+    return (
+        f"{score(reliability.ece)} on average, too {way} by {score(abs(reliability.bias))} in all"
+    )
 
 
 def finite_budget(shifts: LabelShifts) -> float | None:
@@ -461,14 +463,14 @@ def finite_budget(shifts: LabelShifts) -> float | None:
 
 def tell_residual(shifts: LabelShifts) -> list[str]:
     """What the inversion leaves within rows, beside its bounds; empty where nothing is known."""
-    left, bounds = shifts.residual, shifts.inversion
+    rest, bounds = shifts.residual, shifts.inversion
     sentences = []
-    if left is not None and left.median_spread is not None and left.largest_spread is not None:
+    if rest is not None and rest.median_spread is not None and rest.largest_spread is not None:
         sentences.append(
-            f"What inverting by ln w leaves spreads by {nat(left.median_spread)} nat within the "
-            f"median row, {nat(left.largest_spread)} at most; 0 would return the twin's order."
+            f"What inverting by ln w leaves spreads by {nat(rest.median_spread)} nat within the "
+            f"median row, {nat(rest.largest_spread)} at most; 0 would return the twin's order."
         )
-        gap = left.to_dict()["largest_gap"]
+        gap = rest.to_dict()["largest_gap"]
         if bounds is not None and math.isfinite(bounds.gap):
             sentences.append(
                 f"No cell lies further than {nat(gap)} nat from the twin's; the cap allows "

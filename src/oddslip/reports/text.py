@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.ladder import Ladder
     from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
-    from oddslip.diagnosis.summary import InputFiles
+    from oddslip.diagnosis.summary import CommandFiles
     from oddslip.metrics.evaluation import Comparison, Evaluation
     from oddslip.selection.repair import SelectionTable
 
@@ -95,8 +95,8 @@ def show_comparison(comparison: Comparison) -> Iterator[Any]:
     """Paired differences, first minus second."""
     table = new_table("metric", "difference", "interval")
     for name, estimate in comparison.differences.items():
-        shown = signed(estimate.value), signed_interval(estimate)
-        table.add_row(metric_name(name, comparison.k), *shown)
+        cells = signed(estimate.value), signed_interval(estimate)
+        table.add_row(metric_name(name, comparison.k), *cells)
     yield table
 
 
@@ -197,7 +197,7 @@ def show_selection(table: SelectionTable) -> Iterator[Any]:
 
 def selection_table(table: SelectionTable) -> Any:
     """Out-of-fold means of all candidates, and their differences to raw."""
-    shown = new_table(
+    rows = new_table(
         "candidate",
         f"out-of-fold {metric_name(table.metric, table.k)}",
         "minus raw",
@@ -205,13 +205,13 @@ def selection_table(table: SelectionTable) -> Any:
     )
     for line in table.lines:
         mark = " <- chosen" if line.candidate == table.chosen else ""
-        shown.add_row(
+        rows.add_row(
             f"{line.candidate}{mark}",
             score(line.mean),
             signed(line.difference.value),
             signed_interval(line.difference),
         )
-    return shown
+    return rows
 
 
 # ---------------------------------------------------------------------------------------- diagnoses
@@ -225,7 +225,7 @@ def show_diagnosis(
     *,
     verbose: bool = False,
     reader: Reader = TERMINAL,
-    files: InputFiles | None = None,
+    files: CommandFiles | None = None,
 ) -> Iterator[Any]:
     """What to print, piece by piece: three sentences, the ladder and the findings.
 
@@ -236,7 +236,7 @@ def show_diagnosis(
         Every rung and every finding, and the details.
     reader : Reader
         Whether a command or a line of Python comes next.
-    files : InputFiles, optional
+    files : CommandFiles, optional
         What the command is to name.
     """
     from oddslip.diagnosis.summary import summarize

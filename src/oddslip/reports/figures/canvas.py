@@ -14,6 +14,6 @@ class Canvas(Figure):
 
     def _repr_png_(self) -> bytes:
         """Notebooks show figures made by pyplot; this one brings its picture along."""
-        held = io.BytesIO()
-        self.savefig(held, format="png", dpi=SCREEN_DPI)
-        return held.getvalue()
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=SCREEN_DPI)
+        return buffer.getvalue()

@@ -59,8 +59,8 @@ def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -
         _put_estimates(left, against.metrics, SECOND, 0.18)
     _put_estimates(left, evaluation.metrics, FIRST, 0.0 if against is None else -0.18)
     _write_values(left, evaluation.metrics, score)
-    drawn = any(has_interval(each) for each in evaluation.metrics.values())
-    suffix = f", with {level}" if drawn else ""
+    has_intervals = any(has_interval(each) for each in evaluation.metrics.values())
+    suffix = f", with {level}" if has_intervals else ""
     name_axes(left, f"metric at K = {evaluation.k}{suffix}")
     names = [metric_name(name, evaluation.k) for name in evaluation.metrics]
     left.set_yticks(range(len(names)), names)

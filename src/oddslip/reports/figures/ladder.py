@@ -82,9 +82,15 @@ def put_ladder(panel: Any, diagnosis: Diagnosis, metric: str | None = None) -> N
             axis.plot([e.low, e.high], [y, y], color=mark["color"], linewidth=1.4, zorder=2)
         axis.plot(e.value, y, linestyle="none", markersize=4.5, zorder=3, **mark)
         axis.text(
-            1.0, y, score(e.value), transform=axis.get_yaxis_transform(), ha="right",
-            va="center", fontsize=SMALL, color=INK,
-        )  # fmt: skip
+            1.0,
+            y,
+            score(e.value),
+            transform=axis.get_yaxis_transform(),
+            ha="right",
+            va="center",
+            fontsize=SMALL,
+            color=INK,
+        )
     names = [drawable(diagnosis.rung_name(name)) for name in estimates]
     axis.set_yticks(range(len(estimates)), names)
     if repair := repair_of(diagnosis):

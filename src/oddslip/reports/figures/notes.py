@@ -47,9 +47,15 @@ class Place(NamedTuple):
 
 
 WAYS = (
-    (1.0, 0.0, "left"), (-1.0, 0.0, "right"), (0.7, 1.1, "left"), (0.7, -1.1, "left"),
-    (-0.7, 1.1, "right"), (-0.7, -1.1, "right"), (0.0, 1.5, "center"), (0.0, -1.5, "center"),
-)  # fmt: skip
+    (1.0, 0.0, "left"),
+    (-1.0, 0.0, "right"),
+    (0.7, 1.1, "left"),
+    (0.7, -1.1, "left"),
+    (-0.7, 1.1, "right"),
+    (-0.7, -1.1, "right"),
+    (0.0, 1.5, "center"),
+    (0.0, -1.5, "center"),
+)
 PLACES = [
     Place(dx * away * BESIDE, dy * away * BESIDE, end)
     for away in (1, 2, 3, 5)
@@ -85,10 +91,18 @@ def _place_on(axis: Any, notes: Sequence[Note]) -> None:
         place = PLACES[best]
         texts.append(boxes[best])
         axis.annotate(
-            note.text, (note.x, note.y), xytext=(place.dx, place.dy), textcoords="offset points",
-            ha=place.end, va="center", fontsize=SMALL, color=INK, annotation_clip=False, zorder=6,
+            note.text,
+            (note.x, note.y),
+            xytext=(place.dx, place.dy),
+            textcoords="offset points",
+            ha=place.end,
+            va="center",
+            fontsize=SMALL,
+            color=INK,
+            annotation_clip=False,
+            zorder=6,
             arrowprops=_leader(place) if place.far else None,
-        )  # fmt: skip
+        )
 
 
 def _leader(place: Place) -> dict[str, Any]:
@@ -139,15 +153,20 @@ def _leader_cost(
     start = np.array([box[0] + ENDS[place.end] * (box[2] - box[0]), (box[1] + box[3]) / 2])
     along = start + np.linspace(0, 1, ON_A_LINE)[:, None] * (point - start)
     others = dots[np.hypot(*(dots - point).T) > 1]
-    apart = np.hypot(*(along[:, None] - others[None]).transpose(2, 0, 1)) if others.size else along
-    near = int((apart < 3 * POINT).any(axis=0).sum()) if others.size else 0
+    distance = (
+        np.hypot(*(along[:, None] - others[None]).transpose(2, 0, 1)) if others.size else along
+    )
+    near = int((distance < 3 * POINT).any(axis=0).sum()) if others.size else 0
     return 2 * CROSSED * near + CROSSED * sum(_inside(text, along, 0) for text in texts)
 
 
-def _inside(box: Box, pixels: Pixels, room: float) -> int:
+def _inside(box: Box, pixels: Pixels, margin: float) -> int:
     x, y = pixels[:, 0], pixels[:, 1]
     return int(
         np.sum(
-            (x > box[0] - room) & (x < box[2] + room) & (y > box[1] - room) & (y < box[3] + room)
+            (x > box[0] - margin)
+            & (x < box[2] + margin)
+            & (y > box[1] - margin)
+            & (y < box[3] + margin)
         )
     )

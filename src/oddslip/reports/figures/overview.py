@@ -105,18 +105,18 @@ def draw_diagnosis(diagnosis: Diagnosis, what: str = "overview") -> Figure:
 
 def draw_overview(diagnosis: Diagnosis) -> Figure:
     """All pictures that this diagnosis allows, below its verdict; the others are left out."""
-    there = [drawing for drawing in DRAWINGS.values() if not drawing.lacks(diagnosis)]
-    n_columns = min(2, len(there))
-    n_rows = -(-len(there) // n_columns)
+    drawings = [drawing for drawing in DRAWINGS.values() if not drawing.lacks(diagnosis)]
+    n_columns = min(2, len(drawings))
+    n_rows = -(-len(drawings) // n_columns)
     figure = new_figure(74.0 * n_rows + 10, ALONE if n_columns == 1 else WIDTH)
     verdict = drawable(diagnosis.verdict.sentence, 4 * ON_A_LINE)
     figure.suptitle(textwrap.fill(verdict, ON_A_LINE), fontsize=TITLE, color=INK, x=0.01, ha="left")
     panels = figure.subfigures(n_rows, n_columns, squeeze=False, wspace=0.02, hspace=0.02).ravel()
     notes: list[Note] = []
-    for panel, drawing in zip(panels, there, strict=False):
+    for panel, drawing in zip(panels, drawings, strict=False):
         panel.suptitle(drawing.title, fontsize=TITLE, color=INK, x=0.01, ha="left", weight="bold")
         notes += drawing.put(panel, diagnosis) or []
-    if len(there) == 3:  # the empty corner says why
+    if len(drawings) == 3:  # the empty corner says why
         title, reason = next(
             (d.title, d.lacks(diagnosis)) for d in DRAWINGS.values() if d.lacks(diagnosis)
         )

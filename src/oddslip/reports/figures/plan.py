@@ -81,11 +81,14 @@ def put_plan(panel: Any, plan: Plan, order: NDArray[np.int64], *, named: bool) -
         "a leaf with one positive is stored as 1.0": (
             plan.leaf_saturates[order],
             {
-                "color": INK, "marker": "o", "markersize": 7, "markerfacecolor": "none",
+                "color": INK,
+                "marker": "o",
+                "markersize": 7,
+                "markerfacecolor": "none",
                 "markeredgewidth": 0.9,
             },
         ),
-    }  # fmt: skip
+    }
     handles = []
     for name, (which, how) in kinds.items():
         if which.any():

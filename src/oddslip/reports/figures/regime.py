@@ -156,10 +156,19 @@ def _note(p: RegimePoint, *, named: bool, beyond: bool) -> str:
 
 def _point_beyond(axis: Axes, x: float, y: float, way: tuple[int, int], colour: str) -> None:
     axis.annotate(
-        "", (x, y), xytext=way, textcoords="offset points", annotation_clip=False,
-        arrowprops={"arrowstyle": "<|-", "color": colour, "linewidth": 1, "shrinkA": 0,
-                    "shrinkB": 0},
-    ).set_gid("beyond")  # fmt: skip
+        "",
+        (x, y),
+        xytext=way,
+        textcoords="offset points",
+        annotation_clip=False,
+        arrowprops={
+            "arrowstyle": "<|-",
+            "color": colour,
+            "linewidth": 1,
+            "shrinkA": 0,
+            "shrinkB": 0,
+        },
+    ).set_gid("beyond")
 
 
 def _set_limits(axis: Axes, low: float, high: float, edge: float) -> None:

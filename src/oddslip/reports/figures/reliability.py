@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from oddslip.metrics.reliability import Reliability
 
 
-def draw_reliability(found: Reliability) -> Figure:
+def draw_reliability(reliability: Reliability) -> Figure:
     """Share true against mean probability of each bin; below, how many slots each bin holds.
 
     Parameters
     ----------
-    found : Reliability
+    reliability : Reliability
 
     Returns
     -------
@@ -40,16 +40,16 @@ def draw_reliability(found: Reliability) -> Figure:
     Examples
     --------
     >>> from oddslip.metrics import reliability_at_k
-    >>> found = reliability_at_k([[0.9, 0.2], [0.8, 0.1]], [[1, 0], [0, 1]], k=1)
-    >>> draw_reliability(found).axes[0].get_ylabel()
+    >>> reliability = reliability_at_k([[0.9, 0.2], [0.8, 0.1]], [[1, 0], [0, 1]], k=1)
+    >>> draw_reliability(reliability).axes[0].get_ylabel()
     'share true'
     """
     figure = new_figure(112, 90)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
-    held = found.n_shown > 0
+    filled = reliability.n_shown > 0
     upper.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--", zorder=1)
-    share, reach = found.share[held], found.reach[held]
-    at = found.probability[held]
+    share, reach = reliability.share[filled], reliability.reach[filled]
+    at = reliability.probability[filled]
     ends = np.clip([share - reach, share + reach], 0, 1)
     upper.vlines(at, *ends, color=BLUE, linewidth=1.2, zorder=2)
     upper.plot(at, share, color=BLUE, marker="o", markersize=4.5, linestyle="none", zorder=3)
@@ -57,15 +57,20 @@ def draw_reliability(found: Reliability) -> Figure:
     upper.set_ylim(-0.02, 1.02)
     upper.set_aspect("auto")
     upper.text(
-        0.03, 0.95, f"ECE@{found.k} {score(found.ece)}", transform=upper.transAxes, va="top",
-        fontsize=SMALL, color=INK,
-    )  # fmt: skip
+        0.03,
+        0.95,
+        f"ECE@{reliability.k} {score(reliability.ece)}",
+        transform=upper.transAxes,
+        va="top",
+        fontsize=SMALL,
+        color=INK,
+    )
     style_axis(upper, grid="both")
     name_axes(upper, "", "share true")
-    widths = np.diff(found.edges)
-    lower.bar(found.edges[:-1], found.n_shown, widths * 0.9, align="edge", color=GREY)
+    widths = np.diff(reliability.edges)
+    lower.bar(reliability.edges[:-1], reliability.n_shown, widths * 0.9, align="edge", color=GREY)
     style_axis(lower, grid="y")
-    name_axes(lower, f"probability of the labels shown (top {found.k})", "slots")
+    name_axes(lower, f"probability of the labels shown (top {reliability.k})", "slots")
     put_legend(
         figure,
         [

@@ -76,33 +76,42 @@ def put_shifts(panel: Any, diagnosis: Diagnosis) -> list[Note]:
         raise InvalidInput(
             f"a picture of shifts must have weights, got none. {lacks_shifts(diagnosis)}"
         )
-    known, intended, realized = shifts.identified, shifts.intended, shifts.realized
+    readable, intended, realized = shifts.identified, shifts.intended, shifts.realized
     budget = finite_budget(shifts)
     axis = panel.subplots()
-    low, high = _limits(intended, realized[known])
+    low, high = _limits(intended, realized[readable])
     axis.axline((0, 0), slope=1, color=GREY, linewidth=0.9, linestyle="--", zorder=1)
     handles = [legend_mark("as intended", color=GREY, linewidth=0.9, linestyle="--")]
-    many = known.size > MANY
+    many = readable.size > MANY
     dot: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": BLUE, "markeredgewidth": 0}
-    if known.any():
+    if readable.any():
         axis.plot(
-            intended[known], realized[known], **dot, markersize=2.5 if many else 4,
-            alpha=0.4 if many else 0.8, rasterized=many, zorder=3,
-        )  # fmt: skip
+            intended[readable],
+            realized[readable],
+            **dot,
+            markersize=2.5 if many else 4,
+            alpha=0.4 if many else 0.8,
+            rasterized=many,
+            zorder=3,
+        )
         handles.append(
             legend_mark(
-                f"{count_of(int(known.sum()), 'label')}, shift identified", markersize=4, **dot
+                f"{count_of(int(readable.sum()), 'label')}, shift identified", markersize=4, **dot
             )
         )
-    if not known.all():
+    if not readable.all():
         tick: dict[str, Any] = {"linestyle": "none", "marker": "|", "color": ORANGE}
         axis.plot(
-            intended[~known], np.full(int((~known).sum()), 0.985), **tick, markersize=7,
-            transform=axis.get_xaxis_transform(), zorder=3,
-        )  # fmt: skip
+            intended[~readable],
+            np.full(int((~readable).sum()), 0.985),
+            **tick,
+            markersize=7,
+            transform=axis.get_xaxis_transform(),
+            zorder=3,
+        )
         handles.append(
             legend_mark(
-                f"{count_of(int((~known).sum()), 'label')}, not identified", markersize=7, **tick
+                f"{count_of(int((~readable).sum()), 'label')}, not identified", markersize=7, **tick
             )
         )
     if budget is not None:
@@ -110,7 +119,7 @@ def put_shifts(panel: Any, diagnosis: Diagnosis) -> list[Note]:
         high = max(high, budget * 1.06) if budget < 2 * high else high
     _frame(axis, low, high)
     put_legend(panel, handles, 2)
-    return _name_furthest(axis, diagnosis.label_names, intended, realized, known)
+    return _name_furthest(axis, diagnosis.label_names, intended, realized, readable)
 
 
 def _limits(intended: NDArray[np.float64], realized: NDArray[np.float64]) -> tuple[float, float]:
@@ -132,10 +141,10 @@ def _name_furthest(
     names: tuple[str, ...],
     intended: NDArray[np.float64],
     realized: NDArray[np.float64],
-    known: NDArray[np.bool_],
+    readable: NDArray[np.bool_],
 ) -> list[Note]:
-    apart = np.where(known, np.abs(realized - intended), 0.0)
-    furthest = [at for at in np.argsort(-apart, kind="stable")[:NAMED] if apart[at] > FAR]
+    distance = np.where(readable, np.abs(realized - intended), 0.0)
+    furthest = [at for at in np.argsort(-distance, kind="stable")[:NAMED] if distance[at] > FAR]
     return [
         Note(axis, float(intended[at]), float(realized[at]), drawable(names[at])) for at in furthest
     ]

@@ -119,9 +119,11 @@ def series_marks(names: Sequence[str]) -> dict[str, dict[str, str]]:
 def open_mark(colour: str = GREY) -> dict[str, Any]:
     """The look of a marker that is drawn open."""
     return {
-        "markersize": 6, "markerfacecolor": "white", "markeredgecolor": colour,
+        "markersize": 6,
+        "markerfacecolor": "white",
+        "markeredgecolor": colour,
         "markeredgewidth": 1.2,
-    }  # fmt: skip
+    }
 
 
 def legend_mark(label: str, **how: Any) -> Any:
@@ -145,10 +147,17 @@ def put_legend(
     """One legend below all axes of a figure or of a part of it."""
     if handles:
         panel.legend(
-            handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)),
-            frameon=False, fontsize=SMALL, labelcolor=INK, title=title, title_fontsize=SMALL,
-            handletextpad=0.5, columnspacing=1.4,
-        )  # fmt: skip
+            handles=list(handles),
+            loc="outside lower center",
+            ncols=min(columns, len(handles)),
+            frameon=False,
+            fontsize=SMALL,
+            labelcolor=INK,
+            title=title,
+            title_fontsize=SMALL,
+            handletextpad=0.5,
+            columnspacing=1.4,
+        )
 
 
 # -------------------------------------------------------------------------------------------- texts

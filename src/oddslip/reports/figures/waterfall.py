@@ -107,10 +107,15 @@ def put_waterfall(axis: Axes, waterfall: Waterfall, *, named: bool = True) -> No
     for y, step in enumerate(steps):
         slipped = step.name == "slippage"
         axis.barh(
-            y, step.change, left=step.start, height=0.62, color=colour_of(step),
-            edgecolor=ORANGE if slipped else colour_of(step), hatch="////" if slipped else None,
+            y,
+            step.change,
+            left=step.start,
+            height=0.62,
+            color=colour_of(step),
+            edgecolor=ORANGE if slipped else colour_of(step),
+            hatch="////" if slipped else None,
             linewidth=0.5,
-        )  # fmt: skip
+        )
         _write(axis, y, step, limit, marks if y == len(steps) - 1 else [])
     for y, following in enumerate(steps[1:]):
         axis.plot([following.joint] * 2, [y + 0.31, y + 0.69], color=GREY, linewidth=0.6)

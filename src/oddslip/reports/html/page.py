@@ -66,7 +66,7 @@ from oddslip.reports.text import MAX_FINDINGS, printable
 if TYPE_CHECKING:
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.result import Diagnosis
-    from oddslip.diagnosis.summary import InputFiles
+    from oddslip.diagnosis.summary import CommandFiles
 
 
 def write_page(
@@ -74,7 +74,7 @@ def write_page(
     path: str | os.PathLike[str],
     *,
     provenance: Mapping[str, Any] | None = None,
-    files: InputFiles | None = None,
+    files: CommandFiles | None = None,
 ) -> None:
     """Write the page of a diagnosis, atomically.
 
@@ -85,7 +85,7 @@ def write_page(
         Where the HTML file goes.
     provenance : mapping, optional
         What is known of the run: command, versions, hashes of the inputs. Mappings may be nested.
-    files : InputFiles, optional
+    files : CommandFiles, optional
         The files that the next command is to name.
 
     Examples
@@ -101,7 +101,7 @@ def render_page(
     diagnosis: Diagnosis,
     *,
     provenance: Mapping[str, Any] | None = None,
-    files: InputFiles | None = None,
+    files: CommandFiles | None = None,
 ) -> str:
     """The page of a diagnosis as text. The same diagnosis gives the same text.
 

@@ -93,10 +93,15 @@ def _draw_step(step: Step, axis: Axis, top: float) -> list[str]:
         text(name_step(step), x="0", y=short(base), class_="name"),
         text(tell_step(step), x="100%", y=short(base), class_="value end"),
         tag(
-            "rect", x=axis.percent(low), y=short(base + 7), width=f"{short(width)}%", height=BAR,
-            class_=f"bar {look_of(step)}", rx=2,
+            "rect",
+            x=axis.percent(low),
+            y=short(base + 7),
+            width=f"{short(width)}%",
+            height=BAR,
+            class_=f"bar {look_of(step)}",
+            rx=2,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _draw_joint(following: Step, axis: Axis, top: float) -> str:
@@ -111,9 +116,11 @@ def _draw_ceiling(ceiling: float, axis: Axis, top: float) -> list[str]:
         tag("line", x1=x, x2=x, y1=short(top + 17), y2=short(top + 39), class_="tick"),
         text(
             f"ceiling of per-label maps {score(ceiling)}",
-            x=x, y=short(top + 54), class_="note end" if right else "note",
+            x=x,
+            y=short(top + 54),
+            class_="note end" if right else "note",
         ),
-    ]  # fmt: skip
+    ]
 
 
 # --------------------------------------------------------------------------------------- the ladder
@@ -181,12 +188,12 @@ SHOWN_TOP = 30  # pixels
 SHOWN_LOOKS = {"raw": "raw", "chosen": "good"}
 
 
-def draw_shown(shown: Mapping[str, Reliability]) -> str:
+def draw_shown(reliabilities: Mapping[str, Reliability]) -> str:
     """Share true against probability of the labels shown, by raw scores and by the repair."""
-    held = {name: each.n_shown > 0 for name, each in shown.items()}
+    filled = {name: each.n_shown > 0 for name, each in reliabilities.items()}
     ends = [0.0, 0.1]  # never narrower, so that rare labels do not fill the picture with noise
-    for name, each in shown.items():
-        ends += [*each.probability[held[name]], *each.share[held[name]]]
+    for name, each in reliabilities.items():
+        ends += [*each.probability[filled[name]], *each.share[filled[name]]]
     top = min(1.0, 1.05 * max(ends))
     x_axis, y_axis = Axis(0.0, top, 0.0, 100.0), Axis(0.0, top, GRID_BOTTOM, SHOWN_TOP)
     levels = [_draw_level(mark, f"{mark:g}", y_axis) for mark in _round_ticks(y_axis)]
@@ -196,19 +203,25 @@ def draw_shown(shown: Mapping[str, Reliability]) -> str:
         *_draw_ticks(ticks, x_axis, "probability of the labels shown, mean of each bin"),
         text("share of them that is true", x="0", y=12, class_="axis-text"),
         tag(
-            "line", x1="0%", y1=short(y_axis(0.0)), x2="100%", y2=short(y_axis(top)),
+            "line",
+            x1="0%",
+            y1=short(y_axis(0.0)),
+            x2="100%",
+            y2=short(y_axis(top)),
             class_="diagonal",
         ),
-    ]  # fmt: skip
-    for name, each in shown.items():
-        for at in np.flatnonzero(held[name]):
+    ]
+    for name, each in reliabilities.items():
+        for at in np.flatnonzero(filled[name]):
             pieces += _draw_bin(each, int(at), SHOWN_LOOKS[name], x_axis, y_axis)
     return picture(
         pieces,
         height=GRID_HEIGHT,
         id_="reliability",
         title="Are the probabilities of what is shown right?",
-        description="; ".join(f"{name}: ECE {score(each.ece)}" for name, each in shown.items())
+        description="; ".join(
+            f"{name}: ECE {score(each.ece)}" for name, each in reliabilities.items()
+        )
         + ". On the dashed diagonal a probability is right.",
     )
 
@@ -217,19 +230,20 @@ def _round_ticks(axis: Axis) -> list[float]:
     return [round(mark, 12) for mark in axis.ticks()]
 
 
-def _draw_bin(found: Reliability, at: int, look: str, x_axis: Axis, y_axis: Axis) -> list[str]:
-    share, reach = float(found.share[at]), float(found.reach[at])
-    x = x_axis.percent(float(found.probability[at]))
+def _draw_bin(
+    reliability: Reliability, at: int, look: str, x_axis: Axis, y_axis: Axis
+) -> list[str]:
+    share, reach = float(reliability.share[at]), float(reliability.reach[at])
     low, high = max(share - reach, 0.0), min(share + reach, y_axis.high)
-    told = (
-        f"{found.n_shown[at]:,} slots: probability {score(float(found.probability[at]))}, "
-        f"true {score(share)}"
-    )
+    probability = float(reliability.probability[at])
+    slots = f"{reliability.n_shown[at]:,} slots"
+    x = x_axis.percent(probability)
+    title = f"{slots}: probability {score(probability)}, true {score(share)}"
     return [
         tag(
             "line", x1=x, x2=x, y1=short(y_axis(low)), y2=short(y_axis(high)), class_="interval bin"
         ),
-        tag("circle", cx=x, cy=short(y_axis(share)), r=4.5, class_=f"dot {look}", data_t=told),
+        tag("circle", cx=x, cy=short(y_axis(share)), r=4.5, class_=f"dot {look}", data_t=title),
     ]
 
 
@@ -260,16 +274,17 @@ def draw_shifts(shifts: LabelShifts) -> str:
     """The picture as SVG markup; needs intended shifts."""
     assert shifts.intended is not None
     budget = finite_budget(shifts)
-    known = shifts.realized[shifts.identified]
+    readable = shifts.realized[shifts.identified]
     x_axis = axis_over([0.0, *_ends(shifts.intended)], 0.0, 100.0)
-    ends = [0.0, *_ends(shifts.intended), *_ends(known)]
+    ends = [0.0, *_ends(shifts.intended), *_ends(readable)]
     if budget is not None and budget <= 1.3 * max(abs(end) for end in ends):
         ends += [budget] if min(ends) >= 0 else [budget, -budget]
     y_axis = axis_over(ends, GRID_BOTTOM, BAND + 14)
     pieces = [*_draw_shifts_grid(x_axis, y_axis), *_draw_band(bool((~shifts.identified).any()))]
     pieces += _draw_lines(x_axis, y_axis, budget)
-    drawn = choose_labels(shifts.realized.size)
-    pieces += [_draw_dot(shifts, label, x_axis, y_axis) for label in drawn]
+    pieces += [
+        _draw_dot(shifts, label, x_axis, y_axis) for label in choose_labels(shifts.realized.size)
+    ]
     n_read = int(shifts.identified.sum())
     return picture(
         pieces,
@@ -311,10 +326,14 @@ def _draw_lines(x_axis: Axis, y_axis: Axis, budget: float | None) -> list[str]:
     low, high = max(x_axis.low, y_axis.low), min(x_axis.high, y_axis.high)
     pieces = [
         tag(
-            "line", x1=x_axis.percent(low), y1=short(y_axis(low)), x2=x_axis.percent(high),
-            y2=short(y_axis(high)), class_="diagonal",
+            "line",
+            x1=x_axis.percent(low),
+            y1=short(y_axis(low)),
+            x2=x_axis.percent(high),
+            y2=short(y_axis(high)),
+            class_="diagonal",
         )
-    ]  # fmt: skip
+    ]
     for bound in () if budget is None else (budget, -budget):
         if y_axis.low <= bound <= y_axis.high:
             y = y_axis(bound)
@@ -425,10 +444,12 @@ def _draw_point(
         on_right = x_axis(ratio) > 70
         inner.append(
             text(
-                point.name, x=-13 if on_right else 13, y=5,
+                point.name,
+                x=-13 if on_right else 13,
+                y=5,
                 class_="name here end" if on_right else "name here",
             )
-        )  # fmt: skip
+        )
     elif is_open(point):
         share = small_percent(point.saturated_share)
         beside = ratio != point.ratio  # marks at the edge stand above one another

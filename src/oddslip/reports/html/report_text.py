@@ -190,14 +190,14 @@ def tell_ties(diagnosis: Diagnosis) -> str:
 
 def tell_dead(diagnosis: Diagnosis) -> str:
     """What dead labels would do under the identity policy; empty where there are none."""
-    taken = diagnosis.takeover
-    if taken is None or not taken.n_dead:
+    takeover = diagnosis.takeover
+    if takeover is None or not takeover.n_dead:
         return ""
-    if taken.n_dead == 1:
+    if takeover.n_dead == 1:
         dead = "1 label is dead: it is true in no calibration row. If it kept its raw scores, it"
     else:
         dead = (
-            f"{taken.n_dead:,} labels are dead: they are true in no calibration row. If they kept "
-            "their raw scores, they"
+            f"{takeover.n_dead:,} labels are dead: they are true in no calibration row. If they "
+            "kept their raw scores, they"
         )
-    return f"{dead} would take slots in {taken.n_rows:,} of {diagnosis.n_rows:,} rows."
+    return f"{dead} would take slots in {takeover.n_rows:,} of {diagnosis.n_rows:,} rows."

@@ -25,12 +25,12 @@ def tag(name: str, *children: str, **attributes: object) -> str:
     >>> tag("circle", cx="5%", class_="dot", data_i=None)
     '<circle cx="5%" class="dot"/>'
     """
-    written = "".join(
+    text = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(printable(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
-    return f"<{name}{written}>{''.join(children)}</{name}>" if children else f"<{name}{written}/>"
+    return f"<{name}{text}>{''.join(children)}</{name}>" if children else f"<{name}{text}/>"
 
 
 def text(content: object, **attributes: object) -> str:
@@ -86,13 +86,13 @@ class Axis:
 
 
 def axis_over(values: Iterable[float], start: float, stop: float, *, margin: float = 0.04) -> Axis:
-    """An axis with room for these values and a little more on both sides."""
-    known = [value for value in values if math.isfinite(value)]
-    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    """An axis with space for these values and a little more on both sides."""
+    finite = [value for value in values if math.isfinite(value)]
+    low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
     if high - low < 1e-9 * max(1.0, abs(low), abs(high)):
         low, high = low - 0.5, high + 0.5
-    room = margin * (high - low)
-    return Axis(low - room, high + room, start, stop)
+    space = margin * (high - low)
+    return Axis(low - space, high + space, start, stop)
 
 
 def round_step(rough: float) -> float:

@@ -63,11 +63,11 @@ def render_trend(records: Sequence[Record]) -> str:
     """The page as text. The same log gives the same text."""
     from markupsafe import Markup
 
-    shown = list(records[-MAX_RUNS:])
-    last = shown[-1]
+    recent = list(records[-MAX_RUNS:])
+    last = recent[-1]
     style = read_template("page.css")
-    series = find_series(shown)
-    n_failed = sum(not each["passed"] for each in shown)
+    series = find_series(recent)
+    n_failed = sum(not each["passed"] for each in recent)
     page = environment().get_template("trend.html")
     return str(
         page.render(
@@ -78,28 +78,30 @@ def render_trend(records: Sequence[Record]) -> str:
             word="Passed" if last["passed"] else "Not passed",
             sentence=tell_last(last),
             facts=[
-                ("runs", f"{len(shown):,}"),
+                ("runs", f"{len(recent):,}"),
                 ("not passed", f"{n_failed:,}"),
-                ("first", printable(shown[0]["when"])),
+                ("first", printable(recent[0]["when"])),
                 ("last", printable(last["when"])),
                 ("rows, last", f"{last['n_rows']:,}"),
                 ("labels", f"{last['n_labels']:,}"),
                 ("K", str(last["k"])),
             ],
-            strip=draw_strip(shown),
-            plots=[_plot(each, shown) for each in series if each.key not in OTHERS],
-            others=[_plot(each, shown) for each in series if each.key in OTHERS],
-            left_out=len(records) - len(shown),
-            rows=[_row(each) for each in reversed(shown[-MAX_LINES:])],
-            older=max(0, len(shown) - MAX_LINES),
+            strip=draw_strip(recent),
+            plots=[_plot(each, recent) for each in series if each.key not in OTHERS],
+            others=[_plot(each, recent) for each in series if each.key in OTHERS],
+            left_out=len(records) - len(recent),
+            rows=[_row(each) for each in reversed(recent[-MAX_LINES:])],
+            older=max(0, len(recent) - MAX_LINES),
         )
     )
 
 
 def _plot(series: Series, records: Sequence[Record]) -> dict[str, str]:
     return {
-        "title": series.title, "told": tell_series(series), "svg": draw_series(series, records),
-    }  # fmt: skip
+        "title": series.title,
+        "told": tell_series(series),
+        "svg": draw_series(series, records),
+    }
 
 
 def tell_last(record: Record) -> str:
@@ -114,7 +116,7 @@ def tell_last(record: Record) -> str:
 def find_series(records: Sequence[Record]) -> list[Series]:
     """Every number that at least one run has, metrics first."""
     k = records[-1]["k"]
-    found = [
+    all_series = [
         Series(name, f"{title}@{k}", _points(records, "metrics", name, "value"), None, score)
         for name, title in NAMES.items()
     ]
@@ -127,9 +129,9 @@ def find_series(records: Sequence[Record]) -> list[Series]:
     ):
         points = _points(records, "measures", name, "now")
         before = [each["measures"].get(name, {}).get("before") for each in records]
-        known = [float(each) for each in before if each is not None]
-        found.append(Series(name, title, points, known[-1] if known else None, write))
-    return [series for series in found if series.points]
+        values = [float(each) for each in before if each is not None]
+        all_series.append(Series(name, title, points, values[-1] if values else None, write))
+    return [series for series in all_series if series.points]
 
 
 def _points(records: Sequence[Record], part: str, name: str, key: str) -> list[Point]:
@@ -143,10 +145,10 @@ def _points(records: Sequence[Record], part: str, name: str, key: str) -> list[P
 
 def tell_series(series: Series) -> str:
     """The last number in words."""
-    told = f"{series.write(series.points[-1].value)} in the last run"
+    text = f"{series.write(series.points[-1].value)} in the last run"
     if series.before is not None:
-        told += f", {series.write(series.before)} on the calibration rows"
-    return f"{told}."
+        text += f", {series.write(series.before)} on the calibration rows"
+    return f"{text}."
 
 
 # ------------------------------------------------------------------------------------- the pictures
@@ -165,18 +167,24 @@ def draw_strip(records: Sequence[Record]) -> str:
         tag(
             "rect",
             tag("title", f"{printable(each['when'])}: {'passed' if each['passed'] else 'failed'}"),
-            x=f"{short(100 * (at + 0.15) / n)}%", width=width,
-            y=12 if each["passed"] else 0, height=12 if each["passed"] else 24,
-            class_=f"bar {'good' if each['passed'] else 'bad'}", rx=1,
+            x=f"{short(100 * (at + 0.15) / n)}%",
+            width=width,
+            y=12 if each["passed"] else 0,
+            height=12 if each["passed"] else 24,
+            class_=f"bar {'good' if each['passed'] else 'bad'}",
+            rx=1,
         )
         for at, each in enumerate(records)
-    ]  # fmt: skip
+    ]
     failed = [printable(each["when"]) for each in records if not each["passed"]]
     return picture(
-        pieces, height=26, id_="strip", title="Runs that passed and runs that did not",
+        pieces,
+        height=26,
+        id_="strip",
+        title="Runs that passed and runs that did not",
         description=f"{len(failed)} of {n} runs did not pass"
         + (f": {', '.join(failed[:20])}." if failed else "."),
-    )  # fmt: skip
+    )
 
 
 def draw_series(series: Series, records: Sequence[Record]) -> str:
@@ -190,29 +198,50 @@ def draw_series(series: Series, records: Sequence[Record]) -> str:
     pieces = [*_draw_grid(axis, series)]
     for first, second in zip(series.points, series.points[1:], strict=False):
         pieces.append(
-            tag("line", x1=place(first.at, n), x2=place(second.at, n),
-                y1=short(axis(first.value)), y2=short(axis(second.value)), class_="reference")
-        )  # fmt: skip
+            tag(
+                "line",
+                x1=place(first.at, n),
+                x2=place(second.at, n),
+                y1=short(axis(first.value)),
+                y2=short(axis(second.value)),
+                class_="reference",
+            )
+        )
     for point in series.points:
         record, x = records[point.at], place(point.at, n)
         if point.low is not None and point.high is not None:
             pieces.append(
-                tag("line", x1=x, x2=x, y1=short(axis(point.low)), y2=short(axis(point.high)),
-                    class_="interval")
-            )  # fmt: skip
-        told = f"{record['when']}: {series.write(point.value)}"
+                tag(
+                    "line",
+                    x1=x,
+                    x2=x,
+                    y1=short(axis(point.low)),
+                    y2=short(axis(point.high)),
+                    class_="interval",
+                )
+            )
+        title = f"{record['when']}: {series.write(point.value)}"
         pieces.append(
-            tag("circle", tag("title", printable(told)), cx=x, cy=short(axis(point.value)), r=4,
-                class_=f"dot {'good' if record['passed'] else 'bad'}")
-        )  # fmt: skip
+            tag(
+                "circle",
+                tag("title", printable(title)),
+                cx=x,
+                cy=short(axis(point.value)),
+                r=4,
+                class_=f"dot {'good' if record['passed'] else 'bad'}",
+            )
+        )
     bottom = short(TOP + HEIGHT + 20)
     pieces.append(text(records[0]["when"][:10], x="0", y=bottom, class_="tick-text"))
     if n > 1:
         pieces.append(text(records[-1]["when"][:10], x="100%", y=bottom, class_="tick-text end"))
     return picture(
-        pieces, height=TOP + HEIGHT + 28, id_=f"series-{series.key}", title=series.title,
+        pieces,
+        height=TOP + HEIGHT + 28,
+        id_=f"series-{series.key}",
+        title=series.title,
         description=f"{series.title}: {tell_series(series)}",
-    )  # fmt: skip
+    )
 
 
 def _draw_grid(axis: Axis, series: Series) -> list[str]:
@@ -235,8 +264,11 @@ def _row(record: Record) -> dict[str, Any]:
         "rows": f"{record['n_rows']:,}",
         "map": "-" if value is None else score(value),
         "findings": [
-            {"code": printable(each["code"]), "sentence": printable(each["sentence"]),
-             "failed": each["code"] in failed}
+            {
+                "code": printable(each["code"]),
+                "sentence": printable(each["sentence"]),
+                "failed": each["code"] in failed,
+            }
             for each in record["findings"]
         ],
-    }  # fmt: skip
+    }

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.adapters.features import Named, match_tables, split_names
+from oddslip.adapters.features import NamedTable, match_tables, split_names
 from oddslip.core.labels import Labels, SparseLabels, as_labels
 from oddslip.core.panel import check_names
 from oddslip.core.row_ids import is_frame, match_labels
@@ -25,7 +25,7 @@ class LabelColumns:
     """Truth label by label: the rows of label j are ``rows[indptr[j]:indptr[j + 1]]``."""
 
     def __init__(
-        self, Y: Any, label_names: Sequence[str] | None = None, X: Named | None = None
+        self, Y: Any, label_names: Sequence[str] | None = None, X: NamedTable | None = None
     ) -> None:
         given = split_names(Y, truths=True)
         label_names = given.columns if label_names is None else tuple(label_names)
@@ -90,7 +90,7 @@ def _order_columns(
     return cells if order is None else cells[:, order]
 
 
-def _match(X: Named, Y: Named, labels: Labels) -> Labels:
+def _match(X: NamedTable, Y: NamedTable, labels: Labels) -> Labels:
     """The labels of the rows of X, in its order."""
     n_rows = int(X.table.shape[0]), labels.shape[0]
     if n_rows[0] != n_rows[1]:

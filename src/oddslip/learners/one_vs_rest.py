@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from oddslip import DEFAULT_SEED
 from oddslip.adapters.features import (
-    Named,
+    NamedTable,
     check_features,
     frame_ids,
     hash_features,
@@ -56,7 +56,7 @@ class Prepared:
     learner: str
     parameters: dict[str, Any]
     ready: Any
-    named: Named
+    named: NamedTable
 
 
 class OneVsRest(BaseEstimator):  # type: ignore[misc]
@@ -80,7 +80,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     seed : int
         Same seed, same model.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; default: all available cores.
     checkpoint : path, optional
         A folder that keeps finished groups; a killed training continues from there.
     memory_bytes : int
@@ -160,7 +160,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.engine = engine
 
     def __sklearn_clone__(self) -> Self:
-        """A clone; both use the same session, which can not be copied."""
+        """A clone; both use the same session, which cannot be copied."""
         given = self.get_params(deep=False)
         engine = given.pop("engine")
         return type(self)(**{k: clone(v, safe=False) for k, v in given.items()}, engine=engine)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from oddslip.adapters.forest import Forest, Trees, can_be_laid, lay
+from oddslip.adapters.forest import Forest, Trees, is_supported, lay_out
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend, refusals
 from oddslip.learners.model_validation.hist import read_hist
@@ -54,7 +54,7 @@ class HistModel:
     value: NDArray[np.float64]  # (leaves,)
     n_features: int
     forest: Forest | None = None  # the same trees laid out, once rows were scored
-    refused: bool = False  # these trees can not be laid out
+    refused: bool = False  # these trees cannot be laid out
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What is stored."""
@@ -219,8 +219,8 @@ def _lay(model: HistModel) -> None:
     if model.forest is not None or model.refused:
         return
     trees = [_one_label(model, label) for label in range(model.starts.size)]
-    if trees and all(can_be_laid(each) for each in trees):
-        model.forest = lay(trees)
+    if trees and all(is_supported(each) for each in trees):
+        model.forest = lay_out(trees)
     else:
         model.refused = True
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.fingerprint import NOT_SHOWN, Fingerprint, probabilities_of
+from oddslip.calibrators.fingerprint import NOT_RANKED, Fingerprint, probabilities_of
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.prior_shift import (
     MATERIAL_NAT,
@@ -154,7 +154,7 @@ def watch(
         Same seed, same level.
     """
     if calibrated.k is None:  # then nothing that is shown can be compared
-        now = replace(now, **NOT_SHOWN)
+        now = replace(now, **NOT_RANKED)
     mapped = probabilities_of(maps)
     both = calibrated.per_cell(calibrated.counts) + now.per_cell(now.counts)
     places, crowd = cut_places(both), both.argmax(axis=1)

@@ -25,7 +25,7 @@ from oracles import (
     make_panel,
 )
 
-# --- labels that can not be fitted --------------------------------------------------------------
+# --- labels that cannot be fitted --------------------------------------------------------------
 
 
 def statuses_and_fits(columns, kind="margin"):

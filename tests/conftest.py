@@ -1,6 +1,7 @@
-"""Where genuine data is, and what holds for all tests."""
+"""Where genuine data is, and rules for all tests: tiers, skips, and one process for Spark."""
 
 import os
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,43 @@ def genuine():
     return find
 
 
-# --- In CI a skipped test is a failure -----------------------------------------------------------
-# A test that is skipped proves nothing, and nobody reads the list of the skipped.
+# --- Two tiers: `make test` runs the fast one, `make test-all` both --------------------------------
 
-# Beginning of a test's id -> why it can not run in CI. Keep it empty if at all possible.
-KEPT = "tests/experiments/mulan/test_table.py::test_diagnose_and_the_study_agree_on_kept_scores"
+# Pattern of a test's id below tests/ -> why it is slow. Tests of both tiers run if named by hand.
+SLOW = {
+    "attacks/*": "campaigns of thousands of inputs",
+    "browser/*": "a browser that opens pages of 4,000 labels",
+    "experiments/*": "studies of the paper",
+    "journeys/*": "whole command lines, in processes of their own",
+    "spark/*": "a Spark cluster",
+    "diagnosis/test_memory.py::*": "panels large enough to measure memory",
+    "diagnosis/test_verdict_simulation.py::*": "many simulated diagnoses",
+    "serving/test_json.py::test_javascript*": "Node.js",
+    "serving/test_sql.py::*postgres*": "a PostgreSQL server",
+    "serving/test_sql.py::*spark*": "a Spark shell",
+    "test_benchmarks.py::test_a_toy_run*": "every benchmark, in a process of its own",
+    "test_tiers.py::test_every_test_that_is_written*": "collects all tests",
+}
+
+
+def pytest_collection_modifyitems(items):
+    root = Path(__file__).parent
+    for item in items:
+        name = item.nodeid.partition("::")[2]
+        test = f"{item.path.relative_to(root).as_posix()}::{name}"
+        if any(fnmatch(test, pattern) for pattern in SLOW):
+            item.add_marker("slow")
+
+
+# --- In CI a skipped test is a failure -----------------------------------------------------------
+# A test that is skipped proves nothing, and nobody reads the list of skipped tests.
+
+# Beginning of a test's id -> why it cannot run in CI. Keep it empty if at all possible.
+NEEDS_SCORES = (
+    "tests/experiments/mulan/test_table.py::test_diagnose_and_the_study_agree_on_kept_scores"
+)
 MAY_BE_SKIPPED = {
-    KEPT: "trains 374 and 983 boosters unless a run of the study kept them; the same law is held "
+    NEEDS_SCORES: "trains 374 and 983 boosters unless a run of the study kept them; the same law is held "
     "on flags and genbase, trained anew",
 }
 
@@ -41,10 +72,10 @@ def in_ci():
     return os.environ.get("CI", "").lower() in {"true", "1"}
 
 
-def say_why(report):
-    """The reason of a skipped report, which pytest keeps as (file, line, reason)."""
-    told = report.longrepr
-    return told[2] if isinstance(told, tuple) else str(told)
+def skip_reason(report):
+    """Why a test was skipped; pytest stores (file, line, reason)."""
+    entry = report.longrepr
+    return entry[2] if isinstance(entry, tuple) else str(entry)
 
 
 def fail_if_skipped(report):
@@ -53,7 +84,7 @@ def fail_if_skipped(report):
         return
     if report.nodeid.startswith(tuple(MAY_BE_SKIPPED)):
         return
-    report.longrepr = f"{report.nodeid} must run where CI=true, but: {say_why(report)}"
+    report.longrepr = f"{report.nodeid} must run where CI=true, but: {skip_reason(report)}"
     report.outcome = "failed"
 
 

@@ -33,10 +33,16 @@ def genuine():
 SLOW = {
     "attacks/*": "campaigns of thousands of inputs",
     "browser/*": "a browser that opens pages of 4,000 labels",
+    "cli/test_interrupts.py::test_a_signal_ends_a_training*": "waits for trainings to be under way",
     "experiments/*": "studies of the paper",
     "journeys/*": "whole command lines, in processes of their own",
     "spark/*": "a Spark cluster",
+    "diagnosis/test_contradictions.py::test_a_planted_fault*": "20 diagnoses of each fault",
+    "diagnosis/test_contradictions.py::test_genuine_panels*": "20 diagnoses",
     "diagnosis/test_memory.py::*": "panels large enough to measure memory",
+    "diagnosis/test_no_signal.py::test_keys_find_no_signal*": "many diagnoses of noise",
+    "diagnosis/test_no_signal.py::test_scores_without_signal*": "many diagnoses of noise",
+    "diagnosis/test_signal.py::test_the_interval_of_noise*": "24 diagnoses of noise",
     "diagnosis/test_verdict_simulation.py::*": "many simulated diagnoses",
     "serving/test_json.py::test_javascript*": "Node.js",
     "serving/test_sql.py::*postgres*": "a PostgreSQL server",
@@ -46,12 +52,16 @@ SLOW = {
 }
 
 
+def is_slow(test):
+    """Whether a test is in the slow tier, by its id below tests/."""
+    return any(fnmatch(test, pattern) for pattern in SLOW)
+
+
 def pytest_collection_modifyitems(items):
     root = Path(__file__).parent
     for item in items:
-        name = item.nodeid.partition("::")[2]
-        test = f"{item.path.relative_to(root).as_posix()}::{name}"
-        if any(fnmatch(test, pattern) for pattern in SLOW):
+        path, name = item.path.relative_to(root).as_posix(), item.nodeid.partition("::")[2]
+        if is_slow(f"{path}::{name}"):
             item.add_marker("slow")
 
 
@@ -100,11 +110,22 @@ def pytest_make_collect_report(collector):
     fail_if_skipped(outcome.get_result())
 
 
-# --- Spark is started by one process alone -------------------------------------------------------
-# Two would start two clusters at a time. `xdist_group` does not do it: pytest-xdist 3.8 writes the
-# group into the id of a test, where pytest 9.2 does not look (pytest-dev/pytest-xdist#1386).
+# --- Which tests run in one process ---------------------------------------------------------------
+# Tests of a file share its fixtures, which two processes would both make; tests of some folders share
+# more. Other slow tests are dealt out one by one, so that no process ends long before the other.
+# `xdist_group` does not do it: pytest-xdist 3.8 writes the group into the id of a test, where pytest
+# 9.2 does not look (pytest-dev/pytest-xdist#1386).
 
-TOGETHER = "spark/"
+SHARED = {"spark/": "a cluster", "browser/": "a browser", "diagnosis/": "diagnosed scenes"}
+BY_FILE = ("spark/", "browser/", "experiments/")  # though slow
+
+
+def find_group(nodeid):
+    """Tests of one group run in one process."""
+    path, _, name = nodeid.removeprefix("tests/").partition("::")
+    if is_slow(f"{path}::{name}") and not path.startswith(BY_FILE):
+        return nodeid
+    return next((folder for folder in SHARED if path.startswith(folder)), path)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -113,9 +134,8 @@ def pytest_xdist_make_scheduler(config, log):
         return None
     from xdist.scheduler import LoadGroupScheduling
 
-    class ByFolder(LoadGroupScheduling):
+    class ByFixtures(LoadGroupScheduling):
         def _split_scope(self, nodeid):
-            folder = nodeid.partition("::")[0]
-            return TOGETHER if TOGETHER in folder else super()._split_scope(nodeid)
+            return find_group(nodeid)
 
-    return ByFolder(config, log)
+    return ByFixtures(config, log)

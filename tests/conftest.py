@@ -33,6 +33,9 @@ def genuine():
 SLOW = {
     "attacks/*": "campaigns of thousands of inputs",
     "browser/*": "a browser that opens pages of 4,000 labels",
+    "calibrators/logistic/test_hierarchy.py::test_fifty_thousand*": "50,000 labels",
+    "cli/test_check.py::test_exit_codes*": "processes, one a case",
+    "cli/test_help.py::test_an_interrupted_diagnosis*": "waits for diagnoses to be under way",
     "cli/test_interrupts.py::test_a_signal_ends_a_training*": "waits for trainings to be under way",
     "experiments/*": "studies of the paper",
     "journeys/*": "whole command lines, in processes of their own",
@@ -49,10 +52,13 @@ SLOW = {
     "diagnosis/test_no_signal.py::test_scores_without_signal*": "many diagnoses of noise",
     "diagnosis/test_signal.py::test_the_interval_of_noise*": "24 diagnoses of noise",
     "diagnosis/test_verdict_simulation.py::*": "many simulated diagnoses",
+    "io/test_files.py::test_a_file_that_may_not_grow*": "processes, one a case",
     "learners/test_checkpoint.py::test_a_training_killed*": "kills processes",
     "learners/test_distributed_training.py::*": "trains in processes",
     "learners/test_model_validation.py::test_a_crafted_model*": "processes that may crash",
+    "learners/test_presets.py::test_*_to_the_bit": "trains the same models by their libraries",
     "learners/test_scoring.py::test_a_scoring_killed*": "kills processes",
+    "metrics/test_at_k.py::test_map_over_relevant_labels*": "compiles ranx",
     "serving/test_check_log.py::test_processes*": "processes that append at once",
     "serving/test_json.py::test_javascript*": "Node.js",
     "serving/test_json.py::test_a_null*": "Node.js",
@@ -62,6 +68,7 @@ SLOW = {
     "serving/test_sql.py::*postgres*": "a PostgreSQL server",
     "serving/test_sql.py::*spark*": "a Spark shell",
     "test_benchmarks.py::test_a_toy_run*": "every benchmark, in a process of its own",
+    "test_examples.py::test_an_example_runs*": "every example, in a process of its own",
     "test_tiers.py::test_every_test_that_is_written*": "collects all tests",
 }
 

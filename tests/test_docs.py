@@ -37,7 +37,7 @@ def test_links_lead_somewhere():
 
 
 def test_every_decision_is_listed():
-    index = (ROOT / "docs/decisions/README.md").read_text()
+    index = (ROOT / "docs/decisions/index.md").read_text()
     for page in (ROOT / "docs/decisions").glob("[0-9]*.md"):
         assert page.name in index
 

@@ -67,3 +67,12 @@ def list_members(entries: Any, bodies: Bodies) -> list[Any]:
         listed.append({**entry, "sha256": hashlib.sha256(body).hexdigest()})
         offset += len(body) + -len(body) % ALIGNMENT
     return listed
+
+
+def put_together_version_2(meta: Any, members: list[Any], bodies: Bodies) -> bytes:
+    """A repair as versions 0.1 and 0.2 wrote it, with a right checksum."""
+    listed = [[entry["name"], entry["dtype"], entry["shape"]] for entry in members]
+    header = {"arrays": listed, **meta} if isinstance(meta, dict) else meta
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    raw = START.pack(MAGIC, 2, len(text)) + text + b"".join(bodies.values())
+    return raw + hashlib.sha256(raw).digest()

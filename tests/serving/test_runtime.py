@@ -13,7 +13,7 @@ from scipy import sparse
 
 import oddslip
 from oddslip.calibrators import map_forms
-from oddslip.calibrators.repair_file import read_stored
+from oddslip.calibrators.repair_file import read_repair_file
 from oddslip.errors import InvalidInput
 from oddslip.io import files
 from oddslip.kernels import maps as kernel
@@ -114,7 +114,8 @@ def test_the_runtime_loads_numpy_and_nothing_else():
     assert set(told.stdout.split()) == {
         "oddslip", "oddslip.core.arguments", "oddslip.calibrators", "oddslip.calibrators.map_forms",
         "oddslip.calibrators.repair_file", "oddslip.io.json", "oddslip.errors", "oddslip.io.files",
-        "oddslip.io.inputs", "oddslip.core.row_ids", "oddslip.serving", "oddslip.serving.runtime",
+        "oddslip.io.inputs", "oddslip.io", "oddslip.io.container", "oddslip.io.paths", "oddslip.core",
+        "oddslip.core.lazy", "oddslip.core.row_ids", "oddslip.serving", "oddslip.serving.runtime",
     }  # fmt: skip
 
 
@@ -249,7 +250,7 @@ def served(repair, folders):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "flush", lambda path: None)
         repair.save(path)
-    return Runtime(read_stored(path))
+    return Runtime(read_repair_file(path))
 
 
 # ------------------------------------------------------------------------- what is refused, and how

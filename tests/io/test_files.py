@@ -487,12 +487,12 @@ def test_a_file_that_may_not_grow_is_one_line_and_the_old_one_stays(
     np.save("s.npy", wide)
     np.save("y.npy", (wide > 0.6).astype(np.int8))
     model = OneVsRest(**QUICK).fit(wide, wide > 0.6)
-    model.save("m.oddslip")
+    model.save("m.oddmodel")
     assert main(["fit", "s.npy", "y.npy", "--calibrator", "platt", "-o", "r.oddslip"]) == 0
     output = tmp_path / f"out.{ending}"
     output.write_text("old")
     before = names(tmp_path)
-    inputs = {"rank": "s.npy -k 3", "apply": "r.oddslip s.npy", "score": "m.oddslip s.npy"}
+    inputs = {"rank": "s.npy -k 3", "apply": "r.oddslip s.npy", "score": "m.oddmodel s.npy"}
     told = subprocess.run(
         [sys.executable, "-c", LIMITED, command, *inputs[command].split(), "-o", output.name],
         capture_output=True,

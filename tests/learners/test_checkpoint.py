@@ -19,7 +19,7 @@ import os, signal, sys
 import numpy as np
 from oddslip.learners import OneVsRest
 from oddslip.learners import checkpoint as checkpoints
-from oddslip import files
+from oddslip.io import files
 
 folder, when = sys.argv[1], sys.argv[2]
 keep, replace = checkpoints.Checkpoint.keep, os.replace

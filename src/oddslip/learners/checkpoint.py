@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import check_archive
 from oddslip.io.container import older_kind, read_container, read_start, write_container
-from oddslip.io.files import atomic_write, hash_bytes, locked
+from oddslip.io.files import atomic_write, hash_bytes, lock
 from oddslip.io.inputs import input_path, read_bytes
 from oddslip.io.json import parse_json, read_json, verify_checksum, with_checksum
 from oddslip.io.paths import check_path
@@ -42,7 +42,7 @@ def claimed(folder: Any) -> Iterator[None]:
         return
     folder = check_path("checkpoint", folder)
     _make(folder)
-    with locked(folder / _MANIFEST):
+    with lock(folder / _MANIFEST):
         yield
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 import oddslip
 from oddslip.calibrators import map_forms
-from oddslip.calibrators.repair_file import read_stored
+from oddslip.calibrators.repair_file import read_repair_file
 from oddslip.errors import InvalidInput
 from oddslip.io import files
 from oddslip.kernels import maps as kernel
@@ -248,7 +248,7 @@ def served(repair, folders):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "flush", lambda path: None)
         repair.save(path)
-    return Runtime(read_stored(path))
+    return Runtime(read_repair_file(path))
 
 
 # ------------------------------------------------------------------------- what is refused, and how

@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.repair_file import FINGERPRINT_ARRAYS, FINGERPRINT_COUNTS, UNIT, Stored
+from oddslip.calibrators.repair_file import (
+    FINGERPRINT_ARRAYS,
+    FINGERPRINT_COUNTS,
+    UNIT,
+    RepairFile,
+)
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
 from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.sources import Source
@@ -137,7 +142,7 @@ class Fingerprint:
         }
 
     @classmethod
-    def read(cls, stored: Stored) -> Self | None:
+    def read(cls, stored: RepairFile) -> Self | None:
         """What `to_dict` and `to_arrays` gave, from a file; None where it has none."""
         kept, arrays = stored.fingerprint, stored.arrays
         if kept is None:

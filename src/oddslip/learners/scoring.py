@@ -28,7 +28,7 @@ from oddslip.io.files import (
     hash_pieces,
     hold_file,
     keep_mode,
-    locked,
+    lock,
     output_path,
 )
 from oddslip.io.paths import check_path
@@ -103,7 +103,7 @@ def score_to_file(
         wanted.append((output_path(margins), "margin", dtype))
     with ExitStack() as held:
         for target, _, _ in wanted:
-            held.enter_context(locked(target))
+            held.enter_context(lock(target))
         with disk_full_message(path), ResumableScores(model, rows, wanted) as unfinished:
             unfinished.fill(threads)
             unfinished.finish(row_ids)

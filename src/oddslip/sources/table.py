@@ -353,7 +353,7 @@ def open_files(
 
 
 def _lists_labels(schema: pa.Schema, *, named: bool) -> bool:
-    """Whether files have a column ``labels`` that can be read: see `oddslip.spark.session.default_labels`."""
+    """Whether files have a column ``labels`` that can be read, as `default_labels` decides."""
     kind = schema.field("labels").type if "labels" in schema.names else None
     cell = getattr(kind, "value_type", None)
     if cell is None:

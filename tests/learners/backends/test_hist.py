@@ -71,8 +71,8 @@ def test_it_is_saved_without_pickle_and_continues_from_a_checkpoint(tmp_path):
     told = {"parameters": SMALL, "checkpoint": tmp_path / "kept"}
     model = OneVsRest("hist", **told).fit(X, Y, label_names=list("abcd"))
     margins = model.predict_margin(missing(X))
-    model.save(tmp_path / "model.oddslip")
-    again = OneVsRest.load(tmp_path / "model.oddslip")
+    model.save(tmp_path / "model.oddmodel")
+    again = OneVsRest.load(tmp_path / "model.oddmodel")
     kept = OneVsRest("hist", **told).fit(X, Y)
     rows = missing(X)
     for other in (again, kept):

@@ -19,7 +19,7 @@ _PAGE = """# Attacks
 `make attack` tries to break oddslip: bad inputs over all commands and verbs, changed files with
 and without a right checksum, kills, signals, full disks, two writers, hostile names, forks. Each
 campaign is a file in `attacks/`; a short slice of each runs with the tests. What is promised about
-a stranger's file is in `SECURITY.md`. This page is written by the runs themselves; a run of some
+an untrusted file is in `SECURITY.md`. This page is written by the runs themselves; a run of some
 campaigns (`python -m attacks kills forks --table docs/attacks.md`) replaces their lines.
 
 A try is a failure if the process dies of a signal, hangs, raises anything but the errors that are

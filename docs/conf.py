@@ -28,8 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-# decisions/README.md is the same list for who reads the folder; decisions/index.md includes it.
-exclude_patterns = ["decisions/README.md", "examples/*.md5", "examples/*.json", "examples/*.py"]
+exclude_patterns = ["examples/*.md5", "examples/*.json", "examples/*.py"]
 templates_path = ["_templates"]
 default_role = "py:obj"  # `oddslip.rank` in a docstring is a link wherever it can be one
 

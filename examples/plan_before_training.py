@@ -29,7 +29,7 @@ figure = plan.plot()
 # If the weights must stay: a cap that admits every shift.
 
 print(f"budget {plan.budget:.1f} nat, largest intended shift {plan.intended.max():.1f} nat")
-print(f"{plan.unrealizable.sum()} of {plan.n_labels} labels can not get their shift")
+print(f"{plan.unrealizable.sum()} of {plan.n_labels} labels cannot get their shift")
 print(f"smallest cap that admits all: {plan.admitting_cap:.2f}")
 
 wider = oddslip.plan(

@@ -6,13 +6,14 @@ of the same diagnosis.
 
 import sys
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browsing import open_browser
 
-from oddslip.cli.demo import _tell
+from oddslip.cli.demo import _run
 from oddslip.reports.figures.waterfall import describe_waterfall
 from oddslip.reports.numbers import waterfall_of
 
@@ -26,9 +27,11 @@ SHOTS = {
 
 def main(folder: Path) -> None:
     """Run the demo once, draw its waterfall and photograph its report."""
-    with tempfile.TemporaryDirectory() as temporary:
-        report = Path(temporary) / "demo-report"
-        diagnosis = _tell(report, ["oddslip", "demo"]).diagnosis
+    folder = folder.absolute()
+    # The page shows the command with its paths, so the folder is that of `make demo`.
+    with tempfile.TemporaryDirectory() as temporary, chdir(temporary):
+        report = Path("demo-report")
+        diagnosis = _run(report, ["oddslip", "demo"]).diagnosis
         # A test compares the description with the demo, so the picture cannot go stale unnoticed.
         metadata = {"Description": describe_waterfall(waterfall_of(diagnosis))}
         diagnosis.plot("waterfall").savefig(folder / "figure-demo.png", metadata=metadata)
@@ -37,7 +40,7 @@ def main(folder: Path) -> None:
             profile = Path(temporary) / name
             with open_browser(profile, viewport=size, color_scheme=scheme) as browser:
                 page = browser.new_page()
-                page.goto((report / "report.html").as_uri())
+                page.goto((report / "report.html").absolute().as_uri())
                 page.screenshot(path=str(folder / f"{name}.png"))
                 if folder != DOCS:
                     page.screenshot(path=str(folder / f"{name}-whole.png"), full_page=True)

@@ -66,7 +66,17 @@ def served(tmp_path):
     }
 
 
-EVERYWHERE = ["transform", "transform_blocks", "rank", "rank_blocks", "prior_shift", "check", "check_labelled", "runtime", "runtime_rank"]
+EVERYWHERE = [
+    "transform",
+    "transform_blocks",
+    "rank",
+    "rank_blocks",
+    "prior_shift",
+    "check",
+    "check_labelled",
+    "runtime",
+    "runtime_rank",
+]
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)

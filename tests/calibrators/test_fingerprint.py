@@ -1,7 +1,5 @@
 """A fingerprint counts what is there, in any blocks, and comes back from a file as it was."""
 
-import hashlib
-import json
 from dataclasses import fields
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oddslip
+from attacks.containers import put_together, take_apart
 from oddslip.calibrators import Isotonic, Platt
 from oddslip.calibrators.fingerprint import (
     TopKTally,
@@ -16,7 +15,7 @@ from oddslip.calibrators.fingerprint import (
     probabilities_of,
     take_fingerprint,
 )
-from oddslip.calibrators.repair_file import _START, MAGIC, N_BINS, UNIT
+from oddslip.calibrators.repair_file import N_BINS, UNIT
 from oddslip.core.panel import Panel
 from oddslip.core.tally import TallyGroup
 from oddslip.errors import UnreadableFile
@@ -155,17 +154,13 @@ BROKEN = {
 def test_a_fingerprint_that_does_not_add_up_is_refused(repair, tmp_path, broken):
     path = tmp_path / "repair.oddslip"
     repair.save(path)
-    data = path.read_bytes()
-    _, version, length = _START.unpack(data[: _START.size])
-    header = json.loads(data[_START.size : _START.size + length])
-    arrays, at = {}, _START.size + length
-    for name, dtype, (size,) in header["arrays"]:
-        arrays[name] = np.frombuffer(data, dtype, size, at).copy()
-        at += arrays[name].nbytes
-    BROKEN[broken](header["fingerprint"], arrays)
-    text = json.dumps(header).encode()
-    body = _START.pack(MAGIC, version, len(text)) + text
-    body += b"".join(array.tobytes() for array in arrays.values())
-    path.write_bytes(body + hashlib.sha256(body).digest())
+    header, bodies = take_apart(path.read_bytes())
+    arrays = {
+        entry["name"]: np.frombuffer(bodies[entry["name"]], entry["dtype"]).copy()
+        for entry in header["members"]
+    }
+    BROKEN[broken](header["meta"]["fingerprint"], arrays)
+    bodies = {name: array.tobytes() for name, array in arrays.items()}
+    path.write_bytes(put_together(header, bodies))
     with pytest.raises(UnreadableFile, match="does not add up"):
         oddslip.load_repair(path)

@@ -1,6 +1,7 @@
 """`diagnose` and `plan` on a terminal: one screen for people, all of it for machines."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -34,31 +35,59 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*arguments):
-    told = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
-    assert told.exit_code == 0, told.output
-    return told.stdout
+    output = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert output.exit_code == 0, output.output
+    return output.stdout
 
 
 BOTH = ("--weights", "weights.txt", "--unweighted", "u.npy", "--bootstrap", 30)
 
 
-def test_the_verdict_comes_first_then_the_ladder_then_three_findings(folder):
-    told = run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH)
-    assert told.startswith("Hurt by the weights")
-    assert told.index("MAP@7") < told.index("isotonic") < told.index("\nOS")
-    assert told.count("\n  -> ") == 3
-    assert "more findings: --verbose" in told
-    assert len(told.splitlines()) <= 45
+def test_three_sentences_come_first_then_the_ladder_then_three_findings(folder):
+    output = run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH)
+    assert output.index("MAP@7") < output.index("\nisotonic") < output.index("\nOS")
+    assert output.count("\n  -> ") == 3
+    assert "more findings" in output
+    assert len(output.splitlines()) <= 40
+
+
+def test_the_command_of_the_first_screen_runs(folder):
+    from oddslip.cli.app import main
+
+    output = run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH)
+    (command,) = [line for line in output.splitlines() if line.startswith("  oddslip ")]
+    assert main(shlex.split(command)[1:]) == 0
+    assert (folder / "repair.oddslip").exists()
+
+
+def test_the_next_command_repeats_the_options_of_this_one(folder):
+    extra = ("--metric", "ndcg", "--kind", "probability", "--calibration", "w.npy")
+    output = run("diagnose", "w.npy", "y.npz", *extra, "--calibration-labels", "y.npz", *BOTH)
+    (command,) = [line for line in output.splitlines() if line.startswith("  oddslip fit")]
+    assert "--metric ndcg" in command
+    assert "--kind probability" in command
+    assert "--weights weights.txt" in command
 
 
 def test_another_metric_is_the_one_that_is_shown(folder):
-    told = run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--metric", "recall")
-    assert "recall@7" in told
-    assert "MAP" not in told
+    output = run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--metric", "recall")
+    assert "recall@7" in output
+    assert "MAP" not in output
     found = json.loads(
-        run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--metric", "psp", "--propensities",
-            "weights", "--json")
-    )  # fmt: skip
+        run(
+            "diagnose",
+            "w.npy",
+            "y.npz",
+            "-k",
+            7,
+            *BOTH,
+            "--metric",
+            "psp",
+            "--propensities",
+            "weights",
+            "--json",
+        )
+    )
     raw = next(rung for rung in found["ladder"]["rungs"] if rung["rung"] == "raw")
     wanted = evaluate(
         PAIR.weighted, PAIR.labels, k=7, weights=np.loadtxt("weights.txt"), n_replicates=0
@@ -68,26 +97,34 @@ def test_another_metric_is_the_one_that_is_shown(folder):
 
 
 def test_verbose_shows_every_finding_and_what_is_missing(folder):
-    told = run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--verbose")
+    output = run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--verbose")
     found = diagnose(
-        PAIR.weighted, PAIR.labels, k=7, weights=np.loadtxt("weights.txt"), n_replicates=30,
+        PAIR.weighted,
+        PAIR.labels,
+        k=7,
+        weights=np.loadtxt("weights.txt"),
+        n_replicates=30,
         unweighted=PAIR.unweighted,
-    )  # fmt: skip
-    assert all(finding.code in told for finding in found.findings)
-    assert all(f"Needs: {missing.needs}" in told.replace("\n", " ") for missing in found.missing)
+    )
+    assert all(finding.code in output for finding in found.findings)
+    assert all(f"Needs: {missing.needs}" in output.replace("\n", " ") for missing in found.missing)
 
 
 def test_json_is_what_the_verb_returns(folder):
-    told = json.loads(run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--json"))
+    output = json.loads(run("diagnose", "w.npy", "y.npz", "-k", 7, *BOTH, "--json"))
     wanted = diagnose(
-        PAIR.weighted, PAIR.labels, k=7, weights=np.loadtxt("weights.txt"), n_replicates=30,
+        PAIR.weighted,
+        PAIR.labels,
+        k=7,
+        weights=np.loadtxt("weights.txt"),
+        n_replicates=30,
         unweighted=PAIR.unweighted,
-    )  # fmt: skip
-    assert told == wanted.to_dict()
+    )
+    assert output == wanted.to_dict()
 
 
 def test_a_calibration_panel_is_passed_on(folder):
-    told = json.loads(
+    output = json.loads(
         run(
             "diagnose",
             "w.npy",
@@ -107,37 +144,44 @@ def test_a_calibration_panel_is_passed_on(folder):
             "--json",
         )
     )
-    assert told["protocol"]["name"] == "deployment"
-    assert told["shifts"]["budget"] == pytest.approx(1.5)
-    assert "OS405" in {finding["code"] for finding in told["findings"]}
+    assert output["protocol"]["name"] == "deployment"
+    assert output["shifts"]["budget"] == pytest.approx(1.5)
+    assert "OS405" in {finding["code"] for finding in output["findings"]}
     with pytest.raises(InvalidInput, match="needs --calibration"):
         run("diagnose", "w.npy", "y.npz", "--calibration-labels", "y.npz")
 
 
 def test_a_plan_begins_with_its_recommendation(folder):
-    told = run("plan", "y.npz", "--rounds", 60, "--learning-rate", 0.05, "--unweighted", "u.npy")
-    assert told.startswith("Train without label-specific weights")
-    assert "what-if loss in MAP@7" in told
-    assert "step budget" in told
+    output = run("plan", "y.npz", "--rounds", 60, "--learning-rate", 0.05, "--unweighted", "u.npy")
+    assert output.startswith("Train without label-specific weights")
+    assert "what-if loss in MAP@7" in output
+    assert "step budget" in output
 
 
 @pytest.mark.parametrize("weights", ["balanced", "sqrt", "none", "3.5", "weights.txt"])
 def test_the_json_of_a_plan_is_what_the_verb_returns(folder, weights):
-    told = run(
+    output = run(
         "plan", "y.npz", "--rounds", 60, "--learning-rate", 0.05, "--weights", weights, "--json"
     )
-    given = {"3.5": 3.5, "weights.txt": np.loadtxt("weights.txt")}.get(weights, weights)
-    wanted = plan(PAIR.labels, rounds=60, learning_rate=0.05, weights=given)
-    assert json.loads(told) == wanted.to_dict()
+    value = {"3.5": 3.5, "weights.txt": np.loadtxt("weights.txt")}.get(weights, weights)
+    wanted = plan(PAIR.labels, rounds=60, learning_rate=0.05, weights=value)
+    assert json.loads(output) == wanted.to_dict()
 
 
 def test_a_verbose_plan_lists_labels(folder):
     (folder / "names.txt").write_text("\n".join(PAIR.label_names))
-    told = run(
-        "plan", "y.npz", "--rounds", 60, "--learning-rate", 0.05, "--verbose", "--label-names",
+    output = run(
+        "plan",
+        "y.npz",
+        "--rounds",
+        60,
+        "--learning-rate",
+        0.05,
+        "--verbose",
+        "--label-names",
         "names.txt",
-    )  # fmt: skip
-    assert "item-000" in told
+    )
+    assert "item-000" in output
 
 
 def test_label_names_are_hostile_text():

@@ -6,11 +6,9 @@ attacks/refusals; verdict scenes in tests/experiments/test_verdict_simulation.py
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,6 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -159,32 +156,6 @@ def test_the_notebook_runs_and_every_result_shows_itself():
         shown.append(value._repr_html_())
     assert len(shown) >= 3
     assert all(html.startswith("<") for html in shown)
-
-
-def test_the_python_blocks_of_the_readme_run_with_real_variables():
-    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    pair = synthetic_pair(1500, 12, seed=1)
-    rows = pair.calibration
-    names = {
-        "scores": pair.weighted[~rows],
-        "labels": pair.labels[~rows],
-        "w": pair.weights,
-        "training_prevalence": pair.prior,
-        "calibration_scores": pair.weighted[rows],
-        "calibration_labels": pair.labels[rows],
-        "X": X[TRAIN],
-        "Y": Y[TRAIN],
-        "X_new": X[LATER],
-        "OneVsRestClassifier": OneVsRestClassifier,
-        "LGBMClassifier": partial(lgb.LGBMClassifier, n_estimators=3, n_jobs=1, verbose=-1),
-        "cross_val_score": cross_val_score,
-    }
-    assert len(blocks) == 2
-    for block in blocks:
-        exec(block, names)
-    assert names["repair"].rank(names["scores"]).shape == (int((~rows).sum()), 7)
-    assert names["model"].predict_topk(X[LATER], k=7).shape == (400, 7)
 
 
 def test_every_label_of_a_long_catalogue_is_ranked_alike_here_and_in_production(tmp_path):

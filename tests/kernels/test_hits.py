@@ -106,16 +106,9 @@ def test_expected_metrics_lie_between_worst_and_best_ones(dtype, frozen, denomin
 
 
 def test_no_rows_are_no_work():
-    none, values = np.empty(0, np.int32), np.empty((0, len(METRICS)))
-    score_rows(
-        np.empty((0, 3), np.int32),
-        np.empty((0, 3), np.uint8),
-        np.empty(0, np.int64),
-        np.zeros(1, np.int64),
-        none,
-        none.astype(np.int8),
-        np.ones(4),
-        STABLE,
-        BY_MIN,
-        values,
-    )
+    around = np.zeros((2, len(METRICS)))
+    none, values = np.empty(0, np.int32), around[:0]
+    ranking = np.empty((0, 3), np.int32), np.empty((0, 3), np.uint8), np.empty(0, np.int64)
+    truth = np.zeros(1, np.int64), none, none.astype(np.int8)
+    score_rows(*ranking, *truth, np.ones(4), STABLE, BY_MIN, values)
+    assert not around.any()

@@ -156,10 +156,10 @@ def test_sources_that_were_never_compiled_say_what_to_run(tmp_path):
 @pytest.mark.parametrize(
     "name",
     [
+        "buckets",
         "cpu",
         "fused",
         "hits",
-        "hulls",
         "isotonic",
         "keys",
         "logistic",

@@ -72,11 +72,11 @@ def test_a_training_in_tasks_takes_up_what_another_one_left(tmp_path):
 
 
 def test_a_group_that_another_attempt_is_writing_comes_home(tmp_path, monkeypatch):
-    from oddslip.io.files import locked
+    from oddslip.io.files import lock
 
     path = tmp_path / "group"
-    with locked(path):
-        monkeypatch.setattr("oddslip.io.files._HELD", {os.path.realpath(path): -1})
+    with lock(path):
+        monkeypatch.setattr("oddslip.io.files._writers", {os.path.realpath(path): -1})
         assert not distributed_training._write(path, b"model")
     assert distributed_training._write(path, b"model")
 

@@ -48,8 +48,8 @@ def test_the_model_is_cut_where_the_validation_map_is_highest(learner, tmp_path)
     assert {backend.n_rounds(part) for part in stopped._models} == {best}
     short = model(learner, best).fit(*TRAIN)
     np.testing.assert_array_equal(stopped.predict_margin(X), short.predict_margin(X))
-    stopped.save(tmp_path / "model.oddslip")
-    again = OneVsRest.load(tmp_path / "model.oddslip")
+    stopped.save(tmp_path / "model.oddmodel")
+    again = OneVsRest.load(tmp_path / "model.oddmodel")
     np.testing.assert_array_equal(again.predict_margin(X), short.predict_margin(X))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from oddslip import InvalidInput, MatchedPair, OneVsRest
 from oddslip.learners import score_to_file
-from oddslip.learners.checkpoint import read_archive, write_archive
+from oddslip.learners.checkpoint import read_model, write_model
 
 RNG = np.random.default_rng(4)
 FEATURES, LABELS = ["age", "income", "visits"], ["a", "b"]
@@ -93,32 +93,31 @@ def test_a_default_numbering_of_columns_is_no_name():
 
 
 def test_feature_names_are_saved_with_the_model(tmp_path):
-    MODEL.save(tmp_path / "model.oddslip")
-    loaded = OneVsRest.load(tmp_path / "model.oddslip")
+    MODEL.save(tmp_path / "model.oddmodel")
+    loaded = OneVsRest.load(tmp_path / "model.oddmodel")
     assert loaded.feature_names_in_.tolist() == FEATURES
     np.testing.assert_array_equal(loaded.predict_margin(X[TURNED]), MARGINS)
 
 
 def test_a_model_saved_without_feature_names_is_read(tmp_path):
-    fitted(X.to_numpy()).save(tmp_path / "model.oddslip")
-    head, groups = read_archive(tmp_path / "model.oddslip")
-    names = list(head.pop("sha256"))
-    del head["format"], head["feature_names"]
-    write_archive(tmp_path / "old.oddslip", head, dict(zip(names, groups, strict=True)))
-    loaded = OneVsRest.load(tmp_path / "old.oddslip")
+    fitted(X.to_numpy()).save(tmp_path / "model.oddmodel")
+    head, groups = read_model(tmp_path / "model.oddmodel")
+    names = [f"group-{number}.npz" for number in range(len(groups))]
+    del head["feature_names"]
+    write_model(tmp_path / "old.oddmodel", head, dict(zip(names, groups, strict=True)))
+    loaded = OneVsRest.load(tmp_path / "old.oddmodel")
     np.testing.assert_array_equal(loaded.predict_margin(X.to_numpy()), MARGINS)
 
 
 @pytest.mark.parametrize("names", [["age"], "abc", [1, 2, 3]])
 def test_a_saved_model_with_wrong_feature_names_is_refused(tmp_path, names):
-    MODEL.save(tmp_path / "model.oddslip")
-    head, groups = read_archive(tmp_path / "model.oddslip")
-    group_names = list(head.pop("sha256"))
-    del head["format"]
+    MODEL.save(tmp_path / "model.oddmodel")
+    head, groups = read_model(tmp_path / "model.oddmodel")
+    group_names = [f"group-{number}.npz" for number in range(len(groups))]
     head["feature_names"] = names
-    write_archive(tmp_path / "odd.oddslip", head, dict(zip(group_names, groups, strict=True)))
+    write_model(tmp_path / "odd.oddmodel", head, dict(zip(group_names, groups, strict=True)))
     with pytest.raises(InvalidInput.__base__, match="feature_names"):
-        OneVsRest.load(tmp_path / "odd.oddslip")
+        OneVsRest.load(tmp_path / "odd.oddmodel")
 
 
 def test_a_frame_whose_columns_stand_in_order_is_not_copied():

@@ -1,7 +1,6 @@
 """The estimator: its conventions, constant labels, forms of input, files."""
 
 import json
-import zipfile
 
 import numpy as np
 import pytest
@@ -60,8 +59,8 @@ def test_a_label_without_a_positive_or_without_a_negative_predicts_its_prevalenc
 def test_labels_that_are_all_constant_need_no_learner_at_all(tmp_path):
     X, Y = make_rows()
     model = OneVsRest(parameters=QUICK).fit(X, np.zeros_like(Y))
-    model.save(tmp_path / "m.oddslip")
-    assert not OneVsRest.load(tmp_path / "m.oddslip").predict_proba(X).any()
+    model.save(tmp_path / "m.oddmodel")
+    assert not OneVsRest.load(tmp_path / "m.oddmodel").predict_proba(X).any()
 
 
 def test_every_form_of_labels_and_features_gives_the_same_model():
@@ -120,22 +119,22 @@ def test_a_saved_model_predicts_the_same_bits_and_stores_its_options(tmp_path):
     Y[:, 1] = 0
     options = {"weights": "sqrt", "max_delta_step": 0.7, "parameters": {"max_bin": np.int64(63)}}
     model = OneVsRest(preset="paper-booster", **options).fit(X, Y, label_names=list("abcd"))
-    model.save(tmp_path / "m.oddslip")
-    loaded = OneVsRest.load(tmp_path / "m.oddslip")
+    model.save(tmp_path / "m.oddmodel")
+    loaded = OneVsRest.load(tmp_path / "m.oddmodel")
     assert np.array_equal(loaded.predict_margin(X), model.predict_margin(X))
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
     assert loaded.label_names_ == ("a", "b", "c", "d")
     assert loaded.parameters_ == model.parameters_
     assert np.array_equal(loaded.weights_, model.weights_)
-    loaded.save(tmp_path / "again.oddslip")
-    assert (tmp_path / "again.oddslip").read_bytes() == (tmp_path / "m.oddslip").read_bytes()
+    loaded.save(tmp_path / "again.oddmodel")
+    assert (tmp_path / "again.oddmodel").read_bytes() == (tmp_path / "m.oddmodel").read_bytes()
     assert loaded.fit(X, Y).predict_margin(X).tolist() == model.predict_margin(X).tolist()
 
 
 @pytest.mark.parametrize("cut", [0, 10, 0.5, 0.99])
 def test_a_file_cut_short_is_refused(tmp_path, cut):
     X, Y = make_rows()
-    path = tmp_path / "m.oddslip"
+    path = tmp_path / "m.oddmodel"
     OneVsRest(parameters=QUICK).fit(X, Y).save(path)
     data = path.read_bytes()
     path.write_bytes(data[: cut if isinstance(cut, int) else int(len(data) * cut)])
@@ -145,16 +144,11 @@ def test_a_file_cut_short_is_refused(tmp_path, cut):
 
 def test_a_file_with_another_groups_bytes_is_refused(tmp_path):
     X, Y = make_rows()
-    OneVsRest(parameters=QUICK).fit(X, Y).save(tmp_path / "m.oddslip")
-    with (
-        zipfile.ZipFile(tmp_path / "m.oddslip") as old,
-        zipfile.ZipFile(tmp_path / "n.oddslip", "w") as new,
-    ):
-        for name in old.namelist():
-            body = old.read(name)
-            new.writestr(name, body if name == "model.json" else body.replace(b"=1", b"=2", 1))
+    OneVsRest(parameters=QUICK).fit(X, Y).save(tmp_path / "m.oddmodel")
+    raw = (tmp_path / "m.oddmodel").read_bytes()
+    (tmp_path / "n.oddmodel").write_bytes(raw[:-100] + raw[-99:] + raw[-100:-99])
     with pytest.raises(UnreadableFile, match="altered"):
-        OneVsRest.load(tmp_path / "n.oddslip")
+        OneVsRest.load(tmp_path / "n.oddmodel")
 
 
 def test_a_missing_package_is_named_with_what_to_install(monkeypatch):
@@ -212,8 +206,8 @@ def test_a_learner_that_offers_only_what_it_must_is_trained_kept_and_saved(tmp_p
     np.testing.assert_allclose(margins[0], 0.5 * np.log(means / (1 - means)))
     manifest = json.loads((tmp_path / "kept" / "training.json").read_text())
     assert manifest["configuration"]["versions"] == {"means": "1"}
-    model.save(tmp_path / "m.oddslip")
-    assert np.array_equal(OneVsRest.load(tmp_path / "m.oddslip").predict_margin(X), margins)
+    model.save(tmp_path / "m.oddmodel")
+    assert np.array_equal(OneVsRest.load(tmp_path / "m.oddmodel").predict_margin(X), margins)
 
 
 @pytest.mark.parametrize("learner", backends_module.LEARNERS)

@@ -97,8 +97,8 @@ def test_the_mlp_is_a_plain_loop_of_torch_to_the_bit(rows):
 def test_a_preset_saves_loads_and_scores_the_same(learner, rows, tmp_path):
     few = {"xgboost": {"n_estimators": 5}, "logistic": {}, "mlp": {"epochs": 2}}[learner]
     model = trained(learner, rows, parameters=few)
-    model.save(tmp_path / "model.oddslip")
-    again = OneVsRest.load(tmp_path / "model.oddslip")
+    model.save(tmp_path / "model.oddmodel")
+    again = OneVsRest.load(tmp_path / "model.oddmodel")
     for predict in ("predict_margin", "predict_proba", "predict_stored"):
         np.testing.assert_array_equal(
             getattr(again, predict)(rows[2]), getattr(model, predict)(rows[2])

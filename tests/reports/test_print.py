@@ -11,10 +11,11 @@ import oddslip
 from oddslip.cli.app import main
 from oddslip.core.formatting import interval, signed_interval
 from oddslip.datasets import synthetic_pair
+from oddslip.reports.numbers import main_rungs
 from oddslip.reports.text import finding_lines, show_diagnosis
 
 PAIR = synthetic_pair(300, 12, seed=1)
-FOUND = oddslip.diagnose(
+DIAGNOSIS = oddslip.diagnose(
     PAIR.weighted,
     PAIR.labels,
     k=3,
@@ -22,12 +23,12 @@ FOUND = oddslip.diagnose(
     unweighted=PAIR.unweighted,
     n_replicates=50,
 )
-SEEN = oddslip.evaluate(PAIR.weighted, PAIR.labels, k=3, n_replicates=50)
+EVALUATION = oddslip.evaluate(PAIR.weighted, PAIR.labels, k=3, n_replicates=50)
 REPAIR = oddslip.Repair(k=3, rule="paper").fit(PAIR.weighted, PAIR.labels)
 RESULTS = {
-    "diagnosis": FOUND,
-    "ladder": FOUND.ladder,
-    "evaluation": SEEN,
+    "diagnosis": DIAGNOSIS,
+    "ladder": DIAGNOSIS.ladder,
+    "evaluation": EVALUATION,
     "repair": REPAIR.fitted_,
     "selection": REPAIR.table_,
     "plan": oddslip.plan(PAIR.labels, rounds=60, learning_rate=0.1),
@@ -51,16 +52,44 @@ def typed(capsys, *words):
 
 def test_an_evaluation_prints_what_evaluate_prints(folder, capsys):
     shown = typed(capsys, "evaluate", "scores.npy", "labels.npy", "-k", "3", "--bootstrap", "50")
-    assert str(SEEN).splitlines() == shown
+    assert str(EVALUATION).splitlines() == shown
 
 
 def test_a_diagnosis_prints_what_diagnose_prints(folder, capsys):
-    told = ["--weights", "weights.npy", "--unweighted", "twin.npy", "--bootstrap", "50"]
-    shown = typed(capsys, "diagnose", "scores.npy", "labels.npy", "-k", "3", *told)
-    ours = str(FOUND).splitlines()
-    cut = [line for line in shown if "--verbose" not in line]
-    assert [line for line in ours if ".findings has all" not in line] == cut[: len(ours)]
-    assert len(cut) <= len(ours) + 3  # what the command says of files
+    inputs = ["--weights", "weights.npy", "--unweighted", "twin.npy", "--bootstrap", "50"]
+    command = typed(capsys, "diagnose", "scores.npy", "labels.npy", "-k", "3", *inputs)
+    python = str(DIAGNOSIS).splitlines()
+    differ = [(one, other) for one, other in zip(command, python, strict=True) if one != other]
+    assert len(differ) == 2  # what to run next, and where the rest is
+    assert differ[0][0].startswith("  oddslip ")
+    assert "oddslip." in differ[0][1]
+
+
+def test_the_first_screen_is_short():
+    lines = str(DIAGNOSIS).splitlines()
+    rungs = [line for line in lines if line.split(":")[0].split("  ")[0] in {*DIAGNOSIS.ladder}]
+    assert 3 <= len(rungs) <= 7
+    assert sum(line.startswith("OS") for line in lines) <= 3
+    assert len(lines) <= 40
+
+
+def test_verbose_has_every_rung_and_every_finding():
+    text = at_width(100, show_diagnosis(DIAGNOSIS, verbose=True))
+    assert all(interval(DIAGNOSIS.ladder.estimate(name)) in text for name in DIAGNOSIS.ladder)
+    assert all(finding.code in text for finding in DIAGNOSIS.findings)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_label_table_is_not_cut(width):
+    names = [f"a label with a rather long name, number {j}" for j in range(12)]
+    diagnosis = replace(DIAGNOSIS, label_names=tuple(names))
+    text = at_width(width, show_diagnosis(diagnosis, verbose=True))
+    assert "…" not in text
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    for heading in ("true (cal)", "ln w", "realized", "at 1.0", "slots if dead"):
+        assert heading in text
+    for count in DIAGNOSIS.saturation.n_saturated:
+        assert str(count) in text
 
 
 def test_a_plan_prints_what_plan_prints(folder, capsys):
@@ -80,51 +109,55 @@ def test_a_repair_and_its_choice_print_what_fit_prints(folder, capsys):
 def test_the_text_is_short_and_the_repr_one_line(name):
     text, line = str(RESULTS[name]), repr(RESULTS[name])
     assert 100 < len(text) < 6000
-    assert len(line) < 900
+    assert len(line) < (100 if name == "diagnosis" else 900)
     assert "\n" not in line
     assert type(RESULTS[name]).__name__ in line
     assert all(len(each) <= 100 for each in text.splitlines())
 
 
 def test_a_comparison_prints_a_table():
-    text = str(SEEN.compare(oddslip.evaluate(PAIR.unweighted, PAIR.labels, k=3, n_replicates=50)))
+    text = str(
+        EVALUATION.compare(oddslip.evaluate(PAIR.unweighted, PAIR.labels, k=3, n_replicates=50))
+    )
     assert text.splitlines()[0].split() == ["metric", "difference", "interval"]
     assert "MAP@3" in text
 
 
 def test_hostile_names_do_not_reach_the_terminal():
     names = ["\x1b[31mred", *(f"label {j}" for j in range(11))]
-    found = oddslip.diagnose(PAIR.weighted, PAIR.labels, k=3, label_names=names, n_replicates=0)
-    assert "\x1b" not in str(found)
+    diagnosis = oddslip.diagnose(PAIR.weighted, PAIR.labels, k=3, label_names=names, n_replicates=0)
+    assert "\x1b" not in str(diagnosis)
 
 
 @pytest.mark.parametrize("metric", ["map", "precision", "hit_rate"])
 def test_eighty_columns_cut_no_number_of_the_ladder(metric):
     pair = synthetic_pair(600, 20, seed=1, noise=0.3, realized=0.6)
-    found = oddslip.diagnose(
+    diagnosis = oddslip.diagnose(
         pair.weighted, pair.labels, k=10, metric=metric, weights=pair.weights, n_replicates=50
     )
-    widest = found.chosen._replace(name="hierarchical")
-    shown = at_width(80, show_diagnosis(replace(found, chosen=widest)))
+    widest = diagnosis.chosen._replace(name="hierarchical")
+    shown = at_width(80, show_diagnosis(replace(diagnosis, chosen=widest)))
     assert "…" not in shown
-    assert max(map(len, shown.splitlines())) <= 80
-    for name in found.ladder:
-        assert name == "raw" or signed_interval(found.ladder.gain(name)) in shown
-        assert interval(found.ladder.estimate(name)) in shown
+    # A command to paste is one line, however long: the terminal wraps it.
+    lines = [line for line in shown.splitlines() if not line.startswith("  oddslip ")]
+    assert max(map(len, lines)) <= 80
+    for name in main_rungs(diagnosis):
+        assert name == "raw" or signed_interval(diagnosis.ladder.gain(name)) in shown
+        assert interval(diagnosis.ladder.estimate(name)) in shown
 
 
 def test_advice_keeps_its_indent_where_it_wraps():
     advice = "word " * 40
     _, *others = at_width(
-        80, finding_lines(replace(FOUND.findings[0], sentence="", advice=advice))
+        80, finding_lines(replace(DIAGNOSIS.findings[0], sentence="", advice=advice))
     ).splitlines()
     assert len(others) > 2
     assert all(line.startswith("  ") for line in others)
 
 
 def at_width(width, pieces):
-    told = io.StringIO()
-    console = Console(file=told, width=width, highlight=False, markup=False, color_system=None)
+    output = io.StringIO()
+    console = Console(file=output, width=width, highlight=False, markup=False, color_system=None)
     for piece in pieces:
-        console.print(piece)
-    return told.getvalue()
+        console.print(piece, crop=False)
+    return output.getvalue()

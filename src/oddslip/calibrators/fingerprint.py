@@ -13,7 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.repair_file import FINGERPRINT_ARRAYS, FINGERPRINT_COUNTS, UNIT, Stored
+from oddslip.calibrators.repair_file import (
+    FINGERPRINT_ARRAYS,
+    FINGERPRINT_COUNTS,
+    UNIT,
+    RepairFile,
+)
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
 from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.sources import Source
@@ -140,7 +145,7 @@ class Fingerprint:
         }
 
     @classmethod
-    def read(cls, stored: Stored) -> Self | None:
+    def read(cls, stored: RepairFile) -> Self | None:
         """The fingerprint in a file; None if it has none."""
         fields, arrays = stored.fingerprint, stored.arrays
         if fields is None:

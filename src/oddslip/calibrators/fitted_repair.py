@@ -21,8 +21,8 @@ from oddslip.calibrators.prior_shift import PriorShift, find_prior_shift
 from oddslip.calibrators.repair_file import (
     MAP_ARRAYS,
     RECORD_ARRAYS,
-    read_stored,
-    write_stored,
+    read_repair_file,
+    write_repair_file,
 )
 from oddslip.core.panel import Panel, SparsePanel, check_k
 from oddslip.core.results import as_frame, html_table, name_ranking, plain
@@ -596,7 +596,7 @@ def save_repair(repair: FittedRepair, path: Any) -> None:
     }
     if repair.fingerprint is not None:
         arrays |= repair.fingerprint.to_arrays()
-    write_stored(path, header, arrays)
+    write_repair_file(path, header, arrays)
 
 
 def load_repair(path: Any) -> FittedRepair:
@@ -614,7 +614,7 @@ def load_repair(path: Any) -> FittedRepair:
     --------
     >>> load_repair("repair.oddslip").rank("scores.npy", k=7)  # doctest: +SKIP
     """
-    stored = read_stored(path)
+    stored = read_repair_file(path)
     return FittedRepair(
         maps=LabelMaps(**stored.maps._asdict()),
         label_names=stored.label_names,

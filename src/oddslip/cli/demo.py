@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 K, ROUNDS, LEARNING_RATE, SEED = 7, 60, 0.1, 7
 N_LABELS, N_FEATURES, PREVALENCE = 40, 6, (0.004, 0.3)
 PARTS = {"training": 15_000, "calibration": 5_000, "evaluated": 5_000, "fresh": 5_000}
-FINDINGS = 2  # of the diagnosis, on the screen; the report has all
 FILES = {
     "scores": "evaluated-weighted.npy",
     "labels": "evaluated-labels.npz",
@@ -36,7 +35,7 @@ FILES = {
 
 
 @dataclass(frozen=True)
-class _Story:
+class _Run:
     pair: MatchedPair
     plan: Plan
     diagnosis: Diagnosis
@@ -70,27 +69,27 @@ def demo(
         raise InvalidInput(f"{output} must lie in an existing folder. Make that first.")
     from oddslip.learners.backends.base import get_backend
 
-    get_backend("lightgbm")  # what is needed is asked for before anything is done
+    get_backend("lightgbm")  # fail before any work is done
     out = console()
     out.print(
         f"Training {2 * N_LABELS} small LightGBM models on {PARTS['training']:,} embedded rows, "
-        "then diagnosing and repairing them: ten seconds, or up to a minute where cores are busy. "
-        f"Nothing is fetched; files go to {output}/.\n"
+        f"then diagnosing and repairing them, in about ten seconds. Files go to {output}/.\n"
     )
-    story = _tell(output, context.obj)
-    for piece in _show(story, output):
-        out.print(piece)
+    run = _run(output, context.obj)
+    for piece in _show(run, output):
+        out.print(piece, crop=False)
 
 
-def _tell(folder: Path, typed: list[str] | None) -> _Story:
-    """All of the work. Scores go through files, as they would in earnest."""
+def _run(folder: Path, command: list[str] | None) -> _Run:
+    """Train, plan, diagnose, repair and report; scores pass through files."""
     import oddslip
     from oddslip.core.provenance import describe_run
     from oddslip.datasets.synthetic import synthetic_rows
+    from oddslip.diagnosis.summary import InputFiles
     from oddslip.learners import MatchedPair, OneVsRest
     from oddslip.reports.html.page import write_page
 
-    drawn = synthetic_rows(
+    data = synthetic_rows(
         sum(PARTS.values()),
         N_LABELS,
         n_features=N_FEATURES,
@@ -102,11 +101,11 @@ def _tell(folder: Path, typed: list[str] | None) -> _Story:
     parameters = {"num_iterations": ROUNDS, "learning_rate": LEARNING_RATE, "num_leaves": 4}
     template = OneVsRest("lightgbm", parameters=parameters, seed=SEED)
     training = rows["training"]
-    planned = oddslip.plan(drawn.labels[training], **booster)
+    plan = oddslip.plan(data.labels[training], **booster)
     pair = MatchedPair(template).fit(
-        drawn.X[training], drawn.labels[training], label_names=drawn.label_names
+        data.X[training], data.labels[training], label_names=data.label_names
     )
-    files = _write_files(folder, pair, drawn, rows)
+    files = _write_files(folder, pair, data, rows)
     held_out = (files["calibration"], files["calibration labels"])
     diagnosis = oddslip.diagnose(
         files["scores"],
@@ -117,29 +116,38 @@ def _tell(folder: Path, typed: list[str] | None) -> _Story:
         calibration=held_out,
         prior=pair.weighted_.prevalence_,
         max_delta_step=0,
-        label_names=drawn.label_names,
+        label_names=data.label_names,
         **booster,
     )
     repair = oddslip.Repair(k=K, prior=pair.weighted_.prevalence_).fit(
-        *held_out, label_names=drawn.label_names
+        *held_out, label_names=data.label_names
     )
     repair.save(folder / "repair.oddslip")
     write_page(
         diagnosis,
         folder / "report.html",
-        provenance=describe_run(typed, files, seed=diagnosis.seed),
+        provenance=describe_run(command, files, seed=diagnosis.seed),
+        files=InputFiles(
+            scores=str(files["scores"]),
+            labels=str(files["labels"]),
+            calibration=tuple(map(str, held_out)),
+            weights=str(files["weights"]),
+            unweighted=str(files["unweighted"]),
+            options={
+                "--prior": str(files["prior"]),
+                "--label-names": str(files["label names"]),
+            },
+        ),
     )
     last = rows["fresh"]
     arms = {
-        "unweighted": _score(pair.unweighted_, drawn.X[last]),
-        "weighted": (scores := _score(pair.weighted_, drawn.X[last])),
-        "weighted, repaired": repair.transform(
-            oddslip.Panel(scores, label_names=drawn.label_names)
-        ),
+        "unweighted": _score(pair.unweighted_, data.X[last]),
+        "weighted": (scores := _score(pair.weighted_, data.X[last])),
+        "weighted, repaired": repair.transform(oddslip.Panel(scores, label_names=data.label_names)),
     }
-    truth = drawn.labels[last]
+    truth = data.labels[last]
     fresh = {name: oddslip.evaluate(arm, truth, k=K, auc=True) for name, arm in arms.items()}
-    return _Story(pair, planned, diagnosis, repair, fresh)
+    return _Run(pair, plan, diagnosis, repair, fresh)
 
 
 def _cut() -> Iterator[tuple[str, slice]]:
@@ -155,7 +163,7 @@ def _score(arm: Any, X: Any) -> Any:
 
 
 def _write_files(
-    folder: Path, pair: MatchedPair, drawn: SyntheticRows, rows: dict[str, slice]
+    folder: Path, pair: MatchedPair, data: SyntheticRows, rows: dict[str, slice]
 ) -> dict[str, Path]:
     """What `oddslip diagnose` would be given, as files."""
     import numpy as np
@@ -164,65 +172,58 @@ def _write_files(
     from oddslip.io.files import atomic_write
 
     evaluated, calibration = rows["evaluated"], rows["calibration"]
-    holding = {
-        "scores": _score(pair.weighted_, drawn.X[evaluated]),
-        "labels": drawn.labels[evaluated],
+    contents = {
+        "scores": _score(pair.weighted_, data.X[evaluated]),
+        "labels": data.labels[evaluated],
         "weights": pair.weights_,
-        "unweighted": _score(pair.unweighted_, drawn.X[evaluated]),
-        "calibration": _score(pair.weighted_, drawn.X[calibration]),
-        "calibration labels": drawn.labels[calibration],
+        "unweighted": _score(pair.unweighted_, data.X[evaluated]),
+        "calibration": _score(pair.weighted_, data.X[calibration]),
+        "calibration labels": data.labels[calibration],
         "prior": pair.weighted_.prevalence_,
-        "label names": "\n".join(drawn.label_names) + "\n",
+        "label names": "\n".join(data.label_names) + "\n",
     }
     folder.mkdir(exist_ok=True)
-    for part, held in holding.items():
+    for part, content in contents.items():
         with atomic_write(folder / FILES[part]) as unfinished:
-            if isinstance(held, str):
-                unfinished.write_text(held, encoding="utf-8")
+            if isinstance(content, str):
+                unfinished.write_text(content, encoding="utf-8")
             elif unfinished.suffix == ".npz":
-                sp.save_npz(unfinished, sp.csr_array(held.astype(np.int8)))
+                sp.save_npz(unfinished, sp.csr_array(content.astype(np.int8)))
             else:
-                np.save(unfinished, held)
+                np.save(unfinished, content)
     return {part: folder / name for part, name in FILES.items()}
 
 
-def _show(story: _Story, folder: Path) -> Iterator[Any]:
+def _show(run: _Run, folder: Path) -> Iterator[Any]:
     """One screen: the verdict first, then how it came about, then what to do."""
+    from oddslip.diagnosis.summary import summarize
     from oddslip.reports import text
-    from oddslip.reports.text import finding_lines, loss_sentence
 
-    diagnosis, fresh, parts = story.diagnosis, story.fresh, PARTS
-    weights = story.pair.weights_
-    yield diagnosis.verdict.sentence
+    fresh, weights = run.fresh, run.pair.weights_
+    summary = summarize(run.diagnosis)
+    yield summary.harm
+    yield summary.repair
     yield ""
     yield (
-        f"What happened: {2 * N_LABELS} small LightGBM models were trained just now, one per label "
-        f"and arm, on {parts['training']:,} embedded rows. The arms differ only in the weight of "
-        f"positives: 1, or negatives / positives of each label, {weights.min():.0f} to "
-        f"{weights.max():.0f}. {parts['calibration']:,} other rows calibrate, "
-        f"{parts['evaluated']:,} are diagnosed, {parts['fresh']:,} fresh ones are below."
+        f"What happened: {2 * N_LABELS} LightGBM models were trained, one per label, once without "
+        f"weights and once with negatives / positives as weight ({weights.min():.0f} to "
+        f"{weights.max():.0f}). {PARTS['evaluated']:,} other rows were diagnosed, and "
+        f"{PARTS['calibration']:,} more fitted the repair, {run.repair.chosen_}."
     )
     yield ""
-    yield f"Before training, plan: {story.plan.recommendation}"
-    yield ""
-    if diagnosis.decomposition is not None:
-        loss = loss_sentence(diagnosis, diagnosis.decomposition)
-        yield f"After training, diagnose: {loss}"
-    for finding in diagnosis.findings[:FINDINGS]:
-        yield from finding_lines(finding)
-    yield ""
-    yield f"Repair, chosen by 5-fold cross-validation: {story.repair.why_}"
-    yield ""
+    yield f"{PARTS['fresh']:,} fresh rows, ranked by each model:"
     yield text.ladder_table(fresh, metric="map")
     raw, twin = fresh["weighted"], fresh["unweighted"]
     cost = twin["map"].value - raw["map"].value
     returned = fresh["weighted, repaired"]["map"].value - raw["map"].value
     yield (
-        f"On fresh rows the weight costs {cost / twin['map'].value:.0%} of MAP@{K}; within labels "
-        f"the weighted model orders rows about as well (AUC {raw.mean_auc:.3f} against "
-        f"{twin.mean_auc:.3f}). What broke is the order between labels, and the repair returns "
-        f"{returned / cost:.0%} of the loss."
+        f"The weights cost {cost / twin['map'].value:.0%} of MAP@{K}, and the repair returns "
+        f"{returned / cost:.0%} of the loss. Within labels rows keep their order (AUC "
+        f"{raw.mean_auc:.3f} against {twin.mean_auc:.3f}): what broke is the order between labels."
     )
     yield ""
+    yield f"Known before training: {run.plan.recommendation}"
+    yield ""
     yield f"Report: {text.printable(folder / 'report.html')} (open it in a browser)"
-    yield "On your own scores:  oddslip diagnose scores.npy labels.npz -k 7 --html report.html"
+    yield "On your own scores:"
+    yield text.CodeLine("oddslip diagnose scores.npy labels.npz -k 7 --html report.html")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -43,6 +44,9 @@ from oddslip.cli.options import (
     write_figure,
     write_json,
 )
+
+if TYPE_CHECKING:
+    from oddslip.diagnosis.summary import InputFiles
 
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="All findings with their evidence, and the labels.")
@@ -131,16 +135,20 @@ def diagnose(
 
     check_outputs(html, json_file, figure=figure)
     names = read_names(label_names)
-    told: dict[str, Any] = {
-        "kind": kind, "names": names, "row_id": row_id, "nan": nan, "columns": columns
-    }  # fmt: skip
+    layout: dict[str, Any] = {
+        "kind": kind,
+        "names": names,
+        "row_id": row_id,
+        "nan": nan,
+        "columns": columns,
+    }
     held_out: Any = None
     twin: Any = str(unweighted) if engine == "spark" and unweighted else unweighted
     if unweighted is not None and columns is not None:
-        twin = opened(engine, master, unweighted, None, **told)["scores"]
+        twin = opened(engine, master, unweighted, None, **layout)["scores"]
     if calibration is not None:
         rows = opened(
-            engine, master, calibration, calibration_labels, exclude=calibration_exclude, **told
+            engine, master, calibration, calibration_labels, exclude=calibration_exclude, **layout
         )
         held_out = rows["scores"]
         if engine == "local" and columns is None:
@@ -150,7 +158,7 @@ def diagnose(
 
         raise InvalidInput("--calibration-labels needs --calibration, the scores of those rows.")
     diagnosis = oddslip.diagnose(
-        **opened(engine, master, scores, labels, exclude=exclude, **told),
+        **opened(engine, master, scores, labels, exclude=exclude, **layout),
         k=k,
         metric=metric,
         propensities=read_propensities(propensities),
@@ -165,6 +173,7 @@ def diagnose(
         n_replicates=bootstrap,
         threads=threads,
     )
+    files = _name_files(context.params)
     if html is not None:
         from oddslip.core.provenance import describe_run
         from oddslip.reports.html.page import write_page
@@ -182,16 +191,21 @@ def diagnose(
             "prior": prior,
             "label names": label_names,
         }
-        write_page(diagnosis, html, provenance=describe_run(context.obj, inputs, seed=seed))
+        write_page(
+            diagnosis,
+            html,
+            provenance=describe_run(context.obj, inputs, seed=seed),
+            files=files,
+        )
     _write(diagnosis, figure, json_file)
     if json:
         return print_json(diagnosis.to_dict())
     from oddslip.reports.text import show_diagnosis
 
     out = console()
-    for piece in show_diagnosis(diagnosis, verbose=verbose):
-        out.print(piece)
-    _say_written(out, html, figure, json_file)
+    for piece in show_diagnosis(diagnosis, verbose=verbose, files=files):
+        out.print(piece, crop=False)
+    _print_outputs(out, html, figure, json_file)
     return None
 
 
@@ -257,9 +271,39 @@ def plan(
 
     out = console()
     for piece in show_plan(planned, verbose=verbose):
-        out.print(piece)
-    _say_written(out, figure, json_file)
+        out.print(piece, crop=False)
+    _print_outputs(out, figure, json_file)
     return None
+
+
+def _name_files(parameters: Mapping[str, Any]) -> InputFiles:
+    """What the command that comes next has to repeat of this one."""
+    from oddslip.diagnosis.summary import InputFiles
+
+    named = {name: str(value) for name, value in parameters.items() if value is not None}
+    defaults = {"nan": "refuse", "engine": "local", "metric": "map"}
+    if named["engine"] == "local":
+        del named["master"]
+    if "calibration" in named:
+        named["exclude"] = named.get("calibration_exclude", "")
+    repeated = (
+        *("kind", "nan", "columns", "label_names", "engine", "master", "row_id"),
+        *("metric", "propensities", "prior", "exclude"),
+    )
+    return InputFiles(
+        scores=named["scores"],
+        labels=named.get("labels"),
+        calibration=tuple(
+            named[name] for name in ("calibration", "calibration_labels") if name in named
+        ),
+        weights=named.get("weights", "weights.npy"),
+        unweighted=named.get("unweighted", "unweighted-scores.npy"),
+        options={
+            f"--{name.replace('_', '-')}": named[name]
+            for name in repeated
+            if named.get(name, "") not in ("", defaults.get(name))
+        },
+    )
 
 
 def _write(result: Any, figure: Path | None, json_file: Path | None) -> None:
@@ -269,9 +313,9 @@ def _write(result: Any, figure: Path | None, json_file: Path | None) -> None:
         write_json(json_file, result.to_dict())
 
 
-def _say_written(out: Any, *paths: Path | None) -> None:
+def _print_outputs(out: Any, *paths: Path | None) -> None:
     from oddslip.reports.text import printable
 
-    written = [printable(path) for path in paths if path is not None]
-    if written:
-        out.print(f"\nWritten: {', '.join(written)}.", soft_wrap=True)
+    names = [printable(path) for path in paths if path is not None]
+    if names:
+        out.print(f"\nWritten: {', '.join(names)}.", soft_wrap=True)

@@ -455,8 +455,8 @@ def _tell_cost(plan: Plan) -> str:
     """What the weights would do to the order, by the what-if where there is one."""
     measured = plan.what_if
     if measured is None or measured.loss is None or measured.unweighted is None:
-        spread = float(plan.intended.max() - plan.intended.min())
-        return f"these move labels against each other by up to {nat(spread)} nat"
+        ratio = weight_text(float(plan.weights.max() / plan.weights.min()))
+        return f"these multiply the odds of one label against another by up to {ratio}"
     loss, level = measured.loss, measured.unweighted.value
     if is_gain(loss, level):
         return f"fully realized, these cost {score(loss.value)} of MAP@{plan.k} {score(level)}"

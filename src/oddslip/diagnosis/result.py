@@ -243,11 +243,14 @@ class Diagnosis(Measurements):
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only: what ``--json`` prints."""
+        from oddslip.diagnosis.summary import summarize  # which imports this module
+
         stored = self.saturation
         return plain(  # type: ignore[no-any-return]
             {
                 "schema": "oddslip.diagnosis/1",
                 "verdict": self.verdict._asdict(),
+                "summary": summarize(self)._asdict(),
                 "findings": [finding.to_dict() for finding in self.findings],
                 "missing": [missing._asdict() for missing in self.missing],
                 "protocol": {
@@ -313,10 +316,10 @@ class Diagnosis(Measurements):
         return draw_diagnosis(self, what)
 
     def __repr__(self) -> str:
-        """One line: the verdict and the codes of the findings."""
-        codes = ", ".join(repr(finding.code) for finding in self.findings)
+        """One short line: the verdict, the metric, and how much was looked at."""
+        value = f"{self.metric_name} {score(self.ladder.value('raw'))}"
         rows = f"{self.n_rows:,} rows x {self.n_labels:,} labels"
-        return f"Diagnosis(verdict={self.verdict!r}, findings=({codes}), k={self.k}, {rows})"
+        return f"Diagnosis({self.verdict.code}: {value}, {rows}, {len(self.findings)} findings)"
 
     def __str__(self) -> str:
         """What `oddslip diagnose` prints."""

@@ -252,8 +252,7 @@ RULES = (
     Rule(
         "common_weight",
         lambda g: g.sound and g.d.weighting == "common",
-        "Healthy: the weight is common to all labels and can not change their order; "
-        "{g.no_repair}.",
+        "Healthy: the weight is common to all labels and cannot change their order; {g.no_repair}.",
     ),
     Rule(
         "healthy",

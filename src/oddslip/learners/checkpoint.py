@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import check_archive
-from oddslip.io.files import atomic_write, hash_bytes, locked
+from oddslip.io.container import older_kind, read_container, read_start, write_container
+from oddslip.io.files import atomic_write, hash_bytes, lock
 from oddslip.io.inputs import input_path, read_bytes
 from oddslip.io.json import parse_json, read_json, verify_checksum, with_checksum
 from oddslip.io.paths import check_path
@@ -24,8 +26,12 @@ from oddslip.learners.model_validation.head import DAMAGED, check_groups, load_g
 
 CHECKPOINT_FORMAT = 2  # from 2 on the plan is sealed; 1 is read still
 _MANIFEST = "training.json"
-ARCHIVE_FORMAT = 1
+ZIP_FORMAT = 1  # of models up to version 0.2
 _HEAD = "model.json"
+OLD_EXTENSION = (
+    "a model must be saved as .oddmodel, got {path}. The ending .oddslip is for repairs; "
+    "a later version will refuse it here."
+)
 
 
 @contextmanager
@@ -36,7 +42,7 @@ def claimed(folder: Any) -> Iterator[None]:
         return
     folder = check_path("checkpoint", folder)
     _make(folder)
-    with locked(folder / _MANIFEST):
+    with lock(folder / _MANIFEST):
         yield
 
 
@@ -167,13 +173,17 @@ def group_path(folder: Path, number: int, backend: Backend) -> Path:
 
 
 def write_group(path: Path, body: bytes) -> None:
-    """Write the bytes of a finished group, whole or not at all."""
-    with atomic_write(path) as unfinished:
-        unfinished.write_bytes(hash_bytes(body).encode() + b"\n" + body)
+    """Write the bytes of a finished group, atomically."""
+    write_container(path, "group", {}, {"model": body})
 
 
 def read_group(path: Path) -> bytes:
-    """The bytes of a finished group, checked against their SHA-256."""
+    """Read the bytes of a finished group, of this version or an older one."""
+    if older_kind(read_start(path)) != "group":
+        container = read_container(path, "group")
+        if set(container.blobs) != {"model"}:
+            raise UnreadableFile(f"{path} holds no model. Remove it to train it again.")
+        return container.blobs["model"]
     digest, _, body = read_bytes(path).partition(b"\n")
     if hash_bytes(body).encode() != digest:
         raise UnreadableFile(
@@ -182,36 +192,62 @@ def read_group(path: Path) -> bytes:
     return body
 
 
-def write_archive(
+def write_model(
     path: str | os.PathLike[str], head: dict[str, Any], groups: dict[str, bytes]
 ) -> None:
-    """Write the head and the named groups, whole or not at all."""
-    sums = {name: hash_bytes(body) for name, body in groups.items()}
-    text = json.dumps({"format": ARCHIVE_FORMAT, "sha256": sums, **head}, allow_nan=False)
-    with (
-        atomic_write(path, check=read_archive) as unfinished,
-        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-    ):
-        for name, body in {_HEAD: text.encode(), **groups}.items():
-            # A fixed date: the same model gives the same bytes.
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), body, _method(name))
+    """Write the head and the named groups of a model, atomically.
+
+    Parameters
+    ----------
+    path : path
+        Ends in ``.oddmodel``. A model saved as ``.oddslip``, as up to version 0.2, gets a warning.
+    head : dict
+        JSON values: what the model was trained on, and which labels are in which group.
+    groups : dict of str to bytes
+
+    Examples
+    --------
+    >>> write_model("m.oddmodel", {"seed": 1}, {"group-00000.npz": b"..."})  # doctest: +SKIP
+    """
+    if check_path("an output", path).suffix == ".oddslip":
+        warnings.warn(OLD_EXTENSION.format(path=path), FutureWarning, stacklevel=3)
+    texts = [name for name in groups if name.endswith((".json", ".txt"))]
+    write_container(path, "model", head, groups, compress=texts)
 
 
-def _method(name: str) -> int:
-    return zipfile.ZIP_DEFLATED if name.endswith((".json", ".txt")) else zipfile.ZIP_STORED
+def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[bytes]]:
+    """Read the head and the groups of a model, in their order, of this version or an older one.
 
+    Parameters
+    ----------
+    path : path
 
-def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[bytes]]:
-    """The head and the groups, in their order, each checked against its SHA-256."""
+    Returns
+    -------
+    head : dict
+    groups : list of bytes
+
+    Examples
+    --------
+    >>> read_model("m.oddmodel")[0]["n_rows"]  # doctest: +SKIP
+    240
+    """
     path = input_path(path)
+    if read_start(path)[:2] == b"PK":
+        return _read_zip(path)
+    container = read_container(path, "model")
+    return container.meta, list(container.blobs.values())
+
+
+def _read_zip(path: Path) -> tuple[dict[str, Any], list[bytes]]:
+    """A model of version 0.1 or 0.2: a ZIP archive whose head lists the SHA-256 of each group."""
     try:
         with zipfile.ZipFile(path) as archive:
             check_archive(archive, path)
             head: dict[str, Any] = parse_json(archive.read(_HEAD))
-            if head["format"] != ARCHIVE_FORMAT:
+            if head["format"] != ZIP_FORMAT:
                 raise UnreadableFile(
-                    f"{path} has format {head['format']!r:.30}, this version reads "
-                    f"{ARCHIVE_FORMAT}. "
+                    f"{path} has format {head['format']!r:.30}, this version reads {ZIP_FORMAT}. "
                     "Update oddslip."
                 )
             groups = []

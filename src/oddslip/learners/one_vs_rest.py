@@ -29,7 +29,7 @@ from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, first_line
 from oddslip.io.files import hash_bytes
 from oddslip.learners.backends.base import Backend, get_backend, preset_learner, preset_parameters
-from oddslip.learners.checkpoint import Checkpoint, claimed, read_archive, write_archive
+from oddslip.learners.checkpoint import Checkpoint, claimed, read_model, write_model
 from oddslip.learners.early_stopping import follow_rounds
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
 from oddslip.learners.model_validation.head import (
@@ -488,7 +488,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             f"group-{number:05d}{backend.extension}": backend.dump(model)
             for number, model in enumerate(self._models)
         }
-        write_archive(path, head, dumps)
+        write_model(path, head, dumps)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -502,7 +502,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         -------
         OneVsRest
         """
-        head, dumps = read_archive(path)
+        head, dumps = read_model(path)
         try:
             check_head(head)
             model = cls(**head["estimator"])

@@ -28,7 +28,7 @@ from oddslip.io.files import (
     hash_pieces,
     hold_file,
     keep_mode,
-    locked,
+    lock,
     output_path,
 )
 from oddslip.io.paths import check_path
@@ -108,7 +108,7 @@ def score_to_file(
         targets.append((output_path(margins), "margin", dtype))
     with ExitStack() as locks:
         for target, _, _ in targets:
-            locks.enter_context(locked(target))
+            locks.enter_context(lock(target))
         with disk_full_message(path), ResumableScores(model, rows, targets) as scores:
             scores.fill(threads)
             scores.finish(row_ids)

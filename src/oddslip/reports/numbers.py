@@ -63,6 +63,38 @@ def repair_of(diagnosis: Diagnosis) -> DiagnosedRepair | None:
     return DiagnosedRepair(rung, name, diagnosis.ladder.value(rung), share)
 
 
+MAX_RUNGS = 7
+# The rungs of a first screen, those that matter most first.
+MAIN_RUNGS = (
+    "raw",
+    "unweighted",
+    "chosen",
+    "inversion",
+    "isotonic",
+    "popularity",
+    "ceiling",
+    "what-if",
+    "hierarchical",
+)
+
+
+def main_rungs(diagnosis: Diagnosis) -> list[str]:
+    """At most seven rungs, in the order of the ladder; the repair of the verdict is among them.
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(300, 9)
+    >>> main_rungs(diagnose(pair.weighted, pair.labels, k=3, n_replicates=0))
+    ['raw', 'chosen', 'isotonic', 'hierarchical', 'popularity', 'ceiling']
+    """
+    ladder, repair = diagnosis.ladder, diagnosis.verdict.repair
+    names = [name for name in ("raw", repair, *MAIN_RUNGS) if name is not None and name in ladder]
+    main = list(dict.fromkeys(names))[:MAX_RUNGS]
+    return [name for name in ladder if name in main]
+
+
 # ------------------------------------------------------------------------- the waterfall, figure 1A
 
 
@@ -458,7 +490,7 @@ def lacks_shifts(diagnosis: Diagnosis) -> str:
 
 
 def label_columns(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The columns of the table of labels; a shift that can not be read is left empty."""
+    """The columns of the table of labels; a shift that cannot be read is left empty."""
     shifts = diagnosis.shifts
     realized = np.where(shifts.identified, shifts.realized, np.nan)
     return diagnosis.label_columns() | {"realized_shift": realized}

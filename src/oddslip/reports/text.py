@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from oddslip.core.formatting import (
+    count_of,
     estimated,
     interval,
     level_name,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.ladder import Ladder
     from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
+    from oddslip.diagnosis.summary import InputFiles
     from oddslip.metrics.evaluation import Comparison, Evaluation
     from oddslip.selection.repair import SelectionTable
 
@@ -51,14 +53,14 @@ def new_table(*columns: str) -> Any:
 
 
 class Reader(NamedTuple):
-    """Where a text is read, and so what it says of things that it leaves out."""
+    """Where a text is read, and so where it says that the rest is."""
 
-    findings: str
+    details: str
     labels: str
 
 
-TERMINAL = Reader("--verbose shows all", "--json holds all")
-PYTHON = Reader(".findings has all", ".to_dict() has all")
+TERMINAL = Reader("--verbose", "--json holds all")
+PYTHON = Reader(".findings, .ladder", ".to_dict() has all")
 PIPED = 100  # columns where there is no terminal
 
 
@@ -68,14 +70,15 @@ def as_text(pieces: Iterable[Any]) -> str:
 
     from rich.console import Console
 
-    held = io.StringIO()
+    output = io.StringIO()
     console = Console(
-        file=held, width=PIPED, highlight=False, markup=False, color_system=None, emoji=False
+        file=output, width=PIPED, highlight=False, markup=False, color_system=None, emoji=False
     )
     for piece in pieces:
-        shown = "\n".join(map(printable, piece.split("\n"))) if isinstance(piece, str) else piece
-        console.print(shown)
-    return "\n".join(line.rstrip() for line in held.getvalue().splitlines())
+        if isinstance(piece, str):
+            piece = "\n".join(map(printable, piece.split("\n")))
+        console.print(piece, crop=False)
+    return "\n".join(line.rstrip() for line in output.getvalue().splitlines())
 
 
 # -------------------------------------------------------------------------------------- evaluations
@@ -214,65 +217,88 @@ def selection_table(table: SelectionTable) -> Any:
 # ---------------------------------------------------------------------------------------- diagnoses
 
 
-MATTERING = 3  # findings on the first screen
+MAX_FINDINGS = 3  # on the first screen
 
 
 def show_diagnosis(
-    diagnosis: Diagnosis, *, verbose: bool = False, reader: Reader = TERMINAL
+    diagnosis: Diagnosis,
+    *,
+    verbose: bool = False,
+    reader: Reader = TERMINAL,
+    files: InputFiles | None = None,
 ) -> Iterator[Any]:
-    """What to print, piece by piece: texts and tables."""
-    from oddslip.reports.numbers import tell_shown, tell_signal
+    """What to print, piece by piece: three sentences, the ladder and the findings.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+    verbose : bool
+        Every rung and every finding, and the details.
+    reader : Reader
+        Whether a command or a line of Python comes next.
+    files : InputFiles, optional
+        What the command is to name.
+    """
+    from oddslip.diagnosis.summary import summarize
+    from oddslip.reports.numbers import main_rungs
 
     d = diagnosis
-    yield printable(d.verdict.sentence)
+    summary = summarize(d, files)
+    yield printable(summary.harm)
+    yield printable(summary.repair)
+    yield f"{printable(summary.next_step)}:"
+    yield CodeLine(summary.command if reader is TERMINAL else summary.python)
     yield ""
-    yield ladder_lines(d)
+    rungs = list(d.ladder) if verbose else main_rungs(d)
+    yield rung_table(d.ladder, d.rung_name("chosen"), rungs)
     yield protocol_sentence(d)
-    yield tell_signal(d)
-    yield tell_shown(d)
-    if d.decomposition is not None:
-        yield loss_sentence(d, d.decomposition)
     yield ""
-    findings = d.findings if verbose else d.findings[:MATTERING]
+    findings = d.findings if verbose else d.findings[:MAX_FINDINGS]
     for finding in findings:
         yield from finding_lines(finding, verbose=verbose)
-    left = len(d.findings) - len(findings)
-    if left:
-        yield f"{left} more finding{'s' if left > 1 else ''}: {reader.findings}."
     if verbose:
         yield from _details(d, reader)
+    more = {
+        "more finding": len(d.findings) - len(findings),
+        "more rung": len(d.ladder.rungs) - len(rungs),
+    }
+    counts = [count_of(n, noun) for noun, n in more.items() if n]
+    rest = f"{' and '.join(counts)}: {reader.details}. " if counts else ""
+    yield f"{rest}What the words mean: docs/glossary.md."
 
 
-def ladder_lines(d: Diagnosis) -> Any:
-    """Every rung with its metric and its paired difference to raw."""
-    return rung_table(d.ladder, d.rung_name("chosen"))
+class CodeLine(NamedTuple):
+    """Code on a line of its own, to copy: print it with ``crop=False``."""
+
+    code: str
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.segment import Segment
+
+        yield Segment(f"  {printable(self.code)}")
+        yield Segment.line()
 
 
-def rung_table(ladder: Ladder, chosen: str = "chosen") -> Any:
-    """The same of a ladder alone, which does not know what was chosen."""
+def rung_table(ladder: Ladder, chosen: str = "chosen", rungs: Iterable[str] | None = None) -> Any:
+    """Rungs, all by default, with their metric and their paired difference to raw."""
     level = f"{level_name(ladder.level)} interval"
     table = new_table("rung", ladder.metric_name, level, "minus raw", level)
     table.padding = (0, 1, 0, 0)  # five columns in 80 characters
     table.columns[0].no_wrap = False  # where that is not enough, names wrap and numbers stay whole
-    for name in ladder:
+    for name in ladder if rungs is None else rungs:
         estimate, difference = ladder.estimate(name), ladder.gain(name)
-        apart = ("", "") if name == "raw" else (
-            signed(difference.value), signed_interval(difference)
-        )  # fmt: skip
-        shown = chosen if name == "chosen" else name
-        table.add_row(shown, score(estimate.value), interval(estimate), *apart)
+        cells = [chosen if name == "chosen" else name, score(estimate.value), interval(estimate)]
+        if name != "raw":
+            cells += [signed(difference.value), signed_interval(difference)]
+        table.add_row(*cells)
     return table
 
 
 def protocol_sentence(d: Diagnosis) -> str:
     """Which rows were calibrated on and evaluated."""
     if d.optimistic:
-        return (
-            f"{d.n_rows:,} rows, cross-fitted: each is ranked by what was fitted and chosen "
-            "without its fold. Rows of a later period will gain less."
-        )
-    rows = f"{d.n_rows:,} rows evaluated, {d.n_calibration_rows:,} calibrated on"
-    return f"{rows}, {d.n_labels:,} labels."
+        return f"{d.n_rows:,} rows, cross-fitted. Rows of a later period will gain less."
+    return f"{d.n_rows:,} rows evaluated, {d.n_calibration_rows:,} calibrated on."
 
 
 def loss_sentence(d: Diagnosis, parts: Decomposition) -> str:
@@ -287,19 +313,19 @@ def loss_sentence(d: Diagnosis, parts: Decomposition) -> str:
         shares[f"{printable(repair.name)} returns"] = repair.share
     if parts.tie_residue > 0:
         shares["ties keep"] = parts.share("tie_residue")
-    known = [f"{name} {percent(share)}" for name, share in shares.items() if share is not None]
-    return f"{loss}: {', '.join(known)}."
+    parts_text = [f"{name} {percent(share)}" for name, share in shares.items() if share is not None]
+    return f"{loss}: {', '.join(parts_text)}."
 
 
 def finding_lines(finding: Finding, *, verbose: bool = False) -> Iterator[Any]:
-    """A finding in two lines; its evidence as well if asked."""
+    """A finding in two lines; with its evidence if verbose."""
     yield f"{finding.code} {finding.severity}: {printable(finding.sentence)}"
     yield _indented(f"-> {finding.advice}")
     if verbose:
         evidence = ", ".join(
             f"{name}={_evidence(value)}" for name, value in finding.evidence.items()
         )
-        yield _indented(f"{evidence} (docs: {finding.anchor})")
+        yield _indented(f"{evidence} (docs/{finding.anchor})")
 
 
 def _indented(text: str) -> Any:
@@ -312,8 +338,8 @@ def _indented(text: str) -> Any:
 
 def _evidence(value: Any) -> str:
     """A mapping in braces: on one line its names would run into those around it."""
-    written = value_text(value)
-    return f"{{{written}}}" if isinstance(value, Mapping) else written
+    text = value_text(value)
+    return f"{{{text}}}" if isinstance(value, Mapping) else text
 
 
 def _details(d: Diagnosis, reader: Reader) -> Iterator[Any]:
@@ -322,9 +348,16 @@ def _details(d: Diagnosis, reader: Reader) -> Iterator[Any]:
         label_columns,
         tell_likeness,
         tell_residual,
+        tell_shown,
+        tell_signal,
     )
 
     yield ""
+    yield f"Verdict: {printable(d.verdict.sentence)}"
+    if d.decomposition is not None:
+        yield loss_sentence(d, d.decomposition)
+    yield tell_signal(d)
+    yield tell_shown(d)
     shifts = d.shifts
     if shifts.median_ratio is not None:
         yield (
@@ -394,7 +427,8 @@ def _leaf(plan: Plan) -> str:
 # ------------------------------------------------------------------------------------------- labels
 
 
-LABELS_SHOWN = 20
+MAX_LABELS = 20
+MAX_NAME = 24  # characters of a label's name on one line
 HEADINGS = {
     "label": "label",
     "n_positives": "true",
@@ -412,14 +446,46 @@ HEADINGS = {
 }
 
 
+class LabelTable:
+    """A table that repeats its first column where the others need more than one block."""
+
+    def __init__(self, headings: list[str], rows: list[list[str]]) -> None:
+        self.headings = headings
+        self.rows = rows
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        from rich.cells import cell_len
+
+        columns = zip(self.headings, *self.rows, strict=True)
+        widths = [max(map(cell_len, column)) + 3 for column in columns]  # with their padding
+        first = min(widths[0], MAX_NAME + 3)
+        blocks: list[list[int]] = [[]]
+        for number in range(1, len(widths)):
+            used = first + sum(widths[each] for each in blocks[-1])
+            if blocks[-1] and used + widths[number] > options.max_width:
+                blocks.append([])
+            blocks[-1].append(number)
+        for block in blocks:
+            if block is not blocks[0]:
+                yield ""
+            table = new_table(*(self.headings[number] for number in (0, *block)))
+            table.columns[0].no_wrap = False
+            table.columns[0].overflow = "fold"
+            table.columns[0].max_width = MAX_NAME
+            for row in self.rows:
+                table.add_row(*(row[number] for number in (0, *block)))
+            yield table
+
+
 def label_lines(columns: dict[str, Any], n_labels: int, reader: Reader = TERMINAL) -> Iterator[Any]:
-    """The labels with most positives as a table, with the columns that fit."""
-    shown = min(n_labels, LABELS_SHOWN)
+    """The labels with most positives, with all their columns."""
+    n_lines = min(n_labels, MAX_LABELS)
     headings = {name: short for name, short in HEADINGS.items() if name in columns}
-    table = new_table(*headings.values())
     positives = columns.get("evaluation_positives", columns.get("n_positives"))
-    for at in np.argsort(-np.asarray(positives), kind="stable")[:shown]:
-        table.add_row(*(printable(value_text(columns[name][at])) for name in headings))
-    yield table
-    if shown < n_labels:
-        yield f"{shown} of {n_labels:,} labels shown; {reader.labels}."
+    order = np.argsort(-np.asarray(positives), kind="stable")[:n_lines]
+    yield LabelTable(
+        list(headings.values()),
+        [[printable(value_text(columns[name][at])) for name in headings] for at in order],
+    )
+    if n_lines < n_labels:
+        yield f"{n_lines} of {n_labels:,} labels shown; {reader.labels}."

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.io.files import disk_full_message, flush, hold_file, locked, output_path
+from oddslip.io.files import disk_full_message, flush, hold_file, lock, output_path
 from oddslip.io.inputs import input_path, read_bytes
 from oddslip.io.json import parse_json
 from oddslip.io.paths import check_path
@@ -49,7 +49,7 @@ def append_check(
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            with locked(target):
+            with lock(target):
                 return _append(target, line)
         except InvalidInput:
             if time.monotonic() > until:

@@ -33,7 +33,7 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.calibrators.repair_file import Stored, read_stored
+from oddslip.calibrators.repair_file import RepairFile, read_repair_file
 from oddslip.core.arguments import check_k, reject_masked
 from oddslip.core.row_ids import counts_up, is_frame, match_labels, row_names
 from oddslip.errors import InvalidInput
@@ -58,7 +58,7 @@ class Runtime:
         Name and parameters of the calibrator.
     """
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: RepairFile) -> None:
         self.kind: str = stored.maps.kind
         self.n_labels = int(stored.maps.code.size)
         self.label_names = stored.label_names
@@ -315,7 +315,7 @@ def load_runtime(path: Any) -> Runtime:
     --------
     >>> load_runtime("repair.oddslip").rank(row_of_scores, k=7)  # doctest: +SKIP
     """
-    return Runtime(read_stored(path))
+    return Runtime(read_repair_file(path))
 
 
 class _Knots(NamedTuple):

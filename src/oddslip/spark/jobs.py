@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput, OddslipError
-from oddslip.spark.messages import Message, unpack, write_parcel
+from oddslip.spark.messages import Message, unpack, write_message
 from oddslip.spark.tasks import (
     FAILED,
     SCHEMA,
@@ -61,7 +61,7 @@ def run_jobs(
         return
     content = {"job": job, "shared": shared, "numbers": list(numbers), "versions": versions()}
     with tempfile.TemporaryDirectory(prefix="oddslip-") as folder:
-        path, kinds = write_parcel(folder, content)
+        path, kinds = write_message(folder, content)
         for number, data in workers.run(path, kinds, len(numbers)):
             if number == FAILED:
                 raise read_error(data)

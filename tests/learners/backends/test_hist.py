@@ -77,8 +77,8 @@ def test_it_is_saved_without_pickle_and_continues_from_a_checkpoint(tmp_path):
     options = {"parameters": SMALL, "checkpoint": tmp_path / "kept"}
     model = OneVsRest("hist", **options).fit(X, Y, label_names=list("abcd"))
     margins = model.predict_margin(missing(X))
-    model.save(tmp_path / "model.oddslip")
-    loaded = OneVsRest.load(tmp_path / "model.oddslip")
+    model.save(tmp_path / "model.oddmodel")
+    loaded = OneVsRest.load(tmp_path / "model.oddmodel")
     continued = OneVsRest("hist", **options).fit(X, Y)
     rows = missing(X)
     for other in (loaded, continued):

@@ -163,8 +163,8 @@ def test_a_model_without_a_split_is_scored_saved_and_continued_like_any_other(tm
     options = {"parameters": UNSPLITTABLE, "checkpoint": tmp_path / "kept"}
     model = OneVsRest(**options).fit(X, Y)
     margins = model.predict_margin(X)
-    model.save(tmp_path / "m.oddslip")
-    assert np.array_equal(OneVsRest.load(tmp_path / "m.oddslip").predict_margin(X), margins)
+    model.save(tmp_path / "m.oddmodel")
+    assert np.array_equal(OneVsRest.load(tmp_path / "m.oddmodel").predict_margin(X), margins)
     assert np.array_equal(OneVsRest(**options).fit(X, Y).predict_margin(X), margins)
     score_to_file(model, X, tmp_path / "s.npy", kind="margin")
     assert np.array_equal(np.load(tmp_path / "s.npy"), margins)

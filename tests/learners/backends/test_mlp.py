@@ -224,8 +224,8 @@ def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
         margins(X, Y, balanced(Y), seed=3, **{**BACKEND.defaults(), **options}),
         atol=1e-10,
     )
-    model.save(tmp_path / "model.oddslip")
-    back = OneVsRest.load(tmp_path / "model.oddslip")
+    model.save(tmp_path / "model.oddmodel")
+    back = OneVsRest.load(tmp_path / "model.oddmodel")
     np.testing.assert_array_equal(back.predict_margin(X), model.predict_margin(X))
 
 

@@ -17,9 +17,18 @@ from hypothesis import strategies as st
 
 from oddslip import diagnose, reports
 from oddslip.datasets import synthetic_pair
+from oddslip.diagnosis.summary import summarize
 from oddslip.errors import InvalidInput
+from oddslip.reports.glossary import GLOSSARY
 from oddslip.reports.html import page as pages
-from oddslip.reports.html.page import label_data, ladder_part, render_page, script_json, write_page
+from oddslip.reports.html.page import (
+    findings_part,
+    label_data,
+    ladder_part,
+    render_page,
+    script_json,
+    write_page,
+)
 from oddslip.reports.html.pictures import (
     MAX_DOTS,
     SHAPES,
@@ -131,6 +140,31 @@ def test_the_page_holds_the_verdict_every_rung_and_every_finding():
         assert finding.advice.translate(JOINED) in shown.translate(JOINED)
 
 
+def test_the_page_opens_with_three_sentences_seven_rungs_and_three_findings():
+    found = full()
+    page, summary = read(found), summarize(found)
+    assert all(text in page.text for text in (summary.harm, summary.repair, summary.python))
+    assert "".join(summary.command.split()) in "".join(page.text.split())
+    main, rest = ladder_part(found)["blocks"]
+    assert len(main) <= 7
+    assert len(main) + len(rest) == len(found.ladder.rungs)
+    first, others = findings_part(found)
+    assert len(first) <= 3
+    assert len(first) + len(others) == len(found.findings)
+    places = [page.text.index(text) for text in (summary.python, "Every rung ranks", "Advice.")]
+    assert places == sorted(places)
+
+
+def test_the_page_explains_its_words():
+    shown = read(full()).text
+    assert all(f"{word} {meaning}" in shown for word, meaning in GLOSSARY.items())
+
+
+def test_the_glossary_of_the_docs_has_the_words_of_the_page():
+    text = (Path(__file__).parents[3] / "docs/glossary.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^## (.*)$", text, re.MULTILINE)) >= {*GLOSSARY}
+
+
 def test_the_same_diagnosis_gives_the_same_page():
     assert render_page(full()) == render_page(full())
 
@@ -193,9 +227,13 @@ def test_a_diagnosis_without_intervals_shows_dashes_and_no_interval_lines():
 def test_a_single_label_has_a_page():
     pair = synthetic_pair(300, 1, prevalence=(0.2, 0.3))
     found = diagnose(
-        pair.weighted, pair.labels, k=1, n_replicates=10, weights=pair.weights,
+        pair.weighted,
+        pair.labels,
+        k=1,
+        n_replicates=10,
+        weights=pair.weights,
         unweighted=pair.unweighted,
-    )  # fmt: skip
+    )
     assert found.verdict.sentence in read(found).text
 
 
@@ -384,7 +422,8 @@ def test_marks_are_open_where_cells_are_saturated():
 
 def test_the_pictures_of_the_ladder_are_as_high_as_a_line_of_its_table():
     part = ladder_part(full())
-    for svg in [*(row["svg"] for row in part["rows"]), part["scale"]]:
+    rows = [row for block in part["blocks"] for row in block]
+    for svg in [*(row["svg"] for row in rows), part["scale"]]:
         assert float(re.search(r'<svg[^>]* height="([\d.]+)"', svg)[1]) < 40
 
 

@@ -55,7 +55,8 @@ def check_different_weights(d: Measurements) -> Finding | None:
         "OS101",
         "warning" if weights_may_go(d) else "info",
         f"Weights differ across labels, from {weight_text(low)} to {weight_text(high)}: they "
-        f"change the order of labels whose log-odds lie closer than up to {nat(spread)} nat.",
+        f"multiply the odds of one label against another by up to {weight_text(high / low)} "
+        f"({nat(spread)} nat).",
         {"smallest": low, "largest": high, "spread_nat": spread},
         f"{advice} If label-specific weights stay: {within(advise_repair(d))}",
     )
@@ -79,33 +80,33 @@ def check_common_weight(d: Measurements) -> Finding | None:
 
 def check_strange_weights(d: Measurements) -> Finding | None:
     """OS103."""
-    found = d.weight_fit
-    if found is None or not weights_are_strange(d) or found.fit == "logarithms":
+    fit = d.weight_fit
+    if fit is None or not weights_are_strange(d) or fit.fit == "logarithms":
         return None
-    seen = {
+    pattern = {
         "no trace": "the labels' shifts are near zero, whatever their weight",
         "reversed": "labels with a heavy weight are shifted the other way",
         "unrelated": "the labels' shifts are as large as such weights make them, but go with "
         "other labels",
-    }[found.fit]
+    }[fit.fit]
     check = {
         "no trace": "whether these scores come from a model trained with them, and whether they "
         "have been corrected already",
         "reversed": "whether they are inverses, of the negatives or of the prevalence",
         "unrelated": "that weights and scores have their labels in the same order, and that the "
         "weights are those of this model",
-    }[found.fit]
+    }[fit.fit]
     return Finding(
         "OS103",
         "warning",
-        f"The weights do not fit the scores: {seen} (shift over ln w: slope {times(found.slope)}, "
-        f"correlation {times(found.correlation)}, {found.n_labels:,} labels).",
+        f"The weights do not fit the scores: {pattern} (shift over ln w: slope {times(fit.slope)}, "
+        f"correlation {times(fit.correlation)}, {fit.n_labels:,} labels).",
         {
-            "fit": found.fit,
-            "slope": found.slope,
-            "correlation": found.correlation,
-            "size": found.size,
-            "n_labels": found.n_labels,
+            "fit": fit.fit,
+            "slope": fit.slope,
+            "correlation": fit.correlation,
+            "size": fit.size,
+            "n_labels": fit.n_labels,
         },
         f"Check the weights: {check}. Do not subtract their logarithm. {advise_repair(d)}",
     )
@@ -115,9 +116,9 @@ def check_short_shift(d: Measurements) -> Finding | None:
     """OS301."""
     if weights_are_strange(d):
         return None
-    known = d.shifts.identified & d.shifts.weighted
-    short = known & (np.nan_to_num(d.shifts.ratio, nan=1.0) < FELL_SHORT)
-    n_known, n_short = int(known.sum()), int(short.sum())
+    readable = d.shifts.identified & d.shifts.weighted
+    short = readable & (np.nan_to_num(d.shifts.ratio, nan=1.0) < FELL_SHORT)
+    n_known, n_short = int(readable.sum()), int(short.sum())
     beyond = 0 if d.shifts.unrealizable is None else int(d.shifts.unrealizable.sum())
     if d.weighting != "label-specific" or (n_short < SHORT_LABELS * max(1, n_known) and not beyond):
         return None
@@ -155,7 +156,7 @@ def check_unknown_shift(d: Measurements) -> Finding | None:
     return Finding(
         "OS302",
         "warning",
-        f"The realized shift of {n_unknown:,} of {n_weighted:,} weighted labels can not be read "
+        f"The realized shift of {n_unknown:,} of {n_weighted:,} weighted labels cannot be read "
         f"from the scores: {saturated:,} hold saturated cells, the others have no prior strictly "
         "between 0 and 1.",
         {"n_unknown": n_unknown, "n_weighted": n_weighted, "n_saturated_labels": saturated},
@@ -227,11 +228,11 @@ def _explain(d: Measurements, trial: InversionTrial) -> str:
     expected = conditions_hold(ratio, share)
     reasons = [
         reason
-        for reason, held in (
+        for reason, condition in (
             (realized, conditions_hold(ratio, 0.0)),
             (f"{cells} saturated", not is_saturated(d)),
         )
-        if held == expected
+        if condition == expected
     ]
     why = " and ".join(reasons)
     if trial.outcome != "undecided" and expected == (trial.outcome == "pays"):

@@ -44,7 +44,7 @@ ALONE = 130.0  # mm, of a page that holds one picture
 
 
 class Drawing(NamedTuple):
-    """How a picture is drawn, alone and as a part of a page, and why it can not be."""
+    """How a picture is drawn, alone and as a part of a page, and why it cannot be."""
 
     title: str
     draw: Callable[[Any], Figure]
@@ -99,7 +99,7 @@ def draw_diagnosis(diagnosis: Diagnosis, what: str = "overview") -> Figure:
         raise InvalidInput(f"what must be one of overview, {', '.join(DRAWINGS)}, got {what!r}.")
     drawing = DRAWINGS[what]
     if reason := drawing.lacks(diagnosis):
-        raise InvalidInput(f'plot("{what}") can not be drawn from this diagnosis. {reason}')
+        raise InvalidInput(f'plot("{what}") cannot be drawn from this diagnosis. {reason}')
     return drawing.draw(diagnosis)
 
 

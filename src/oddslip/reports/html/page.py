@@ -25,8 +25,10 @@ from oddslip.core.formatting import (
 )
 from oddslip.core.results import html_text, plain
 from oddslip.diagnosis.ladder import RUNGS
+from oddslip.diagnosis.summary import summarize
 from oddslip.io.files import atomic_write
 from oddslip.metrics.evaluation import NAMES, metric_name
+from oddslip.reports.glossary import GLOSSARY
 from oddslip.reports.html import report_text
 from oddslip.reports.html.pictures import (
     SHOWN_LOOKS,
@@ -50,6 +52,7 @@ from oddslip.reports.numbers import (
     lacks_regime,
     lacks_shifts,
     lacks_waterfall,
+    main_rungs,
     read_regimes,
     regime_of,
     repair_of,
@@ -58,11 +61,12 @@ from oddslip.reports.numbers import (
     tell_signal,
     waterfall_of,
 )
-from oddslip.reports.text import printable
+from oddslip.reports.text import MAX_FINDINGS, printable
 
 if TYPE_CHECKING:
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.result import Diagnosis
+    from oddslip.diagnosis.summary import InputFiles
 
 
 def write_page(
@@ -70,8 +74,9 @@ def write_page(
     path: str | os.PathLike[str],
     *,
     provenance: Mapping[str, Any] | None = None,
+    files: InputFiles | None = None,
 ) -> None:
-    """Write the page of a diagnosis, whole or not at all.
+    """Write the page of a diagnosis, atomically.
 
     Parameters
     ----------
@@ -80,24 +85,36 @@ def write_page(
         Where the HTML file goes.
     provenance : mapping, optional
         What is known of the run: command, versions, hashes of the inputs. Mappings may be nested.
+    files : InputFiles, optional
+        The files that the next command is to name.
 
     Examples
     --------
     >>> write_page(diagnosis, "report.html")  # doctest: +SKIP
     """
-    page = render_page(diagnosis, provenance=provenance)
+    page = render_page(diagnosis, provenance=provenance, files=files)
     with atomic_write(path) as unfinished:
         unfinished.write_text(page, encoding="utf-8", newline="\n")
 
 
-def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = None) -> str:
+def render_page(
+    diagnosis: Diagnosis,
+    *,
+    provenance: Mapping[str, Any] | None = None,
+    files: InputFiles | None = None,
+) -> str:
     """The page of a diagnosis as text. The same diagnosis gives the same text.
 
     Parameters
     ----------
     diagnosis : Diagnosis
-    provenance : mapping, optional
+    provenance, files : optional
         See `write_page`.
+
+    Returns
+    -------
+    str
+        HTML.
 
     Examples
     --------
@@ -121,6 +138,10 @@ def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = 
         svg=Markup,
         data=Markup(script_json(label_data(diagnosis))),
         verdict=printable(diagnosis.verdict.sentence),
+        summary={
+            name: printable(text) for name, text in summarize(diagnosis, files)._asdict().items()
+        },
+        glossary=GLOSSARY,
         look=report_text.look_of(diagnosis),
         facts=report_text.facts_of(diagnosis),
         waterfall=waterfall_part(diagnosis),
@@ -134,7 +155,7 @@ def render_page(diagnosis: Diagnosis, *, provenance: Mapping[str, Any] | None = 
         tiles=report_text.tiles_of(diagnosis),
         ties=report_text.tell_ties(diagnosis),
         regime=regime_part(diagnosis, read_regimes()),
-        findings=[finding_part(finding) for finding in diagnosis.findings],
+        findings=findings_part(diagnosis),
         missing=diagnosis.missing,
         provenance=provenance_part(diagnosis, provenance),
     )
@@ -180,8 +201,8 @@ MARKS = {"critical": "alert", "warning": "alert", "info": "note"}
 
 def waterfall_part(diagnosis: Diagnosis) -> dict[str, Any]:
     """The waterfall, or what it lacks."""
-    shown = waterfall_of(diagnosis)
-    return {"svg": shown and draw_waterfall(shown), "lacks": lacks_waterfall(diagnosis)}
+    waterfall = waterfall_of(diagnosis)
+    return {"svg": waterfall and draw_waterfall(waterfall), "lacks": lacks_waterfall(diagnosis)}
 
 
 def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -204,6 +225,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
         }
         for name in ladder
     ]
+    main = main_rungs(diagnosis)
     other_metrics = [metric for metric in NAMES if metric != ladder.metric]
     others = [
         {
@@ -215,7 +237,10 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
         for name, rung in ladder.rungs.items()
     ]
     return {
-        "rows": rows,
+        "blocks": [
+            [row for row in rows if row["name"] in main],
+            [row for row in rows if row["name"] not in main],
+        ],
         "scale": draw_ladder_scale(axis),
         "level": level_name(ladder.level) if ladder.n_replicates else "",
         "others": others,
@@ -276,6 +301,12 @@ def _regime_row(point: RegimePoint) -> dict[str, Any]:
     }
 
 
+def findings_part(diagnosis: Diagnosis) -> list[list[dict[str, Any]]]:
+    """The gravest findings, and the others, which the page folds away."""
+    parts = [finding_part(finding) for finding in diagnosis.findings]
+    return [parts[:MAX_FINDINGS], parts[MAX_FINDINGS:]]
+
+
 def finding_part(finding: Finding) -> dict[str, Any]:
     """A finding as texts."""
     from markupsafe import Markup
@@ -302,14 +333,14 @@ def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, Any] | None) 
     ladder, bootstrap = diagnosis.ladder, "none"
     if ladder.n_replicates:
         bootstrap = f"{ladder.n_replicates:,} replicates, paired, seed {ladder.seed}"
-    own = {
+    run = {
         "made by": f"oddslip {__version__}",
         "scores": f"{diagnosis.kind}, {diagnosis.dtype}",
         "seed": diagnosis.seed,
         "bootstrap": bootstrap,
         "prior": diagnosis.prior_source,
     }
-    return nested({**own, **(provenance or {})})
+    return nested({**run, **(provenance or {})})
 
 
 def nested(values: Mapping[Any, Any]) -> list[Any]:
@@ -349,7 +380,7 @@ COLUMNS = (
     Column("prior", "Prior", "Prevalence among the training rows, as far as known"),
     Column("weight", "Weight", "Positive weight it was trained with"),
     Column("intended_shift", "ln w", "Intended shift, nat"),
-    Column("realized_shift", "Realized", "Realized shift, nat; empty where it can not be read"),
+    Column("realized_shift", "Realized", "Realized shift, nat; empty where it cannot be read"),
     Column("ratio", "Ratio", "Realized over intended shift"),
     Column("direct_shift", "Direct", "Median difference to the twin's log-odds, nat"),
     Column("residual", "Residual", "Mean difference to the twin's log-odds less ln w, nat"),
@@ -368,15 +399,15 @@ def label_data(diagnosis: Diagnosis) -> dict[str, Any]:
     Names are shown without control characters; ``raw`` keeps those that differ, by label, for the
     download.
     """
-    known = label_columns(diagnosis)
-    columns = [column for column in COLUMNS if column.key in known]
+    by_name = label_columns(diagnosis)
+    columns = [column for column in COLUMNS if column.key in by_name]
     names = diagnosis.label_names
-    shown = [printable(name) for name in names]
-    values = {column.key: _values(known[column.key]) for column in columns[1:]}
+    printed = [printable(name) for name in names]
+    values = {column.key: _values(by_name[column.key]) for column in columns[1:]}
     return {
         "columns": [column._asdict() for column in columns],
-        "values": {"label": shown} | values,
-        "raw": {at: name for at, name in enumerate(names) if name != shown[at]},
+        "values": {"label": printed} | values,
+        "raw": {at: name for at, name in enumerate(names) if name != printed[at]},
     }
 
 
@@ -395,5 +426,5 @@ def script_json(value: Any) -> str:
     >>> script_json("</script>")
     '"\\\\u003c/script\\\\u003e"'
     """
-    written = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -242,7 +242,7 @@ def draw_dot_key(look: str) -> str:
 # --------------------------------------------------------------------------------------- the shifts
 
 MAX_DOTS = 4000
-BAND = 44  # pixels on top, for labels whose shift can not be read
+BAND = 44  # pixels on top, for labels whose shift cannot be read
 
 
 def choose_labels(n_labels: int) -> range:
@@ -296,7 +296,7 @@ def _draw_shifts_grid(x_axis: Axis, y_axis: Axis) -> list[str]:
 
 
 def _draw_band(there: bool) -> list[str]:
-    name = "realized shift can not be read:" if there else "realized shift, nat"
+    name = "realized shift cannot be read:" if there else "realized shift, nat"
     pieces = [text(name, x="0", y=12, class_="axis-text")]
     if there:
         pieces += [

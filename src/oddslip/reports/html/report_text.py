@@ -180,7 +180,7 @@ def tell_ties(diagnosis: Diagnosis) -> str:
     """How far ties can move the metric."""
     ties = diagnosis.ties
     if not ties.n_rows:
-        return "No row is decided by ties: the order of tied labels can not move the metric."
+        return "No row is decided by ties: the order of tied labels cannot move the metric."
     return (
         f"Depending on how a sort breaks them, ties put the raw {diagnosis.metric_name} anywhere "
         f"from {score(ties.worst)} to {score(ties.best)}. Here the lower label index goes "

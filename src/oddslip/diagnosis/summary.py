@@ -1,0 +1,370 @@
+"""The first three sentences of a diagnosis: the damage, the repair, and what to run next.
+
+Text, HTML and JSON show the same `Summary`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from oddslip.core.formatting import estimated, percent, score
+from oddslip.diagnosis.comparison import (
+    chosen_repair,
+    fitted_repair,
+    is_below_popularity,
+    loses,
+    name_repair,
+    popular_list,
+    twin_standing,
+    weights_are_strange,
+)
+from oddslip.diagnosis.verdict import Grounds
+
+if TYPE_CHECKING:
+    from oddslip.diagnosis.result import Diagnosis
+
+
+class Summary(NamedTuple):
+    """A diagnosis in three sentences.
+
+    Attributes
+    ----------
+    harm : str
+        Whether the ranking is hurt, and by how much.
+    repair : str
+        What repairs it, and what share of the loss that returns.
+    next_step : str
+        What to do next, without the full stop: a command follows.
+    command, python : str
+        The same step on the command line and in Python, ready to paste.
+    """
+
+    harm: str
+    repair: str
+    next_step: str
+    command: str
+    python: str
+
+    def sentences(self, code: str) -> tuple[str, str, str]:
+        """Three sentences, the last of which ends with the code to run."""
+        return self.harm, self.repair, f"{self.next_step}: {code}"
+
+
+@dataclass(frozen=True, slots=True)
+class InputFiles:
+    """The files that a command names, by default those of the documentation.
+
+    ``calibration`` holds the scores and labels of the calibration rows, if they have their own
+    files. ``options`` are options of `oddslip diagnose` that other commands have to repeat.
+    """
+
+    scores: str = "scores.npy"
+    labels: str | None = "labels.npz"
+    calibration: tuple[str, ...] = ()
+    weights: str = "weights.npy"
+    unweighted: str = "unweighted-scores.npy"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The evaluated rows: scores, and labels unless the scores' file holds them."""
+        return (self.scores,) if self.labels is None else (self.scores, self.labels)
+
+
+EVERYWHERE = ("--kind", "--nan", "--columns", "--label-names", "--engine", "--master", "--row-id")
+OPTIONS = {
+    "fit": (*EVERYWHERE, "--metric", "--propensities", "--prior", "--exclude"),
+    "rank": (*EVERYWHERE, "--exclude"),
+    "evaluate": (*EVERYWHERE, "--exclude"),
+    "diagnose": (*EVERYWHERE, "--metric", "--propensities", "--prior", "--exclude"),
+}
+
+
+def summarize(diagnosis: Diagnosis, files: InputFiles | None = None) -> Summary:
+    """Summarize a diagnosis in three sentences.
+
+    Parameters
+    ----------
+    diagnosis : Diagnosis
+    files : InputFiles, optional
+        What the command is to name.
+
+    Returns
+    -------
+    Summary
+
+    Examples
+    --------
+    >>> from oddslip import diagnose
+    >>> from oddslip.datasets import synthetic_pair
+    >>> pair = synthetic_pair(2000, 20, noise=0.3, realized=0.6, seed=1)
+    >>> summary = summarize(diagnose(pair.weighted, pair.labels, k=5, n_replicates=50))
+    >>> summary.command
+    'oddslip fit scores.npy labels.npz -k 5 -o repair.oddslip'
+    >>> summary.python
+    'repair = oddslip.Repair(k=5).fit(scores, labels)'
+    """
+    grounds = Grounds(diagnosis, chosen_repair(diagnosis), twin_standing(diagnosis))
+    step = _next_step(diagnosis, grounds, files or _default_files(diagnosis))
+    return Summary(_describe_harm(diagnosis, grounds), _describe_repair(diagnosis, grounds), *step)
+
+
+def _default_files(d: Diagnosis) -> InputFiles:
+    """Names that say what a file holds, for a diagnosis of arrays."""
+    options = {"--metric": d.metric} if d.metric != "map" else {}
+    if d.prior_source == "given":
+        options["--prior"] = "prior.npy"
+    if d.kind != "probability":
+        options["--kind"] = d.kind
+    rows = () if d.optimistic else ("calibration-scores.npy", "calibration-labels.npz")
+    return InputFiles(calibration=rows, options=options)
+
+
+# --------------------------------------------------------------------------------- is it hurt?
+
+
+def _describe_harm(d: Diagnosis, grounds: Grounds) -> str:
+    metric, raw = d.metric_name, score(d.ladder.value("raw"))
+    if d.verdict.code == "no_signal":
+        mean = estimated(d.signal.mean)
+        if d.signal.standing == "reversed":
+            return f"The scores rank rows in reverse: the mean AUC within labels is {mean}."
+        return f"The scores carry no signal: the mean AUC within labels is {mean}, about chance."
+    if grounds.hurt:
+        return _describe_loss(d)
+    if is_below_popularity(d):
+        popular = score(d.ladder.value(popular_list(d) or "popularity"))
+        return (
+            "The ranking is worse than one list of popular labels for all rows: "
+            f"{metric} is {raw}, that of the list {popular}."
+        )
+    if d.weighting == "common":
+        return f"Healthy: one weight for all labels cannot change their order ({metric} {raw})."
+    if d.weighting == "none" and grounds.repair is None:
+        return f"Healthy: no label is weighted, and {metric} is {raw}."
+    if grounds.twin in TWIN_EFFECTS:
+        twin = score(d.ladder.value("unweighted"))
+        return f"{TWIN_EFFECTS[grounds.twin]}: {metric} is {raw} with them and {twin} without."
+    if grounds.repair is not None:
+        return (
+            f"The scores of different labels are not comparable: {metric} is {raw}, and a repair "
+            "clearly raises it."
+        )
+    if d.weighting == "label-specific" and weights_are_strange(d):
+        return f"No damage found: {metric} is {raw}, but the weights passed do not fit the scores."
+    if d.weighting == "label-specific":
+        return (
+            f"Whether the label weights cost anything is unknown: {metric} is {raw}, and there is "
+            "no unweighted model to compare with."
+        )
+    return f"No damage found: {metric} is {raw}."
+
+
+TWIN_EFFECTS = {
+    "below": "The label weights help",
+    "level": "The label weights cost nothing",
+    "undecided": "These rows do not show whether the label weights cost anything",
+}
+
+
+def _describe_loss(d: Diagnosis) -> str:
+    raw, twin = d.ladder.value("raw"), d.ladder.value("unweighted")
+    lost, metric = percent(1 - raw / twin), d.metric_name
+    if weights_are_strange(d):
+        return (
+            f"The scores lost {lost} of {metric} ({score(raw)}, against {score(twin)} for the "
+            "unweighted model), but the weights passed do not fit them."
+        )
+    return (
+        f"The label weights cost {lost} of {metric}: it is {score(raw)} with them and "
+        f"{score(twin)} without."
+    )
+
+
+# ---------------------------------------------------------------------------- what repairs it?
+
+
+def _describe_repair(d: Diagnosis, grounds: Grounds) -> str:
+    if d.verdict.code == "no_signal":
+        return "Nothing can be repaired, because no map per label creates a signal."
+    if d.verdict.code == "drift":
+        return _describe_drift(d, grounds)
+    if grounds.repair is not None:
+        return f"{_describe_effect(d, grounds, grounds.repair)}{_describe_rest(d, grounds)}."
+    if is_below_popularity(d):
+        return "No repair clearly beats that list on these rows."
+    if loses(d, "isotonic"):
+        value = score(d.ladder.value("isotonic"))
+        return (
+            f"Calibration does not pay on these rows: isotonic lowers {d.metric_name} to {value}."
+        )
+    if grounds.sound:
+        return "Nothing needs repair, because no calibrator clearly beats the raw scores."
+    return "No repair clearly beats the raw scores on these rows."
+
+
+def _describe_drift(d: Diagnosis, grounds: Grounds) -> str:
+    differ = (
+        "the calibration rows differ from the evaluated rows (in labels with "
+        f"{percent(d.drift.share)} of the positives)"
+    )
+    if grounds.repair == "inversion":
+        effect = _describe_effect(d, grounds, "inversion")
+        return f"{effect}; it needs no calibration rows, and {differ}."
+    rung = fitted_repair(d)
+    if rung is None:
+        return f"No repair is proven, because {differ}."
+    return f"{_describe_effect(d, grounds, rung)}, although {differ}."
+
+
+def _describe_effect(d: Diagnosis, grounds: Grounds, rung: str) -> str:
+    name = f"The calibrator {name_repair(d, rung)}"
+    if rung == "chosen":
+        name += ", which Repair chooses,"
+    elif rung == "inversion":
+        name = "Subtracting ln w, the logarithm of each weight,"
+    share = grounds.share_returned(rung)
+    returns = "" if share is None else f" and returns {percent(share)} of the loss"
+    return f"{name} raises {d.metric_name} to {score(d.ladder.value(rung))}{returns}"
+
+
+def _describe_rest(d: Diagnosis, grounds: Grounds) -> str:
+    """What the repair does not do, as the end of its sentence."""
+    if d.verdict.code == "keep_margins":
+        residue = None if d.decomposition is None else d.decomposition.share("tie_residue")
+        loss = "may hold more" if residue is None else f"hold {percent(residue)} of it"
+        return f"; ties of saturated scores {loss}, which only margins avoid"
+    if grounds.returns_less and not weights_are_strange(d):
+        return "; only training without weights returns the rest"
+    if grounds.takeover:
+        return "; labels without calibration positives must get their prior, as they do by default"
+    return ""
+
+
+# ------------------------------------------------------------------------------ what to run next
+
+
+def _next_step(d: Diagnosis, grounds: Grounds, files: InputFiles) -> tuple[str, str, str]:
+    """The step in words, as a command and as Python."""
+    code, repair = d.verdict.code, grounds.repair
+    if code == "no_signal":
+        return (
+            "Check that the rows of scores and labels belong together, and the sign of the scores",
+            _command("evaluate", files, *files.rows, "-k", str(d.k), "--auc"),
+            _call("oddslip.evaluate", "scores", "labels", k=d.k, kind=_kind(d), auc=True),
+        )
+    if repair == "inversion":
+        return "Save this repair", *_fit_fixed(d, files, "inversion")
+    if code == "drift":
+        names = ("served-scores.npy", "served-labels.npz")[: len(files.rows)]
+        step = _fit_chosen(d, replace(files, calibration=names), "served_scores, served_labels")
+        return "Fit a repair on rows like those you serve", *step
+    if repair is not None:
+        return "Fit and save this repair", *_fit_chosen(d, files, _calibration_names(d))
+    if code == "undecided":
+        purpose = "Diagnose again with the scores of the same model trained without weights"
+        return purpose, *_diagnose_with_twin(d, files)
+    if is_below_popularity(d) and not _twin_beats_popularity(d, grounds):
+        return "Show every row the most frequent labels", *_fit_fixed(d, files, "popularity")
+    if grounds.hurt:
+        step = _rank(d, files, files.unweighted, "unweighted")
+        return "Rank with the model trained without weights", *step
+    return "Rank with the scores as they are", *_rank(d, files, files.scores, "scores")
+
+
+def _fit_chosen(d: Diagnosis, files: InputFiles, variables: str) -> tuple[str, str]:
+    """Choose and fit a repair with the inputs of the diagnosis."""
+    words = [*(files.calibration or files.rows), "-k", str(d.k), *_weights(d, files), *OUTPUT]
+    repair = _call(
+        "oddslip.Repair",
+        k=d.k,
+        metric=None if d.metric == "map" else d.metric,
+        prior=_Variable("prior") if d.prior_source == "given" else None,
+        weights=None if d.weights is None else _Variable("weights"),
+        kind=_kind(d),
+    )
+    return _command("fit", files, *words), f"repair = {repair}.fit({variables})"
+
+
+def _fit_fixed(d: Diagnosis, files: InputFiles, name: str) -> tuple[str, str]:
+    """A calibrator that has nothing to choose."""
+    rows = files.calibration or files.rows
+    inverts = name == "inversion"
+    weights = _weights(d, files) if inverts else []
+    words = [*rows, "--calibrator", name, *weights, *OUTPUT]
+    call = _call(
+        f"oddslip.calibrators.{name.title()}", *(["weights"] if inverts else []), kind=_kind(d)
+    )
+    return _command("fit", files, *words), f"repair = {call}.fit({_calibration_names(d)})"
+
+
+def _diagnose_with_twin(d: Diagnosis, files: InputFiles) -> tuple[str, str]:
+    words = [*files.rows, "-k", str(d.k), *_weights(d, files), "--unweighted", files.unweighted]
+    if files.calibration:
+        words += ["--calibration", files.calibration[0]]
+        words += [word for path in files.calibration[1:] for word in ("--calibration-labels", path)]
+    python = _call(
+        "oddslip.diagnose",
+        *("scores", "labels"),
+        k=d.k,
+        kind=_kind(d),
+        weights=_Variable("weights"),
+        unweighted=_Variable("unweighted"),
+    )
+    return _command("diagnose", files, *words), python
+
+
+def _rank(d: Diagnosis, files: InputFiles, path: str, variable: str) -> tuple[str, str]:
+    command = _command("rank", files, path, "-k", str(d.k), "-o", "ranked.parquet")
+    return command, _call("oddslip.rank", variable, k=d.k, kind=_kind(d))
+
+
+OUTPUT = ("-o", "repair.oddslip")
+
+
+class _Variable(str):
+    """A variable in a line of Python, in place of a value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _command(verb: str, files: InputFiles, *words: str) -> str:
+    """A command line that a shell reads as intended, whatever the files are called."""
+    options = [
+        word
+        for name, value in files.options.items()
+        if name in OPTIONS[verb]
+        for word in (name, value)
+    ]
+    return shlex.join(["oddslip", verb, *words, *options])
+
+
+def _call(name: str, *variables: str, **arguments: Any) -> str:
+    """A call in Python; arguments that are None are left at their default."""
+    named = [f"{key}={value!r}" for key, value in arguments.items() if value is not None]
+    return f"{name}({', '.join([*variables, *named])})".replace("'", '"')
+
+
+def _kind(d: Diagnosis) -> str | None:
+    return None if d.kind == "probability" else d.kind
+
+
+def _weights(d: Diagnosis, files: InputFiles) -> list[str]:
+    return [] if d.weights is None else ["--weights", files.weights]
+
+
+def _calibration_names(d: Diagnosis) -> str:
+    return "scores, labels" if d.optimistic else "calibration_scores, calibration_labels"
+
+
+def _twin_beats_popularity(d: Diagnosis, grounds: Grounds) -> bool:
+    popular = popular_list(d)
+    return grounds.hurt and (
+        popular is None or d.ladder.value("unweighted") > d.ladder.value(popular)
+    )

@@ -1,4 +1,4 @@
-"""Trained groups on disk: in a folder while training goes on, in one file when it is done."""
+"""Trained groups on disk: in a folder during training, in one file when it is done."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oddslip.io.paths import check_path
 from oddslip.learners.backends.base import Backend
 from oddslip.learners.model_validation.head import DAMAGED, check_groups, load_group
 
-CHECKPOINT_FORMAT = 2  # from 2 on the plan is sealed; 1 is read still
+CHECKPOINT_FORMAT = 2  # since 2 the plan has a checksum
 _MANIFEST = "training.json"
 ZIP_FORMAT = 1  # of models up to version 0.2
 _HEAD = "model.json"
@@ -35,18 +35,18 @@ OLD_EXTENSION = (
 
 
 @contextmanager
-def claimed(folder: Any) -> Iterator[None]:
-    """Be the only training that writes a folder of finished groups; None for no folder."""
+def lock_checkpoint(folder: Any) -> Iterator[None]:
+    """Be the only training that writes a folder of finished groups; does nothing for None."""
     if folder is None:
         yield
         return
     folder = check_path("checkpoint", folder)
-    _make(folder)
+    _make_folder(folder)
     with lock(folder / _MANIFEST):
         yield
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -61,14 +61,14 @@ class Checkpoint:
     Parameters
     ----------
     folder : path
-        Made if it does not exist.
+        Created if it does not exist.
     configuration : dict
-        Everything the outcome depends on, as plain JSON values: learner, parameters, seed,
+        Everything that the result depends on, as plain JSON values: learner, parameters, seed,
         versions, fingerprints of features, labels and weights.
     groups : list of ndarray
-        The plan. If the folder has one already, that plan is followed.
+        The plan. A plan that the folder already has takes precedence.
     backend : Backend
-        Who writes and reads a group.
+        Writes and reads a group.
     """
 
     def __init__(
@@ -79,23 +79,23 @@ class Checkpoint:
         backend: Backend,
     ) -> None:
         self.folder, self.backend = check_path("checkpoint", folder), backend
-        _make(self.folder)
+        _make_folder(self.folder)
         configuration = json.loads(json.dumps(configuration))
-        stored = self._read_manifest()
-        if stored is None:
+        manifest = self._read_manifest()
+        if manifest is None:
             self.groups = groups
             self._write_manifest(configuration)
             return
-        self._check_same(stored["configuration"], configuration)
+        self._check_same(manifest["configuration"], configuration)
         try:
-            self.groups = check_groups(stored["groups"], np.sort(np.concatenate([[], *groups])))
+            self.groups = check_groups(manifest["groups"], np.sort(np.concatenate([[], *groups])))
         except ValueError as error:
             raise UnreadableFile(
                 f"{self.folder / _MANIFEST} was altered ({error}). "
                 "Remove the folder to start again."
             ) from error
-        if stored["format"] != CHECKPOINT_FORMAT:
-            self._write_manifest(configuration)  # sealed from now on
+        if manifest["format"] != CHECKPOINT_FORMAT:
+            self._write_manifest(configuration)  # with a checksum
         for leftover in self.folder.glob(".group-*"):  # of a write that was killed
             leftover.unlink(missing_ok=True)
 
@@ -107,10 +107,10 @@ class Checkpoint:
             document = read_json(path)
             if document["format"] not in (1, CHECKPOINT_FORMAT):
                 raise ValueError(f"format {document['format']}, not {CHECKPOINT_FORMAT}")
-            stored = verify_checksum(document, needed=document["format"] != 1)
-            _ = stored["groups"], stored["configuration"].items()
-            # Earlier checkpoints name Python's json too, on which no trained bit depends.
-            stored["configuration"].get("versions", {}).pop("json", None)
+            manifest = verify_checksum(document, needed=document["format"] != 1)
+            _ = manifest["groups"], manifest["configuration"].items()
+            # Checkpoints of 0.1 list the version of Python's json, which does not matter.
+            manifest["configuration"].get("versions", {}).pop("json", None)
         except UnreadableFile:
             raise
         except DAMAGED as error:
@@ -119,7 +119,7 @@ class Checkpoint:
                 f"({first_line(error)}). "
                 "Choose an empty folder, or remove this one to start again."
             ) from error
-        return stored
+        return manifest
 
     def _write_manifest(self, configuration: dict[str, Any]) -> None:
         manifest = {
@@ -130,20 +130,20 @@ class Checkpoint:
         with atomic_write(self.folder / _MANIFEST) as unfinished:
             unfinished.write_text(json.dumps(with_checksum(manifest), indent=1), encoding="utf-8")
 
-    def _check_same(self, stored: dict[str, Any], configuration: dict[str, Any]) -> None:
-        differing = sorted(
+    def _check_same(self, earlier: dict[str, Any], configuration: dict[str, Any]) -> None:
+        differences = sorted(
             key
-            for key in stored.keys() | configuration.keys()
-            if stored.get(key) != configuration.get(key)
+            for key in earlier.keys() | configuration.keys()
+            if earlier.get(key) != configuration.get(key)
         )
-        if differing:
+        if differences:
             raise InvalidInput(
                 f"checkpoint {self.folder} must belong to this training, got one with other "
-                f"{', '.join(differing)}. Choose an empty folder, or remove this one."
+                f"{', '.join(differences)}. Choose an empty folder, or remove this one."
             )
 
     def finished(self, n_features: int) -> dict[int, Any]:
-        """Models of the groups that are finished, by number."""
+        """Load the models of finished groups, by number."""
         models = {}
         for number in range(len(self.groups)):
             path = group_path(self.folder, number, self.backend)
@@ -163,12 +163,12 @@ class Checkpoint:
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """Whether a training keeps its groups in this folder."""
+    """Whether a training stores its groups in this folder."""
     return (folder / _MANIFEST).exists()
 
 
 def group_path(folder: Path, number: int, backend: Backend) -> Path:
-    """Where a finished group lies."""
+    """The path of a finished group."""
     return folder / f"group-{number:05d}{backend.extension}"
 
 

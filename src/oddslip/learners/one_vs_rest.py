@@ -29,7 +29,7 @@ from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, first_line
 from oddslip.io.files import hash_bytes
 from oddslip.learners.backends.base import Backend, get_backend, preset_learner, preset_parameters
-from oddslip.learners.checkpoint import Checkpoint, claimed, read_model, write_model
+from oddslip.learners.checkpoint import Checkpoint, lock_checkpoint, read_model, write_model
 from oddslip.learners.early_stopping import follow_rounds
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
 from oddslip.learners.model_validation.head import (
@@ -233,7 +233,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.n_features_in_, self.label_names_ = int(rows.shape[1]), columns.names
         self._name_features(features.columns)
         self.parameters_ = parameters
-        with claimed(self.checkpoint):
+        with lock_checkpoint(self.checkpoint):
             self._train(rows, prepared, columns, backend)
         self.validation_map_ = None
         if validation is not None:

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test coverage check docs reproduce minimum bench attack wheel sanitize clean
+.PHONY: demo test test-all test-spark coverage check docs reproduce minimum bench attack wheel sanitize clean
 
 demo: .venv/.installed        ## train, plan, diagnose, repair and report, on embedded data
 	@$(BIN)/oddslip demo
@@ -10,8 +10,14 @@ demo: .venv/.installed        ## train, plan, diagnose, repair and report, on em
 # The tracer of Python 3.12 and newer is the cheap one; older ones have the compiled one.
 CORE := $(shell $(PYTHON) -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")')
 
-test: .venv/.developing       ## all tests
+test: .venv/.developing       ## the fast tests: all behaviour, in about four minutes
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+
+test-all: .venv/.developing   ## all tests
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+test-spark: .venv/.developing ## every law of Spark on every engine, and the slow faults
+	@ODDSLIP_SPARK=full $(BIN)/python -m pytest tests/spark
 
 # On 3.11 counting lines costs about 45% more CPU time.
 coverage: .venv/.developing   ## all tests, and the share of lines they run

@@ -39,7 +39,7 @@ SMALL = Size(n_rows=600, n_labels=130, n_features=5, rounds=4, users=60)
 LARGE = Size(n_rows=8_000, n_labels=130, n_features=10, rounds=30, users=600)
 
 INPUTS = (
-    "scores.npy", "labels.npz", "few.npy", "features.npy", "repair.oddslip", "model.oddslip",
+    "scores.npy", "labels.npz", "few.npy", "features.npy", "repair.oddslip", "model.oddmodel",
     "checks.jsonl", "flags", "instacart", "santander",
 )  # fmt: skip
 
@@ -83,31 +83,31 @@ def commands(inputs: Path, size: Size = SMALL) -> list[Command]:
             False,
         ),
         ("trend", ["trend", at["checks"]], ["trend.html"], False),
-        ("train", ["train", rows, labels, *learn, "--checkpoint", "kept"], ["m.oddslip"], False),
+        ("train", ["train", rows, labels, *learn, "--checkpoint", "kept"], ["m.oddmodel"], False),
         (
             "train exactly",
             ["train", rows, at["few"], *learn, "--mode", "exact", "--checkpoint", "kept"],
-            ["m.oddslip"],
+            ["m.oddmodel"],
             False,
         ),
         (
             "train XGBoost",
             ["train", rows, labels, "--learner", "xgboost", "--checkpoint", "kept",
              "-p", f"n_estimators={size.rounds}"],
-            ["m.oddslip"],
+            ["m.oddmodel"],
             False,
         ),
         (
             "train logistic",
             ["train", rows, labels, "--learner", "logistic", "--checkpoint", "kept"],
-            ["m.oddslip"],
+            ["m.oddmodel"],
             False,
         ),
         (
             "train MLP",
             ["train", rows, labels, "--learner", "mlp", "--checkpoint", "kept",
              "-p", f"epochs={size.rounds}"],
-            ["m.oddslip"],
+            ["m.oddmodel"],
             False,
         ),
         ("score to .npy", ["score", at["model"], rows], ["scored.npy"], False),
@@ -188,7 +188,7 @@ def make_inputs(folder: Path, size: Size = SMALL, seed: int = 0) -> Path:
     (folder / "checks.jsonl").unlink(missing_ok=True)
     append_check(folder / "checks.jsonl", check(repair, scores), when="2026-01-01")
     model = OneVsRest(parameters={"num_iterations": size.rounds})
-    model.fit(features, true).save(folder / "model.oddslip")
+    model.fit(features, true).save(folder / "model.oddmodel")
     generate_instacart(folder / "instacart", n_users=size.users, seed=seed)
     generate_santander(folder / "santander", n_rows=100 * size.users, seed=seed)
     _make_mulan(folder / "flags", size, rng)

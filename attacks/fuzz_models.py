@@ -24,7 +24,7 @@ def prepare(seed: int, folder: Path) -> Attempt:
     """All tries are resealed; every fifth is of trees with linear leaves."""
     from oddslip.learners import OneVsRest
 
-    path = folder / "changed.oddslip"
+    path = folder / "changed.oddmodel"
 
     def attempt(number: int) -> str:
         name = "linear" if number % 5 == 0 else "lightgbm"

@@ -7,13 +7,15 @@ but a refusal ends the run with a traceback and a file that repeats it.
 
 from __future__ import annotations
 
-import hashlib
-import struct
+import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
-_START = struct.Struct("<8sIQ")
+from attacks.containers import Bodies, put_together, take_apart
+
+SEPARATOR = b"\n"  # between header and arrays of a corpus file
 
 
 def main(count: int) -> None:
@@ -28,15 +30,15 @@ def main(count: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="oddslip-guided-"))
     (folder / "corpus").mkdir()
     for number, raw in enumerate(make_repairs(folder)):
-        (folder / "corpus" / str(number)).write_bytes(raw[:-32])
+        header, bodies = take_apart(raw)
+        (folder / "corpus" / str(number)).write_bytes(
+            json.dumps(header).encode() + SEPARATOR + b"".join(bodies.values())
+        )
     path = folder / "changed.oddslip"
 
     def try_one(data: bytes) -> None:
-        _, version, _ = _START.unpack(data[:20].ljust(20, b"\0"))
-        body = data[20:]
-        length = body.find(b"}", max(0, body.rfind(b"]]"))) + 1  # where the header may end
-        sealed = _START.pack(b"oddslip\0", version % 3, length or len(body)) + body
-        path.write_bytes(sealed + hashlib.sha256(sealed).digest())
+        text, _, body = data.partition(SEPARATOR)
+        path.write_bytes(put_together(*_parse(text, body)))
         try:
             load_repair(path)
         except OddslipError as error:
@@ -52,6 +54,19 @@ def main(count: int) -> None:
     ]
     atheris.Setup([*arguments, str(folder / "corpus")], try_one)
     atheris.Fuzz()
+
+
+def _parse(text: bytes, body: bytes) -> tuple[Any, Bodies]:
+    """The header, and the body cut into members as far as the header lists them."""
+    bodies, start = {}, 0
+    try:
+        header = json.loads(text)
+        for entry in header["members"]:
+            bodies[str(entry["name"])] = body[start : start + entry["bytes"]]
+            start += entry["bytes"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return text, {"x": body}
+    return header, bodies
 
 
 if __name__ == "__main__":

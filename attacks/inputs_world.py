@@ -196,7 +196,8 @@ def _make_models(folder: Path, scores: Any, labels: Any, X: Any) -> None:
     from oddslip.learners import OneVsRest
 
     Isotonic().fit(scores, labels, label_names=["a", "b", "c"]).save(folder / "repair.oddslip")
-    OneVsRest("logistic", threads=1).fit(X, labels).save(folder / "model.oddslip")
+    OneVsRest("logistic", threads=1).fit(X, labels).save(folder / "model.oddmodel")
+    (folder / "model.oddmodel").rename(folder / "model.oddslip")  # its bytes say what it is
     for name in ("repair", "model"):
         whole = (folder / f"{name}.oddslip").read_bytes()
         middle = len(whole) // 2

@@ -26,7 +26,7 @@ def attack(count: int, seed: int) -> Outcome:
 
 def prepare(seed: int, folder: Path) -> Attempt:
     """Each try has a place for outputs and one for temporary files."""
-    from oddslip.io.files import atomic_write, locked
+    from oddslip.io.files import atomic_write, lock
 
     def attempt(number: int) -> str:
         dice = draw(seed, number)
@@ -37,9 +37,9 @@ def prepare(seed: int, folder: Path) -> Attempt:
         tempfile.tempdir = str(scratch)
         (place / "victim").write_text("dear")
         output = place / dice.choice(("out.npy", "a.b.parquet", "no-ending", "ünï.csv"))
-        with locked(output):
-            lock = next(scratch.glob("oddslip-*/*"))
-        _plant_lock(dice, place, lock)
+        with lock(output):
+            lock_file = next(scratch.glob("oddslip-*/*"))
+        _plant_lock(dice, place, lock_file)
         planted = [_plant_beside(dice, place, output) for _ in range(dice.randrange(3))]
         if dice.random() < 0.4:
             _race(dice, output, atomic_write)

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-GROUP = "group-00000"
+from attacks.containers import put_together, take_apart
+
+HEAD = "model.json"
 N_ROWS, N_FEATURES, N_LABELS = 240, 5, 3
 
 
@@ -45,28 +47,34 @@ def saved(name):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
         model.save(path)
-        with zipfile.ZipFile(path) as archive:
-            parts = {item: archive.read(item) for item in archive.namelist()}
-    return parts
+        header, bodies = take_apart(path.read_bytes())
+    return {HEAD: json.dumps(header["meta"]).encode(), **bodies}
 
 
 def seal(path, head, groups):
     """Write a model whose checksums are right, whatever it says."""
-    if isinstance(head, dict) and isinstance(head.get("sha256"), dict):
-        head = {**head, "sha256": {k: hashlib.sha256(v).hexdigest() for k, v in groups.items()}}
+    header = {"kind": "model", "meta": head, "members": []}
+    path.write_bytes(put_together(head if isinstance(head, bytes) else header, groups))
+
+
+def seal_older(path, head, groups):
+    """The same, as versions 0.1 and 0.2 wrote it: a ZIP archive."""
+    if isinstance(head, dict):
+        digests = {name: hashlib.sha256(body).hexdigest() for name, body in groups.items()}
+        head = {"format": 1, "sha256": digests, **head}
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("model.json", head if isinstance(head, bytes) else json.dumps(head))
+        archive.writestr(HEAD, head if isinstance(head, bytes) else json.dumps(head))
         for name, body in groups.items():
             archive.writestr(name, body)
 
 
-def use(head, groups):
+def use(head, groups, write=seal):
     """Seal a model, load it, and score rows with it."""
     from oddslip.learners import OneVsRest
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "model.oddslip")
-        seal(path, head, groups)
+        path = Path(folder, "model.oddmodel")
+        write(path, head, groups)
         model = OneVsRest.load(path)
     return float(score_rows(model).sum())
 
@@ -328,12 +336,15 @@ HEADS = {
     "a cap below zero": estimator(max_delta_step=-1),
     "an unknown preset": estimator(preset="surprise"),
     "no estimator": tell(estimator=None),
-    "checksums of a list": tell(sha256=[]),
-    "checksums of nothing": tell(sha256=None),
-    "format of a list": tell(format=[1]),
     "a list for a head": lambda head: [head],
     "a head nested deeply": lambda head: b"[" * 100_000,
     "a head of bytes": lambda head: b"\xff\xfe\x00",
+}
+OLDER_HEADS = {
+    **HEADS,
+    "checksums of a list": tell(sha256=[]),
+    "checksums of nothing": tell(sha256=None),
+    "format of a list": tell(format=[1]),
 }
 
 # --- XGBoost's UBJSON -----------------------------------------------------------------------------
@@ -463,6 +474,7 @@ CASES = [
     *(["stale", name] for name in STALE),
     *(["line", name] for name in LINES),
     *(["head", name] for name in HEADS),
+    *(["older", name] for name in OLDER_HEADS),
     *(["xgboost", name] for name in UBJ),
     *(["dart", name] for name in ("fewer drops",)),
     *([learner, name] for learner, told in ARRAYS.items() for name in told),
@@ -472,11 +484,11 @@ CASES = [
 def craft(kind, name):
     """Head and groups of a crafted model."""
     base = {"text": "lightgbm", "stale": "lightgbm", "line": "lightgbm", "head": "lightgbm"}
-    parts = dict(saved(base.get(kind, kind)))
-    head = json.loads(parts.pop("model.json"))
+    parts = dict(saved("lightgbm" if kind == "older" else base.get(kind, kind)))
+    head = json.loads(parts.pop(HEAD))
     first = next(iter(parts))
-    if kind == "head":
-        return HEADS[name](head), parts
+    if kind in ("head", "older"):
+        return OLDER_HEADS[name](head), parts
     if kind in ("text", "stale", "line"):
         line, text = split_group(parts[first])
         if kind == "line":
@@ -504,4 +516,4 @@ def craft(kind, name):
 
 def attack(case):
     """Load a crafted model and score with it."""
-    return use(*craft(*case))
+    return use(*craft(*case), seal_older if case[0] == "older" else seal)

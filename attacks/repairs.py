@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import struct
 from pathlib import Path
 from typing import Any
 
 from attacks.child import Attempt, refused, try_in_child
+from attacks.containers import put_together, put_together_version_2, take_apart
 from attacks.mutation import draw, mutate_bytes, mutate_json, nest
 from attacks.outcome import Outcome
 
 TITLE = "Saved repairs, changed and resealed"
 SLICE = 600
 FULL = 20_000
-_START = struct.Struct("<8sIQ")
-_DIGEST = 32
 
 
 def attack(count: int, seed: int) -> Outcome:
@@ -80,20 +77,38 @@ def make_repairs(folder: Path) -> list[bytes]:
 
 
 def reseal(raw: bytes, dice: Any) -> bytes:
-    """The file with its header, its arrays or its start changed, and everything added up again."""
-    magic, version, length = _START.unpack(raw[: _START.size])
-    header = raw[_START.size : _START.size + length]
-    arrays = raw[_START.size + length : -_DIGEST]
-    what = dice.randrange(10)
+    """The file with its header, its arrays or a length changed, under right checksums.
+
+    Every fourth is written as versions 0.1 and 0.2 did.
+    """
+    header, bodies = take_apart(raw)
+    older = dice.random() < 0.25
+    members, what = header["members"], dice.randrange(10)
+    meta: Any = header["meta"]
     if what <= 4:
-        header = json.dumps(mutate_json(json.loads(header), dice)).encode()
+        meta = mutate_json(meta, dice)
     elif what == 5:
-        header = nest(header, dice) if dice.random() < 0.02 else mutate_bytes(header, dice)
-    elif what <= 8:
-        arrays = mutate_bytes(arrays, dice)
-    stated = len(header) if what < 9 else dice.choice((0, 1, length - 1, 2**31, 2**63, 2**64 - 1))
-    body = _START.pack(magic, version, stated) + header + arrays
-    return body + hashlib.sha256(body).digest()
+        text = json.dumps(header).encode()
+        meta = nest(text, dice) if dice.random() < 0.02 else mutate_bytes(text, dice)
+    elif what == 6:
+        members = mutate_json(members, dice)
+    else:
+        name = dice.choice(sorted(bodies))
+        bodies[name] = mutate_bytes(bodies[name], dice) if bodies[name] else b"\0"
+    if older and (what != 6 or _is_listed(members)):
+        return put_together_version_2(meta, members, bodies)
+    if isinstance(meta, bytes):
+        return put_together(meta, bodies)
+    header = {"kind": "repair", "meta": meta, "members": members}
+    return put_together(header, bodies, adjust=what not in (6, 9))
+
+
+def _is_listed(members: Any) -> bool:
+    """Whether these can be listed as older versions did."""
+    keys = {"name", "dtype", "shape"}
+    return isinstance(members, list) and all(
+        isinstance(each, dict) and keys <= each.keys() for each in members
+    )
 
 
 def _use(repair: Any, scores: Any, folder: Path) -> None:

@@ -79,14 +79,13 @@ class Tree:
     def _look(self) -> None:
         children: dict[int, list[int]] = {}
         fields: dict[int, list[str]] = {}
-        for stat in Path("/proc").glob("[0-9]*/stat"):
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
             try:
-                found = stat.read_text().rpartition(")")[2].split()
-            except OSError:
+                stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            except OSError:  # it has ended
                 continue
-            pid = int(stat.parent.name)
-            fields[pid] = found
-            children.setdefault(int(found[1]), []).append(pid)
+            fields[pid] = stat
+            children.setdefault(int(stat[1]), []).append(pid)
         todo = [os.getpid()]
         with self._lock:
             while todo:

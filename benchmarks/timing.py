@@ -17,6 +17,7 @@ import numpy as np
 
 FOLDER = Path(".bench")
 T = TypeVar("T")
+TABLES: list[dict[str, Any]] = []  # everything printed by `title` and `line`, for the record
 
 
 class Times(NamedTuple):
@@ -42,13 +43,15 @@ def cpu_seconds() -> float:
 
 
 def list_children() -> list[str]:
-    """Numbers of the processes that any thread of this one has started."""
-    tasks = Path("/proc/self/task").glob("*/children")
-    return [number for task in tasks for number in _read_process(task).split()]
+    """Ids of the processes that any thread of this one has started."""
+    tasks = Path("/proc/self/task")
+    # Not a glob: it looks at every thread once more, and fails if one has ended since.
+    paths = [tasks / thread / "children" for thread in os.listdir(tasks)]
+    return [child for path in paths for child in _read_process(path).split()]
 
 
 def _read_process(path: Path) -> str:
-    """What the system says of a thread or a process; nothing of one that has ended meanwhile."""
+    """Contents of a file of a thread or process; empty if that has ended."""
     try:
         return path.read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -111,10 +114,21 @@ def forget_peak() -> int:
 
 
 def alone(function: Callable[..., T], *arguments: Any) -> T:
-    """What a function of a module gives in a new process, whose peak of memory is its own."""
+    """Call a function of a module in a new process, so that the peak of memory is its alone."""
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(function, *arguments).result()
+        outcome, lines = pool.submit(_call_alone, function, arguments).result()
+    if TABLES:
+        TABLES[-1]["lines"].extend(lines)
+    return outcome
+
+
+def _call_alone(
+    function: Callable[..., T], arguments: tuple[Any, ...]
+) -> tuple[T, list[dict[str, Any]]]:
+    """Outcome of the call, and the lines it printed below the last title of the other process."""
+    TABLES.append({"title": "", "lines": []})
+    return function(*arguments), TABLES[0]["lines"]
 
 
 @contextmanager
@@ -139,6 +153,7 @@ def agree(what: str, ours: Any, theirs: Any, tolerance: float = 0.0) -> None:
 
 def title(text: str) -> None:
     """Begin a table."""
+    TABLES.append({"title": text, "lines": []})
     print(f"\n{text}")
     print(
         f"  {'':50} {'CPU s':>9} {'wall s':>9} {'CPU ratio':>10} {'wall ratio':>10} {'peak MB':>8}",
@@ -155,7 +170,14 @@ def line(
     peak_bytes: int | None = None,
 ) -> None:
     """One job of a table; with ``ours`` a peer's, and how many times slower than ours it is."""
-    ratios = [""] * 2 if ours is None else [_ratio(*pair) for pair in zip(times, ours, strict=True)]
+    record: dict[str, Any] = {"name": name.strip(), "cpu": times.cpu, "wall": times.wall}
+    ratios = ["", ""]
+    if ours is not None:
+        record |= {"cpu_ratio": times.cpu / ours.cpu, "wall_ratio": times.wall / ours.wall}
+        ratios = [_format_ratio(record["cpu_ratio"]), _format_ratio(record["wall_ratio"])]
+    if peak_bytes is not None:
+        record["peak_bytes"] = peak_bytes
+    TABLES[-1]["lines"].append(record | ({"note": note} if note else {}))
     peak = "" if peak_bytes is None else f"{peak_bytes / 1e6:.0f}"
     columns = f"{times.cpu:9.4g} {times.wall:9.4g} {ratios[0]:>10} {ratios[1]:>10} {peak:>8}"
     print(f"  {name:50} {columns}   {note}".rstrip(), flush=True)
@@ -167,6 +189,6 @@ def lines(stages: list[Stage], prefix: str = "") -> None:
         line(f"{prefix}{stage.name}", stage.times, peak_bytes=stage.peak_bytes)
 
 
-def _ratio(theirs: float, ours: float) -> str:
-    ratio = theirs / ours
+def _format_ratio(ratio: float) -> str:
+    """Three digits, or all before the point."""
     return f"{ratio:.0f}x" if ratio >= 100 else f"{ratio:.3g}x"

@@ -18,7 +18,7 @@ from oddslip.core.labels import Positives
 from oddslip.core.provenance import commit, versions
 from oddslip.core.results import plain
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
-from oddslip.io.files import atomic_write, locked
+from oddslip.io.files import atomic_write, lock
 from oddslip.io.inputs import read_bytes
 from oddslip.io.json import parse_json, with_checksum
 from oddslip.io.json import verify_checksum as verify_checksum
@@ -129,7 +129,7 @@ class CellStore:
         if values is None and compute is not None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # Two runs of a study may compute different cells at a time, but not the same one.
-            with locked(self.path.with_name(f"{self.path.name}, {key}")):
+            with lock(self.path.with_name(f"{self.path.name}, {key}")):
                 start = time.perf_counter()
                 values = compute()
                 seconds = time.perf_counter() - start
@@ -162,7 +162,7 @@ class CellStore:
             "command": command,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self.path, wait=True):
+        with lock(self.path, wait=True):
             self._write_lines(self.cells() | {key: plain(cell)})
 
     def _write_lines(self, cells: dict[str, dict[str, Any]]) -> None:

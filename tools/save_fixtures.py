@@ -82,7 +82,7 @@ def save_models(folder: Path, random: np.random.Generator) -> None:
     for learner, parameters in LEARNERS.items():
         model = oddslip.OneVsRest(learner=learner, weights="balanced", parameters=parameters)
         arrays[f"margins {learner}"] = model.fit(X, Y).predict_margin(X)
-        model.save(folder / f"{learner}.oddslip")
+        model.save(folder / f"{learner}.oddmodel")
     model = oddslip.OneVsRest(
         weights="balanced",
         parameters=LEARNERS["lightgbm"],

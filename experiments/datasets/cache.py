@@ -19,7 +19,7 @@ from experiments.datasets.recommendation import Period, Recommendation
 from oddslip.core.sparse import read_sparse_npz
 from oddslip.errors import UnreadableFile
 from oddslip.io.arrays import map_npy
-from oddslip.io.files import disk_full_message, flush, hash_file, locked, scratch_folder
+from oddslip.io.files import disk_full_message, flush, hash_file, lock, scratch_folder
 from oddslip.io.json import read_json
 
 MANIFEST = "files.json"
@@ -143,7 +143,7 @@ def _replace(unfinished: Path, path: Path) -> None:
     """Give a folder its name. Another's whole entry stays; what else is there gives way."""
     try:
         # One at a time: what is damaged now may be another's whole entry a moment later.
-        with locked(path, wait=True):
+        with lock(path, wait=True):
             if path.is_dir() and not is_whole(path):
                 shutil.rmtree(path, ignore_errors=True)
             unfinished.rename(path)

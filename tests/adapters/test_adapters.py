@@ -44,8 +44,8 @@ def _one_thread():
         yield
 
 
-def lgbm(**told):
-    return lgb.LGBMClassifier(verbose=-1, min_child_samples=3, **SMALL, **told)
+def lgbm(**options):
+    return lgb.LGBMClassifier(verbose=-1, min_child_samples=3, **SMALL, **options)
 
 
 def forest():
@@ -148,16 +148,16 @@ def test_one_vs_rest_on_classes_names_its_labels():
 
 @pytest.mark.parametrize("sigmoid", [1.0, 2.5])
 def test_lightgbm_boosters_give_log_odds_whatever_their_sigmoid(sigmoid):
-    told = {"objective": "binary", "sigmoid": sigmoid, "verbose": -1, "num_threads": 1}
-    boosters = [lgb.train(told, lgb.Dataset(X, Y[:, label]), 4) for label in range(3)]
+    parameters = {"objective": "binary", "sigmoid": sigmoid, "verbose": -1, "num_threads": 1}
+    boosters = [lgb.train(parameters, lgb.Dataset(X, Y[:, label]), 4) for label in range(3)]
     panel = panel_from(boosters, X, batch_rows=7)
     expected = np.stack([booster.predict(X) for booster in boosters], axis=1)
     np.testing.assert_allclose(expit(panel.scores), expected, atol=1e-12)
 
 
 def test_a_lightgbm_booster_of_many_labels_is_one_panel():
-    told = {"objective": "multiclassova", "num_class": 3, "verbose": -1, "num_threads": 1}
-    booster = lgb.train(told, lgb.Dataset(X, Y.sum(1) % 3), 4)
+    parameters = {"objective": "multiclassova", "num_class": 3, "verbose": -1, "num_threads": 1}
+    booster = lgb.train(parameters, lgb.Dataset(X, Y.sum(1) % 3), 4)
     panel = panel_from(booster, X)
     np.testing.assert_array_equal(panel.scores, booster.predict(X, raw_score=True))
 
@@ -341,5 +341,7 @@ def test_no_library_is_loaded_that_the_model_did_not_load():
         "panel_from(LogisticRegression().fit([[0.], [1.]], [0, 1]), [[0.]])\n"
         "print({'lightgbm', 'xgboost', 'torch', 'catboost'} & set(sys.modules))"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "set()"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.strip() == "set()"

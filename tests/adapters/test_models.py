@@ -160,8 +160,8 @@ def test_the_class_of_a_model_is_no_model():
 
 def test_a_model_that_knows_its_kind_is_converted_when_another_is_asked_for():
     model = OneVsRestClassifier(LogisticRegression()).fit(X, Y)
-    asked = panel_from(model, X, kind="probability")
-    np.testing.assert_allclose(asked.scores, model.predict_proba(X), atol=1e-12)
+    panel = panel_from(model, X, kind="probability")
+    np.testing.assert_allclose(panel.scores, model.predict_proba(X), atol=1e-12)
     forest = MultiOutputClassifier(RandomForestClassifier(3, random_state=0)).fit(X, Y)
     odds = panel_from(forest, X, kind="margin")
     chances = np.clip(panel_from(forest, X).scores, 1e-12, 1 - 1e-12)
@@ -184,8 +184,8 @@ def test_both_strategies_of_xgboost_are_read_from_rows_and_from_a_matrix(strateg
 
 
 def test_an_xgboost_that_was_stopped_early_keeps_its_best_rounds_on_a_matrix():
-    told = {"n_estimators": 30, "early_stopping_rounds": 1, "n_jobs": 1, "learning_rate": 1.0}
-    model = xgb.XGBClassifier(**told).fit(X[:60], Y[:60], eval_set=[(X[60:], Y[60:])], verbose=0)
+    options = {"n_estimators": 30, "early_stopping_rounds": 1, "n_jobs": 1, "learning_rate": 1.0}
+    model = xgb.XGBClassifier(**options).fit(X[:60], Y[:60], eval_set=[(X[60:], Y[60:])], verbose=0)
     assert model.best_iteration < 28
     np.testing.assert_array_equal(
         panel_from(model, xgb.DMatrix(X)).scores, panel_from(model, X).scores
@@ -281,10 +281,10 @@ def test_a_loader_brings_rows_and_the_labels_it_holds(batches):
     net = torch.nn.Sequential(torch.nn.Linear(4, 3))
     model = net if batches != "dicts" else Shaped(net)
     if batches == "dicts":
-        held = [{"inputs": row, "labels": true} for row, true in zip(rows, truth, strict=True)]
+        data = [{"inputs": row, "labels": true} for row, true in zip(rows, truth, strict=True)]
     else:
-        held = torch.utils.data.TensorDataset(rows, *([truth] if batches == "pairs" else []))
-    loader = torch.utils.data.DataLoader(held, batch_size=32)
+        data = torch.utils.data.TensorDataset(rows, *([truth] if batches == "pairs" else []))
+    loader = torch.utils.data.DataLoader(data, batch_size=32)
     panel = panel_from(model, loader, kind="margin")
     np.testing.assert_array_equal(panel.scores, panel_from(net, X, kind="margin").scores)
     assert (panel.labels is None) == (batches == "rows")
@@ -325,8 +325,8 @@ class Shaped(torch.nn.Module):
     def __init__(self, inner, problem_type="multi_label_classification", names=NAMES):
         super().__init__()
         self.inner = inner
-        named = dict(enumerate(names))
-        self.config = SimpleNamespace(problem_type=problem_type, id2label=named)
+        id2label = dict(enumerate(names))
+        self.config = SimpleNamespace(problem_type=problem_type, id2label=id2label)
 
     def forward(self, inputs, attention_mask=None):
         return Output(logits=self.inner(inputs))
@@ -359,8 +359,8 @@ def test_default_names_are_no_names_and_a_softmax_is_refused():
 
 def test_what_a_trainer_predicted_is_a_panel_with_its_labels():
     logits = margins(X).astype(np.float32)
-    for held in (logits, (logits, "hidden states")):
-        panel = panel_from(PredictionOutput(held, Y), label_names={1: "green", 0: "red", 2: "blue"})
+    for data in (logits, (logits, "hidden states")):
+        panel = panel_from(PredictionOutput(data, Y), label_names={1: "green", 0: "red", 2: "blue"})
         assert (panel.kind, panel.label_names) == ("margin", tuple(NAMES))
         np.testing.assert_array_equal(panel.scores, logits)
         np.testing.assert_array_equal(panel.truths(), Y)
@@ -417,8 +417,8 @@ def test_a_session_of_onnxruntime_is_scored_in_its_own_type():
     panel = panel_from(session("logits"), X, Y, batch_rows=40)
     assert (panel.kind, panel.scores.dtype) == ("margin", np.float32)
     np.testing.assert_array_equal(panel.scores, X[:, :3].astype(np.float32))
-    named = panel_from(session("scores"), X, kind="margin")
-    np.testing.assert_array_equal(named.scores, panel.scores)
+    other = panel_from(session("scores"), X, kind="margin")
+    np.testing.assert_array_equal(other.scores, panel.scores)
     with pytest.raises(InvalidInput, match="4 features of training, got 2"):
         panel_from(session("logits"), X[:, :2])
     with pytest.raises(InvalidInput, match="of which one must be a table of scores"):

@@ -1,4 +1,4 @@
-"""The page in a real browser: it works, it is quick, it is safe, and everyone can use it."""
+"""The page in a real browser: it works, it is safe, and everyone can use it."""
 
 import csv
 import io
@@ -7,22 +7,10 @@ import pytest
 from pages_shown import HOSTILE
 
 N_LABELS = 4000
-TIMED = """([selector, act]) => {
-  const element = document.querySelector(selector);
-  const start = performance.now();
-  act === "click" ? element.click() : element.dispatchEvent(new Event("input", {bubbles: true}));
-  document.body.offsetHeight;
-  return performance.now() - start;
-}"""
 
 
 def sort_button(key):
     return f'#label-table th[data-key="{key}"] button'
-
-
-def press(visited, selector, act="click"):
-    """Act on an element; the milliseconds until the page is laid out again."""
-    return visited.page.evaluate(TIMED, [selector, act])
 
 
 def order_by(column, *, up):
@@ -35,7 +23,7 @@ def order_by(column, *, up):
 @pytest.mark.parametrize("name", ["bare", "pretty", "wide"])
 def test_a_page_opens_without_errors_and_without_the_network(visit, name):
     visited = visit(name)
-    visited.page.wait_for_timeout(200)
+    visited.page.wait_for_load_state("networkidle")
     assert visited.troubles == []
     assert visited.dialogs == []
     outside = [url for url in visited.requests if not url.startswith(("file://", "data:"))]
@@ -44,46 +32,45 @@ def test_a_page_opens_without_errors_and_without_the_network(visit, name):
 
 
 @pytest.mark.parametrize("key", ["prior", "weight", "evaluation_positives", "realized_shift"])
-def test_four_thousand_labels_sort_both_ways_within_a_second(visit, key):
+def test_four_thousand_labels_sort_both_ways(visit, key):
     visited = visit("wide")
     names, column = visited.column("label"), visited.column(key)
     assert len(names) == N_LABELS
     # The table opens sorted by evaluated positives, so a first press on them turns the order.
     ways = (True, False) if key == "evaluation_positives" else (False, True)
     for up in ways:
-        assert press(visited, sort_button(key)) < 1000
+        visited.page.click(sort_button(key))
         assert visited.names() == [names[at] for at in order_by(column, up=up)[:50]]
         heading = visited.page.locator(f'#label-table th[data-key="{key}"]')
         assert heading.get_attribute("aria-sort") == ("ascending" if up else "descending")
 
 
-def test_names_sort_within_a_second(visit):
+def test_a_second_press_sorts_names_downwards(visit):
     visited = visit("wide")
-    assert press(visited, sort_button("label")) < 1000
-    assert press(visited, sort_button("label")) < 1000
+    visited.page.click(sort_button("label"))
+    visited.page.click(sort_button("label"))
     plain = visited.column("label")[len(HOSTILE) :]
-    shown = [name for name in visited.names() if name.startswith("item-")]
-    assert shown == sorted(plain, reverse=True)[: len(shown)]
-    assert shown
+    items = [name for name in visited.names() if name.startswith("item-")]
+    assert items == sorted(plain, reverse=True)[: len(items)]
+    assert items
 
 
-def test_four_thousand_labels_filter_within_a_second(visit):
+def test_four_thousand_labels_filter(visit):
     visited = visit("wide")
     names, dead = visited.column("label"), visited.column("dead")
     saturated = visited.column("saturated_cells")
-    visited.page.evaluate("document.getElementById('search').value = 'ITEM-39'")
-    assert press(visited, "#search", "input") < 1000
+    visited.page.fill("#search", "ITEM-39")
     matching = [name for name in names if "item-39" in name]
     assert f"{len(matching)} of 4,000 labels" in visited.page.text_content("#count")
-    assert press(visited, '[data-only="dead"]') < 1000
+    visited.page.check('[data-only="dead"]')
     both = {
         name for name, is_dead in zip(names, dead, strict=True) if "item-39" in name and is_dead
     }
     assert both
     assert set(visited.names()) == both
-    assert press(visited, '[data-only="saturated_cells"]') < 1000
-    left = [name for name, n in zip(names, saturated, strict=True) if name in both and n > 0]
-    assert f"{len(left):,} of 4,000 labels" in visited.page.text_content("#count")
+    visited.page.check('[data-only="saturated_cells"]')
+    matching = [name for name, n in zip(names, saturated, strict=True) if name in both and n > 0]
+    assert f"{len(matching):,} of 4,000 labels" in visited.page.text_content("#count")
 
 
 def test_the_table_turns_its_pages(visit):

@@ -103,8 +103,12 @@ def simple_maps(kind="probability", scale="probability", **changed):
     odds = scale == "log_odds"
     arguments = {
         "code": [AFFINE if odds else KNOTS, CONSTANT],
-        "a": [1.0, 0.25], "b": [0.0, 0.0], "c": [0.0, 0.0],
-        "start": [0, 0], "stop": [0 if odds else 2, 0],
-        "x": [0.2, 0.8], "y": [0.0, 0.6],
-    }  # fmt: skip
+        "a": [1.0, 0.25],
+        "b": [0.0, 0.0],
+        "c": [0.0, 0.0],
+        "start": [0, 0],
+        "stop": [0 if odds else 2, 0],
+        "x": [0.2, 0.8],
+        "y": [0.0, 0.6],
+    }
     return LabelMaps(kind, scale, **(arguments | changed))

@@ -67,20 +67,27 @@ def served(tmp_path):
 
 
 EVERYWHERE = [
-    "transform", "transform_blocks", "rank", "rank_blocks", "prior_shift", "check",
-    "check_labelled", "runtime", "runtime_rank",
-]  # fmt: skip
+    "transform",
+    "transform_blocks",
+    "rank",
+    "rank_blocks",
+    "prior_shift",
+    "check",
+    "check_labelled",
+    "runtime",
+    "runtime_rank",
+]
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_names_on_one_side_alone_go_by_position_with_one_warning(served, where):
     apply = served[where]
-    wanted = apply(UNNAMED, SCORES)
+    expected = apply(UNNAMED, SCORES)
     for repair, scores in ((NAMED, SCORES), (UNNAMED, FRAME)):
         with pytest.warns(UserWarning, match="by position") as caught:
-            found = apply(repair, scores)
+            result = apply(repair, scores)
         assert len(caught) == 1
-        np.testing.assert_equal(found, wanted)
+        np.testing.assert_equal(result, expected)
 
 
 @pytest.mark.parametrize("where", EVERYWHERE)
@@ -120,11 +127,11 @@ def test_the_commands_say_so_in_a_line_of_their_own(tmp_path, monkeypatch):
         ("apply", "repair.oddslip", "scores.npy", "-k", "2", "-o", "top.npy"),
         ("check", "repair.oddslip", "scores.npy"),
     ):
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "oddslip", *command], capture_output=True, text=True
         )
-        assert done.returncode == 0, done.stderr
-        (line,) = done.stderr.strip().splitlines()
+        assert process.returncode == 0, process.stderr
+        (line,) = process.stderr.strip().splitlines()
         assert line.startswith("oddslip: note: ")
         assert "by position" in line
     np.testing.assert_array_equal(np.load("out.npy"), SHARES)
@@ -141,9 +148,9 @@ def test_a_series_of_one_row_goes_by_the_names_of_its_index(tmp_path):
     runtime = load_runtime(tmp_path / "repair.oddslip")
     row = FRAME[TURNED].iloc[5]
     np.testing.assert_array_equal(runtime.transform(row), SHARES[5, AT])
-    wanted = NAMED.rank(FRAME[TURNED].iloc[[5]])[0]
-    assert runtime.rank(row, k=2).tolist() == wanted.tolist()
-    assert runtime.rank(row, k=2, names=True).tolist() == np.array(TURNED)[wanted].tolist()
+    expected = NAMED.rank(FRAME[TURNED].iloc[[5]])[0]
+    assert runtime.rank(row, k=2).tolist() == expected.tolist()
+    assert runtime.rank(row, k=2, names=True).tolist() == np.array(TURNED)[expected].tolist()
     with pytest.raises(InvalidInput, match="kiwi"):
         runtime.transform(row.rename({"fig": "kiwi"}))
 
@@ -160,16 +167,18 @@ class Row:
     index, ndim = Index(["fig", "plum", "apple", "pear"]), 1
     def to_numpy(self): return np.array([0.4, 0.3, 0.2, 0.1])
     __array__ = lambda self, *_, **__: self.to_numpy()
-found = load_runtime(sys.argv[1]).transform(Row())
+row = load_runtime(sys.argv[1]).transform(Row())
 assert "pandas" not in sys.modules
-print(*found)
+print(*row)
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "repair.oddslip")],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    wanted = UNNAMED.transform([[0.2, 0.1, 0.3, 0.4]])[0, AT]
-    np.testing.assert_array_equal([float(each) for each in done.stdout.split()], wanted)
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    expected = UNNAMED.transform([[0.2, 0.1, 0.3, 0.4]])[0, AT]
+    np.testing.assert_array_equal([float(each) for each in process.stdout.split()], expected)
 
 
 # ---------------------------------------------------------------------------------------- Repaired
@@ -189,26 +198,26 @@ WITH_NAMES = repair_of(panel_from(MODEL, X[200:], Y[200:], label_names=NAMES))
 
 
 def test_a_model_and_its_repair_are_matched_by_name_whatever_their_order():
-    wanted = Repaired(MODEL, PLAIN).predict_proba(X)
-    turned = {name: PARTS[name] for name in TURNED}
-    served = Repaired(turned, WITH_NAMES)
-    np.testing.assert_array_equal(served.predict_proba(X), wanted[:, AT])
-    assert served.label_names == tuple(TURNED)
-    named = np.array(TURNED)[served.predict_topk(X)]
-    np.testing.assert_array_equal(served.predict_topk(X, names=True), named)
+    expected = Repaired(MODEL, PLAIN).predict_proba(X)
+    parts = {name: PARTS[name] for name in TURNED}
+    repaired = Repaired(parts, WITH_NAMES)
+    np.testing.assert_array_equal(repaired.predict_proba(X), expected[:, AT])
+    assert repaired.label_names == tuple(TURNED)
+    label_names = np.array(TURNED)[repaired.predict_topk(X)]
+    np.testing.assert_array_equal(repaired.predict_topk(X, names=True), label_names)
 
 
 def test_a_model_or_a_repair_without_names_is_joined_by_position_with_a_warning():
-    wanted = Repaired(MODEL, PLAIN).predict_proba(X)
+    expected = Repaired(MODEL, PLAIN).predict_proba(X)
     for model, repair in ((MODEL, WITH_NAMES), (PARTS, PLAIN)):
         with pytest.warns(UserWarning, match="by position"):
             served = Repaired(model, repair)
-        np.testing.assert_array_equal(served.predict_proba(X), wanted)  # and says no more
+        np.testing.assert_array_equal(served.predict_proba(X), expected)  # and says no more
         assert served.label_names == tuple(NAMES)
     served = Repaired(MODEL, WITH_NAMES, label_names=NAMES)  # who says it is not warned
-    np.testing.assert_array_equal(served.predict_proba(X), wanted)
+    np.testing.assert_array_equal(served.predict_proba(X), expected)
     turned = Repaired(PARTS, WITH_NAMES, label_names=TURNED)
-    np.testing.assert_array_equal(turned.predict_proba(X), wanted[:, AT])
+    np.testing.assert_array_equal(turned.predict_proba(X), expected[:, AT])
     with pytest.raises(InvalidInput, match="kiwi"):
         Repaired(MODEL, WITH_NAMES, label_names=[*NAMES[:3], "kiwi"])
     with pytest.raises(InvalidInput, match="kiwi"):
@@ -216,10 +225,10 @@ def test_a_model_or_a_repair_without_names_is_joined_by_position_with_a_warning(
 
 
 def test_names_that_panel_from_is_given_say_the_order_of_the_models_and_no_others():
-    wanted = panel_from(MODEL, X).scores
+    expected = panel_from(MODEL, X).scores
     panel = panel_from(PARTS, X, label_names=TURNED)
     assert panel.label_names == tuple(TURNED)
-    np.testing.assert_array_equal(panel.scores, wanted[:, AT])
+    np.testing.assert_array_equal(panel.scores, expected[:, AT])
     truth = panel_from(PARTS, X, pd.DataFrame(Y, columns=NAMES), label_names=TURNED).truths()
     np.testing.assert_array_equal(truth, Y[:, AT])
     with pytest.raises(InvalidInput, match="kiwi"):
@@ -234,8 +243,8 @@ def test_rows_of_a_models_panel_are_matched_by_their_ids():
     panel = panel_from(MODEL, rows, truth)
     assert panel.row_ids.tolist() == IDS
     np.testing.assert_array_equal(panel.truths(), Y)
-    counted = panel_from(MODEL, pd.DataFrame(X), pd.DataFrame(Y).iloc[::-1])
-    np.testing.assert_array_equal(counted.truths(), Y)
+    numbered = panel_from(MODEL, pd.DataFrame(X), pd.DataFrame(Y).iloc[::-1])
+    np.testing.assert_array_equal(numbered.truths(), Y)
     with pytest.raises(InvalidInput, match="row ids"):
         panel_from(MODEL, rows, Y)
 
@@ -244,21 +253,21 @@ def test_rows_of_a_models_panel_are_matched_by_their_ids():
 
 
 def test_rank_gives_names_for_arrays_and_a_frame_with_its_ids_for_a_frame():
-    wanted = np.array(NAMES, object)[TOP]
+    expected = np.array(NAMES, object)[TOP]
     framed = FRAME.set_axis(IDS)
     for call in (NAMED.rank, NAMED.fitted_.rank):
         turned = call(framed[TURNED], k=2, names=True).to_numpy()
         np.testing.assert_array_equal(turned, np.array(TURNED)[call(framed[TURNED], k=2)])
-        found = call(framed, k=2, names=True)
-        assert isinstance(found, pd.DataFrame)
-        assert found.index.tolist() == IDS
-        assert found.columns.tolist() == ["label_1", "label_2"]
-        np.testing.assert_array_equal(found.to_numpy(), wanted)
-        found = call(pl.DataFrame(dict(zip(NAMES, SCORES.T, strict=True))), k=2, names=True)
-        assert isinstance(found, np.ndarray)
-        np.testing.assert_array_equal(found, wanted)
+        result = call(framed, k=2, names=True)
+        assert isinstance(result, pd.DataFrame)
+        assert result.index.tolist() == IDS
+        assert result.columns.tolist() == ["label_1", "label_2"]
+        np.testing.assert_array_equal(result.to_numpy(), expected)
+        result = call(pl.DataFrame(dict(zip(NAMES, SCORES.T, strict=True))), k=2, names=True)
+        assert isinstance(result, np.ndarray)
+        np.testing.assert_array_equal(result, expected)
     with pytest.warns(UserWarning, match="by position"):
-        np.testing.assert_array_equal(NAMED.rank(SCORES, names=True), wanted)
+        np.testing.assert_array_equal(NAMED.rank(SCORES, names=True), expected)
     assert Isotonic().fit(FRAME, TRUTH).rank(framed, k=1, names=True).shape == (400, 1)
     assert UNNAMED.rank(SCORES, names=True).tolist() == TOP.astype(str).tolist()
 
@@ -266,20 +275,20 @@ def test_rank_gives_names_for_arrays_and_a_frame_with_its_ids_for_a_frame():
 def test_rank_of_raw_scores_gives_frames_of_names_and_of_scores():
     framed = FRAME.set_axis(IDS)
     labels, scores = oddslip.rank(framed, k=3, names=True, with_scores=True)
-    ranking, shown = oddslip.rank(SCORES, k=3, with_scores=True)
+    ranking, top_scores = oddslip.rank(SCORES, k=3, with_scores=True)
     assert labels.columns.tolist() == ["label_1", "label_2", "label_3"]
     assert scores.columns.tolist() == ["score_1", "score_2", "score_3"]
     assert labels.index.tolist() == scores.index.tolist() == IDS
     np.testing.assert_array_equal(labels.to_numpy(), np.array(NAMES, object)[ranking])
-    np.testing.assert_array_equal(scores.to_numpy(), shown)
+    np.testing.assert_array_equal(scores.to_numpy(), top_scores)
     assert isinstance(oddslip.rank(framed, k=3), np.ndarray)
 
 
 def test_an_empty_slot_has_no_name():
     hole = FRAME.copy()
     hole.iloc[0, 1:] = np.nan
-    found = NAMED.rank(hole, k=2, nan="absent", names=True)
-    assert found.iloc[0].tolist() == ["apple", None]
+    result = NAMED.rank(hole, k=2, nan="absent", names=True)
+    assert result.iloc[0].tolist() == ["apple", None]
 
 
 def test_the_runtime_gives_the_names_that_the_repair_gives(tmp_path):
@@ -300,9 +309,9 @@ def test_the_top_of_a_frame_of_rows_has_its_ids():
     rows = pd.DataFrame(X, index=IDS)
     with pytest.warns(UserWarning, match="by position"):
         served = Repaired(MODEL, WITH_NAMES)
-    found = served.predict_topk(rows, names=True)
-    assert found.index.tolist() == IDS
-    np.testing.assert_array_equal(found.to_numpy(), served.predict_topk(X, names=True))
+    result = served.predict_topk(rows, names=True)
+    assert result.index.tolist() == IDS
+    np.testing.assert_array_equal(result.to_numpy(), served.predict_topk(X, names=True))
 
 
 # ------------------------------------------------------------------------------- within one call
@@ -312,12 +321,12 @@ def test_a_call_that_fits_or_exports_says_nothing_of_names_that_it_was_given_its
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for names in (None, NAMES):
-            made = Isotonic().fit_transform(SCORES, TRUTH, label_names=names)
-            np.testing.assert_array_equal(made, Isotonic().fit(SCORES, TRUTH).transform(SCORES))
+            repaired = Isotonic().fit_transform(SCORES, TRUTH, label_names=names)
+            np.testing.assert_array_equal(repaired, Isotonic().fit(SCORES, TRUTH).transform(SCORES))
         truth = pd.DataFrame(TRUTH, columns=NAMES)
-        np.testing.assert_array_equal(Isotonic().fit_transform(SCORES, truth), made)
+        np.testing.assert_array_equal(Isotonic().fit_transform(SCORES, truth), repaired)
         turned = Isotonic().fit_transform(FRAME[TURNED], truth)
-        np.testing.assert_array_equal(turned, made[:, AT])
+        np.testing.assert_array_equal(turned, repaired[:, AT])
         framed = (
             Isotonic()
             .set_output(transform="pandas")

@@ -52,18 +52,18 @@ def test_every_name_builds_a_calibrator_that_fits_and_ranks(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_entry_says_what_its_class_takes(name):
     entry = CATALOGUE[name]
-    taken = set(build_calibrator(name, **EVERYTHING).get_params())
+    parameters = set(build_calibrator(name, **EVERYTHING).get_params())
     # Temperature goes by two names, which settle what it shares.
-    assert taken - {"shared"} == set(entry.takes)
+    assert parameters - {"shared"} == set(entry.takes)
     assert set(entry.needs) <= set(entry.takes) <= set(OPTIONS)
-    assert set(entry.settles) <= taken
+    assert set(entry.settles) <= parameters
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_options_reach_the_calibrator(name):
-    told = EVERYTHING | {"kind": "margin", "tau": 3, "dead": "exclude", "interpolation": "step"}
-    built = build_calibrator(name, **told).get_params()
-    assert all(built[option] is told[option] for option in CATALOGUE[name].takes)
+    options = EVERYTHING | {"kind": "margin", "tau": 3, "dead": "exclude", "interpolation": "step"}
+    built = build_calibrator(name, **options).get_params()
+    assert all(built[option] is options[option] for option in CATALOGUE[name].takes)
 
 
 @pytest.mark.parametrize("name", CANDIDATES)
@@ -74,9 +74,9 @@ def test_every_candidate_can_be_fitted_by_a_rule(name):
 
 @pytest.mark.parametrize("name", sorted(set(CANDIDATES) & set(NAMES) - {"raw"}))
 def test_a_rule_and_a_name_fit_the_same(name):
-    told = {"prior": PAIR.prior, "weights": PAIR.weights}
-    by_rule = oddslip.Repair(k=2, rule=name, **told).fit(PAIR.weighted, PAIR.labels)
-    by_name = build_calibrator(name, **told).fit(PAIR.weighted, PAIR.labels)
+    options = {"prior": PAIR.prior, "weights": PAIR.weights}
+    by_rule = oddslip.Repair(k=2, rule=name, **options).fit(PAIR.weighted, PAIR.labels)
+    by_name = build_calibrator(name, **options).fit(PAIR.weighted, PAIR.labels)
     for array in ("code", "a", "b", "c"):
         np.testing.assert_allclose(
             getattr(by_rule.fitted_.maps, array), getattr(by_name.fitted_.maps, array), atol=1e-9
@@ -88,20 +88,20 @@ def test_a_rule_and_a_name_fit_the_same(name):
 def test_candidates_differ_in_flexibility_and_raw_is_the_simplest():
     places = [CATALOGUE[name].flexibility for name in CANDIDATES]
     assert len(set(places)) == len(places)
-    assert CANDIDATES == (
-        "raw", "inversion", "label_free", "pooled", "temperature", "offset", "halfway",
-        "hierarchical", "platt", "beta", "shrunk", "hierarchical_isotonic", "isotonic",
-    )  # fmt: skip
+    assert " ".join(CANDIDATES) == (
+        "raw inversion label_free pooled temperature offset halfway hierarchical platt beta shrunk "
+        "hierarchical_isotonic isotonic"
+    )
 
 
 def test_every_rung_of_the_catalogue_is_on_the_ladder():
-    found = diagnose(
+    diagnosis = diagnose(
         PAIR.weighted, PAIR.labels, k=2, weights=PAIR.weights, prior=PAIR.prior, n_replicates=0
     ).to_dict()
-    what = {rung["rung"]: rung["what"] for rung in found["ladder"]["rungs"]}
-    wanted = {name: entry.what for name, entry in CATALOGUE.items() if entry.rung}
-    assert wanted.items() <= what.items()
-    assert list(wanted) == [name for name in what if name in wanted]
+    what = {rung["rung"]: rung["what"] for rung in diagnosis["ladder"]["rungs"]}
+    expected = {name: entry.what for name, entry in CATALOGUE.items() if entry.rung}
+    assert expected.items() <= what.items()
+    assert list(expected) == [name for name in what if name in expected]
 
 
 def test_every_class_but_the_ceiling_has_a_name():
@@ -135,26 +135,26 @@ def test_the_help_lists_the_catalogue():
 def test_an_unknown_calibrator_is_the_same_sentence_in_a_shell_but_for_the_option(
     folder, capsys, name, hint
 ):
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         build_calibrator(name)
     line = f"calibrator must be one of {', '.join(NAMES)}, got {name!r}.{hint}"
-    assert str(refused.value) == line
+    assert str(error.value) == line
     assert main(["fit", "s.npy", "y.npy", "--calibrator", name, "-o", "r"]) == 2
     assert capsys.readouterr().err == f"oddslip: --{line}\n"
 
 
 def test_a_name_that_no_rule_takes_is_sent_to_where_it_is_taken(folder, capsys):
-    with pytest.raises(InvalidInput, match="No rule takes it: build_calibrator") as refused:
+    with pytest.raises(InvalidInput, match="No rule takes it: build_calibrator") as error:
         read_candidate("popularity")
     assert main(["fit", "s.npy", "y.npy", "-k", "2", "--rule", "popularity", "-o", "r"]) == 2
-    assert capsys.readouterr().err == f"oddslip: --{refused.value}\n"
+    assert capsys.readouterr().err == f"oddslip: --{error.value}\n"
 
 
 def test_what_a_calibrator_needs_is_asked_for_in_python_and_in_a_shell(folder, capsys):
-    with pytest.raises(InvalidInput, match="inversion needs the weights") as refused:
+    with pytest.raises(InvalidInput, match="inversion needs the weights") as error:
         build_calibrator("inversion", prior=PAIR.prior)
     assert main(["fit", "s.npy", "y.npy", "--calibrator", "inversion", "-o", "r"]) == 2
-    assert capsys.readouterr().err == f"oddslip: {refused.value}\n"
+    assert capsys.readouterr().err == f"oddslip: {error.value}\n"
 
 
 def test_an_option_of_no_calibrator_is_refused():

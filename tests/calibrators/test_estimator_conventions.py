@@ -1,7 +1,7 @@
 """scikit-learn's own estimator checks, those that apply.
 
 Its checks that fit an estimator give one target column, or targets of another width than X. A
-panel's labels have the width of its scores, so those can not apply; tests/contracts has ours.
+panel's labels have the width of its scores, so those cannot apply; tests/contracts has ours.
 """
 
 import numpy as np
@@ -70,5 +70,5 @@ def test_scikit_learn_check(check, estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_the_constructor_has_defaults(estimator):
-    if type(estimator) is not Inversion:  # which can not guess the weights
+    if type(estimator) is not Inversion:  # which cannot guess the weights
         checks.check_parameters_default_constructible(type(estimator).__name__, estimator)

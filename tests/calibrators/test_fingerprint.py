@@ -1,7 +1,5 @@
 """A fingerprint counts what is there, in any blocks, and comes back from a file as it was."""
 
-import hashlib
-import json
 from dataclasses import fields
 
 import numpy as np
@@ -9,6 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import oddslip
+from attacks.containers import put_together, take_apart
 from oddslip.calibrators import Isotonic, Platt
 from oddslip.calibrators.fingerprint import (
     TopKTally,
@@ -16,7 +15,7 @@ from oddslip.calibrators.fingerprint import (
     probabilities_of,
     take_fingerprint,
 )
-from oddslip.calibrators.repair_file import _START, MAGIC, N_BINS, UNIT
+from oddslip.calibrators.repair_file import N_BINS, UNIT
 from oddslip.core.panel import Panel
 from oddslip.core.tally import TallyGroup
 from oddslip.errors import UnreadableFile
@@ -47,24 +46,24 @@ def repair():
 @pytest.mark.parametrize("calibrator", [Isotonic(), Platt(), Isotonic(dead="exclude")])
 def test_slots_ties_and_what_is_shown_are_those_of_the_repaired_ranking(calibrator):
     fitted = calibrator.fit(SCORES, LABELS).fitted_
-    found = take_fingerprint(open_source(SCORES), fitted.maps, 3)
+    fingerprint = take_fingerprint(open_source(SCORES), fitted.maps, 3)
     ranking = fitted.rank(SCORES, k=3)
-    assert_array_equal(found.slots, np.bincount(ranking.ravel(), minlength=9))
+    assert_array_equal(fingerprint.slots, np.bincount(ranking.ravel(), minlength=9))
     mapped = fitted.transform(SCORES)
-    shown = np.take_along_axis(mapped, ranking.astype(int), axis=1).mean(axis=1)
-    mean, error = found.shown
-    assert mean == pytest.approx(shown.mean(), abs=1e-9)
-    assert error == pytest.approx(shown.std(ddof=1) / np.sqrt(300), rel=1e-6)
+    means = np.take_along_axis(mapped, ranking.astype(int), axis=1).mean(axis=1)
+    mean, error = fingerprint.shown
+    assert mean == pytest.approx(means.mean(), abs=1e-9)
+    assert error == pytest.approx(means.std(ddof=1) / np.sqrt(300), rel=1e-6)
     ordered = -np.sort(-fitted.maps.values(Panel(SCORES)), axis=1)
-    assert found.n_tied == (ordered[:, 2] == ordered[:, 3]).sum()
+    assert fingerprint.n_tied == (ordered[:, 2] == ordered[:, 3]).sum()
 
 
 def test_every_cell_is_counted_once_and_saturated_cells_apart():
-    found = take_fingerprint(open_source(SCORES))
-    assert_array_equal(found.counts.sum(axis=1), np.full(9, 300))
-    assert_array_equal(found.saturated, (SCORES == 1).sum(axis=0))
-    assert found.k is None
-    assert found.slots.size == 0
+    fingerprint = take_fingerprint(open_source(SCORES))
+    assert_array_equal(fingerprint.counts.sum(axis=1), np.full(9, 300))
+    assert_array_equal(fingerprint.saturated, (SCORES == 1).sum(axis=0))
+    assert fingerprint.k is None
+    assert fingerprint.slots.size == 0
 
 
 def test_two_halves_merge_to_the_whole(repair):
@@ -108,11 +107,11 @@ def test_the_probability_of_a_bin_is_that_of_the_scores_in_it(repair):
 def test_a_repair_keeps_its_fingerprint_and_a_calibrator_the_part_that_needs_no_k(repair, tmp_path):
     path = tmp_path / "repair.oddslip"
     repair.save(path)
-    kept = oddslip.load_repair(path).fingerprint
-    assert same(kept, repair.fitted_.fingerprint)
-    assert kept.k == 3
-    assert kept.expected.metric == "map"
-    assert kept.expected.value == pytest.approx(repair.table_.means[0], abs=0.2)
+    fingerprint = oddslip.load_repair(path).fingerprint
+    assert same(fingerprint, repair.fitted_.fingerprint)
+    assert fingerprint.k == 3
+    assert fingerprint.expected.metric == "map"
+    assert fingerprint.expected.value == pytest.approx(repair.table_.means[0], abs=0.2)
     Platt().fit(SCORES, LABELS).save(path)
     assert oddslip.load_repair(path).fingerprint.k is None
 
@@ -155,17 +154,13 @@ BROKEN = {
 def test_a_fingerprint_that_does_not_add_up_is_refused(repair, tmp_path, broken):
     path = tmp_path / "repair.oddslip"
     repair.save(path)
-    data = path.read_bytes()
-    _, version, length = _START.unpack(data[: _START.size])
-    header = json.loads(data[_START.size : _START.size + length])
-    arrays, at = {}, _START.size + length
-    for name, dtype, (size,) in header["arrays"]:
-        arrays[name] = np.frombuffer(data, dtype, size, at).copy()
-        at += arrays[name].nbytes
-    BROKEN[broken](header["fingerprint"], arrays)
-    text = json.dumps(header).encode()
-    body = _START.pack(MAGIC, version, len(text)) + text
-    body += b"".join(array.tobytes() for array in arrays.values())
-    path.write_bytes(body + hashlib.sha256(body).digest())
+    header, bodies = take_apart(path.read_bytes())
+    arrays = {
+        entry["name"]: np.frombuffer(bodies[entry["name"]], entry["dtype"]).copy()
+        for entry in header["members"]
+    }
+    BROKEN[broken](header["meta"]["fingerprint"], arrays)
+    bodies = {name: array.tobytes() for name, array in arrays.items()}
+    path.write_bytes(put_together(header, bodies))
     with pytest.raises(UnreadableFile, match="does not add up"):
         oddslip.load_repair(path)

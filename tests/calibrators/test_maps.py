@@ -36,13 +36,13 @@ def test_values_agree_with_numpy_and_scipy(world):
     scores = draw_scores(rng, kind, dtype, 40, n_labels)
     maps = draw_maps(rng, kind, scale, scores, step)
     expected = reference_values(maps, scores)
-    found = maps.values(Panel(scores, kind=kind))
-    assert found.dtype == np.float64
+    values = maps.values(Panel(scores, kind=kind))
+    assert values.dtype == np.float64
     live = maps.code != EXCLUDED
-    assert np.isneginf(found[:, ~live]).all()
-    np.testing.assert_array_equal(found[:, live] >= -np.finfo(float).max, True)
+    assert np.isneginf(values[:, ~live]).all()
+    np.testing.assert_array_equal(values[:, live] >= -np.finfo(float).max, True)
     expected[:, live] = np.maximum(expected[:, live], -np.finfo(float).max)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-13)
 
 
 @SETTINGS
@@ -58,11 +58,11 @@ def test_transform_is_the_probability_of_the_value(world):
     identity = maps.code == IDENTITY
     raw = expit(scores.astype(float)) if kind == "margin" else scores
     expected[:, identity] = raw[:, identity]
-    found = maps.transform_panel(Panel(scores, kind=kind), np.float64)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
-    assert not np.signbit(found).any()
+    probabilities = maps.transform_panel(Panel(scores, kind=kind), np.float64)
+    np.testing.assert_allclose(probabilities, expected, rtol=1e-12, atol=1e-13)
+    assert not np.signbit(probabilities).any()
     narrow = maps.transform_panel(Panel(scores, kind=kind), np.float32)
-    np.testing.assert_array_equal(narrow, found.astype(np.float32))
+    np.testing.assert_array_equal(narrow, probabilities.astype(np.float32))
     assert maps.transform_panel(Panel(scores, kind=kind)).dtype == dtype
 
 
@@ -75,9 +75,9 @@ def test_ranking_equals_a_stable_sort_of_the_values(world, share, n_rows):
     maps = draw_maps(rng, kind, scale, scores, step)
     k = 1 + int(share**3 * (n_labels - 1))
     panel = Panel(scores, kind=kind)
-    found = maps.rank_panel(panel, k)
-    assert found.dtype == np.int32
-    np.testing.assert_array_equal(found, sort_rows(maps.values(panel), k))
+    ranking = maps.rank_panel(panel, k)
+    assert ranking.dtype == np.int32
+    np.testing.assert_array_equal(ranking, sort_rows(maps.values(panel), k))
 
 
 @SETTINGS
@@ -117,9 +117,15 @@ def test_sweeping_at_levels_evaluates_few_cells():
     rng = np.random.default_rng(0)
     scores = expit(rng.normal(-3, 2, (2000, 500))).astype(np.float32)
     maps = LabelMaps(
-        "probability", "log_odds", np.full(500, AFFINE), rng.uniform(0.5, 2, 500),
-        rng.normal(0, 1, 500), *np.zeros((3, 500)), [], [],
-    )  # fmt: skip
+        "probability",
+        "log_odds",
+        np.full(500, AFFINE),
+        rng.uniform(0.5, 2, 500),
+        rng.normal(0, 1, 500),
+        *np.zeros((3, 500)),
+        [],
+        [],
+    )
     panel = Panel(scores)
     levels = choose_levels(maps, scores[:64], maps.evaluate(scores[:64]), k=7)
     columns = np.empty((2000, 7), np.int32)
@@ -132,9 +138,15 @@ def test_saturated_rows_take_the_first_labels_without_evaluating_all():
     scores = np.ones((300, 1000), np.float32)
     scores[rng.random(scores.shape) < 0.5] = 0.25
     pooled = LabelMaps(
-        "probability", "probability", np.zeros(1000), *np.zeros((3, 1000)),
-        np.zeros(1000), np.full(1000, 2), [0.2, 0.9], [0.0, 0.5],
-    )  # fmt: skip
+        "probability",
+        "probability",
+        np.zeros(1000),
+        *np.zeros((3, 1000)),
+        np.zeros(1000),
+        np.full(1000, 2),
+        [0.2, 0.9],
+        [0.0, 0.5],
+    )
     levels = choose_levels(pooled, scores[:64], pooled.evaluate(scores[:64]), k=7)
     columns = np.empty((300, 7), np.int32)
     assert pooled._rank(Panel(scores), 7, levels, columns) < 300 * 200
@@ -146,11 +158,11 @@ def test_a_knotted_map_is_numpy_interp_to_the_last_bit():
     scores = draw_scores(rng, "probability", np.float64, 2000, 30)
     maps = draw_maps(rng, "probability", "probability", scores, codes=(KNOTS,))
     expected = reference_values(maps, scores)
-    found = maps.values(Panel(scores))
+    values = maps.values(Panel(scores))
     # Interpolation may overshoot the next knot by a rounding; ours never does.
-    overshot = found != expected
+    overshot = values != expected
     assert overshot.mean() < 0.001
-    np.testing.assert_allclose(found, expected, rtol=4e-16)
+    np.testing.assert_allclose(values, expected, rtol=4e-16)
 
 
 def test_knots_of_scikit_learn_give_its_predictions():
@@ -163,10 +175,15 @@ def test_knots_of_scikit_learn_give_its_predictions():
     ]
     stop = np.cumsum([fit.X_thresholds_.size for fit in fits])
     maps = LabelMaps(
-        "probability", "probability", np.zeros(4), *np.zeros((3, 4)), np.r_[0, stop[:-1]], stop,
+        "probability",
+        "probability",
+        np.zeros(4),
+        *np.zeros((3, 4)),
+        np.r_[0, stop[:-1]],
+        stop,
         np.concatenate([fit.X_thresholds_ for fit in fits]),
         np.concatenate([fit.y_thresholds_ for fit in fits]),
-    )  # fmt: skip
+    )
     expected = np.stack([fit.predict(scores[:, j]) for j, fit in enumerate(fits)], axis=1)
     np.testing.assert_allclose(
         maps.transform_panel(Panel(scores)), expected, rtol=1e-14, atol=1e-16
@@ -201,10 +218,10 @@ def test_a_single_knot_is_a_constant():
 
 def test_knots_a_denormal_apart_stay_between_their_values():
     maps = simple_maps(x=[0.0, 1e-323], y=[0.1, 0.6])
-    found = maps.values(Panel([[0.0, 0], [5e-324, 0], [1e-323, 0]]))[:, 0]
-    assert found[0] == 0.1
-    assert 0.1 <= found[1] <= 0.6
-    assert found[2] == 0.6
+    values = maps.values(Panel([[0.0, 0], [5e-324, 0], [1e-323, 0]]))[:, 0]
+    assert values[0] == 0.1
+    assert 0.1 <= values[1] <= 0.6
+    assert values[2] == 0.6
 
 
 def test_an_excluded_label_ranks_below_a_constant_of_zero_on_both_scales():
@@ -217,9 +234,14 @@ def test_an_excluded_label_ranks_below_a_constant_of_zero_on_both_scales():
 def test_excluded_labels_rank_by_index_among_themselves():
     n_labels = 40
     maps = LabelMaps(
-        "probability", "probability", np.full(n_labels, EXCLUDED), *np.zeros((3, n_labels)),
-        *np.zeros((2, n_labels)), [], [],
-    )  # fmt: skip
+        "probability",
+        "probability",
+        np.full(n_labels, EXCLUDED),
+        *np.zeros((3, n_labels)),
+        *np.zeros((2, n_labels)),
+        [],
+        [],
+    )
     scores = np.random.default_rng(0).random((200, n_labels))
     np.testing.assert_array_equal(maps.rank_panel(Panel(scores), 5), [[0, 1, 2, 3, 4]] * 200)
 
@@ -250,8 +272,12 @@ def test_an_invalid_cell_is_named_by_every_verb(kind, cell, dtype):
     broken = scores.copy()
     broken[107, 3] = cell
     panel = Panel(broken, kind=kind)
-    for verb in (lambda: maps.rank_panel(panel, 3), lambda: maps.rank_panel(panel, 150),
-                 lambda: maps.transform_panel(panel), lambda: maps.values(panel)):  # fmt: skip
+    for verb in (
+        lambda: maps.rank_panel(panel, 3),
+        lambda: maps.rank_panel(panel, 150),
+        lambda: maps.transform_panel(panel),
+        lambda: maps.values(panel),
+    ):
         with pytest.raises(InvalidInput, match="row 107, label '3'"):
             verb()
 

@@ -49,19 +49,19 @@ def saerens(counts, probabilities, prior, rounds=3000):
 def test_the_prevalence_is_the_fixed_point_of_the_published_iteration(repair, drifted):
     now = take_fingerprint(open_source(drifted[1]))
     mapped = probabilities_of(repair.maps)
-    found = find_prior_shift(repair.fingerprint, now, mapped)
+    shift = find_prior_shift(repair.fingerprint, now, mapped)
     for label in (0, 1, 6, 10):
-        wanted = saerens(now.counts[label], mapped[label], found.before[label])
-        assert found.after[label] == pytest.approx(wanted, rel=1e-6)
+        expected = saerens(now.counts[label], mapped[label], shift.before[label])
+        assert shift.after[label] == pytest.approx(expected, rel=1e-6)
 
 
 def test_prevalences_that_moved_are_found_and_the_others_left_alone(repair, drifted):
     prevalence, scores, _ = drifted
-    found = repair.prior_shift(scores)
-    assert set(np.flatnonzero(found.shift)) == set(MOVED)
-    assert found.after[MOVED] == pytest.approx(prevalence[MOVED], rel=0.2)
-    assert found.fits.all()
-    assert found.n_shifted == 3
+    shift = repair.prior_shift(scores)
+    assert set(np.flatnonzero(shift.shift)) == set(MOVED)
+    assert shift.after[MOVED] == pytest.approx(prevalence[MOVED], rel=0.2)
+    assert shift.fits.all()
+    assert shift.n_shifted == 3
 
 
 def test_the_correction_helps_where_prevalences_alone_moved(repair, drifted):
@@ -97,12 +97,12 @@ def test_nothing_is_corrected_on_a_quiet_day_and_never_without_being_asked(rule)
 
 def test_scores_that_moved_within_a_class_are_no_prior_shift(repair):
     scores, _ = draw_world(6000, BASE, 4, part=-1.0)
-    found = repair.prior_shift(scores)
-    assert not found.fits.all()
+    shift = repair.prior_shift(scores)
+    assert not shift.fits.all()
     with pytest.warns(UserWarning, match="no change of prevalence explains"):
         mapped = repair.transform(scores, prior_shift="em")
-    left = ~found.fits
-    assert np.array_equal(mapped[:, left], repair.transform(scores)[:, left])
+    unexplained = ~shift.fits
+    assert np.array_equal(mapped[:, unexplained], repair.transform(scores)[:, unexplained])
 
 
 def test_a_dead_label_says_nothing_of_its_prevalence():

@@ -62,12 +62,12 @@ def check(seed):
             warnings.simplefilter("error", RuntimeWarning)
             fitted = calibrator.fit(scores, labels, sample_weight=weight)
             values = fitted.transform(Panel(scores, kind=options["kind"]))
-        told = f"seed {seed}, {name}"
-        assert np.isfinite(values).all(), told
-        assert ((values >= 0) & (values <= 1)).all(), told
+        message = f"seed {seed}, {name}"
+        assert np.isfinite(values).all(), message
+        assert ((values >= 0) & (values <= 1)).all(), message
         for label in range(labels.shape[1]):
             order = np.argsort(scores[:, label], kind="stable")
-            assert (np.diff(values[order, label]) >= 0).all(), f"{told}, label {label}"
+            assert (np.diff(values[order, label]) >= 0).all(), f"{message}, label {label}"
 
 
 @pytest.mark.parametrize("first", range(0, N_PANELS, AT_ONCE))

@@ -62,7 +62,7 @@ SCRIPT = """
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from oddslip.cli import stopping
+from oddslip.cli import interrupts
 sys.path.insert(0, {root!r})
 from experiments.datasets.cache import whole_folder
 from oddslip.io.files import atomic_write
@@ -74,7 +74,7 @@ def command():
     if True:{body}
     return 0
 
-stopping.run(command)
+interrupts.run(command)
 """
 
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 import oddslip
 from oddslip.calibrators.catalogue import CANDIDATES, NAMES, build_calibrator
-from oddslip.calibrators.repair_file import read_stored
+from oddslip.calibrators.repair_file import read_repair_file
 from oddslip.cli.app import main
 from oddslip.errors import UnreadableFile
 from oddslip.serving import load_runtime
@@ -212,10 +212,10 @@ def test_counts_that_no_present_cells_can_have_left_are_refused(
         repair.save(tmp_path / "r.oddslip")
     assert not list(tmp_path.iterdir())
     # Past the check of what was written, the same is refused when it is read.
-    monkeypatch.setattr(stored, "read_stored", lambda _: None)
+    monkeypatch.setattr(stored, "read_repair_file", lambda _: None)
     repair.save(tmp_path / "r.oddslip")
     with pytest.raises(UnreadableFile, match=line):
-        read_stored(tmp_path / "r.oddslip")
+        read_repair_file(tmp_path / "r.oddslip")
 
 
 @pytest.mark.parametrize("weighted", [False, True])

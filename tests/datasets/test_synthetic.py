@@ -126,11 +126,11 @@ def test_no_cell_is_lowered_when_some_saturate_by_themselves():
 def test_a_dead_label_loses_its_calibration_positives_and_no_other():
     plain, pair = (synthetic_pair(4000, 12, prevalence=(0.02, 0.2), n_dead=n) for n in (0, 4))
     assert pair.calibration.sum() == 1200
-    lost = pair.calibration[:, None] & (np.arange(12) >= 8)
+    removed = pair.calibration[:, None] & (np.arange(12) >= 8)
     assert pair.dead.tolist() == [8, 9, 10, 11]
-    assert plain.labels[lost].any()
-    assert not pair.labels[lost].any()
-    assert_array_equal(pair.labels[~lost], plain.labels[~lost])
+    assert plain.labels[removed].any()
+    assert not pair.labels[removed].any()
+    assert_array_equal(pair.labels[~removed], plain.labels[~removed])
 
 
 def test_a_common_weight_keeps_the_order_of_every_row_and_balanced_weights_do_not():
@@ -195,6 +195,6 @@ def test_probabilities_in_float64_are_stored_apart_from_the_truth():
     ],
 )
 def test_a_bad_argument_is_refused_with_what_must_hold_and_what_came(name, value, message):
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         synthetic_pair(**{"n_rows": 20, "n_labels": 3, name: value})
-    assert message in str(refused.value)
+    assert message in str(error.value)

@@ -18,27 +18,27 @@ from oddslip.errors import InvalidInput
     seed=st.integers(0, 2**32),
 )
 def test_the_mean_marginal_of_a_label_is_its_prevalence(low, ratio, signal, seed):
-    drawn = synthetic_rows(
+    rows = synthetic_rows(
         20_000, 3, n_features=3, prevalence=(low, min(low * ratio, 0.9)), signal=signal, seed=seed
     )
-    error = drawn.marginals.std(axis=0) / np.sqrt(drawn.n_rows)
-    assert np.all(np.abs(drawn.marginals.mean(axis=0) - drawn.prevalence) <= 6 * error + 1e-6)
+    error = rows.marginals.std(axis=0) / np.sqrt(rows.n_rows)
+    assert np.all(np.abs(rows.marginals.mean(axis=0) - rows.prevalence) <= 6 * error + 1e-6)
 
 
 def test_labels_are_drawn_from_the_marginals():
-    drawn = synthetic_rows(50_000, 4, seed=2)
-    bins = np.digitize(drawn.marginals, [0.01, 0.05, 0.2, 0.5])
+    rows = synthetic_rows(50_000, 4, seed=2)
+    bins = np.digitize(rows.marginals, [0.01, 0.05, 0.2, 0.5])
     for at in range(5):
         cells = bins == at
-        chance, seen = drawn.marginals[cells], drawn.labels[cells]
+        chance, labels = rows.marginals[cells], rows.labels[cells]
         error = np.sqrt((chance * (1 - chance)).sum()) / cells.sum()
-        assert abs(seen.mean() - chance.mean()) < 5 * error
+        assert abs(labels.mean() - chance.mean()) < 5 * error
 
 
 def test_the_log_odds_are_linear_in_the_features_with_the_spread_asked_for():
-    drawn = synthetic_rows(30_000, 5, signal=1.5, seed=1)
-    margin = logit(drawn.marginals)
-    design = np.column_stack([np.ones(drawn.n_rows), drawn.X])
+    rows = synthetic_rows(30_000, 5, signal=1.5, seed=1)
+    margin = logit(rows.marginals)
+    design = np.column_stack([np.ones(rows.n_rows), rows.X])
     fitted = design @ np.linalg.lstsq(design, margin, rcond=None)[0]
     np.testing.assert_allclose(fitted, margin, atol=1e-3)
     np.testing.assert_allclose(margin.std(axis=0), 1.5, rtol=0.03)
@@ -59,12 +59,12 @@ def test_the_seed_decides():
 
 
 def test_prevalences_span_what_was_asked_for():
-    drawn = synthetic_rows(10, 30, prevalence=(0.001, 0.3))
-    assert sorted(drawn.prevalence) == pytest.approx(np.geomspace(0.001, 0.3, 30))
+    rows = synthetic_rows(10, 30, prevalence=(0.001, 0.3))
+    assert sorted(rows.prevalence) == pytest.approx(np.geomspace(0.001, 0.3, 30))
 
 
 @pytest.mark.parametrize(
-    "told",
+    "arguments",
     [
         {"n_rows": 0},
         {"n_labels": 0},
@@ -84,6 +84,6 @@ def test_prevalences_span_what_was_asked_for():
     ],
     ids=str,
 )
-def test_what_can_not_be_drawn_is_refused(told):
-    with pytest.raises(InvalidInput, match=next(iter(told))):
-        synthetic_rows(**told)
+def test_invalid_arguments_are_rejected(arguments):
+    with pytest.raises(InvalidInput, match=next(iter(arguments))):
+        synthetic_rows(**arguments)

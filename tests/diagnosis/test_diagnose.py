@@ -3,6 +3,7 @@
 import json
 import sys
 from dataclasses import fields
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,16 +27,22 @@ PAIR = synthetic_pair(900, 20, noise=0.3, n_dead=2, seed=4)
 QUICK = {"k": 5, "n_replicates": 20}
 
 
+@cache
+def plain_diagnosis():
+    """Of scores and labels alone."""
+    return diagnose(PAIR.weighted, PAIR.labels, **QUICK)
+
+
 def points(found):
     return {name: rung["map"].value for name, rung in found.ladder.rungs.items()}
 
 
 def test_scores_and_labels_alone_are_enough():
-    found = diagnose(PAIR.weighted, PAIR.labels, **QUICK)
-    assert {"raw", "isotonic", "pooled", "popularity", "ceiling"} <= set(found.ladder)
-    assert not {"inversion", "what-if", "unweighted"} & set(found.ladder)
-    assert found.decomposition is None
-    assert found.weighting == "unknown"
+    diagnosis = plain_diagnosis()
+    assert {"raw", "isotonic", "pooled", "popularity", "ceiling"} <= set(diagnosis.ladder)
+    assert not {"inversion", "what-if", "unweighted"} & set(diagnosis.ladder)
+    assert diagnosis.decomposition is None
+    assert diagnosis.weighting == "unknown"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +60,7 @@ def test_scores_and_labels_alone_are_enough():
     ],
 )
 def test_what_is_missing_names_the_input_that_would_allow_it(more, gone):
-    before = {missing.needs for missing in diagnose(PAIR.weighted, PAIR.labels, **QUICK).missing}
+    before = {missing.needs for missing in plain_diagnosis().missing}
     after = {m.needs for m in diagnose(PAIR.weighted, PAIR.labels, **QUICK, **more).missing}
     assert gone in before
     assert gone not in after

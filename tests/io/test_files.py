@@ -17,7 +17,7 @@ import pytest
 from experiments.store import CellStore
 from oddslip.cli.app import main
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.io.files import atomic_write, hold_file, locked
+from oddslip.io.files import atomic_write, hold_file, lock
 from oddslip.learners import OneVsRest, score_to_file
 
 X = np.random.default_rng(0).random((60, 4))
@@ -39,8 +39,8 @@ def start(script, *arguments):
 
 
 HOLD = """
-from oddslip.io.files import locked
-held = locked(sys.argv[1])
+from oddslip.io.files import lock
+held = lock(sys.argv[1])
 held.__enter__()
 """
 
@@ -109,7 +109,7 @@ def test_a_link_or_a_file_that_is_named_like_a_lock_is_left_alone(tmp_path):
 
 
 def test_locks_lie_in_a_folder_that_nobody_else_can_write_to(tmp_path, scratch):
-    with locked(tmp_path / "a.npy"):
+    with lock(tmp_path / "a.npy"):
         (folder,) = scratch.iterdir()
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert len(locks(scratch)) == 1
@@ -135,9 +135,9 @@ def test_a_place_for_locks_that_is_not_ours_alone_is_not_used(tmp_path, scratch,
 
 def test_a_link_in_place_of_a_lock_is_not_followed(tmp_path, scratch):
     (tmp_path / "p.txt").write_text("dear")
-    with locked(tmp_path / "a.npy"):
-        (lock,) = scratch.glob("oddslip-*/*")
-    lock.symlink_to(tmp_path / "p.txt")
+    with lock(tmp_path / "a.npy"):
+        (lock_file,) = scratch.glob("oddslip-*/*")
+    lock_file.symlink_to(tmp_path / "p.txt")
     with atomic_write(tmp_path / "a.npy") as unfinished:
         unfinished.write_text("done")
     assert (tmp_path / "p.txt").read_text() == "dear"
@@ -213,7 +213,7 @@ def test_who_waits_for_a_lock_has_it_once_its_holder_is_gone(tmp_path, holding):
     order, killed = [], threading.Event()
 
     def wait(name):
-        with locked(tmp_path / "a", wait=True):
+        with lock(tmp_path / "a", wait=True):
             order.append((name, killed.is_set()))
 
     waiting = [threading.Thread(target=wait, args=(name,)) for name in "bc"]
@@ -233,12 +233,12 @@ def test_whoever_holds_a_lock_may_take_it_again_but_no_other_thread(tmp_path):
 
     def intrude():
         try:
-            with locked(tmp_path / "a"):
+            with lock(tmp_path / "a"):
                 pass
         except InvalidInput as error:
             refused.append(error)
 
-    with locked(tmp_path / "a"), locked(tmp_path / "a"):
+    with lock(tmp_path / "a"), lock(tmp_path / "a"):
         other = threading.Thread(target=intrude)
         other.start()
         other.join()
@@ -487,12 +487,12 @@ def test_a_file_that_may_not_grow_is_one_line_and_the_old_one_stays(
     np.save("s.npy", wide)
     np.save("y.npy", (wide > 0.6).astype(np.int8))
     model = OneVsRest(**QUICK).fit(wide, wide > 0.6)
-    model.save("m.oddslip")
+    model.save("m.oddmodel")
     assert main(["fit", "s.npy", "y.npy", "--calibrator", "platt", "-o", "r.oddslip"]) == 0
     output = tmp_path / f"out.{ending}"
     output.write_text("old")
     before = names(tmp_path)
-    inputs = {"rank": "s.npy -k 3", "apply": "r.oddslip s.npy", "score": "m.oddslip s.npy"}
+    inputs = {"rank": "s.npy -k 3", "apply": "r.oddslip s.npy", "score": "m.oddmodel s.npy"}
     told = subprocess.run(
         [sys.executable, "-c", LIMITED, command, *inputs[command].split(), "-o", output.name],
         capture_output=True,

@@ -105,7 +105,7 @@ def test_any_store_of_fsspec_can_be_read():
 def test_an_address_where_nothing_is_gives_one_line_and_soon(address, said, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    monkeypatch.setattr(paths, "ATTEMPTS", 1)
+    monkeypatch.setattr(paths, "MAX_ATTEMPTS", 1)
     assert said in refusal(address)
 
 

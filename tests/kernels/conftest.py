@@ -14,9 +14,9 @@ def frozen():
     """Makes arrays read-only, as those of a memory map are: kernels must take them."""
 
     def freeze(*arrays):
-        made = [np.array(array, order="C") for array in arrays]
-        for array in made:
+        copies = [np.array(array, order="C") for array in arrays]
+        for array in copies:
             array.flags.writeable = False
-        return made[0] if len(made) == 1 else made
+        return copies[0] if len(copies) == 1 else copies
 
     return freeze

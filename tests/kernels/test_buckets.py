@@ -75,18 +75,18 @@ def count(scores, truths, ranges):
 def mark(counts, starts, most=2**62):
     """Marks, numbers of marked buckets, and how many cells each label has in them."""
     marks, numbers = np.empty(counts.size // 2, np.uint8), np.zeros(counts.size // 2, np.int32)
-    held = np.empty(starts.size - 1, np.int64)
-    mark_buckets(starts, counts, most, marks, numbers, held)
-    return marks, numbers, held
+    n_cells = np.empty(starts.size - 1, np.int64)
+    mark_buckets(starts, counts, most, marks, numbers, n_cells)
+    return marks, numbers, n_cells
 
 
 def fit(scores, truths, ranges):
     """All steps: knots of every numbered column, and how many cells were gathered."""
     counts, starts = count(scores, truths, ranges), ranges[-1]
     n = starts.size - 1
-    marks, numbers, held = mark(counts, starts)
+    marks, numbers, n_cells = mark(counts, starts)
     assert_array_equal(numbers[marks == 1], np.arange(marks.sum()))
-    cells, groups = np.empty(held.sum(), scores.dtype), np.empty(held.sum(), np.int32)
+    cells, groups = np.empty(n_cells.sum(), scores.dtype), np.empty(n_cells.sum(), np.int32)
     assert collect_cells(scores, truths, *ranges, marks, numbers, cells, groups) == cells.size
     sizes = counts.reshape(-1, 2)[marks == 1].ravel()
     assert_array_equal(np.bincount(groups, minlength=sizes.size), sizes)
@@ -94,7 +94,7 @@ def fit(scores, truths, ranges):
     assert group_cells(groups, cells, ends - sizes, ends, ordered) == 0
     sort_groups(ends, ordered)
     assert_array_equal(ordered, cells[np.lexsort([cells, groups])])
-    edges = np.concatenate([[0], np.cumsum(held)])
+    edges = np.concatenate([[0], np.cumsum(n_cells)])
     x, y, indptr = *np.empty((2, 2 * cells.size + 4 * n)), np.empty(n + 1, np.int64)
     join_hull(starts, counts, marks, edges, ordered, np.ones(n, np.uint8), indptr, x, y)
     return [(x[a:b], y[a:b]) for a, b in pairwise(indptr)], cells.size
@@ -114,10 +114,16 @@ def pooled(scores, truths):
 
 
 def test_folded_probabilities_grow_with_the_probability(dtype):
-    scores = np.sort(np.concatenate([
-        np.random.default_rng(0).random(999), np.geomspace(1e-30, 0.5, 99),
-        1 - np.geomspace(1e-7, 0.5, 99), [0, 0.5, 1],
-    ])).astype(dtype)  # fmt: skip
+    scores = np.sort(
+        np.concatenate(
+            [
+                np.random.default_rng(0).random(999),
+                np.geomspace(1e-30, 0.5, 99),
+                1 - np.geomspace(1e-7, 0.5, 99),
+                [0, 0.5, 1],
+            ]
+        )
+    ).astype(dtype)
     assert (np.diff(fold(scores)) >= 0).all()
     assert fold(dtype([0]))[0] == 0
     assert fold(dtype([1]))[0] == 2 * fold(dtype([0.5]))[0]
@@ -132,8 +138,8 @@ def test_every_cell_is_counted_in_its_bucket(dtype, frozen, margin, n_buckets):
     codes = 2 * places + truths[:, ::2]
     assert places.min() >= 0
     assert places.max() <= n_buckets + 1
-    wanted = np.bincount((codes + ranges[-1][:-1]).ravel(), minlength=ranges[-1][-1])
-    assert_array_equal(count(scores, truths, ranges), wanted)
+    expected = np.bincount((codes + ranges[-1][:-1]).ravel(), minlength=ranges[-1][-1])
+    assert_array_equal(count(scores, truths, ranges), expected)
 
 
 @pytest.mark.parametrize("margin", [False, True])
@@ -166,25 +172,25 @@ def test_the_knots_are_to_the_bit_those_of_pooling_cell_by_cell(seed, n, n_bucke
     truths = (rng.random((n, 3)) < rng.choice([0.1, 0.5, 0.9, scores.mean()])).astype(np.uint8)
     fits, _ = fit(scores, truths, ranges_of(scores, margin, n_buckets))
     for (x, y), label in zip(fits, (0, 2), strict=True):
-        wanted = pooled(scores[:, label], truths[:, label])
-        assert_array_equal(x, wanted[0])
-        assert_array_equal(y, wanted[1])
+        expected = pooled(scores[:, label], truths[:, label])
+        assert_array_equal(x, expected[0])
+        assert_array_equal(y, expected[1])
 
 
 def test_fine_buckets_leave_most_cells_alone(dtype):
     scores, truths = world(dtype, False, 3, n=60_000, n_labels=1)
-    _, gathered = fit(scores, truths, ranges_of(scores, False, 8000))
-    assert gathered < 0.3 * scores.size
+    _, n_gathered = fit(scores, truths, ranges_of(scores, False, 8000))
+    assert n_gathered < 0.3 * scores.size
 
 
 def test_a_label_of_which_too_much_would_be_gathered_has_no_marks(dtype):
     scores, truths = world(dtype, False, 5, n_labels=5)
     ranges = ranges_of(scores, False, 40)
     counts, starts = count(scores, truths, ranges), ranges[-1]
-    _, _, held = mark(counts, starts)
-    least = held.argmin()
-    marks, numbers, few = mark(counts, starts, most=held[least])
-    assert_array_equal(few, np.where(np.arange(3) == least, held, -1))
+    _, _, n_cells = mark(counts, starts)
+    least = n_cells.argmin()
+    marks, numbers, few = mark(counts, starts, most=n_cells[least])
+    assert_array_equal(few, np.where(np.arange(3) == least, n_cells, -1))
     per_label = marks.reshape(3, -1)
     assert_array_equal(per_label.any(axis=1), np.arange(3) == least)
     assert_array_equal(numbers[marks == 1], np.arange(marks.sum()))
@@ -215,6 +221,6 @@ def test_groups_of_any_size_are_sorted_each_for_itself(dtype, most):
     ends = np.cumsum(rng.integers(0, most, 30))
     for cells in (rng.normal(size=ends[-1]), rng.integers(0, 4, ends[-1]) - 1.5):
         cells = cells.astype(dtype)
-        wanted = np.concatenate([np.sort(group) for group in np.split(cells, ends)])
+        expected = np.concatenate([np.sort(group) for group in np.split(cells, ends)])
         sort_groups(ends, cells)
-        assert_array_equal(cells, wanted)
+        assert_array_equal(cells, expected)

@@ -19,9 +19,9 @@ def scores(request, dtype):
 
 def test_keys_of_nothing_are_nothing_and_the_largest_is_0(scores):
     for kind in ("probability", "margin"):
-        made = keys.keys_of(scores, kind)
-        assert made.shape == scores.shape
-        assert keys.largest_key(made) == 0
+        empty_keys = keys.keys_of(scores, kind)
+        assert empty_keys.shape == scores.shape
+        assert keys.largest_key(empty_keys) == 0
 
 
 def test_odds_and_sums_of_nothing_are_nothing(scores):
@@ -36,10 +36,10 @@ def test_odds_and_sums_of_nothing_are_nothing(scores):
 
 
 def test_the_range_of_nothing_stays_open(scores):
-    found = np.zeros((5, scores.shape[1]))
+    ranges = np.zeros((5, scores.shape[1]))
     indptr = np.zeros(len(scores) + 1, np.int64)
-    logistic.range_rows(scores, indptr, np.empty(0, np.int32), found)
-    assert not found.any()
+    logistic.range_rows(scores, indptr, np.empty(0, np.int32), ranges)
+    assert not ranges.any()
 
 
 def test_nothing_is_true_in_no_cells(scores):
@@ -59,32 +59,39 @@ def test_rows_without_a_positive_anywhere_are_scored():
 
 
 def test_no_column_is_drawn_where_there_is_none():
-    resampling.count_draws(np.zeros(2, np.uint64), np.ones(2, np.int64), np.empty((2, 0)))
+    around = np.zeros(4)  # what is written beyond no cells would be seen
+    resampling.count_draws(np.zeros(2, np.uint64), np.ones(2, np.int64), around[:0].reshape(2, 0))
+    assert not around.any()
 
 
 @pytest.mark.parametrize("n_trees", [0, 2])
 @pytest.mark.parametrize("n_labels", [0, 1])
 def test_no_trees_and_no_labels_sum_to_nothing(n_trees, n_labels):
-    laid = (
-        np.zeros(3, np.int32), np.empty(0), np.empty(0, np.int32), np.empty(0, np.uint64),
+    layout = (
+        np.zeros(3, np.int32),
+        np.empty(0),
+        np.empty(0, np.int32),
+        np.empty(0, np.uint64),
         np.zeros((n_trees, 64)),
-    )  # fmt: skip
+    )
     for n_rows in (0, 2):
         sums = np.full((n_rows, n_labels), 7.0)
-        trees.sum_dense_rows(np.ones((n_rows, 1)), *laid, sums)
+        trees.sum_dense_rows(np.ones((n_rows, 1)), *layout, sums)
         assert not sums.any()
         sums[:] = 7
         rows = np.zeros(n_rows + 1, np.int64), np.empty(0, np.int32), np.empty(0)
-        trees.sum_sparse_rows(*rows, *laid, sums)
+        trees.sum_sparse_rows(*rows, *layout, sums)
         assert not sums.any()
 
 
 def test_no_margins_have_no_gradients():
     for shape in SHAPES:
-        cells = np.empty(shape, np.float32)
-        trees.fill_gradients(
-            cells, cells.astype(np.uint8), np.ones(shape[1], np.float32), cells, cells
-        )
+        around = np.zeros((2, 4), np.float32)
+        margins, truths = np.empty(shape, np.float32), np.empty(shape, np.uint8)
+        weights = np.ones(shape[1], np.float32)
+        gradients, hessians = (array[:0].reshape(shape) for array in around)
+        trees.fill_gradients(margins, truths, weights, gradients, hessians)
+        assert not around.any()
 
 
 def test_no_cells_are_counted_among_keys_or_in_buckets(scores):
@@ -93,9 +100,20 @@ def test_no_cells_are_counted_among_keys_or_in_buckets(scores):
     zeros, none = np.zeros(n + 1, np.int64), np.empty(0, np.uint32)
     steps = np.zeros(n, np.uint64)
     isotonic.place_cells(
-        keys.keys_of(scores, "probability"), np.arange(n), zeros, none.astype(largest.dtype), 0, 0,
-        zeros, none, steps, steps, slots, largest, largest.copy(),
-    )  # fmt: skip
+        keys.keys_of(scores, "probability"),
+        np.arange(n),
+        zeros,
+        none.astype(largest.dtype),
+        0,
+        0,
+        zeros,
+        none,
+        steps,
+        steps,
+        slots,
+        largest,
+        largest.copy(),
+    )
     counts, truths = np.zeros(4 * n, np.uint32), np.empty(scores.shape, np.uint8)
     ranges = False, np.arange(n, dtype=np.int32), *np.ones((3, n)), 4 * np.arange(n + 1)
     buckets.count_buckets(scores, truths, *ranges, counts)

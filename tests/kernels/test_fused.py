@@ -118,8 +118,8 @@ def test_for_every_k_listed_cells_rank_as_if_mapped_and_sorted(dtype, frozen, fo
     for k in range(1, n_labels + 1):
         columns = np.empty((len(scores), k), np.int32)
         rank_lists(*frozen(indptr, labels, scores[present]), k, *freeze(frozen, maps), columns)
-        wanted = [[*order[:k], *[-1] * (k - len(order))] for order in orders]
-        np.testing.assert_array_equal(columns, wanted)
+        expected = [[*order[:k], *[-1] * (k - len(order))] for order in orders]
+        np.testing.assert_array_equal(columns, expected)
 
 
 @pytest.mark.parametrize("swept", [False, True])

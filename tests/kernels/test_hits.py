@@ -82,30 +82,33 @@ def plain_metrics(ranking, true, gain, k, denominator):
 def test_metrics_of_the_ranking_shown_are_those_of_a_plain_loop(
     dtype, frozen, denominator, n_labels, k
 ):
-    scores, true, given = world(dtype, frozen, n_labels=n_labels, k=k)
+    scores, true, arguments = world(dtype, frozen, n_labels=n_labels, k=k)
     gain = frozen(np.linspace(1, 3, true.shape[1]))
     values = np.empty((len(true), len(METRICS)))
-    score_rows(*given, gain, STABLE, denominator, values)
+    score_rows(*arguments, gain, STABLE, denominator, values)
     ranking = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    wanted = [plain_metrics(r, t, gain, k, denominator) for r, t in zip(ranking, true, strict=True)]
-    np.testing.assert_allclose(values, wanted, rtol=1e-13)
+    expected = [
+        plain_metrics(r, t, gain, k, denominator) for r, t in zip(ranking, true, strict=True)
+    ]
+    np.testing.assert_allclose(values, expected, rtol=1e-13)
 
 
 @pytest.mark.parametrize("denominator", [BY_MIN, BY_RELEVANT, BY_HITS])
 def test_expected_metrics_lie_between_worst_and_best_ones(dtype, frozen, denominator):
-    _, true, given = world(dtype, frozen, seed=1)
+    _, true, arguments = world(dtype, frozen, seed=1)
     gain = np.linspace(1, 3, true.shape[1])
     worst, expected, best = np.empty((3, len(true), len(METRICS)))
     for policy, values in ((WORST, worst), (EXPECTED, expected), (BEST, best)):
-        score_rows(*given, gain, policy, denominator, values)
+        score_rows(*arguments, gain, policy, denominator, values)
     assert (worst <= expected + 1e-12).all()
     assert (expected <= best + 1e-12).all()
     assert (worst[:, 0] < best[:, 0]).any()
 
 
 def test_no_rows_are_no_work():
-    none, values = np.empty(0, np.int32), np.empty((0, len(METRICS)))
-    score_rows(
-        np.empty((0, 3), np.int32), np.empty((0, 3), np.uint8), np.empty(0, np.int64),
-        np.zeros(1, np.int64), none, none.astype(np.int8), np.ones(4), STABLE, BY_MIN, values,
-    )  # fmt: skip
+    around = np.zeros((2, len(METRICS)))
+    none, values = np.empty(0, np.int32), around[:0]
+    ranking = np.empty((0, 3), np.int32), np.empty((0, 3), np.uint8), np.empty(0, np.int64)
+    truth = np.zeros(1, np.int64), none, none.astype(np.int8)
+    score_rows(*ranking, *truth, np.ones(4), STABLE, BY_MIN, values)
+    assert not around.any()

@@ -53,28 +53,35 @@ def buckets_of(indptr, u, gap, shift):
 def test_every_cell_is_counted_where_a_search_finds_it(dtype, frozen, kind, crowded, coarse, width):
     keys, _, indptr, u = world(dtype, kind, 1, n=2500, crowded=crowded)
     wide = keys.dtype == np.uint64
-    tables = buckets_of(indptr, u, GAPS[keys.dtype, kind], (52 if wide else 24) if coarse else (46 if wide else 17))  # fmt: skip
+    tables = buckets_of(
+        indptr, u, GAPS[keys.dtype, kind], (52 if wide else 24) if coarse else (46 if wide else 17)
+    )
     counts = np.zeros(2 * u.size + keys.shape[1], width)
     largest = np.zeros(u.size + keys.shape[1], keys.dtype)
     lowest = np.full(keys.shape[1], LIMITS[keys.dtype, kind], keys.dtype)
     low, high, *arrays = tables
     place_cells(
-        *frozen(keys, np.arange(keys.shape[1]), indptr, u), low, high, *frozen(*arrays), counts,
-        largest, lowest,
-    )  # fmt: skip
-    wanted, wanted_largest = np.zeros_like(counts), np.zeros_like(largest)
+        *frozen(keys, np.arange(keys.shape[1]), indptr, u),
+        low,
+        high,
+        *frozen(*arrays),
+        counts,
+        largest,
+        lowest,
+    )
+    expected, expected_largest = np.zeros_like(counts), np.zeros_like(largest)
     for j in range(keys.shape[1]):
         label = u[indptr[j] : indptr[j + 1]]
         if not label.size:
             continue
         at = np.searchsorted(label, keys[:, j])
-        met = label[np.minimum(at, label.size - 1)] == keys[:, j]
-        found = 2 * indptr[j] + j + 2 * at + met
-        np.add.at(wanted, found, 1)
-        np.maximum.at(wanted_largest, (indptr[j] + j + at)[~met], keys[~met, j])
+        equal = label[np.minimum(at, label.size - 1)] == keys[:, j]
+        bins = 2 * indptr[j] + j + 2 * at + equal
+        np.add.at(expected, bins, 1)
+        np.maximum.at(expected_largest, (indptr[j] + j + at)[~equal], keys[~equal, j])
         assert lowest[j] == keys[:, j].min()
-    np.testing.assert_array_equal(counts, wanted)
-    np.testing.assert_array_equal(largest, wanted_largest)
+    np.testing.assert_array_equal(counts, expected)
+    np.testing.assert_array_equal(largest, expected_largest)
 
 
 def test_cells_among_more_keys_than_a_cache_holds_are_counted_where_a_search_finds_them(frozen):
@@ -89,13 +96,18 @@ def test_cells_among_more_keys_than_a_cache_holds_are_counted_where_a_search_fin
     counts, largest = np.zeros(2 * u.size + 1, np.uint32), np.zeros(u.size + 1, u.dtype)
     lowest = np.full(1, 2**32 - 1, u.dtype)
     place_cells(
-        *frozen(keys, np.zeros(40, np.int64), indptr, u), low, high, *frozen(*arrays), counts,
-        largest, lowest,
-    )  # fmt: skip
+        *frozen(keys, np.zeros(40, np.int64), indptr, u),
+        low,
+        high,
+        *frozen(*arrays),
+        counts,
+        largest,
+        lowest,
+    )
     at = np.searchsorted(u, keys.reshape(-1))
-    met = u[np.minimum(at, u.size - 1)] == keys.reshape(-1)
-    wanted = np.bincount(2 * at + met, minlength=len(counts))
-    np.testing.assert_array_equal(counts, wanted)
+    equal = u[np.minimum(at, u.size - 1)] == keys.reshape(-1)
+    expected = np.bincount(2 * at + equal, minlength=len(counts))
+    np.testing.assert_array_equal(counts, expected)
     assert lowest[0] == keys.min()
 
 
@@ -107,9 +119,20 @@ def test_a_block_without_positives_anywhere_is_passed_over(dtype, frozen):
     none = np.empty(0, np.uint32)
     steps = np.zeros(2, np.uint64)
     place_cells(
-        keys, np.arange(2), zeros, none.astype(keys.dtype), 0, 0, zeros, none, steps, steps,
-        counts, largest, lowest,
-    )  # fmt: skip
+        keys,
+        np.arange(2),
+        zeros,
+        none.astype(keys.dtype),
+        0,
+        0,
+        zeros,
+        none,
+        steps,
+        steps,
+        counts,
+        largest,
+        lowest,
+    )
     assert not counts.any()
     assert not largest.any()
 
@@ -123,11 +146,11 @@ def counts_of(keys, true, indptr, u):
     for j in range(n_labels):
         label = u[indptr[j] : indptr[j + 1]]
         place = np.searchsorted(label, keys[:, j])
-        met = np.isin(keys[:, j], label)
+        equal = np.isin(keys[:, j], label)
         np.add.at(positives, indptr[j] + place[true[:, j]], 1)
-        np.add.at(at_keys, indptr[j] + place[met & ~true[:, j]], 1)
-        np.add.at(between, indptr[j] + j + place[~met], 1)
-        np.maximum.at(largest, indptr[j] + j + place[~met], keys[~met, j])
+        np.add.at(at_keys, indptr[j] + place[equal & ~true[:, j]], 1)
+        np.add.at(between, indptr[j] + j + place[~equal], 1)
+        np.maximum.at(largest, indptr[j] + j + place[~equal], keys[~equal, j])
     return positives, at_keys, between, largest
 
 
@@ -137,15 +160,15 @@ def test_pooled_knots_are_scikit_learns_isotonic_regression(dtype, frozen, kind,
     keys, true, indptr, u = world(dtype, kind, 2, crowded=crowded)
     n_labels = keys.shape[1]
     counts = counts_of(keys, true, indptr, u)
-    wanted = np.diff(indptr) > 0
+    expected = np.diff(indptr) > 0
     knot_indptr = np.empty(n_labels + 1, np.int64)
     knots, values = np.empty(2 * (u.size + n_labels), keys.dtype), np.empty(2 * (u.size + n_labels))
     n_knots = pool_labels(
-        *frozen(indptr, u, *counts, keys.min(axis=0), wanted), knot_indptr, knots, values
+        *frozen(indptr, u, *counts, keys.min(axis=0), expected), knot_indptr, knots, values
     )
     assert n_knots == knot_indptr[-1]
     assert knot_indptr[3] == knot_indptr[4]  # the label without a positive
-    for j in np.flatnonzero(wanted):
+    for j in np.flatnonzero(expected):
         part = slice(knot_indptr[j], knot_indptr[j + 1])
         x = scores_of(knots[part], kind).astype(float)
         scores = scores_of(np.ascontiguousarray(keys[:, j]), kind).astype(float)
@@ -176,10 +199,20 @@ def test_means_too_large_for_one_product_are_still_compared_exactly(frozen):
         knots, values = np.empty(6, np.uint64), np.empty(6)
         indptr, knot_indptr = np.array([0, 2]), np.empty(2, np.int64)
         n_knots = pool_labels(
-            *frozen(indptr, u, positives, negatives, np.zeros(3, np.int64),
-                    np.zeros(3, np.uint64), u[:1], np.ones(1, bool)),
-            knot_indptr, knots, values,
-        )  # fmt: skip
+            *frozen(
+                indptr,
+                u,
+                positives,
+                negatives,
+                np.zeros(3, np.int64),
+                np.zeros(3, np.uint64),
+                u[:1],
+                np.ones(1, bool),
+            ),
+            knot_indptr,
+            knots,
+            values,
+        )
         assert n_knots == 2
         assert len(set(values[:n_knots])) == 1 or n_blocks == 2
 

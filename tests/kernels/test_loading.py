@@ -22,16 +22,20 @@ SHOWS = "from oddslip import kernels; from oddslip.kernels import topk; print(ke
 
 
 def run(code, path=None, home=None, **environment):
-    given = {k: v for k, v in os.environ.items() if k not in ("ODDSLIP_CPU", "HOME", "PYTHONPATH")}
-    given |= {"PYTHONPATH": str(path or PACKAGE.parent), **environment}
+    variables = {
+        k: v for k, v in os.environ.items() if k not in ("ODDSLIP_CPU", "HOME", "PYTHONPATH")
+    }
+    variables |= {"PYTHONPATH": str(path or PACKAGE.parent), **environment}
     if home is not None:
-        given["HOME"] = str(home)
-    return subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True)
+        variables["HOME"] = str(home)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True
+    )
 
 
 def test_the_plain_kernels_are_loaded_where_asked_for():
-    done = run(SHOWS, ODDSLIP_CPU="baseline")
-    cpu, file = done.stdout.split()
+    process = run(SHOWS, ODDSLIP_CPU="baseline")
+    cpu, file = process.stdout.split()
     assert cpu == "baseline"
     assert Path(file).parent.name == "kernels"
 
@@ -59,9 +63,9 @@ def test_a_folder_without_kernels_of_this_python_is_not_taken_for_the_fast_build
 
 
 def test_an_unknown_processor_is_refused_in_one_line():
-    done = run(SHOWS, ODDSLIP_CPU="z80")
-    assert done.returncode != 0
-    assert 'ODDSLIP_CPU must be "avx2" or "baseline", got \'z80\'.' in done.stderr
+    process = run(SHOWS, ODDSLIP_CPU="z80")
+    assert process.returncode != 0
+    assert 'ODDSLIP_CPU must be "avx2" or "baseline", got \'z80\'.' in process.stderr
 
 
 def test_both_builds_give_the_same_bits_save_logistic_sums():
@@ -93,19 +97,19 @@ def test_eight_threads_rank_as_one_does():
     keys = keys_of(np.random.default_rng(0).random((3000, 700)), "probability")
     keys.flags.writeable = False
     alone = rank_keys(keys, 7)
-    found = [None] * 8
+    rankings = [None] * 8
 
     def work(number):
         for _ in range(3):
-            found[number] = rank_keys(keys, 7)
+            rankings[number] = rank_keys(keys, 7)
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    for made in found:
-        for one, other in zip(alone, made, strict=True):
+    for ranking in rankings:
+        for one, other in zip(alone, ranking, strict=True):
             np.testing.assert_array_equal(one, other)
 
 
@@ -121,8 +125,8 @@ def test_kernels_run_in_a_forked_process():
         "    os._exit(0 if largest_key(keys) == wanted else 1)\n"
         "print(os.waitpid(child, 0)[1])\n"
     )
-    done = run(code)
-    assert done.stdout.strip() == "0", done.stderr
+    process = run(code)
+    assert process.stdout.strip() == "0", process.stderr
 
 
 def test_a_read_only_install_without_a_home_ranks_and_writes_nothing(tmp_path):
@@ -134,8 +138,8 @@ def test_a_read_only_install_without_a_home_ranks_and_writes_nothing(tmp_path):
     for folder in (home, *installed.rglob("*"), installed, installed.parent):
         folder.chmod(0o555)
     try:
-        done = run(RANKS, path=installed.parent, home=home, PYTHONDONTWRITEBYTECODE="1")
-        assert done.stdout.strip() == "[0, 1, 2]", done.stderr
+        process = run(RANKS, path=installed.parent, home=home, PYTHONDONTWRITEBYTECODE="1")
+        assert process.stdout.strip() == "[0, 1, 2]", process.stderr
         assert sorted(tmp_path.rglob("*")) == before
     finally:
         for folder in (home, installed.parent, installed, *installed.rglob("*")):
@@ -145,17 +149,17 @@ def test_a_read_only_install_without_a_home_ranks_and_writes_nothing(tmp_path):
 def test_sources_that_were_never_compiled_say_what_to_run(tmp_path):
     ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "avx2")
     shutil.copytree(PACKAGE, tmp_path / "oddslip", ignore=ignored)
-    done = run(RANKS, path=tmp_path)
-    assert "kernels are not compiled here. Run: pip install --editable ." in done.stderr
+    process = run(RANKS, path=tmp_path)
+    assert "kernels are not compiled here. Run: pip install --editable ." in process.stderr
 
 
 @pytest.mark.parametrize(
     "name",
     [
+        "buckets",
         "cpu",
         "fused",
         "hits",
-        "hulls",
         "isotonic",
         "keys",
         "logistic",

@@ -33,9 +33,9 @@ def features(scores, probable):
 @pytest.mark.parametrize("n_labels", WIDTHS)
 def test_ranges_are_those_of_negatives_and_positives_apart(dtype, frozen, n_labels):
     scores, true, indptr, indices = world(dtype, False, n_labels)
-    found = np.zeros((5, n_labels))
-    found[0:4:2], found[1:4:2] = np.inf, -np.inf
-    logistic.range_rows(*frozen(scores, indptr, indices), found)
+    result = np.zeros((5, n_labels))
+    result[0:4:2], result[1:4:2] = np.inf, -np.inf
+    logistic.range_rows(*frozen(scores, indptr, indices), result)
     for row, (cells, how, empty) in enumerate(
         [
             (~true, np.min, np.inf),
@@ -44,18 +44,18 @@ def test_ranges_are_those_of_negatives_and_positives_apart(dtype, frozen, n_labe
             (true, np.max, -np.inf),
         ]
     ):
-        wanted = [how(s[c], initial=empty) for s, c in zip(scores.T, cells.T, strict=True)]
-        np.testing.assert_array_equal(found[row], wanted)
-    assert not found[4].any()
+        expected = [how(s[c], initial=empty) for s, c in zip(scores.T, cells.T, strict=True)]
+        np.testing.assert_array_equal(result[row], expected)
+    assert not result[4].any()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_a_cell_that_is_not_finite_spoils_its_label_alone(dtype, frozen, value):
     scores, _, indptr, indices = world(dtype, False, 6)
     scores[3, 2] = value
-    found = np.zeros((5, 6))
-    logistic.range_rows(*frozen(scores, indptr, indices), found)
-    np.testing.assert_array_equal(np.isnan(found[4]), np.arange(6) == 2)
+    result = np.zeros((5, 6))
+    logistic.range_rows(*frozen(scores, indptr, indices), result)
+    np.testing.assert_array_equal(np.isnan(result[4]), np.arange(6) == 2)
 
 
 @pytest.mark.parametrize("probable", KINDS)
@@ -71,11 +71,11 @@ def test_moments_are_those_of_the_cells_of_a_bin(dtype, frozen, probable, n_labe
     bins = np.clip(at, 0, n_bins - 0.5).astype(int)
     place = at - bins - 0.5
     for power in range(logistic.N_MOMENTS):
-        wanted = np.zeros((n_labels, n_bins))
+        expected = np.zeros((n_labels, n_bins))
         np.add.at(
-            wanted, (np.tile(np.arange(n_labels), len(z)), bins.ravel()), place.ravel() ** power
+            expected, (np.tile(np.arange(n_labels), len(z)), bins.ravel()), place.ravel() ** power
         )
-        np.testing.assert_allclose(moments[:, :, power], wanted, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(moments[:, :, power], expected, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("probable", KINDS)
@@ -87,8 +87,8 @@ def test_positives_are_summed_from_their_centers(dtype, frozen, probable, n_labe
     logistic.add_positives(frozen(scores), probable, *frozen(indptr, indices, center), sums)
     np.testing.assert_array_equal(sums[0], true.sum(axis=0))
     for row, feature in enumerate(features(scores, probable)):
-        wanted = ((feature - center[row]) * true).sum(axis=0)
-        np.testing.assert_allclose(sums[1 + row], wanted, rtol=1e-12, atol=1e-12)
+        expected = ((feature - center[row]) * true).sum(axis=0)
+        np.testing.assert_allclose(sums[1 + row], expected, rtol=1e-12, atol=1e-12)
 
 
 def plain_sums(logits, columns):
@@ -119,9 +119,9 @@ def test_gradient_and_curvature_are_those_of_the_logistic_loss(
     theta = rng.normal(size=(1 + len(used), columns.size))
     units = [np.ones(used[0].shape)]
     units += [(f - frame[2 * i]) * frame[2 * i + 1] for i, f in enumerate(used)]
-    wanted = plain_sums(sum(t * u for t, u in zip(theta, units, strict=True)), units)
+    expected = plain_sums(sum(t * u for t, u in zip(theta, units, strict=True)), units)
     kernel = logistic.add_affine_sums if form == "affine" else logistic.add_beta_sums
-    sums = np.zeros(wanted.shape)
+    sums = np.zeros(expected.shape)
     kernel(frozen(scores), probable, *frozen(columns, frame, theta), sums)
     assert len(sums) == (logistic.N_AFFINE if form == "affine" else logistic.N_BETA)
-    np.testing.assert_allclose(sums, wanted, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(sums, expected, rtol=1e-10, atol=1e-12)

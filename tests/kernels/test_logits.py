@@ -37,8 +37,8 @@ def test_shifted_probabilities_have_their_odds_shifted(dtype, frozen, n_labels):
     shifted = np.empty_like(scores)
     logits.shift_probabilities(*frozen(scores, up, np.ones(n_labels)), shifted)
     with np.errstate(divide="ignore"):
-        wanted = expit(logit(scores.astype(float)) + np.log(up))
-    np.testing.assert_allclose(shifted, wanted.astype(dtype), rtol=20 * np.finfo(dtype).eps)
+        expected = expit(logit(scores.astype(float)) + np.log(up))
+    np.testing.assert_allclose(shifted, expected.astype(dtype), rtol=20 * np.finfo(dtype).eps)
 
 
 def plain_sums(z, n=1.0):
@@ -54,11 +54,11 @@ def test_sums_of_sigmoids_and_of_three_derivatives_are_added(dtype, frozen, n_la
     x, y = clipped(scores)
     sums = np.ones((logits.N_SUMS, n_labels))
     logits.sum_sigmoids(*frozen(scores, factors), sums)
-    wanted = 1 + plain_sums(np.log(x) - np.log(y * factors))
-    np.testing.assert_allclose(sums, wanted, rtol=1e-12, atol=1e-13)
+    expected = 1 + plain_sums(np.log(x) - np.log(y * factors))
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-13)
     of_odds = np.ones((logits.N_SUMS, n_labels))
     logits.sum_odds_sigmoids(frozen(x / (y * factors)), of_odds)
-    np.testing.assert_allclose(of_odds, wanted, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(of_odds, expected, rtol=1e-12, atol=1e-13)
 
 
 def test_binned_sums_stand_at_the_centres(frozen):
@@ -68,8 +68,8 @@ def test_binned_sums_stand_at_the_centres(frozen):
     sums = np.zeros((logits.N_SUMS, 6))
     logits.sum_binned_sigmoids(*frozen(counts, centres, shifts), sums)
     for j in range(6):
-        wanted = plain_sums((centres - shifts[j])[:, None], counts[j][:, None])[:, 0]
-        np.testing.assert_allclose(sums[:, j], wanted, rtol=1e-12, atol=1e-14)
+        expected = plain_sums((centres - shifts[j])[:, None], counts[j][:, None])[:, 0]
+        np.testing.assert_allclose(sums[:, j], expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("n_labels", WIDTHS)
@@ -80,8 +80,8 @@ def test_odds_are_counted_by_their_leading_bits(dtype, frozen, n_labels):
     clip = dtype(logits.CLIP)
     odds = (np.maximum(scores, clip) / np.maximum(1 - scores, clip)).astype(np.float32)
     bins = (odds.view(np.uint32) >> logits.ODDS_SHIFT) - logits.ODDS_FIRST
-    wanted = np.stack([np.bincount(b, minlength=logits.ODDS_BINS) for b in bins.T])
-    np.testing.assert_array_equal(counts, wanted)
+    expected = np.stack([np.bincount(b, minlength=logits.ODDS_BINS) for b in bins.T])
+    np.testing.assert_array_equal(counts, expected)
 
 
 @pytest.mark.parametrize("n_labels", WIDTHS)
@@ -92,8 +92,8 @@ def test_margins_are_counted_in_bins_of_equal_width(dtype, frozen, n_labels):
     logits.bin_margins(frozen(margins), counts)
     at = (margins.astype(float) + logits.REACH) * logits.PER_NAT
     bins = np.clip(at, 0, logits.MARGIN_BINS - 1).astype(int)
-    wanted = np.stack([np.bincount(b, minlength=logits.MARGIN_BINS) for b in bins.T])
-    np.testing.assert_array_equal(counts, wanted)
+    expected = np.stack([np.bincount(b, minlength=logits.MARGIN_BINS) for b in bins.T])
+    np.testing.assert_array_equal(counts, expected)
 
 
 @pytest.mark.parametrize("n_labels", WIDTHS)

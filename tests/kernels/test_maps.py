@@ -38,9 +38,15 @@ def apply(
     knots = np.zeros((0, 4)) if knots is None else knots
     stop = (np.arange(n) + 1) * (len(knots) // n)
     arrays = frozen(
-        np.full(n, code, np.int8), np.broadcast_to(a, n).astype(float), np.broadcast_to(b, n).astype(float),
-        np.broadcast_to(c, n).astype(float), stop - len(knots) // n, stop, knots[:, 0], knots,
-    )  # fmt: skip
+        np.full(n, code, np.int8),
+        np.broadcast_to(a, n).astype(float),
+        np.broadcast_to(b, n).astype(float),
+        np.broadcast_to(c, n).astype(float),
+        stop - len(knots) // n,
+        stop,
+        knots[:, 0],
+        knots,
+    )
     mapped = np.empty(scores.shape, scores.dtype if out is None else out)
     low, high = (-np.finfo(scores.dtype).max, np.finfo(scores.dtype).max) if margin else (0, 1)
     wrong = map_cells(frozen(scores), *arrays, margin, odds, low, high, to_probability, mapped)
@@ -56,8 +62,8 @@ def test_knots_are_interpolated_as_numpy_does(dtype, frozen, shape, out):
     xs = [np.sort(rng.random(9)) for _ in range(shape[1])]
     ys = [np.sort(rng.random(9)) for _ in range(shape[1])]
     mapped = apply(frozen, scores, KNOTS, 0, 0, 0, lay(xs, ys), margin=False, odds=False, out=out)
-    wanted = [np.interp(s, x, y) for s, x, y in zip(scores.T.astype(float), xs, ys, strict=True)]
-    np.testing.assert_allclose(mapped, np.stack(wanted).T, rtol=4 * np.finfo(out).eps, atol=1e-15)
+    expected = [np.interp(s, x, y) for s, x, y in zip(scores.T.astype(float), xs, ys, strict=True)]
+    np.testing.assert_allclose(mapped, np.stack(expected).T, rtol=4 * np.finfo(out).eps, atol=1e-15)
 
 
 @pytest.mark.parametrize("margin", [False, True])
@@ -74,22 +80,30 @@ def test_affine_and_beta_maps_are_their_formulas(dtype, frozen, margin, to_proba
         log_s, log_rest = np.log(s), np.log1p(-s)
     odds = s if margin else logit(s)
     a, b, c = 0.7, 1.3, -0.4
-    for code, wanted in ((AFFINE, a * odds + b), (BETA, a * log_s - b * log_rest + c)):
+    for code, expected in ((AFFINE, a * odds + b), (BETA, a * log_s - b * log_rest + c)):
         mapped = apply(
-            frozen, scores, code, a, b, c, margin=margin, odds=True, out=np.float64,
+            frozen,
+            scores,
+            code,
+            a,
+            b,
+            c,
+            margin=margin,
+            odds=True,
+            out=np.float64,
             to_probability=to_probability,
-        )  # fmt: skip
-        wanted = expit(wanted) if to_probability else wanted
-        np.testing.assert_allclose(mapped, wanted, rtol=1e-13, atol=1e-13)
+        )
+        expected = expit(expected) if to_probability else expected
+        np.testing.assert_allclose(mapped, expected, rtol=1e-13, atol=1e-13)
 
 
 def test_constants_the_excluded_and_those_left_alone(dtype, frozen):
     scores = np.array([[-0.0, 0.25, 1.0]], dtype)
-    given = {"margin": False, "odds": False}
-    assert (apply(frozen, scores, CONSTANT, 0.3, 0, 0, **given) == dtype(0.3)).all()
-    assert (apply(frozen, scores, EXCLUDED, 0, 0, 0, **given) == -np.inf).all()
-    assert (apply(frozen, scores, EXCLUDED, 0, 0, 0, **given, to_probability=True) == 0).all()
-    same = apply(frozen, scores, IDENTITY, 0, 0, 0, **given)
+    options = {"margin": False, "odds": False}
+    assert (apply(frozen, scores, CONSTANT, 0.3, 0, 0, **options) == dtype(0.3)).all()
+    assert (apply(frozen, scores, EXCLUDED, 0, 0, 0, **options) == -np.inf).all()
+    assert (apply(frozen, scores, EXCLUDED, 0, 0, 0, **options, to_probability=True) == 0).all()
+    same = apply(frozen, scores, IDENTITY, 0, 0, 0, **options)
     np.testing.assert_array_equal(same, scores)
     assert not np.signbit(same).any()
 
@@ -106,7 +120,20 @@ def test_cells_out_of_bounds_are_counted(dtype, frozen):
     zeros, none = np.zeros(20), np.zeros(20, np.int64)
     code = np.full(20, IDENTITY, np.int8)
     wrong = map_cells(
-        frozen(scores), code, zeros, zeros, zeros, none, none, zeros[:0], np.zeros((0, 4)), False,
-        False, 0.0, 1.0, False, np.empty_like(scores),
-    )  # fmt: skip
+        frozen(scores),
+        code,
+        zeros,
+        zeros,
+        zeros,
+        none,
+        none,
+        zeros[:0],
+        np.zeros((0, 4)),
+        False,
+        False,
+        0.0,
+        1.0,
+        False,
+        np.empty_like(scores),
+    )
     assert wrong == 3

@@ -23,8 +23,8 @@ def test_draws_are_those_of_splitmix64(frozen):
     seeds, n_draws = np.array([0, 7, ALL], np.uint64), np.array([5, 0, 400])
     counts = np.full((3, 37), 9.0)
     count_draws(*frozen(seeds, n_draws), counts)
-    wanted = [draws(s, n, 37) for s, n in zip(seeds.tolist(), n_draws.tolist(), strict=True)]
-    np.testing.assert_array_equal(counts, wanted)
+    expected = [draws(s, n, 37) for s, n in zip(seeds.tolist(), n_draws.tolist(), strict=True)]
+    np.testing.assert_array_equal(counts, expected)
 
 
 def test_every_row_is_drawn_about_as_often():

@@ -41,9 +41,9 @@ def test_columns_and_tie_counts_equal_a_stable_sort(dtype, n_labels, shape):
         if k > n_labels:
             continue
         columns, best, at_kth = ranked(scores, k)
-        wanted = reference(scores, k)
-        np.testing.assert_array_equal(columns, wanted)
-        values = np.take_along_axis(scores, wanted, axis=1)
+        expected = reference(scores, k)
+        np.testing.assert_array_equal(columns, expected)
+        values = np.take_along_axis(scores, expected, axis=1)
         np.testing.assert_array_equal(best.view(dtype), values)
         np.testing.assert_array_equal(at_kth, (scores == values[:, -1:]).sum(axis=1))
 
@@ -102,21 +102,21 @@ def test_for_every_k_rows_with_absent_cells_rank_as_a_stable_sort_without_them(s
     absent = indptr, np.nonzero(~present)[1].astype(np.int32)
     for k in range(1, scores.shape[1] + 1):
         columns, best, at_kth = rank_keys(keys_view(scores), k, None, absent)
-        wanted = present_cells(scores, present, k)
-        np.testing.assert_array_equal(columns, wanted[0])
-        np.testing.assert_array_equal(best.view(scores.dtype), wanted[1])
-        np.testing.assert_array_equal(at_kth, wanted[2])
+        expected = present_cells(scores, present, k)
+        np.testing.assert_array_equal(columns, expected[0])
+        np.testing.assert_array_equal(best.view(scores.dtype), expected[1])
+        np.testing.assert_array_equal(at_kth, expected[2])
 
 
 def test_for_every_k_rows_that_list_their_cells_in_any_order_rank_as_a_stable_sort(scarce):
     scores, present = scarce
     rng = np.random.default_rng(6)
-    listed = [rng.permutation(np.flatnonzero(there)).astype(np.int32) for there in present]
-    indptr = np.concatenate([[0], np.cumsum([len(labels) for labels in listed])])
-    cells = np.concatenate([row[labels] for row, labels in zip(scores, listed, strict=True)])
+    label_lists = [rng.permutation(np.flatnonzero(there)).astype(np.int32) for there in present]
+    indptr = np.concatenate([[0], np.cumsum([len(labels) for labels in label_lists])])
+    cells = np.concatenate([row[labels] for row, labels in zip(scores, label_lists, strict=True)])
     for k in range(1, scores.shape[1] + 1):
-        columns, best, at_kth = rank_lists(indptr, np.concatenate(listed), keys_view(cells), k)
-        wanted = present_cells(scores, present, k)
-        np.testing.assert_array_equal(columns, wanted[0])
-        np.testing.assert_array_equal(best.view(scores.dtype), wanted[1])
-        np.testing.assert_array_equal(at_kth, wanted[2])
+        columns, best, at_kth = rank_lists(indptr, np.concatenate(label_lists), keys_view(cells), k)
+        expected = present_cells(scores, present, k)
+        np.testing.assert_array_equal(columns, expected[0])
+        np.testing.assert_array_equal(best.view(scores.dtype), expected[1])
+        np.testing.assert_array_equal(at_kth, expected[2])

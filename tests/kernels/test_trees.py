@@ -53,27 +53,27 @@ def test_sums_are_those_of_walking_down_every_tree(dtype, frozen, n_leaves):
     n_nodes = n_trees * (n_leaves - 1)
     starts, leaf_starts = np.arange(n_trees + 1) * (n_leaves - 1), np.arange(n_trees + 1) * n_leaves
     masks, rests_left = np.empty(n_nodes, np.uint64), np.empty(n_nodes, np.uint8)
-    laid = np.zeros((n_trees, n_leaves))
-    given = starts, thresholds.astype(float), left.astype(np.int32), right.astype(np.int32)
-    lay_trees(*frozen(*given, leaf_starts, values), masks, rests_left, laid)
+    leaves = np.zeros((n_trees, n_leaves))
+    arguments = starts, thresholds.astype(float), left.astype(np.int32), right.astype(np.int32)
+    lay_trees(*frozen(*arguments, leaf_starts, values), masks, rests_left, leaves)
     slots = 2 * features.astype(int) + (rests_left == 0)
     order = np.lexsort((np.abs(thresholds), slots))
     edges = np.searchsorted(slots[order], np.arange(2 * N_FEATURES + 1)).astype(np.int32)
     of_tree = np.repeat(np.arange(n_trees), n_leaves - 1)[order].astype(np.int32)
-    forest = frozen(edges, thresholds[order].astype(float), of_tree, masks[order], laid)
+    forest = frozen(edges, thresholds[order].astype(float), of_tree, masks[order], leaves)
     rows = rng.choice([0.0, 0.0, -2.0, -0.5, 0.5, 1.0, 2.0], (n_rows, N_FEATURES)).astype(dtype)
-    wanted = np.zeros((n_rows, n_labels))
+    expected = np.zeros((n_rows, n_labels))
     for i in range(n_rows):
         for j in range(n_labels):
             for t in range(j * n_rounds, (j + 1) * n_rounds):
-                wanted[i, j] += walk(trees[t], values[t * n_leaves : (t + 1) * n_leaves], rows[i])
+                expected[i, j] += walk(trees[t], values[t * n_leaves : (t + 1) * n_leaves], rows[i])
     dense, sparse = np.empty((2, n_rows, n_labels))
     sum_dense_rows(frozen(rows), *forest, dense)
-    np.testing.assert_array_equal(dense, wanted)
+    np.testing.assert_array_equal(dense, expected)
     row_starts = np.concatenate([[0], np.cumsum((rows != 0).sum(axis=1))])
     columns = np.nonzero(rows)[1].astype(np.int32)
     sum_sparse_rows(*frozen(row_starts, columns, rows[rows != 0]), *forest, sparse)
-    np.testing.assert_array_equal(sparse, wanted)
+    np.testing.assert_array_equal(sparse, expected)
 
 
 def test_double_gradients_are_those_of_the_weighted_loss(frozen):

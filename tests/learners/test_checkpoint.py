@@ -1,5 +1,6 @@
 """Killed trainings continue, and end with the bits of one that was left alone."""
 
+import hashlib
 import json
 import signal
 import subprocess
@@ -12,6 +13,7 @@ pytest.importorskip("lightgbm")
 
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.learners import OneVsRest
+from oddslip.learners.checkpoint import read_group, write_group
 
 QUICK = {"num_iterations": 4, "num_leaves": 5}
 SCRIPT = """
@@ -19,7 +21,7 @@ import os, signal, sys
 import numpy as np
 from oddslip.learners import OneVsRest
 from oddslip.learners import checkpoint as checkpoints
-from oddslip import files
+from oddslip.io import files
 
 folder, when = sys.argv[1], sys.argv[2]
 keep, replace = checkpoints.Checkpoint.keep, os.replace
@@ -209,3 +211,45 @@ def test_a_checkpoint_that_names_pythons_json_among_its_versions_is_continued(
     trained = count_trained(monkeypatch)
     assert np.array_equal(arm(checkpoint=tmp_path).fit(X, Y).predict_margin(X), margins)
     assert not trained
+
+
+def test_a_model_saved_as_a_repair_is_warned_about_and_can_be_loaded(tmp_path):
+    X, Y = make_rows()
+    model = OneVsRest("logistic").fit(X, Y)
+    with pytest.warns(
+        FutureWarning, match=r"must be saved as .oddmodel, got .*m.oddslip"
+    ) as caught:
+        model.save(tmp_path / "m.oddslip")
+    assert caught[0].filename == __file__
+    loaded = OneVsRest.load(tmp_path / "m.oddslip")
+    assert np.array_equal(loaded.predict_margin(X), model.predict_margin(X))
+
+
+@pytest.mark.parametrize(("name", "noted"), [("m.oddslip", True), ("m.oddmodel", False)])
+def test_the_command_line_notes_the_old_extension(tmp_path, monkeypatch, capsys, name, noted):
+    from oddslip.cli.app import main
+
+    monkeypatch.chdir(tmp_path)
+    X, Y = make_rows()
+    np.save("X.npy", X)
+    np.save("Y.npy", Y.astype(np.int8))
+    assert main(["train", "X.npy", "Y.npy", "--learner", "logistic", "-o", name]) == 0
+    output = capsys.readouterr()
+    assert ("end its name in .oddmodel" in " ".join(output.out.split())) == noted
+    assert not output.err
+    assert main(["score", name, "X.npy", "-o", "scores.npy"]) == 0
+
+
+def test_a_group_of_an_older_version_is_read_and_an_altered_one_is_not(tmp_path):
+    path = tmp_path / "group"
+    body = b"a model\n of two lines"
+    path.write_bytes(hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+    assert read_group(path) == body
+    path.write_bytes(path.read_bytes() + b"\n")
+    with pytest.raises(UnreadableFile, match="altered"):
+        read_group(path)
+    write_group(path, body)
+    assert read_group(path) == body
+    path.write_bytes(path.read_bytes()[::-1])
+    with pytest.raises(UnreadableFile, match="not a saved group"):
+        read_group(path)

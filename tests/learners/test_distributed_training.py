@@ -31,8 +31,8 @@ QUICK = {
 HERE = ProcessWorkers(1)
 
 
-def arm(learner="lightgbm", **told):
-    return OneVsRest(learner, weights="balanced", parameters=QUICK[learner], **told)
+def arm(learner="lightgbm", **options):
+    return OneVsRest(learner, weights="balanced", parameters=QUICK[learner], **options)
 
 
 def saved(model, path):
@@ -62,23 +62,23 @@ def test_a_training_in_tasks_takes_up_what_another_one_left(tmp_path):
     expected = arm(memory_bytes=1).fit(X, Y)
     arm(memory_bytes=1, checkpoint=tmp_path, threads=1).fit(X, Y)
     groups = sorted(tmp_path.glob("group-*"))
-    kept = {path.name: path.read_bytes() for path in groups}
+    contents = {path.name: path.read_bytes() for path in groups}
     assert len(groups) == 6
     for path in groups[2:]:
         path.unlink()
     again = arm(memory_bytes=1, checkpoint=tmp_path, engine=HERE).fit(X, Y)
     assert np.array_equal(again.predict_margin(X), expected.predict_margin(X))
-    assert {path.name: path.read_bytes() for path in tmp_path.glob("group-*")} == kept
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("group-*")} == contents
 
 
 def test_a_group_that_another_attempt_is_writing_comes_home(tmp_path, monkeypatch):
-    from oddslip.io.files import locked
+    from oddslip.io.files import lock
 
     path = tmp_path / "group"
-    with locked(path):
-        monkeypatch.setattr("oddslip.io.files._HELD", {os.path.realpath(path): -1})
-        assert not distributed_training._written(path, b"model")
-    assert distributed_training._written(path, b"model")
+    with lock(path):
+        monkeypatch.setattr("oddslip.io.files._writers", {os.path.realpath(path): -1})
+        assert not distributed_training._write(path, b"model")
+    assert distributed_training._write(path, b"model")
 
 
 def test_pairs_and_clones_train_where_their_model_does():
@@ -113,8 +113,8 @@ def test_another_version_of_the_learner_in_a_task_is_one_line(monkeypatch):
         arm(engine=HERE).fit(X, Y)
     monkeypatch.undo()
     backend = get_backend("lightgbm")
-    found = iter([{"lightgbm": "9.9"}, {"lightgbm": "1.0"}])
-    monkeypatch.setattr(type(backend), "versions", lambda _: next(found))
+    versions = iter([{"lightgbm": "9.9"}, {"lightgbm": "1.0"}])
+    monkeypatch.setattr(type(backend), "versions", lambda _: next(versions))
     with pytest.raises(InvalidInput, match=r"every executor must run lightgbm 9\.9, .* got 1\.0"):
         arm(engine=HERE).fit(X, Y)
 

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(240, 5))
 Y = (X[:, :4] + RNG.normal(size=(240, 4)) > [0.0, 0.8, 1.2, 9.0]).astype(int)
-TRAIN, HELD = (X[:160], Y[:160]), (X[160:], Y[160:])
+TRAIN, VALIDATION = (X[:160], Y[:160]), (X[160:], Y[160:])
 ROUNDS = {"lightgbm": "num_iterations", "xgboost": "n_estimators", "hist": "max_iter"}
 
 
@@ -26,61 +26,67 @@ def _one_thread():
         yield
 
 
-def model(learner, rounds, **told):
+def model(learner, rounds, **options):
     parameters = {ROUNDS[learner]: rounds, "learning_rate": 0.5}
-    return OneVsRest(learner, weights="balanced", parameters=parameters, **told)
+    return OneVsRest(learner, weights="balanced", parameters=parameters, **options)
 
 
 def map_after(learner, rounds):
-    scores = model(learner, rounds).fit(*TRAIN).predict_margin(HELD[0])
-    return oddslip.evaluate(scores, HELD[1], k=2, kind="margin", n_replicates=0)["map"].value
+    scores = model(learner, rounds).fit(*TRAIN).predict_margin(VALIDATION[0])
+    return oddslip.evaluate(scores, VALIDATION[1], k=2, kind="margin", n_replicates=0)["map"].value
 
 
 @pytest.mark.parametrize("learner", ROUNDS)
 def test_the_model_is_cut_where_the_validation_map_is_highest(learner, tmp_path):
-    stopped = model(learner, 12, early_stopping=3, k=2).fit(*TRAIN, validation=HELD)
-    seen = stopped.validation_map_
-    expected = [map_after(learner, rounds) for rounds in range(1, len(seen) + 1)]
-    np.testing.assert_allclose(seen, expected, atol=1e-9)
-    best = int(np.argmax(seen)) + 1
-    assert len(seen) in (12, best + 3)
+    stopped = model(learner, 12, early_stopping=3, k=2).fit(*TRAIN, validation=VALIDATION)
+    values = stopped.validation_map_
+    expected = [map_after(learner, rounds) for rounds in range(1, len(values) + 1)]
+    np.testing.assert_allclose(values, expected, atol=1e-9)
+    best = int(np.argmax(values)) + 1
+    assert len(values) in (12, best + 3)
     backend = get_backend(learner)
     assert {backend.n_rounds(part) for part in stopped._models} == {best}
     short = model(learner, best).fit(*TRAIN)
     np.testing.assert_array_equal(stopped.predict_margin(X), short.predict_margin(X))
-    stopped.save(tmp_path / "model.oddslip")
-    again = OneVsRest.load(tmp_path / "model.oddslip")
+    stopped.save(tmp_path / "model.oddmodel")
+    again = OneVsRest.load(tmp_path / "model.oddmodel")
     np.testing.assert_array_equal(again.predict_margin(X), short.predict_margin(X))
 
 
 def test_a_checkpoint_keeps_whole_trainings_whatever_they_are_cut_to(tmp_path):
-    kept = {"checkpoint": tmp_path / "kept"}
-    whole = model("lightgbm", 12, **kept).fit(*TRAIN)
-    stopped = model("lightgbm", 12, early_stopping=3, k=2, **kept).fit(*TRAIN, validation=HELD)
-    again = model("lightgbm", 12, **kept).fit(*TRAIN)
+    options = {"checkpoint": tmp_path / "kept"}
+    whole = model("lightgbm", 12, **options).fit(*TRAIN)
+    stopped = model("lightgbm", 12, early_stopping=3, k=2, **options).fit(
+        *TRAIN, validation=VALIDATION
+    )
+    again = model("lightgbm", 12, **options).fit(*TRAIN)
     np.testing.assert_array_equal(again.predict_margin(X), whole.predict_margin(X))
     assert len(stopped.validation_map_) <= 12
 
 
 @pytest.mark.parametrize(
-    ("told", "validation", "words"),
+    ("options", "validation", "message"),
     [
         ({"early_stopping": 3}, None, "given together"),
-        ({}, HELD, "given together"),
-        ({"early_stopping": 0}, HELD, "early_stopping must be"),
-        ({"early_stopping": 3}, HELD[0], "pair"),
-        ({"early_stopping": 3, "k": 5}, HELD, "k must be between 1 and n_labels=4"),
-        ({"early_stopping": 3, "learner": "logistic"}, HELD, "'logistic', which has no rounds"),
+        ({}, VALIDATION, "given together"),
+        ({"early_stopping": 0}, VALIDATION, "early_stopping must be"),
+        ({"early_stopping": 3}, VALIDATION[0], "pair"),
+        ({"early_stopping": 3, "k": 5}, VALIDATION, "k must be between 1 and n_labels=4"),
+        (
+            {"early_stopping": 3, "learner": "logistic"},
+            VALIDATION,
+            "'logistic', which has no rounds",
+        ),
         (
             {"early_stopping": 3, "mode": "exact", "parameters": {"boosting": "dart"}},
-            HELD,
+            VALIDATION,
             "'dart'",
         ),
     ],
 )
-def test_what_can_not_be_stopped_is_refused_in_words(told, validation, words):
-    with pytest.raises(InvalidInput, match=words):
-        OneVsRest(**told).fit(*TRAIN, validation=validation)
+def test_invalid_early_stopping_is_rejected(options, validation, message):
+    with pytest.raises(InvalidInput, match=message):
+        OneVsRest(**options).fit(*TRAIN, validation=validation)
 
 
 # ------------------------------------------------------------------------------------------ MapAtK
@@ -100,35 +106,44 @@ def test_batches_give_the_metric_of_all_rows(name):
 
 
 def test_xgboost_stops_by_it():
-    matrices = xgb.DMatrix(*TRAIN[:1], TRAIN[1]), xgb.DMatrix(HELD[0], HELD[1])
+    matrices = xgb.DMatrix(*TRAIN[:1], TRAIN[1]), xgb.DMatrix(VALIDATION[0], VALIDATION[1])
     stop = xgb.callback.EarlyStopping(rounds=3, metric_name="map_at_2", maximize=True)
-    seen = {}
+    history = {}
     booster = xgb.train(
         {"objective": "binary:logistic", "nthread": 1, "learning_rate": 0.5},
-        matrices[0], 30, evals=[(matrices[1], "held")], custom_metric=MapAtK(k=2).xgboost,
-        callbacks=[stop], evals_result=seen, verbose_eval=False,
-    )  # fmt: skip
-    values = seen["held"]["map_at_2"]
+        matrices[0],
+        30,
+        evals=[(matrices[1], "validation")],
+        custom_metric=MapAtK(k=2).xgboost,
+        callbacks=[stop],
+        evals_result=history,
+        verbose_eval=False,
+    )
+    values = history["validation"]["map_at_2"]
     assert booster.best_iteration == int(np.argmax(values))
     scores = booster.predict(matrices[1])
-    expected = oddslip.evaluate(scores, HELD[1], k=2, n_replicates=0)["map"].value
+    expected = oddslip.evaluate(scores, VALIDATION[1], k=2, n_replicates=0)["map"].value
     assert values[-1] == pytest.approx(expected, abs=1e-6)  # XGBoost writes six digits
 
 
 def test_lightgbm_reports_it_for_one_booster_of_many_labels():
     one = RNG.integers(0, 3, len(X))
-    told = {"objective": "multiclassova", "num_class": 3, "verbose": -1, "num_threads": 1}
+    parameters = {"objective": "multiclassova", "num_class": 3, "verbose": -1, "num_threads": 1}
     data = lgb.Dataset(X[:160], one[:160], free_raw_data=False)
-    held = data.create_valid(X[160:], one[160:])
+    validation = data.create_valid(X[160:], one[160:])
     for labels in (None, np.eye(3, dtype=int)[one[160:]]):
-        seen = {}
+        history = {}
         booster = lgb.train(
-            told | {"metric": "none"}, data, 3, valid_sets=[held],
-            feval=MapAtK(k=2).lightgbm(labels), callbacks=[lgb.record_evaluation(seen)],
-        )  # fmt: skip
+            parameters | {"metric": "none"},
+            data,
+            3,
+            valid_sets=[validation],
+            feval=MapAtK(k=2).lightgbm(labels),
+            callbacks=[lgb.record_evaluation(history)],
+        )
         truth = np.eye(3, dtype=int)[one[160:]]
         expected = oddslip.evaluate(booster.predict(X[160:]), truth, k=2, n_replicates=0)
-        assert seen["valid_0"]["map_at_2"][-1] == pytest.approx(expected["map"].value, abs=1e-9)
+        assert history["valid_0"]["map_at_2"][-1] == pytest.approx(expected["map"].value, abs=1e-9)
     with pytest.raises(InvalidInput, match="all labels, got those of one"):
         MapAtK(k=2).lightgbm()(np.zeros(5), None)
 

@@ -22,8 +22,8 @@ def rare_labels():
 
 def sweep(learner, X, Y, caps):
     rounds = "num_iterations" if learner == "lightgbm" else "n_estimators"
-    told = {rounds: ROUNDS, "learning_rate": RATE}
-    return MatchedPair(OneVsRest(learner, parameters=told)).sweep_caps(X, Y, caps=caps)
+    parameters = {rounds: ROUNDS, "learning_rate": RATE}
+    return MatchedPair(OneVsRest(learner, parameters=parameters)).sweep_caps(X, Y, caps=caps)
 
 
 @pytest.mark.parametrize("learner", ["lightgbm", "xgboost"])

@@ -9,7 +9,7 @@ import pytest
 
 from oddslip import InvalidInput, MatchedPair, OneVsRest
 from oddslip.learners import score_to_file
-from oddslip.learners.checkpoint import read_archive, write_archive
+from oddslip.learners.checkpoint import read_model, write_model
 
 RNG = np.random.default_rng(4)
 FEATURES, LABELS = ["age", "income", "visits"], ["a", "b"]
@@ -22,8 +22,8 @@ TURNED = ["visits", "age", "income"]
 SHUFFLED = np.random.default_rng(1).permutation(120)
 
 
-def fitted(rows=X, truth=Y, **told):
-    return OneVsRest("logistic", **told).fit(rows, truth)
+def fitted(rows=X, truth=Y, **options):
+    return OneVsRest("logistic", **options).fit(rows, truth)
 
 
 MODEL = fitted()
@@ -39,13 +39,13 @@ def in_polars(frame):
 
 @pytest.mark.parametrize("library", [lambda frame: frame, in_polars], ids=["pandas", "polars"])
 def test_features_in_another_order_are_matched_by_name(library, tmp_path):
-    turned = library(X[TURNED])
+    shuffled_truth = library(X[TURNED])
     for model in (MODEL, fitted(library(X))):
-        np.testing.assert_array_equal(model.predict_margin(turned), MARGINS)
-        np.testing.assert_array_equal(model.predict_proba(turned), model.predict_proba(X))
-        np.testing.assert_array_equal(model.predict_stored(turned), model.predict_stored(X))
-        np.testing.assert_array_equal(model.panel(turned).scores, MARGINS)
-        score_to_file(model, turned, tmp_path / "scores.npy", kind="margin")
+        np.testing.assert_array_equal(model.predict_margin(shuffled_truth), MARGINS)
+        np.testing.assert_array_equal(model.predict_proba(shuffled_truth), model.predict_proba(X))
+        np.testing.assert_array_equal(model.predict_stored(shuffled_truth), model.predict_stored(X))
+        np.testing.assert_array_equal(model.panel(shuffled_truth).scores, MARGINS)
+        score_to_file(model, shuffled_truth, tmp_path / "scores.npy", kind="margin")
         np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), MARGINS)
 
 
@@ -83,42 +83,41 @@ def test_rows_without_feature_names_go_by_position_with_a_warning():
 
 
 def test_a_default_numbering_of_columns_is_no_name():
-    counted = X.set_axis(range(3), axis=1)
+    numbered = X.set_axis(range(3), axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        unnamed = fitted(counted)
+        unnamed = fitted(numbered)
         np.testing.assert_array_equal(unnamed.predict_margin(X.to_numpy()), MARGINS)
-        np.testing.assert_array_equal(unnamed.predict_margin(counted[[2, 0, 1]]), MARGINS)
+        np.testing.assert_array_equal(unnamed.predict_margin(numbered[[2, 0, 1]]), MARGINS)
     assert not hasattr(unnamed, "feature_names_in_")
 
 
 def test_feature_names_are_saved_with_the_model(tmp_path):
-    MODEL.save(tmp_path / "model.oddslip")
-    loaded = OneVsRest.load(tmp_path / "model.oddslip")
+    MODEL.save(tmp_path / "model.oddmodel")
+    loaded = OneVsRest.load(tmp_path / "model.oddmodel")
     assert loaded.feature_names_in_.tolist() == FEATURES
     np.testing.assert_array_equal(loaded.predict_margin(X[TURNED]), MARGINS)
 
 
 def test_a_model_saved_without_feature_names_is_read(tmp_path):
-    fitted(X.to_numpy()).save(tmp_path / "model.oddslip")
-    head, groups = read_archive(tmp_path / "model.oddslip")
-    names = list(head.pop("sha256"))
-    del head["format"], head["feature_names"]
-    write_archive(tmp_path / "old.oddslip", head, dict(zip(names, groups, strict=True)))
-    loaded = OneVsRest.load(tmp_path / "old.oddslip")
+    fitted(X.to_numpy()).save(tmp_path / "model.oddmodel")
+    head, groups = read_model(tmp_path / "model.oddmodel")
+    names = [f"group-{number}.npz" for number in range(len(groups))]
+    del head["feature_names"]
+    write_model(tmp_path / "old.oddmodel", head, dict(zip(names, groups, strict=True)))
+    loaded = OneVsRest.load(tmp_path / "old.oddmodel")
     np.testing.assert_array_equal(loaded.predict_margin(X.to_numpy()), MARGINS)
 
 
 @pytest.mark.parametrize("names", [["age"], "abc", [1, 2, 3]])
 def test_a_saved_model_with_wrong_feature_names_is_refused(tmp_path, names):
-    MODEL.save(tmp_path / "model.oddslip")
-    head, groups = read_archive(tmp_path / "model.oddslip")
-    listed = list(head.pop("sha256"))
-    del head["format"]
+    MODEL.save(tmp_path / "model.oddmodel")
+    head, groups = read_model(tmp_path / "model.oddmodel")
+    group_names = [f"group-{number}.npz" for number in range(len(groups))]
     head["feature_names"] = names
-    write_archive(tmp_path / "odd.oddslip", head, dict(zip(listed, groups, strict=True)))
+    write_model(tmp_path / "odd.oddmodel", head, dict(zip(group_names, groups, strict=True)))
     with pytest.raises(InvalidInput.__base__, match="feature_names"):
-        OneVsRest.load(tmp_path / "odd.oddslip")
+        OneVsRest.load(tmp_path / "odd.oddmodel")
 
 
 def test_a_frame_whose_columns_stand_in_order_is_not_copied():
@@ -129,10 +128,10 @@ def test_a_frame_whose_columns_stand_in_order_is_not_copied():
 
 
 def test_validation_rows_are_matched_by_feature_row_and_label():
-    told = {"early_stopping": 2, "k": 1, "parameters": {"max_iter": 8}}
-    plain = OneVsRest("hist", **told).fit(X, Y, validation=(X, Y))
-    named, truth = X.set_axis(IDS)[TURNED], Y.set_axis(IDS)[["b", "a"]].iloc[SHUFFLED]
-    other = OneVsRest("hist", **told).fit(X, Y, validation=(named, truth))
+    options = {"early_stopping": 2, "k": 1, "parameters": {"max_iter": 8}}
+    plain = OneVsRest("hist", **options).fit(X, Y, validation=(X, Y))
+    rows_with_ids, truth = X.set_axis(IDS)[TURNED], Y.set_axis(IDS)[["b", "a"]].iloc[SHUFFLED]
+    other = OneVsRest("hist", **options).fit(X, Y, validation=(rows_with_ids, truth))
     np.testing.assert_array_equal(other.validation_map_, plain.validation_map_)
 
 
@@ -140,13 +139,16 @@ def test_validation_rows_are_matched_by_feature_row_and_label():
 
 
 def test_rows_of_training_are_matched_by_their_ids():
-    named, turned = X.set_axis(IDS), Y.set_axis(IDS).iloc[SHUFFLED]
+    rows_with_ids, shuffled_truth = X.set_axis(IDS), Y.set_axis(IDS).iloc[SHUFFLED]
     for rows, truth in [
-        (named, turned),
+        (rows_with_ids, shuffled_truth),
         (X, Y.iloc[SHUFFLED]),
         (X.iloc[SHUFFLED], Y),
-        (in_polars(X).with_columns(row_id=pl.Series(IDS)), turned),
-        (named, in_polars(turned).with_columns(row_id=pl.Series(turned.index))),
+        (in_polars(X).with_columns(row_id=pl.Series(IDS)), shuffled_truth),
+        (
+            rows_with_ids,
+            in_polars(shuffled_truth).with_columns(row_id=pl.Series(shuffled_truth.index)),
+        ),
     ]:
         model = fitted(rows, truth)
         np.testing.assert_allclose(model.predict_margin(X), MARGINS, atol=1e-6)
@@ -154,8 +156,13 @@ def test_rows_of_training_are_matched_by_their_ids():
 
 
 def test_rows_that_one_side_names_alone_are_refused():
-    named = X.set_axis(IDS)
-    for rows, truth in [(named, Y), (named, Y.to_numpy()), (X, Y.set_axis(IDS)), (X[3:], Y)]:
+    rows_with_ids = X.set_axis(IDS)
+    for rows, truth in [
+        (rows_with_ids, Y),
+        (rows_with_ids, Y.to_numpy()),
+        (X, Y.set_axis(IDS)),
+        (X[3:], Y),
+    ]:
         with pytest.raises(InvalidInput, match="X and Y must"):
             fitted(rows, truth)
 
@@ -180,12 +187,12 @@ def test_scores_in_a_file_have_the_ids_of_their_rows(tmp_path):
 
 
 def test_a_pair_goes_by_features_and_rows_of_what_was_prepared():
-    named, turned = X.set_axis(IDS), Y.set_axis(IDS).iloc[SHUFFLED]
-    pair = MatchedPair(OneVsRest("logistic")).fit(named, turned)
+    rows_with_ids, shuffled_truth = X.set_axis(IDS), Y.set_axis(IDS).iloc[SHUFFLED]
+    pair = MatchedPair(OneVsRest("logistic")).fit(rows_with_ids, shuffled_truth)
     np.testing.assert_allclose(pair.unweighted_.predict_margin(X[TURNED]), MARGINS, atol=1e-6)
     assert pair.panels(X[TURNED].set_axis(IDS)).weighted.row_ids.tolist() == IDS
     for _, capped in MatchedPair(OneVsRest("hist", parameters={"max_iter": 2})).sweep_caps(
-        named, turned, [None]
+        rows_with_ids, shuffled_truth, [None]
     ):
         assert capped.weighted_.feature_names_in_.tolist() == FEATURES
 

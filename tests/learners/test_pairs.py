@@ -42,9 +42,9 @@ def test_a_sweep_bins_once_and_trains_each_cap_as_if_alone(monkeypatch):
     X, Y = make_rows()
     prepared, prepare = [], LightGBM.prepare
 
-    def counted(self, *told):
+    def counted(self, *arguments):
         prepared.append(1)
-        return prepare(self, *told)
+        return prepare(self, *arguments)
 
     monkeypatch.setattr(LightGBM, "prepare", counted)
     pairs = dict(MatchedPair(OneVsRest(parameters=QUICK)).sweep_caps(X, Y, caps=(0.3, 2, None)))
@@ -58,6 +58,6 @@ def test_each_arm_of_each_cap_has_a_checkpoint_of_its_own(tmp_path):
     X, Y = make_rows()
     template = OneVsRest(parameters=QUICK, checkpoint=tmp_path)
     list(MatchedPair(template).sweep_caps(X, Y, caps=(1, None)))
-    kept = {str(path.parent.relative_to(tmp_path)) for path in tmp_path.rglob("training.json")}
+    folders = {str(path.parent.relative_to(tmp_path)) for path in tmp_path.rglob("training.json")}
     arms = ("weighted", "unweighted")
-    assert kept == {f"cap-{cap}/{arm}" for cap in (1, None) for arm in arms}
+    assert folders == {f"cap-{cap}/{arm}" for cap in (1, None) for arm in arms}

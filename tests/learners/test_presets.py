@@ -35,26 +35,32 @@ def trained(learner, rows, **options):
 
 def test_xgboost_is_its_classifier_to_the_bit(rows):
     X, Y, test = rows
-    found = trained("xgboost", rows).predict_stored(test)
+    scores = trained("xgboost", rows).predict_stored(test)
     for label in range(3):
         alone = xgb.XGBClassifier(
-            n_estimators=200, learning_rate=0.05, max_depth=5, min_child_weight=1,
-            tree_method="hist", n_jobs=4, random_state=42, scale_pos_weight=WEIGHTS[label],
-        )  # fmt: skip
+            n_estimators=200,
+            learning_rate=0.05,
+            max_depth=5,
+            min_child_weight=1,
+            tree_method="hist",
+            n_jobs=4,
+            random_state=42,
+            scale_pos_weight=WEIGHTS[label],
+        )
         alone.fit(X, Y[:, label].astype(int))
-        np.testing.assert_array_equal(found[:, label], alone.predict_proba(test)[:, 1])
+        np.testing.assert_array_equal(scores[:, label], alone.predict_proba(test)[:, 1])
 
 
 def test_logistic_regression_is_scikit_learns_on_rows_standardised_again(rows):
     X, Y, test = rows
     scaler = StandardScaler().fit(X)
-    found = trained("logistic", rows).predict_stored(test)
+    scores = trained("logistic", rows).predict_stored(test)
     for label in range(3):
         alone = LogisticRegression(C=1.0, max_iter=2000)
         shares = np.where(Y[:, label], WEIGHTS[label], 1.0)
         alone.fit(scaler.transform(X), Y[:, label], sample_weight=shares)
-        wanted = alone.predict_proba(scaler.transform(test))[:, 1]
-        np.testing.assert_allclose(found[:, label], wanted, rtol=0, atol=1e-9)
+        expected = alone.predict_proba(scaler.transform(test))[:, 1]
+        np.testing.assert_allclose(scores[:, label], expected, rtol=0, atol=1e-9)
 
 
 def test_the_mlp_is_a_plain_loop_of_torch_to_the_bit(rows):
@@ -80,19 +86,19 @@ def test_the_mlp_is_a_plain_loop_of_torch_to_the_bit(rows):
                 measure(network(features[batch]), truth[batch]).backward()
                 optimiser.step()
         with torch.no_grad():
-            wanted = torch.sigmoid(network(cells)).numpy()
-    found = trained("mlp", rows).predict_stored(test)
+            expected = torch.sigmoid(network(cells)).numpy()
+    scores = trained("mlp", rows).predict_stored(test)
     # The network has an output for the label that is never true; its mean is what is used.
-    np.testing.assert_array_equal(found[:, :3], wanted[:, :3])
-    np.testing.assert_array_equal(found[:, 3], 0.0)
+    np.testing.assert_array_equal(scores[:, :3], expected[:, :3])
+    np.testing.assert_array_equal(scores[:, 3], 0.0)
 
 
 @pytest.mark.parametrize("learner", ["xgboost", "logistic", "mlp"])
 def test_a_preset_saves_loads_and_scores_the_same(learner, rows, tmp_path):
     few = {"xgboost": {"n_estimators": 5}, "logistic": {}, "mlp": {"epochs": 2}}[learner]
     model = trained(learner, rows, parameters=few)
-    model.save(tmp_path / "model.oddslip")
-    again = OneVsRest.load(tmp_path / "model.oddslip")
+    model.save(tmp_path / "model.oddmodel")
+    again = OneVsRest.load(tmp_path / "model.oddmodel")
     for predict in ("predict_margin", "predict_proba", "predict_stored"):
         np.testing.assert_array_equal(
             getattr(again, predict)(rows[2]), getattr(model, predict)(rows[2])
@@ -109,7 +115,7 @@ def test_stored_scores_are_the_probabilities_rounded_to_float32(learner, rows):
 
 
 @pytest.mark.parametrize(
-    ("learner", "told", "line"),
+    ("learner", "parameters", "line"),
     [
         ("xgboost", {"start": "own"}, "start must be one of mean, weighted, got start='own'"),
         ("logistic", {"solver": "saga"}, "solver must be one of newton, lbfgs, got 'saga'"),
@@ -117,6 +123,6 @@ def test_stored_scores_are_the_probabilities_rounded_to_float32(learner, rows):
         ("mlp", {"constants": "all"}, "constants must be a bool, got 'all'"),
     ],
 )
-def test_what_a_preset_says_can_not_be_said_wrongly(learner, told, line, rows):
+def test_invalid_parameters_of_presets_are_rejected(learner, parameters, line, rows):
     with pytest.raises(InvalidInput, match=line):
-        trained(learner, rows, parameters=told)
+        trained(learner, rows, parameters=parameters)

@@ -54,8 +54,8 @@ def train(folder, names=None):
     X = rng.normal(size=(300, 5))
     Y = X @ rng.normal(size=(5, 6)) + rng.logistic(size=(300, 6)) > 2
     Y[:, 2] = False
-    told = {"num_iterations": 4, "num_leaves": 5}
-    model = OneVsRest(weights="balanced", parameters=told, memory_bytes=40 * 300 * 3)
+    parameters = {"num_iterations": 4, "num_leaves": 5}
+    model = OneVsRest(weights="balanced", parameters=parameters, memory_bytes=40 * 300 * 3)
     model.fit(X, Y, label_names=names).save(folder / "model")
     np.save(folder / "X.npy", X)
     return model, X
@@ -99,8 +99,8 @@ def test_a_scoring_killed_without_warning_continues_and_ends_with_the_same_cells
 ):
     model, X = train(tmp_path)
     path = tmp_path / f"s.{ending}"
-    told = [sys.executable, "-c", SCRIPT, str(tmp_path), str(path), "both", when]
-    assert subprocess.run(told, check=False).returncode == -signal.SIGKILL
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), str(path), "both", when]
+    assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
     assert not path.exists()
     monkeypatch.setattr(scorings, "_BLOCK_BYTES", 8 * 6 * 40)
     scored = []
@@ -209,7 +209,7 @@ def test_what_was_not_altered_is_not_scored_again(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "told", "what"),
+    ("name", "options", "what"),
     [
         ("s.txt", {}, "must end in .npy, .csv or .parquet"),
         ("no/s.npy", {}, "existing folder"),
@@ -219,19 +219,19 @@ def test_what_was_not_altered_is_not_scored_again(tmp_path, monkeypatch):
         ("s.npy", {"margin_dtype": "int8"}, "margin_dtype must be"),
     ],
 )
-def test_a_bad_target_is_refused_before_the_work(tmp_path, name, told, what):
+def test_a_bad_target_is_refused_before_the_work(tmp_path, name, options, what):
     model, X = train(tmp_path)
     for folder in ("folder.npy", "s.margin.npy"):
         (tmp_path / folder).mkdir()
     with pytest.raises(InvalidInput, match=what):
-        score_to_file(model, X, tmp_path / name, **told)
+        score_to_file(model, X, tmp_path / name, **options)
     assert not list(tmp_path.glob(".*.unfinished"))
 
 
-@pytest.mark.parametrize("told", [{"threads": 0}, {"row_ids": [1]}, {"row_ids": 7}])
-def test_a_bad_argument_is_refused_before_anything_is_written(tmp_path, told):
+@pytest.mark.parametrize("options", [{"threads": 0}, {"row_ids": [1]}, {"row_ids": 7}])
+def test_a_bad_argument_is_refused_before_anything_is_written(tmp_path, options):
     X, Y = np.random.default_rng(0).random((30, 2)), np.eye(3)[np.arange(30) % 3]
     model = OneVsRest("logistic").fit(X, Y)
     with pytest.raises(InvalidInput, match=r"threads|row_ids"):
-        score_to_file(model, X, tmp_path / "scores.parquet", **told)
+        score_to_file(model, X, tmp_path / "scores.parquet", **options)
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""`check` finds what happened to a served ranker, passes quiet days, and refuses what it can not do."""
+"""`check` finds faults of a served ranker, passes quiet days, and rejects invalid arguments."""
 
 import json
 from dataclasses import replace
@@ -38,16 +38,16 @@ def world():
 @pytest.fixture(scope="module")
 def month(world):
     """A month by its name, and what a check with labels says of it."""
-    kept = {}
+    results = {}
 
     def find(name):
-        if name not in kept:
+        if name not in results:
             number = [*FAULTS, QUIET].index(name)
             rows = world.month(number) if name == QUIET else FAULTS[name].make(world, number)
             names = world.pair.label_names
             result = oddslip.check(world.repair, *rows, label_names=names, **FEW)
-            kept[name] = rows, result
-        return kept[name]
+            results[name] = rows, result
+        return results[name]
 
     return find
 
@@ -66,8 +66,8 @@ def test_ties_that_decide_more_rows_are_found():
     labels = rng.random(scores.shape) < scores
     repair = oddslip.Repair(k=2, rule="raw").fit(scores, labels)
     assert oddslip.check(repair, rng.random((1000, 6))).finding("OS506") is None
-    found = oddslip.check(repair, np.round(rng.random((1000, 6)), 1)).finding("OS506")
-    assert found.evidence["share_before"] == 0 < found.evidence["share_now"]
+    finding = oddslip.check(repair, np.round(rng.random((1000, 6)), 1)).finding("OS506")
+    assert finding.evidence["share_before"] == 0 < finding.evidence["share_now"]
 
 
 def test_raw_scores_that_lose_by_their_weights_are_not_safe_to_ship(world):
@@ -119,13 +119,13 @@ def test_every_finding_says_what_it_saw_and_what_to_do(month):
 
 def test_only_what_is_named_fails(world, month):
     (scores, _), _ = month("stale calibration")
-    told = {"label_names": world.pair.label_names}
-    found = {each.code for each in oddslip.check(world.repair, scores, **told).findings}
-    assert {"OS501", "OS503"} <= found
-    assert oddslip.check(world.repair, scores, fail_on="OS504", **told).passed
-    assert oddslip.check(world.repair, scores, fail_on="none", **told).passed
-    named = oddslip.check(world.repair, scores, fail_on=["os503", "OS504"], **told)
-    assert named.failed == ("OS503",)
+    options = {"label_names": world.pair.label_names}
+    codes = {each.code for each in oddslip.check(world.repair, scores, **options).findings}
+    assert {"OS501", "OS503"} <= codes
+    assert oddslip.check(world.repair, scores, fail_on="OS504", **options).passed
+    assert oddslip.check(world.repair, scores, fail_on="none", **options).passed
+    result = oddslip.check(world.repair, scores, fail_on=["os503", "OS504"], **options)
+    assert result.failed == ("OS503",)
 
 
 def test_a_sure_drop_fails_even_where_nothing_was_named(world, month):
@@ -140,11 +140,11 @@ def test_a_drop_is_paired_where_the_baseline_ranks_the_same_rows(world):
     better = world.repair.transform(scores)
     result = oddslip.check(None, scores, labels, k=7, baseline=better, fail_on="none", **FEW)
     assert result.failed == ("OS508",)
-    wanted = oddslip.evaluate(scores, labels, k=7, n_replicates=0)
-    wanted = (
-        wanted["map"].value - oddslip.evaluate(better, labels, k=7, n_replicates=0)["map"].value
+    expected = oddslip.evaluate(scores, labels, k=7, n_replicates=0)
+    expected = (
+        expected["map"].value - oddslip.evaluate(better, labels, k=7, n_replicates=0)["map"].value
     )
-    assert result.changes["map"].value == pytest.approx(wanted, abs=1e-3)
+    assert result.changes["map"].value == pytest.approx(expected, abs=1e-3)
     same = oddslip.check(world.repair, scores, labels, baseline=world.repair, **FEW)
     assert same.changes["map"].value == 0
     assert (same.changes["map"].low, same.changes["map"].high) == (0, 0)
@@ -152,9 +152,9 @@ def test_a_drop_is_paired_where_the_baseline_ranks_the_same_rows(world):
 
 def test_metrics_are_those_of_evaluate(world, month):
     (scores, labels), result = month(QUIET)
-    wanted = oddslip.evaluate(scores, labels, k=7, n_replicates=0)
+    expected = oddslip.evaluate(scores, labels, k=7, n_replicates=0)
     for name, estimate in oddslip.check(None, scores, labels, k=7, **FEW).metrics.items():
-        assert estimate.value == pytest.approx(wanted[name].value, abs=1e-12)
+        assert estimate.value == pytest.approx(expected[name].value, abs=1e-12)
     mapped = world.repair.transform(scores, dtype=np.float64)
     repaired = oddslip.evaluate(mapped, labels, k=7, n_replicates=0)
     assert result.metrics["map"].value == pytest.approx(repaired["map"].value, abs=1e-6)
@@ -164,8 +164,8 @@ def test_metrics_are_those_of_evaluate(world, month):
 def test_an_earlier_result_or_its_json_is_a_baseline(world, month, tmp_path, what):
     (scores, labels), earlier = month(QUIET)
     if what == "diagnosis":
-        told = {"calibration": (world.pair.weighted[:4000], world.pair.labels[:4000])}
-        earlier = oddslip.diagnose(scores, labels, k=7, n_replicates=200, **told)
+        options = {"calibration": (world.pair.weighted[:4000], world.pair.labels[:4000])}
+        earlier = oddslip.diagnose(scores, labels, k=7, n_replicates=200, **options)
         before = earlier.ladder.value("chosen")
     elif what == "evaluation":
         earlier = oddslip.evaluate(world.repair.transform(scores), labels, k=7, n_replicates=200)
@@ -226,9 +226,9 @@ def test_expected_and_measured_precision_are_of_the_same_rows_and_labels():
     expected, measured = [], []
     for row, truth in zip(repaired, labels, strict=True):
         order = np.argsort(-row, kind="stable")
-        shown = [label for label in order if not np.isnan(row[label])][:3]
-        expected.append(np.mean(row[shown]))
-        measured.append(np.mean(truth[shown]))
+        top = [label for label in order if not np.isnan(row[label])][:3]
+        expected.append(np.mean(row[top]))
+        measured.append(np.mean(truth[top]))
     stored = result.to_dict()
     assert stored["measures"]["expected_precision"]["now"] == pytest.approx(np.mean(expected))
     assert stored["measures"]["expected_precision"]["measured"] == pytest.approx(np.mean(measured))
@@ -253,13 +253,13 @@ def test_the_expected_precision_is_not_trusted_under_drift(month):
 def test_moved_prevalences_are_told_from_moved_scores(world):
     """The month of drifted prevalences is one; a lost feature is none."""
     scores = FAULTS["prior drift in 5 labels"].make(world, 5).scores
-    found = oddslip.check(world.repair, scores)
-    assert found.finding("OS501") is not None
-    assert found.finding("OS509") is None
-    assert 'prior_shift="em"' in found.finding("OS501").advice
-    lost = oddslip.check(world.repair, FAULTS["lost feature"].make(world, 5).scores)
-    assert lost.finding("OS509") is not None
-    assert 'prior_shift="em"' not in lost.finding("OS501").advice
+    moved = oddslip.check(world.repair, scores)
+    assert moved.finding("OS501") is not None
+    assert moved.finding("OS509") is None
+    assert 'prior_shift="em"' in moved.finding("OS501").advice
+    broken = oddslip.check(world.repair, FAULTS["lost feature"].make(world, 5).scores)
+    assert broken.finding("OS509") is not None
+    assert 'prior_shift="em"' not in broken.finding("OS501").advice
 
 
 def test_names_in_another_order_change_nothing(world, month):

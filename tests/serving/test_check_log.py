@@ -116,23 +116,23 @@ def test_processes_that_append_at_once_lose_no_line(tmp_path):
 def test_a_log_held_for_too_long_is_refused_in_one_line(result, tmp_path, monkeypatch):
     from threading import Thread
 
-    from oddslip.io.files import locked
+    from oddslip.io.files import lock
 
     path = tmp_path / "log.jsonl"
     monkeypatch.setattr(log_module, "PATIENCE", 0.0)
-    refused = []
+    messages = []
 
     def append():
         try:
             append_check(path, result)
         except InvalidInput as error:
-            refused.append(str(error))
+            messages.append(str(error))
 
-    with locked(path):
+    with lock(path):
         thread = Thread(target=append)
         thread.start()
         thread.join()
-    assert "is being written" in refused[0]
+    assert "is being written" in messages[0]
     assert not path.exists()
 
 

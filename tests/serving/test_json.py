@@ -40,16 +40,16 @@ def run_node(worlds, folder):
 
 
 def test_javascript_maps_and_ranks_as_we_do(tmp_path):
-    drawn = [draw_repair(seed) for seed in range(200)]
+    repairs = [draw_repair(seed) for seed in range(200)]
     worlds = [
         {"text": json.dumps(describe_maps(repair)), "rows": scores.astype(float).tolist(), "k": k}
-        for repair, scores, k in drawn
+        for repair, scores, k in repairs
     ]
     exact = 0
-    for (repair, scores, k), found in zip(drawn, run_node(worlds, tmp_path), strict=True):
+    for (repair, scores, k), result in zip(repairs, run_node(worlds, tmp_path), strict=True):
         ranking = repair.rank(scores, k=k, threads=1)
-        np.testing.assert_array_equal(found["ranked"], ranking)
-        mapped = np.array(found["mapped"])
+        np.testing.assert_array_equal(result["ranked"], ranking)
+        mapped = np.array(result["mapped"])
         wide = repair.transform(scores, dtype=np.float64, threads=1)
         if repair.maps.scale == "probability" and repair.maps.kind == "probability":
             exact += 1
@@ -64,9 +64,9 @@ def test_a_null_is_no_candidate_in_javascript(tmp_path):
     rows = scores[:1].astype(float).tolist()
     rows[0][0] = None
     world = {"text": json.dumps(describe_maps(repair)), "rows": rows, "k": scores.shape[1]}
-    (found,) = run_node([world], tmp_path)
+    (result,) = run_node([world], tmp_path)
     everything = repair.rank(scores[:1], k=scores.shape[1])[0]
-    assert found["ranked"][0] == [label for label in everything.tolist() if label != 0]
+    assert result["ranked"][0] == [label for label in everything.tolist() if label != 0]
 
 
 def test_the_reader_is_as_short_as_promised():
@@ -75,36 +75,41 @@ def test_the_reader_is_as_short_as_promised():
 
 def test_every_field_of_the_document_is_in_the_schema_and_the_other_way_round(tmp_path):
     schema = json.loads((ROOT / "docs" / "maps.schema.json").read_text())
-    seen, seen_of_labels = set(), set()
+    fields, label_fields = set(), set()
     for seed in range(30):
         repair, _, _ = draw_repair(seed)
         repair.save(tmp_path / "repair.oddslip")
         out = tmp_path / "maps.json"
-        typed = ["export", str(tmp_path / "repair.oddslip"), "--to", "json", "-o", str(out)]
-        assert main(typed) == 0
+        command = ["export", str(tmp_path / "repair.oddslip"), "--to", "json", "-o", str(out)]
+        assert main(command) == 0
         document = json.loads(out.read_text())
         verify_checksum(document)
         conform(document, schema, schema)
-        seen |= document.keys()
+        fields |= document.keys()
         for label in document["labels"]:
-            seen_of_labels |= label.keys()
-    assert seen == schema["properties"].keys() == set(schema["required"])
-    assert seen_of_labels == schema["$defs"]["label"]["properties"].keys()
+            label_fields |= label.keys()
+    assert fields == schema["properties"].keys() == set(schema["required"])
+    assert label_fields == schema["$defs"]["label"]["properties"].keys()
 
 
 TYPES = {
-    "object": dict, "array": list, "string": str, "boolean": bool, "number": (int, float),
-    "integer": int, "null": type(None),
-}  # fmt: skip
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "number": (int, float),
+    "integer": int,
+    "null": type(None),
+}
 
 
 def conform(value, schema, whole):
     """The part of JSON Schema that ours uses, checked in a few lines."""
     if "$ref" in schema:
         return conform(value, whole["$defs"][schema["$ref"].rpartition("/")[2]], whole)
-    told = schema.get("type", [])
-    kinds = [TYPES[name] for name in ([told] if isinstance(told, str) else told)]
-    assert not kinds or any(isinstance(value, kind) for kind in kinds), (value, told)
+    types = schema.get("type", [])
+    kinds = [TYPES[name] for name in ([types] if isinstance(types, str) else types)]
+    assert not kinds or any(isinstance(value, kind) for kind in kinds), (value, types)
     assert value == schema.get("const", value)
     assert value in schema.get("enum", [value])
     assert set(schema.get("required", ())) <= (value.keys() if isinstance(value, dict) else set())

@@ -38,11 +38,11 @@ def test_a_logged_repair_serves_our_ranking_without_a_pickle(store):
     np.testing.assert_array_equal(first, repair.rank(PAIR.weighted, k=1))
     mapped = served.predict(PAIR.weighted, params={"k": 0})
     np.testing.assert_array_equal(mapped, repair.transform(PAIR.weighted))
-    kept = mlflow.get_run(run.info.run_id).data
-    assert kept.params["repair.calibrator"] == "Repair"
-    assert kept.params["repair.chosen"] == repair.chosen_
+    data = mlflow.get_run(run.info.run_id).data
+    assert data.params["repair.calibrator"] == "Repair"
+    assert data.params["repair.chosen"] == repair.chosen_
     means = dict(zip(repair.table_.candidates, repair.table_.means, strict=True))
-    assert kept.metrics["repair/out_of_fold_map_at_3/raw"] == pytest.approx(means["raw"])
+    assert data.metrics["repair/out_of_fold_map_at_3/raw"] == pytest.approx(means["raw"])
     files = [path for path in store.rglob("*") if path.is_file()]
     assert any(path.name == "repair.oddslip" for path in files)
     assert not [path for path in files if path.suffix in (".pkl", ".pickle")]
@@ -53,10 +53,10 @@ def test_a_logged_diagnosis_has_metrics_verdict_and_report(store):
     diagnosis = oddslip.diagnose(PAIR.weighted, PAIR.labels, k=3, n_replicates=50)
     with mlflow.start_run() as run:
         oddslip.mlflow.log_diagnosis(diagnosis)
-    kept = mlflow.get_run(run.info.run_id).data
-    assert kept.metrics["diagnosis/map_at_3/raw"] == diagnosis.ladder.value("raw")
-    assert "diagnosis/map_at_3/isotonic exclude" in kept.metrics
-    assert kept.tags["diagnosis.verdict"] == diagnosis.verdict.code
+    data = mlflow.get_run(run.info.run_id).data
+    assert data.metrics["diagnosis/map_at_3/raw"] == diagnosis.ladder.value("raw")
+    assert "diagnosis/map_at_3/isotonic exclude" in data.metrics
+    assert data.tags["diagnosis.verdict"] == diagnosis.verdict.code
     (document,) = store.rglob("diagnosis.json")
     assert json.loads(document.read_text())["verdict"]["code"] == diagnosis.verdict.code
     (report,) = store.rglob("report.html")

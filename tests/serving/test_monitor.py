@@ -1,4 +1,4 @@
-"""The watch is silent on quiet days, whatever their size, and sees what moved."""
+"""The comparison with calibration rows is silent on quiet days and finds what changed."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from experiments.monitor_simulation import CALIBRATION_ROWS, draw_world
 from oddslip.calibrators.fingerprint import take_fingerprint
 from oddslip.calibrators.prior_shift import count_above, cut_places
 from oddslip.core.proportions import odds_apart, rate_chances, smallest_chance
-from oddslip.serving.monitor import FAMILY, watch
+from oddslip.serving.monitor import FAMILY, compare_with_calibration
 from oddslip.shifts import realized_shift
 from oddslip.sources import open_source
 
@@ -21,14 +21,22 @@ def world():
     return draw_world(7, 2)
 
 
-def watch_rows(world, scores):
+def compare_rows(world, scores):
     now = take_fingerprint(open_source(scores), world.repair.maps, 7)
-    return watch(world.repair.fingerprint, now, world.repair.maps, world.repair.record.prior)
+    return compare_with_calibration(
+        world.repair.fingerprint, now, world.repair.maps, world.repair.record.prior
+    )
 
 
-def fires(seen):
-    per_label = (seen.moved, seen.shifted, seen.slots_moved, seen.saturated, seen.coarser)
-    return any(each.any() for each in per_label) or seen.ties or seen.shown
+def fires(comparison):
+    per_label = (
+        comparison.moved,
+        comparison.shifted,
+        comparison.slots_moved,
+        comparison.saturated,
+        comparison.coarser,
+    )
+    return any(each.any() for each in per_label) or comparison.ties or comparison.shown
 
 
 @settings(max_examples=60, deadline=None)
@@ -36,9 +44,9 @@ def fires(seen):
 def test_the_chance_of_two_counts_is_that_of_the_exact_conditional_test(n, m, data):
     one, two = data.draw(st.integers(0, n)), data.draw(st.integers(0, m))
     first, second = (one, two) if one + two <= 0.5 * (n + m) else (n - one, m - two)
-    wanted = stats.binomtest(second, first + second, m / (n + m)) if first + second else None
+    expected = stats.binomtest(second, first + second, m / (n + m)) if first + second else None
     both = 1.0
-    if wanted is not None:
+    if expected is not None:
         tails = (stats.binom.cdf, lambda k, t, p: stats.binom.sf(k - 1, t, p))
         both = min(1.0, 2 * min(tail(second, first + second, m / (n + m)) for tail in tails))
     assert rate_chances(one, n, two, m) == pytest.approx(both, rel=1e-9)
@@ -48,8 +56,8 @@ def test_the_smallest_chance_is_found_among_many():
     rng = np.random.default_rng(0)
     for share in (0.002, 0.3, 0.9):
         one, two = rng.binomial(4000, share, 900), rng.binomial(500, share, 900)
-        wanted = rate_chances(one, 4000, two, 500).min()
-        assert smallest_chance(one, 4000, two, 500) == wanted
+        expected = rate_chances(one, 4000, two, 500).min()
+        assert smallest_chance(one, 4000, two, 500) == expected
 
 
 def test_odds_are_apart_by_what_was_added():
@@ -72,7 +80,7 @@ def test_days_drawn_from_the_calibration_rows_are_quiet(world):
     calibrated = world.pair.weighted[:CALIBRATION_ROWS]
     n_days = 30
     n_loud = sum(
-        fires(watch_rows(world, calibrated[rng.integers(0, CALIBRATION_ROWS, size)]))
+        fires(compare_rows(world, calibrated[rng.integers(0, CALIBRATION_ROWS, size)]))
         for size in rng.choice([150, 1000, 4000], n_days)
     )
     assert n_loud <= stats.binom.ppf(0.999, n_days, FAMILY)
@@ -80,40 +88,40 @@ def test_days_drawn_from_the_calibration_rows_are_quiet(world):
 
 @pytest.mark.parametrize("n_rows", [1, 30, 3000])
 def test_a_quiet_day_of_any_size_is_quiet(world, n_rows):
-    assert not fires(watch_rows(world, world.month(0).scores[:n_rows]))
+    assert not fires(compare_rows(world, world.month(0).scores[:n_rows]))
 
 
 def test_a_label_that_moved_is_named_and_no_other(world):
     scores = world.month(0).scores
     odds = scores[:, 5] / (1 - scores[:, 5]) * np.exp(1.0)
     scores[:, 5] = odds / (1 + odds)
-    seen = watch_rows(world, scores)
-    assert np.flatnonzero(seen.moved).tolist() == [5]
-    assert np.flatnonzero(seen.shifted).tolist() == [5]
-    assert (seen.shift_now - seen.shift_before)[5] == pytest.approx(1.0, abs=0.15)
+    comparison = compare_rows(world, scores)
+    assert np.flatnonzero(comparison.moved).tolist() == [5]
+    assert np.flatnonzero(comparison.shifted).tolist() == [5]
+    assert (comparison.shift_now - comparison.shift_before)[5] == pytest.approx(1.0, abs=0.15)
 
 
 def test_label_free_shifts_are_the_realized_ones(world):
     scores = world.month(1).scores
-    seen = watch_rows(world, scores)
+    comparison = compare_rows(world, scores)
     exact = realized_shift(scores, np.clip(world.repair.record.prior, 1e-9, 1)).shift
-    assert seen.shift_now == pytest.approx(exact, abs=0.05)
+    assert comparison.shift_now == pytest.approx(exact, abs=0.05)
 
 
 def test_the_same_day_gives_the_same_level(world):
     scores = world.month(0).scores[:500]
-    assert watch_rows(world, scores).level == watch_rows(world, scores).level
+    assert compare_rows(world, scores).level == compare_rows(world, scores).level
 
 
-def test_margins_are_watched_like_probabilities():
+def test_margins_are_compared_like_probabilities():
     rng = np.random.default_rng(3)
     margins = rng.normal(-2, 1.5, (3000, 8))
     labels = rng.random(margins.shape) < 1 / (1 + np.exp(-margins))
     fitted = oddslip.Repair(k=3, rule="platt", kind="margin").fit(margins, labels).fitted_
 
-    def seen(cells):
+    def compare(cells):
         now = take_fingerprint(open_source(cells, kind="margin"), fitted.maps, 3)
-        return watch(fitted.fingerprint, now, fitted.maps, fitted.record.prior)
+        return compare_with_calibration(fitted.fingerprint, now, fitted.maps, fitted.record.prior)
 
-    assert not fires(seen(rng.normal(-2, 1.5, (2000, 8))))
-    assert seen(rng.normal(-2, 1.5, (2000, 8)) + 0.7).shifted.all()
+    assert not fires(compare(rng.normal(-2, 1.5, (2000, 8))))
+    assert compare(rng.normal(-2, 1.5, (2000, 8)) + 0.7).shifted.all()

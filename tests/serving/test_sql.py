@@ -29,9 +29,22 @@ sys.path.insert(0, str(Path(__file__).parent))
 from repair_worlds import as_repair, draw_repair
 
 HOSTILE = (
-    "it's", '"; DROP TABLE scores; --', "back\\slash", "back\\'quote", "`tick`", "$1 $$ $tag$", "%s {x}",
-    "-- comment", "/* open", "new\nline", "tab\t", "ünï\u202ecode", "NULL", "'' OR 1=1", "\\",
-)  # fmt: skip
+    "it's",
+    '"; DROP TABLE scores; --',
+    "back\\slash",
+    "back\\'quote",
+    "`tick`",
+    "$1 $$ $tag$",
+    "%s {x}",
+    "-- comment",
+    "/* open",
+    "new\nline",
+    "tab\t",
+    "ünï\u202ecode",
+    "NULL",
+    "'' OR 1=1",
+    "\\",
+)
 pytestmark = pytest.mark.filterwarnings("ignore:labels of .* are matched by position:UserWarning")
 ROWS, LABELS, K = 1000, 100, 7  # 100,000 long rows
 
@@ -95,8 +108,8 @@ class PostgreSQL:
         """Each run has a connection of its own."""
 
     def read(self, query):
-        told = self.psql(self.database, f"COPY ({query}) TO STDOUT WITH (FORMAT csv)")
-        return list(csv.reader(io.StringIO(told)))
+        text = self.psql(self.database, f"COPY ({query}) TO STDOUT WITH (FORMAT csv)")
+        return list(csv.reader(io.StringIO(text)))
 
 
 class Spark:
@@ -151,10 +164,10 @@ NUMBERS = iter(range(10**6))
 def tool(name):
     """A program of PostgreSQL's, on the path or where Debian keeps it."""
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    found = shutil.which(name, path=os.pathsep.join([*map(str, places), os.environ["PATH"]]))
-    if found is None:
+    path = shutil.which(name, path=os.pathsep.join([*map(str, places), os.environ["PATH"]]))
+    if path is None:
         pytest.skip(f"needs PostgreSQL's {name}. Debian: apt install postgresql")
-    return found
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -210,10 +223,12 @@ def long(repair, scores, columns=("row", "label", "score")):
     return pd.DataFrame(
         {
             columns[0]: np.repeat(np.arange(n_rows), n_labels),
-            columns[1]: np.tile(np.array(names, None if repair.label_names is None else object), n_rows),
+            columns[1]: np.tile(
+                np.array(names, None if repair.label_names is None else object), n_rows
+            ),
             columns[2]: scores.astype(np.float64).ravel(),
         }
-    )  # fmt: skip
+    )
 
 
 def ranked(base, name="oddslip", row="row"):
@@ -286,7 +301,7 @@ def test_a_script_that_fails_leaves_what_was_there(base):
     base.load("scores", long(repair, scores[:50]))
     base.run("".join(write_sql(repair, dialect=base.dialect, k=K)))
     other = fitted(Beta(), seed=1)[0]
-    # The table it reads is missing, so the view can not be made after the pieces were.
+    # The table it reads is missing, so the view cannot be made after the pieces were.
     with pytest.raises((duckdb.Error, AssertionError)):
         base.run("".join(write_sql(other, dialect=base.dialect, k=K, table="nowhere")))
     base.abandon()
@@ -295,9 +310,9 @@ def test_a_script_that_fails_leaves_what_was_there(base):
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("named", [True, False])
-def test_the_head_says_what_the_script_reads_and_in_which_dialect(dialect, named):
-    repair = replace(fitted(Isotonic())[0], **({} if named else {"label_names": None}))
+@pytest.mark.parametrize("has_names", [True, False])
+def test_the_head_says_what_the_script_reads_and_in_which_dialect(dialect, has_names):
+    repair = replace(fitted(Isotonic())[0], **({} if has_names else {"label_names": None}))
     columns = ("customer", "product", "log odds")
     script = "".join(
         write_sql(repair, dialect=dialect, table="lake.served", columns=columns, name="mine")
@@ -309,20 +324,29 @@ def test_the_head_says_what_the_script_reads_and_in_which_dialect(dialect, named
     assert f"{sql.name('lake')}.{table}" in head
     for column, kind in (
         (row, "any type"),
-        (label, sql.string if named else "integer"),
+        (label, sql.string if has_names else "integer"),
         (score, sql.number),
     ):
         assert re.search(rf"^-- +{re.escape(column)}: {kind}", head, re.MULTILINE)
-    for made in ("mine_pieces", "mine_ranking"):
-        assert sql.name(made) in head
+    for target in ("mine_pieces", "mine_ranking"):
+        assert sql.name(target) in head
 
 
 def test_names_that_want_to_be_code_stay_names(base):
     n = len(HOSTILE)
     zeros = np.zeros(n)
     maps = LabelMaps(
-        "probability", "log_odds", np.ones(n), np.linspace(1, 2, n), zeros, zeros, zeros, zeros, [], []
-    )  # fmt: skip
+        "probability",
+        "log_odds",
+        np.ones(n),
+        np.linspace(1, 2, n),
+        zeros,
+        zeros,
+        zeros,
+        zeros,
+        [],
+        [],
+    )
     repair = as_repair(maps, HOSTILE)
     scores = np.random.default_rng(0).random((5, n))
     columns = ("row; --", 'la"bel', "sco're")
@@ -335,11 +359,15 @@ def test_names_that_want_to_be_code_stay_names(base):
     base.run(
         "".join(
             write_sql(
-                repair, dialect=base.dialect, k=3, name="it's \"mine\"; --",
-                table='a "table"; --', columns=columns,
+                repair,
+                dialect=base.dialect,
+                k=3,
+                name='it\'s "mine"; --',
+                table='a "table"; --',
+                columns=columns,
             )
         )
-    )  # fmt: skip
+    )
     lines = base.read(
         'SELECT "row; --", "la""bel", place FROM "it\'s ""mine""; --_ranking" ORDER BY 1, slot'
     )
@@ -373,9 +401,17 @@ def test_a_missing_or_empty_score_is_no_candidate(base):
 def test_pieces_cover_the_scale_once_and_a_cliff_is_two_of_them():
     tiny = 5e-324
     maps = LabelMaps(
-        "probability", "probability", [0, 0], [0, 0], [0, 0], [0, 0], [0, 4], [4, 5],
-        [0.2, 0.2, 0.5, 0.5 + 1e-16, 0.3], [0.0, 0.1, 0.4, 0.9, 0.5],
-    )  # fmt: skip
+        "probability",
+        "probability",
+        [0, 0],
+        [0, 0],
+        [0, 0],
+        [0, 0],
+        [0, 4],
+        [4, 5],
+        [0.2, 0.2, 0.5, 0.5 + 1e-16, 0.3],
+        [0.0, 0.1, 0.4, 0.9, 0.5],
+    )
     cliff = LabelMaps(
         "margin", "probability", [0], [0], [0], [0], [0], [2], [0.0, tiny], [0.1, 0.9]
     )
@@ -396,29 +432,29 @@ def test_pieces_cover_the_scale_once_and_a_cliff_is_two_of_them():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"dialect": "oracle"}, "dialect must be one of duckdb, postgres, spark"),
         ({"dialect": "duckdb", "k": 10**6}, "k must be between 1"),
-        ({"dialect": "duckdb", "name": ""}, "SQL can not name ''"),
+        ({"dialect": "duckdb", "name": ""}, "SQL cannot name ''"),
         ({"dialect": "duckdb", "table": "a\0b"}, "names must be text without NUL"),
         ({"dialect": "duckdb", "columns": ("a", "b")}, "columns must name row, label and score"),
         ({"dialect": "duckdb", "columns": ("a", "A", "s")}, "columns must differ"),
         ({"dialect": "duckdb", "columns": ("Slot", "label", "s")}, "columns must differ"),
     ],
 )
-def test_sql_that_can_not_be_is_refused_and_leaves_no_file(options, said, tmp_path):
+def test_invalid_options_are_rejected_and_leave_no_file(options, message, tmp_path):
     repair, _, _ = draw_repair(1)
-    with pytest.raises(InvalidInput, match=said):
+    with pytest.raises(InvalidInput, match=message):
         repair.to_sql(tmp_path / "repair.sql", **options)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_text_for_spark_holds_nothing_that_it_would_fill_in_or_read_as_code():
     for name in (*HOSTILE, "${env:HOME} $1", "\U0001f600"):
-        written = DIALECTS["spark"].text(name)
-        assert re.fullmatch(r"'([A-Za-z0-9 _.-]|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})*'", written)
-        assert written[1:-1].encode().decode("unicode_escape") == name
+        text = DIALECTS["spark"].text(name)
+        assert re.fullmatch(r"'([A-Za-z0-9 _.-]|\\u[0-9a-f]{4}|\\U[0-9a-f]{8})*'", text)
+        assert text[1:-1].encode().decode("unicode_escape") == name
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -426,19 +462,19 @@ def test_the_command_writes_what_python_writes(dialect, tmp_path, capsys):
     repair, _ = fitted(Isotonic())
     repair.save(tmp_path / "repair.oddslip")
     out = tmp_path / "repair.sql"
-    typed = ["export", str(tmp_path / "repair.oddslip"), "--to", "sql", "--dialect", dialect]
-    assert main([*typed, "-k", "7", "--table", "lake.scores", "-o", str(out)]) == 0
+    command = ["export", str(tmp_path / "repair.oddslip"), "--to", "sql", "--dialect", dialect]
+    assert main([*command, "-k", "7", "--table", "lake.scores", "-o", str(out)]) == 0
     assert f"Wrote SQL to {out}" in capsys.readouterr().out.replace("\n", " ")
     loaded = oddslip.load_repair(tmp_path / "repair.oddslip")
-    written = "".join(write_sql(loaded, dialect=dialect, k=7, table="lake.scores"))
-    assert out.read_text() == written
+    text = "".join(write_sql(loaded, dialect=dialect, k=7, table="lake.scores"))
+    assert out.read_text() == text
 
 
 def test_sql_without_a_dialect_is_refused_in_one_line(tmp_path, capsys):
     repair, _, _ = draw_repair(1)
     repair.save(tmp_path / "repair.oddslip")
-    typed = ["export", str(tmp_path / "repair.oddslip"), "-o", str(tmp_path / "out")]
+    command = ["export", str(tmp_path / "repair.oddslip"), "-o", str(tmp_path / "out")]
     for more in (["--to", "sql"], ["--to", "excel"]):
-        assert main([*typed, *more]) == 2
+        assert main([*command, *more]) == 2
         assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "out").exists()

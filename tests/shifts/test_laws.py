@@ -78,9 +78,9 @@ def test_a_weight_common_to_all_labels_never_changes_the_order(seed, w, dtype):
     plain = np.take_along_axis(shift_odds(margins, common, kind="margin"), order(margins), axis=1)
     assert (np.diff(plain, axis=1) <= 0).all()
     for scores, kind in ((margins, "margin"), (expit(margins), "probability")):
-        found = what_if(scores, common, k=6, kind=kind)
-        assert_array_equal(found.ranking, order(scores))
-        assert (found.mean_overlap, found.share_changed) == (6, 0)
+        result = what_if(scores, common, k=6, kind=kind)
+        assert_array_equal(result.ranking, order(scores))
+        assert (result.mean_overlap, result.share_changed) == (6, 0)
 
 
 @few

@@ -21,14 +21,14 @@ seeds = st.integers(0, 2**32 - 1)
 
 def solve(margins, prior):
     """Root by bracketing, one label at a time."""
-    found = []
+    roots = []
     for column, share in zip(np.asarray(margins, float).T, prior, strict=True):
         aim = np.log(share) - np.log1p(-share)
         ends = column.min() - aim - 1, column.max() - aim + 1
-        found.append(
+        roots.append(
             brentq(lambda b, c=column, s=share: expit(c - b).mean() - s, *ends, xtol=1e-13)
         )
-    return np.array(found)
+    return np.array(roots)
 
 
 @few
@@ -46,8 +46,8 @@ def test_the_shift_is_the_root_of_prevalence_matching(seed, n_rows, spread, shif
     p = expit(margins).astype(dtype)
     assert_allclose(realized_shift(p, prior).shift, solve(log_odds(p), prior), rtol=0, atol=1e-9)
     m = margins.astype(dtype)
-    found = realized_shift(m, prior, kind="margin")
-    assert_allclose(found.shift, solve(m, prior), rtol=0, atol=1e-9)
+    result = realized_shift(m, prior, kind="margin")
+    assert_allclose(result.shift, solve(m, prior), rtol=0, atol=1e-9)
 
 
 @few
@@ -76,7 +76,7 @@ def test_two_far_groups_with_the_root_between_them_are_matched():
 def test_priors_close_to_zero_and_one_lose_no_digits(share):
     rng = np.random.default_rng(0)
     margins = rng.normal(0, 1, 3000)
-    found = realized_shift(margins[:, None], [share], kind="margin").shift[0]
+    result = realized_shift(margins[:, None], [share], kind="margin").shift[0]
     # A root without cancellation: match the mean of the smaller side on the log scale.
     sign = 1 if share < 0.5 else -1
     aim = np.log(1e-7) if share < 0.5 else np.log1p(-share)
@@ -84,7 +84,7 @@ def test_priors_close_to_zero_and_one_lose_no_digits(share):
     def miss(b):
         return np.log(expit(sign * (margins - b)).mean()) - aim
 
-    assert found == pytest.approx(brentq(miss, -40, 40, xtol=1e-13), abs=1e-9)
+    assert result == pytest.approx(brentq(miss, -40, 40, xtol=1e-13), abs=1e-9)
 
 
 @few
@@ -93,21 +93,21 @@ def test_a_shift_common_to_all_cells_of_a_label_is_found_again(seed, shift):
     rng = np.random.default_rng(seed)
     margins = rng.normal(-2, 2, (200, 4))
     prior = expit(margins).mean(axis=0)
-    found = realized_shift(margins + shift, prior, kind="margin")
-    assert_allclose(found.shift, shift, rtol=0, atol=1e-9)
+    result = realized_shift(margins + shift, prior, kind="margin")
+    assert_allclose(result.shift, shift, rtol=0, atol=1e-9)
     weights = np.full(4, np.exp(shift))
     p = shift_odds(expit(margins), weights)
     assert_allclose(realized_shift(p, prior).shift, shift, rtol=0, atol=1e-9)
     if abs(shift) > 0.01:
-        assert_allclose(found.ratio(weights), 1.0, rtol=1e-6)
+        assert_allclose(result.ratio(weights), 1.0, rtol=1e-6)
 
 
 def test_the_synthetic_pair_realizes_what_it_says():
     pair = synthetic_pair(4000, 12, realized=0.5, dtype=np.float64, seed=2)
-    found = realized_shift(pair.weighted, pair.marginals.mean(axis=0))
-    assert found.identified.all()
-    assert_allclose(found.shift, pair.shift, rtol=0, atol=1e-8)
-    assert_allclose(found.ratio(pair.weights), 0.5, atol=1e-8)
+    result = realized_shift(pair.weighted, pair.marginals.mean(axis=0))
+    assert result.identified.all()
+    assert_allclose(result.shift, pair.shift, rtol=0, atol=1e-8)
+    assert_allclose(result.ratio(pair.weights), 0.5, atol=1e-8)
 
 
 def test_usual_panels_take_two_passes():
@@ -120,10 +120,10 @@ def test_a_label_with_a_saturated_cell_is_not_identified():
     p[3, 1] = 1.0
     p[:, 2] = 1.0
     p[5, 3] = np.nextafter(np.float32(1), np.float32(0))
-    found = realized_shift(p, [0.1] * 4)
-    assert found.n_saturated.tolist() == [0, 1, 10, 0]
-    assert found.identified.tolist() == [True, False, False, True]
-    assert np.isnan(found.shift).tolist() == [False, False, True, False]
+    result = realized_shift(p, [0.1] * 4)
+    assert result.n_saturated.tolist() == [0, 1, 10, 0]
+    assert result.identified.tolist() == [True, False, False, True]
+    assert np.isnan(result.shift).tolist() == [False, False, True, False]
 
 
 def test_margins_and_float64_count_the_cells_that_float32_would_saturate():
@@ -134,10 +134,10 @@ def test_margins_and_float64_count_the_cells_that_float32_would_saturate():
 
 
 def test_a_prior_of_zero_or_one_asks_for_an_infinite_shift():
-    found = realized_shift([[0.2, 0.2, 0.2]], [0.0, 1.0, 0.2])
-    assert found.shift[:2].tolist() == [np.inf, -np.inf]
-    assert found.shift[2] == pytest.approx(0, abs=1e-12)
-    assert found.identified.tolist() == [False, False, True]
+    result = realized_shift([[0.2, 0.2, 0.2]], [0.0, 1.0, 0.2])
+    assert result.shift[:2].tolist() == [np.inf, -np.inf]
+    assert result.shift[2] == pytest.approx(0, abs=1e-12)
+    assert result.identified.tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("end", [0.0, 1.0])
@@ -169,15 +169,15 @@ def test_two_halves_merge_to_the_whole(kind):
         lambda: LogOddsHistogram(3, kind),
         lambda: SigmoidTally(np.array([0.0, 1.0, -2.0])),
     ):
-        whole, left, right = make(), make(), make().empty_like()
+        whole, tally, other = make(), make(), make().empty_like()
         whole.add(panel)
-        left.add(panel.rows(30, 50))
-        right.add(panel.rows(0, 30))
-        left.merge(right)
-        for a, b in zip(left.result(), whole.result(), strict=True):
+        tally.add(panel.rows(30, 50))
+        other.add(panel.rows(0, 30))
+        tally.merge(other)
+        for a, b in zip(tally.result(), whole.result(), strict=True):
             assert_allclose(a, b, rtol=1e-13)
         if isinstance(whole, LogOddsHistogram):
-            assert_array_equal(left.counts, whole.counts)
+            assert_array_equal(tally.counts, whole.counts)
             assert whole.counts.sum(axis=1).tolist() == [50] * 3
 
 
@@ -208,13 +208,13 @@ def test_a_prior_that_is_no_share_is_refused():
 def test_the_result_turns_into_a_table_with_a_line_for_each_label():
     import pandas as pd
 
-    found = realized_shift(pd.DataFrame({"a": [0.5], "b": [0.5]}), [0.5, 0.2])
-    assert found.to_dict()["label_names"] == ["a", "b"]
-    assert found.to_frame()["label"].tolist() == ["a", "b"]
-    assert_array_equal(found.to_frame()["shift"], found.shift)
+    result = realized_shift(pd.DataFrame({"a": [0.5], "b": [0.5]}), [0.5, 0.2])
+    assert result.to_dict()["label_names"] == ["a", "b"]
+    assert result.to_frame()["label"].tolist() == ["a", "b"]
+    assert_array_equal(result.to_frame()["shift"], result.shift)
 
 
 def test_a_weight_of_one_has_no_ratio():
-    found = realized_shift([[0.5, 0.5]], [0.2, 0.2])
-    assert np.isnan(found.ratio([1.0, 4.0])).tolist() == [True, False]
-    assert found.ratio([1.0, 4.0])[1] == pytest.approx(1.0)
+    result = realized_shift([[0.5, 0.5]], [0.2, 0.2])
+    assert np.isnan(result.ratio([1.0, 4.0])).tolist() == [True, False]
+    assert result.ratio([1.0, 4.0])[1] == pytest.approx(1.0)

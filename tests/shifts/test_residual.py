@@ -28,23 +28,23 @@ def test_the_residual_is_the_gap_less_ln_w_over_cells_inside_the_edge_in_both_ar
     twin, weights = draw_margins(rng)
     arm = twin + rng.normal(0, 6, twin.shape)
     inside = (np.abs(arm) < np.log(1e6 - 1)) & (np.abs(twin) < np.log(1e6 - 1))
-    left = np.where(inside, arm - twin - np.log(weights), np.nan)
-    spreads = [np.ptp(row[~np.isnan(row)]) for row in left if (~np.isnan(row)).sum() > 1]
-    found = residual(arm, twin, weights, kind="margin")
-    assert_allclose(found.mean, np.nanmean(left, axis=0), atol=1e-12)
-    assert_allclose(found.spread, np.sort(spreads), atol=1e-12)
-    assert_array_equal(found.n_cells, inside.sum(axis=0))
+    expected = np.where(inside, arm - twin - np.log(weights), np.nan)
+    spreads = [np.ptp(row[~np.isnan(row)]) for row in expected if (~np.isnan(row)).sum() > 1]
+    result = residual(arm, twin, weights, kind="margin")
+    assert_allclose(result.mean, np.nanmean(expected, axis=0), atol=1e-12)
+    assert_allclose(result.spread, np.sort(spreads), atol=1e-12)
+    assert_array_equal(result.n_cells, inside.sum(axis=0))
     gaps = np.where(inside, np.abs(arm - twin), np.nan)
-    assert_allclose(found.largest_gap, np.nanmax(gaps, axis=0), atol=1e-12)
+    assert_allclose(result.largest_gap, np.nanmax(gaps, axis=0), atol=1e-12)
 
 
 def test_a_fully_realized_shift_leaves_nothing():
     rng = np.random.default_rng(0)
     margins, weights = draw_margins(rng)
     twin = expit(margins)
-    found = residual(shift_odds(twin, weights), twin, weights)
-    assert_allclose(found.spread, 0, atol=1e-9)
-    assert_allclose(found.mean, 0, atol=1e-9)
+    result = residual(shift_odds(twin, weights), twin, weights)
+    assert_allclose(result.spread, 0, atol=1e-9)
+    assert_allclose(result.mean, 0, atol=1e-9)
 
 
 @few
@@ -66,10 +66,10 @@ def test_two_arms_within_the_budget_of_one_start_obey_every_bound(seed, budget):
     start, weights = rng.normal(-2, 1, 6), np.exp(rng.normal(0, 3, 6))
     arm, twin = (start + rng.uniform(-budget, budget, (30, 6)) for _ in range(2))
     bounds = inversion_bounds(weights, budget)
-    found = residual(arm, twin, weights, kind="margin")
-    assert found.largest_gap.max() <= bounds.gap
-    assert found.spread.min() >= bounds.least_spread - 1e-9
-    assert found.spread.max() <= bounds.intended_range + bounds.spread + 1e-9
+    result = residual(arm, twin, weights, kind="margin")
+    assert result.largest_gap.max() <= bounds.gap
+    assert result.spread.min() >= bounds.least_spread - 1e-9
+    assert result.spread.max() <= bounds.intended_range + bounds.spread + 1e-9
 
 
 @few
@@ -82,8 +82,8 @@ def test_the_bounds_are_reached(seed, budget):
     middle = (np.log(weights).max() + np.log(weights).min()) / 2
     # Each label moves as far towards its ln w, taken from the middle, as the budget lets it.
     gap = np.clip(np.log(weights) - middle, -2 * budget, 2 * budget)
-    found = residual(gap[None] / 2, -gap[None] / 2, weights, kind="margin")
-    assert_allclose(found.spread, [bounds.least_spread], atol=1e-9)
+    result = residual(gap[None] / 2, -gap[None] / 2, weights, kind="margin")
+    assert_allclose(result.spread, [bounds.least_spread], atol=1e-9)
 
 
 def test_bounds_of_the_papers_smallest_cap():
@@ -115,17 +115,17 @@ def test_blocks_with_their_twin_tally_to_the_same_as_the_verb():
     tally.add(panel.rows(0, 20))
     tally.merge(other)
     tallied = tally.result()
-    found = residual(arm, twin, weights, kind="margin")
-    assert_array_equal(tallied.spread, found.spread)
-    assert_allclose(tallied.mean, found.mean, atol=1e-12)
+    result = residual(arm, twin, weights, kind="margin")
+    assert_array_equal(tallied.spread, result.spread)
+    assert_allclose(tallied.mean, result.mean, atol=1e-12)
 
 
 def test_a_row_with_one_known_cell_has_no_spread_and_a_label_without_one_no_mean():
-    found = residual([[0.9, 1.0], [0.8, 1.0]], [[0.5, 0.5], [0.5, 0.5]], [2.0, 2.0])
-    assert found.spread.size == 0
-    assert found.median_spread is None
-    assert np.isnan(found.mean[1])
-    assert found.to_dict()["n_cells"] == 2
+    result = residual([[0.9, 1.0], [0.8, 1.0]], [[0.5, 0.5], [0.5, 0.5]], [2.0, 2.0])
+    assert result.spread.size == 0
+    assert result.median_spread is None
+    assert np.isnan(result.mean[1])
+    assert result.to_dict()["n_cells"] == 2
 
 
 @pytest.mark.parametrize(

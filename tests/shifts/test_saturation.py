@@ -44,28 +44,28 @@ def test_a_float32_sigmoid_is_one_from_16_64_on():
 def test_margins_report_both_thresholds():
     margins = np.array([[16.0, 16.63, 16.64, 17.32, 17.33, 40.0]])
     for dtype in (np.float32, np.float64):
-        found = saturation(margins.astype(dtype), k=1, kind="margin")
-        assert found.n_saturated.tolist() == [0, 0, 0, 0, 1, 1]
-        assert found.n_saturated_float32.tolist() == [0, 0, 1, 1, 1, 1]
-        assert (found.share, found.share_float32) == (2 / 6, 4 / 6)
+        result = saturation(margins.astype(dtype), k=1, kind="margin")
+        assert result.n_saturated.tolist() == [0, 0, 0, 0, 1, 1]
+        assert result.n_saturated_float32.tolist() == [0, 0, 1, 1, 1, 1]
+        assert (result.share, result.share_float32) == (2 / 6, 4 / 6)
 
 
 @few
 @given(seed=seeds, dtype=st.sampled_from([np.float32, np.float64]), k=st.integers(1, 8))
 def test_counts_agree_with_counting(seed, dtype, k):
     p, _ = draw(seed, dtype=dtype)
-    found = saturation(p, k=k)
+    result = saturation(p, k=k)
     ones = p == 1
-    assert_array_equal(found.n_saturated, ones.sum(axis=0))
-    assert found.n_saturated_float32 is None
-    assert found.share == found.share_float32 == ones.mean()
-    assert found.mean_per_row == pytest.approx(ones.sum(axis=1).mean(), abs=1e-12)
-    assert found.full_rows == (ones.sum(axis=1) >= k).sum()
+    assert_array_equal(result.n_saturated, ones.sum(axis=0))
+    assert result.n_saturated_float32 is None
+    assert result.share == result.share_float32 == ones.mean()
+    assert result.mean_per_row == pytest.approx(ones.sum(axis=1).mean(), abs=1e-12)
+    assert result.full_rows == (ones.sum(axis=1) >= k).sum()
     ordered = -np.sort(-p, axis=1)
     tied = ordered[:, k - 1] == ordered[:, k] if k < p.shape[1] else np.zeros(len(p), bool)
-    assert found.tied_rows == tied.sum()
-    assert_array_equal(found.n_distinct, [np.unique(column).size for column in p.T])
-    assert found.mean_distinct == found.n_distinct.mean()
+    assert result.tied_rows == tied.sum()
+    assert_array_equal(result.n_distinct, [np.unique(column).size for column in p.T])
+    assert result.mean_distinct == result.n_distinct.mean()
 
 
 def test_float64_probabilities_saturate_where_float32_would_store_one():
@@ -96,8 +96,8 @@ def test_distinct_scores_can_be_rounded_first_and_minus_zero_is_zero():
 def test_distinct_scores_do_not_depend_on_the_tile(decimals):
     p, _ = draw(1, 60, 9)
     whole = count_distinct(open_source(p), decimals)
-    for kept in (1, 60 * 4 * 2, 60 * 8 * 5):
-        assert_array_equal(count_distinct(open_source(p), decimals, kept_bytes=kept), whole)
+    for max_bytes in (1, 60 * 4 * 2, 60 * 8 * 5):
+        assert_array_equal(count_distinct(open_source(p), decimals, max_bytes=max_bytes), whole)
 
 
 def test_the_answer_does_not_depend_on_blocks_their_order_or_threads(monkeypatch):
@@ -125,8 +125,8 @@ def test_the_table_has_a_row_per_label():
 def test_saturated_cells_follow_the_twin_and_all_others_stay(seed, k, dtype):
     p, rng = draw(seed)
     twin = rng.choice([0.0, 0.1, 0.4, 0.9], p.shape).astype(dtype)
-    found = reorder_saturated(p, twin, k=k)
-    for row, cells, order in zip(found, p, twin, strict=True):
+    ranking = reorder_saturated(p, twin, k=k)
+    for row, cells, order in zip(ranking, p, twin, strict=True):
         ones = sorted(np.flatnonzero(cells == 1), key=lambda j, o=order: (-o[j], j))
         rest = sorted(np.flatnonzero(cells < 1), key=lambda j, c=cells: (-c[j], j))
         assert row.tolist() == [*ones, *rest][:k]
@@ -137,17 +137,17 @@ def test_saturated_cells_follow_the_twin_and_all_others_stay(seed, k, dtype):
 def test_the_oracle_puts_saturated_positives_first(seed, k):
     p, rng = draw(seed)
     truth = rng.random(p.shape) < 0.3
-    found = reorder_saturated(p, None, k=k, labels=truth)
+    ranking = reorder_saturated(p, None, k=k, labels=truth)
     expected = np.lexsort((np.tile(np.arange(8), (len(p), 1)), ~(truth & (p == 1)), -p), axis=1)
-    assert_array_equal(found, expected[:, :k])
+    assert_array_equal(ranking, expected[:, :k])
 
 
 def test_the_twin_may_be_of_another_kind_and_cut_into_other_blocks(monkeypatch):
     monkeypatch.setattr("oddslip.sources.base.BLOCK_BYTES", 200)
     pair = synthetic_pair(300, 9, saturate=0.3, seed=1)
-    found = reorder_saturated(pair.weighted, pair.weighted_margin, k=5, order_kind="margin")
+    ranking = reorder_saturated(pair.weighted, pair.weighted_margin, k=5, order_kind="margin")
     # The arm's own margins put its saturated cells in their own order.
-    assert_array_equal(found, np.argsort(-pair.weighted_margin, axis=1, kind="stable")[:, :5])
+    assert_array_equal(ranking, np.argsort(-pair.weighted_margin, axis=1, kind="stable")[:, :5])
 
 
 def test_saturated_margins_are_reordered_too():

@@ -40,11 +40,11 @@ def test_the_what_if_ranks_by_log_odds_plus_ln_w(seed, dtype, k):
 @given(seed=seeds, k=st.integers(1, 9))
 def test_overlap_and_share_changed_compare_sets_with_the_unweighted_top_k(seed, k):
     margins, w, _ = draw(seed)
-    found = what_if(margins, w, k=k, kind="margin")
+    result = what_if(margins, w, k=k, kind="margin")
     plain, shifted = rank(margins, k), rank(margins + np.log(w), k)
     shared = [len(set(a) & set(b)) for a, b in zip(plain, shifted, strict=True)]
-    assert found.mean_overlap == pytest.approx(np.mean(shared), abs=1e-12)
-    assert found.share_changed == np.mean([count < k for count in shared])
+    assert result.mean_overlap == pytest.approx(np.mean(shared), abs=1e-12)
+    assert result.share_changed == np.mean([count < k for count in shared])
     assert_array_equal(overlap(plain, shifted), shared)
 
 
@@ -56,15 +56,15 @@ def test_wide_rows_are_ranked_alike():
 
 
 def test_saturated_and_zero_cells_rank_by_weight_at_the_clip():
-    found = what_if(np.array([[1.0, 1.0, 0.0, 0.0]], np.float32), [1.0, 2.0, 3.0, 4.0], k=4)
-    assert found.ranking.tolist() == [[1, 0, 3, 2]]
+    result = what_if(np.array([[1.0, 1.0, 0.0, 0.0]], np.float32), [1.0, 2.0, 3.0, 4.0], k=4)
+    assert result.ranking.tolist() == [[1, 0, 3, 2]]
 
 
 def test_common_weights_keep_cells_apart_that_the_clip_would_tie():
     p = np.array([[1e-20, 2e-20, 1 - 1e-15, 1.0]])
-    found = what_if(p, [7.0] * 4, k=4)
-    assert found.ranking.tolist() == [[3, 2, 1, 0]]
-    assert (found.mean_overlap, found.share_changed) == (4.0, 0.0)
+    result = what_if(p, [7.0] * 4, k=4)
+    assert result.ranking.tolist() == [[3, 2, 1, 0]]
+    assert (result.mean_overlap, result.share_changed) == (4.0, 0.0)
 
 
 def test_the_answer_does_not_depend_on_blocks_their_order_or_threads(monkeypatch):
@@ -87,16 +87,16 @@ def test_the_answer_does_not_depend_on_blocks_their_order_or_threads(monkeypatch
 def test_with_labels_the_hits_of_both_rankings_are_counted():
     margins, w, rng = draw(8)
     truth = rng.random(margins.shape) < 0.2
-    found = what_if(margins, w, truth, k=3, kind="margin")
-    for hits, scores in ((found.hits, margins + np.log(w)), (found.unweighted_hits, margins)):
+    result = what_if(margins, w, truth, k=3, kind="margin")
+    for hits, scores in ((result.hits, margins + np.log(w)), (result.unweighted_hits, margins)):
         assert hits == np.take_along_axis(truth, rank(scores, 3), 1).sum(axis=1).mean()
     assert what_if(margins, w, k=3, kind="margin").hits is None
 
 
 def test_the_result_turns_into_plain_values():
-    told = what_if([[0.1, 0.9]], [1.0, 1.0], k=1).to_dict()
-    assert told["ranking"] == [[1]]
-    assert told["share_changed"] == 0.0
+    values = what_if([[0.1, 0.9]], [1.0, 1.0], k=1).to_dict()
+    assert values["ranking"] == [[1]]
+    assert values["share_changed"] == 0.0
 
 
 @few

@@ -1,4 +1,4 @@
-"""scikit-learn's own estimator checks on `RepairedClassifier`, and which can not apply.
+"""scikit-learn's own estimator checks on `RepairedClassifier`, and which cannot apply.
 
 Its checks make one column of two classes. `OnCells` turns that into the 0/1 cells of two labels,
 the class and its opposite, and leaves everything else to `RepairedClassifier`.

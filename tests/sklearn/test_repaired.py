@@ -60,15 +60,15 @@ def test_repaired_is_the_repair_of_the_models_panel(tmp_path):
     REPAIR.save(tmp_path / "repair.oddslip")
     panel = panel_from(MODEL, X, label_names=NAMES)
     for repair in (REPAIR, REPAIR.fitted_, tmp_path / "repair.oddslip"):
-        served = Repaired(MODEL, repair)
+        repaired = Repaired(MODEL, repair)
         expected = REPAIR.fitted_.transform(panel, dtype=np.float64)
-        np.testing.assert_array_equal(served.predict_proba(X), expected)
-        np.testing.assert_array_equal(served.predict_topk(X), REPAIR.rank(panel, k=2))
-        np.testing.assert_array_equal(served.predict_topk(X, k=3), REPAIR.rank(panel, k=3))
-        named = np.array(NAMES)[REPAIR.rank(panel, k=2)]
-        np.testing.assert_array_equal(served.predict_topk(X, names=True), named)
+        np.testing.assert_array_equal(repaired.predict_proba(X), expected)
+        np.testing.assert_array_equal(repaired.predict_topk(X), REPAIR.rank(panel, k=2))
+        np.testing.assert_array_equal(repaired.predict_topk(X, k=3), REPAIR.rank(panel, k=3))
+        label_names = np.array(NAMES)[REPAIR.rank(panel, k=2)]
+        np.testing.assert_array_equal(repaired.predict_topk(X, names=True), label_names)
         clipped = expected.clip(1e-12, 1 - 1e-12)
-        np.testing.assert_allclose(served.decision_function(X), logit(clipped), rtol=1e-4)
+        np.testing.assert_allclose(repaired.decision_function(X), logit(clipped), rtol=1e-4)
 
 
 def test_a_repair_of_probabilities_gets_probabilities_from_a_model_of_margins():
@@ -117,7 +117,7 @@ def test_what_can_not_be_repaired_is_refused_in_words(call, words):
 
 
 def test_the_repair_is_fitted_on_scores_out_of_fold_and_the_model_on_all_rows():
-    found = RepairedClassifier(weighted(), k=2, rule="isotonic-5", cv=3, seed=7).fit(X, Y)
+    fitted = RepairedClassifier(weighted(), k=2, rule="isotonic-5", cv=3, seed=7).fit(X, Y)
     scores = np.empty(Y.shape)
     for train, test in KFold(3, shuffle=True, random_state=7).split(X):
         scores[test] = panel_from(weighted().fit(X[train], Y[train]), X[test]).scores
@@ -125,18 +125,18 @@ def test_the_repair_is_fitted_on_scores_out_of_fold_and_the_model_on_all_rows():
     repair.fit(scores, Y)
     whole = weighted().fit(X, Y)
     expected = repair.transform(panel_from(whole, X))
-    np.testing.assert_array_equal(found.predict_proba(X), expected)
-    np.testing.assert_array_equal(found.predict(X), expected >= 0.5)
-    np.testing.assert_array_equal(found.predict_topk(X), repair.rank(panel_from(whole, X)))
-    assert found.repair_.chosen_ == "isotonic-5"
+    np.testing.assert_array_equal(fitted.predict_proba(X), expected)
+    np.testing.assert_array_equal(fitted.predict(X), expected >= 0.5)
+    np.testing.assert_array_equal(fitted.predict_topk(X), repair.rank(panel_from(whole, X)))
+    assert fitted.repair_.chosen_ == "isotonic-5"
 
 
 def test_it_undoes_a_weight_and_beats_the_raw_model_on_rows_it_has_not_seen():
     train, test = slice(0, 240), slice(240, None)
     scorer = map_at_k_scorer(k=2)
     raw = scorer(weighted().fit(X[train], Y[train]), X[test], Y[test])
-    found = RepairedClassifier(weighted(), k=2).fit(X[train], Y[train])
-    assert found.score(X[test], Y[test]) > raw + 0.05
+    fitted = RepairedClassifier(weighted(), k=2).fit(X[train], Y[train])
+    assert fitted.score(X[test], Y[test]) > raw + 0.05
 
 
 def test_it_works_in_pipelines_searches_and_cross_validation():
@@ -158,11 +158,11 @@ def test_it_works_in_pipelines_searches_and_cross_validation():
     ids=["default", "ours", "forest"],
 )
 def test_it_wraps_what_gives_margins_and_what_gives_probabilities(estimator):
-    found = RepairedClassifier(estimator, k=2, rule="isotonic-5", cv=2).fit(X, Y)
-    again = clone(found).fit(X, Y)
-    np.testing.assert_array_equal(found.predict_proba(X), again.predict_proba(X))
-    copied = pickle.loads(pickle.dumps(found))
-    np.testing.assert_array_equal(found.predict_proba(X), copied.predict_proba(X))
+    fitted = RepairedClassifier(estimator, k=2, rule="isotonic-5", cv=2).fit(X, Y)
+    again = clone(fitted).fit(X, Y)
+    np.testing.assert_array_equal(fitted.predict_proba(X), again.predict_proba(X))
+    copied = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(fitted.predict_proba(X), copied.predict_proba(X))
 
 
 def test_it_takes_frames_texts_and_sparse_rows():
@@ -172,14 +172,14 @@ def test_it_takes_frames_texts_and_sparse_rows():
         np.testing.assert_allclose(clone(model).fit(rows, Y).predict_proba(rows), dense, atol=1e-6)
     np.testing.assert_array_equal(clone(model).fit(X, sp.csr_matrix(Y)).predict_proba(X), dense)
     frame, truth = pd.DataFrame(X, columns=list("pqrst")), pd.DataFrame(Y, columns=NAMES)
-    framed = clone(model).fit(frame, truth)
-    np.testing.assert_allclose(framed.predict_proba(frame), dense, atol=1e-9)
-    assert framed.label_names_ == tuple(NAMES)
-    assert set(np.unique(framed.predict_topk(frame, k=1, names=True))) <= set(NAMES)
+    named_model = clone(model).fit(frame, truth)
+    np.testing.assert_allclose(named_model.predict_proba(frame), dense, atol=1e-9)
+    assert named_model.label_names_ == tuple(NAMES)
+    assert set(np.unique(named_model.predict_topk(frame, k=1, names=True))) <= set(NAMES)
     words = [" ".join(f"w{j}" if true else f"v{j}" for j, true in enumerate(row)) for row in Y]
     over_text = make_pipeline(TfidfVectorizer(), weighted())
-    found = RepairedClassifier(over_text, k=2, rule="raw", cv=2).fit(words, Y)
-    assert found.score(words, Y) > 0.95
+    text_model = RepairedClassifier(over_text, k=2, rule="raw", cv=2).fit(words, Y)
+    assert text_model.score(words, Y) > 0.95
 
 
 IDS = [f"u{row}" for row in range(len(X))]
@@ -192,23 +192,23 @@ def quick(estimator=None):
 
 
 def test_the_columns_of_y_are_the_classes():
-    named = quick().fit(ROWS, TRUTH)
-    assert named.classes_.tolist() == NAMES
-    assert named.predict_topk(ROWS, names=True).columns.tolist() == ["label_1", "label_2"]
+    model = quick().fit(ROWS, TRUTH)
+    assert model.classes_.tolist() == NAMES
+    assert model.predict_topk(ROWS, names=True).columns.tolist() == ["label_1", "label_2"]
     assert quick().fit(X, Y).classes_.tolist() == [0, 1, 2, 3]
-    assert panel_from(named, ROWS, TRUTH[NAMES[::-1]]).label_names == tuple(NAMES)
+    assert panel_from(model, ROWS, TRUTH[NAMES[::-1]]).label_names == tuple(NAMES)
 
 
 @pytest.mark.parametrize("estimator", [weighted(), OneVsRest("logistic")], ids=["sklearn", "ours"])
 def test_rows_of_x_and_y_are_matched_by_their_ids(estimator):
-    wanted = quick(estimator).fit(ROWS, TRUTH)
-    named, turned = ROWS.set_axis(IDS), TRUTH.set_axis(IDS).iloc[::-1]
-    for rows, truth in ((named, turned), (ROWS, TRUTH.iloc[::-1])):
-        found = quick(estimator).fit(rows, truth)
-        np.testing.assert_array_equal(found.predict_proba(rows), wanted.predict_proba(ROWS))
-        assert found.score(rows, truth) == wanted.score(ROWS, TRUTH)
-    assert found.predict_topk(named, names=True).index.tolist() == IDS
-    for rows, truth in ((named, TRUTH), (named, Y), (X, TRUTH.set_axis(IDS))):
+    expected = quick(estimator).fit(ROWS, TRUTH)
+    rows_with_ids, reversed_truth = ROWS.set_axis(IDS), TRUTH.set_axis(IDS).iloc[::-1]
+    for rows, truth in ((rows_with_ids, reversed_truth), (ROWS, TRUTH.iloc[::-1])):
+        model = quick(estimator).fit(rows, truth)
+        np.testing.assert_array_equal(model.predict_proba(rows), expected.predict_proba(ROWS))
+        assert model.score(rows, truth) == expected.score(ROWS, TRUTH)
+    assert model.predict_topk(rows_with_ids, names=True).index.tolist() == IDS
+    for rows, truth in ((rows_with_ids, TRUTH), (rows_with_ids, Y), (X, TRUTH.set_axis(IDS))):
         with pytest.raises(InvalidInput, match="row ids"):
             quick(estimator).fit(rows, truth)
 
@@ -216,25 +216,27 @@ def test_rows_of_x_and_y_are_matched_by_their_ids(estimator):
 def test_weights_of_rows_are_matched_by_their_ids():
     model = MultiOutputClassifier(LogisticRegression())
     weight = pd.Series(np.linspace(0.1, 3, len(X)), IDS)
-    named, truth = ROWS.set_axis(IDS), TRUTH.set_axis(IDS)
-    wanted = quick(model).fit(ROWS, TRUTH, sample_weight=weight.to_numpy())
-    found = quick(model).fit(named, truth, sample_weight=weight.iloc[::-1])
-    np.testing.assert_array_equal(found.predict_proba(named), wanted.predict_proba(ROWS))
-    scored = found.score(named, truth, sample_weight=weight.iloc[::-1])
-    assert scored == wanted.score(ROWS, TRUTH, sample_weight=weight.to_numpy())
+    rows, truth = ROWS.set_axis(IDS), TRUTH.set_axis(IDS)
+    expected = quick(model).fit(ROWS, TRUTH, sample_weight=weight.to_numpy())
+    fitted = quick(model).fit(rows, truth, sample_weight=weight.iloc[::-1])
+    np.testing.assert_array_equal(fitted.predict_proba(rows), expected.predict_proba(ROWS))
+    score = fitted.score(rows, truth, sample_weight=weight.iloc[::-1])
+    assert score == expected.score(ROWS, TRUTH, sample_weight=weight.to_numpy())
 
 
 @pytest.mark.parametrize("estimator", [weighted(), OneVsRest("logistic")], ids=["sklearn", "ours"])
 def test_parts_of_frames_that_scikit_learn_cuts_go_with_parts_of_arrays(estimator):
     """A part of a frame keeps its numbers of the whole; beside an array these name nothing."""
     cv = KFold(3, shuffle=True, random_state=0)
-    wanted = cross_val_score(quick(estimator), ROWS, TRUTH, cv=cv)
+    expected = cross_val_score(quick(estimator), ROWS, TRUTH, cv=cv)
     ids = ROWS.set_axis(IDS), TRUTH.set_axis(IDS)
     for rows, truth in ((ROWS, Y), (X, TRUTH), ids):
-        found = cross_val_score(quick(estimator), rows, truth, cv=cv)
-        np.testing.assert_array_equal(found, wanted)
-        own = cross_val_score(quick(estimator), rows, truth, cv=cv, scoring=map_at_k_scorer(k=2))
-        np.testing.assert_array_equal(own, wanted)
+        scores = cross_val_score(quick(estimator), rows, truth, cv=cv)
+        np.testing.assert_array_equal(scores, expected)
+        scorer_scores = cross_val_score(
+            quick(estimator), rows, truth, cv=cv, scoring=map_at_k_scorer(k=2)
+        )
+        np.testing.assert_array_equal(scorer_scores, expected)
 
 
 def test_inputs_keep_their_index():
@@ -291,22 +293,22 @@ def test_a_scorer_gets_the_weights_that_scikit_learn_routes_to_it(routing):
     scorer = map_at_k_scorer(k=2).set_score_request(sample_weight=True)
     model = weighted()
     model.estimator.set_fit_request(sample_weight=False)
-    told = {"sample_weight": weight}
+    params = {"sample_weight": weight}
     expected = [
         map_at_k_scorer(k=2)(clone(model).fit(X[train], Y[train]), X[test], Y[test], weight[test])
         for train, test in cv.split(X)
     ]
-    found = cross_validate(model, X, Y, cv=cv, scoring=scorer, params=told)["test_score"]
-    np.testing.assert_array_equal(found, expected)
+    results = cross_validate(model, X, Y, cv=cv, scoring=scorer, params=params)["test_score"]
+    np.testing.assert_array_equal(results, expected)
     several = {"map": scorer, "ndcg": map_at_k_scorer(k=2, metric="ndcg")}
     several["ndcg"].set_score_request(sample_weight=False)
-    found = cross_validate(model, X, Y, cv=cv, scoring=several, params=told)
-    np.testing.assert_array_equal(found["test_map"], expected)
-    alike = cross_validate(model, X, Y, cv=cv, scoring=map_at_k_scorer(k=2, metric="ndcg"))
-    np.testing.assert_array_equal(found["test_ndcg"], alike["test_score"])
+    results = cross_validate(model, X, Y, cv=cv, scoring=several, params=params)
+    np.testing.assert_array_equal(results["test_map"], expected)
+    ndcg = cross_validate(model, X, Y, cv=cv, scoring=map_at_k_scorer(k=2, metric="ndcg"))
+    np.testing.assert_array_equal(results["test_ndcg"], ndcg["test_score"])
     search = GridSearchCV(model, {"estimator__C": [1.0]}, cv=cv, scoring=scorer)
-    found = search.fit(X, Y, **told).cv_results_["mean_test_score"]
-    np.testing.assert_allclose(found, [np.mean(expected)])
+    results = search.fit(X, Y, **params).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(results, [np.mean(expected)])
 
 
 def test_a_scorer_that_was_not_told_refuses_weights_as_scikit_learn_does(routing):

@@ -6,10 +6,10 @@ FULL = os.environ.get("ODDSLIP_SPARK") == "full"
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "mainly(*engines): enough to run it there, unless in full")
+    config.addinivalue_line("markers", "mainly(*engines): `make test-spark` runs it on all engines")
     config.addinivalue_line("markers", "needs(*engines): makes no sense elsewhere")
-    config.addinivalue_line("markers", "connect: runs through Spark Connect too, not in full alone")
-    config.addinivalue_line("markers", "slow: runs in full alone")
+    config.addinivalue_line("markers", "connect: runs through Spark Connect in `make test-all` too")
+    config.addinivalue_line("markers", "full: only `make test-spark` runs it")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -24,10 +24,10 @@ def pytest_collection_modifyitems(config, items):
         if engine == "connect":
             return item.get_closest_marker("connect") is not None
         mainly = item.get_closest_marker("mainly")  # that of a parameter comes first
-        slow = item.get_closest_marker("slow") is not None
-        return not slow and (mainly is None or engine in mainly.args)
+        full = item.get_closest_marker("full") is not None
+        return not full and (mainly is None or engine in mainly.args)
 
-    left_out = [item for item in items if not stays(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
+    deselected = [item for item in items if not stays(item)]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if stays(item)]

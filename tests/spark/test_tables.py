@@ -1,8 +1,8 @@
 """Laws of tables: whatever an engine, a cut or an order of the rows, the answers are one.
 
 The same laws run on processes of this machine, on Spark with two threads, on a real cluster of a
-master and two workers, and through Spark Connect. ``ODDSLIP_SPARK=full`` runs all of them
-everywhere, and the slow faults; else Spark runs those that differ from processes.
+master and two workers, and through Spark Connect. ``make test-spark`` (``ODDSLIP_SPARK=full``) runs
+all of them everywhere, and the slow faults; else Spark runs those that differ from processes.
 """
 
 import gc
@@ -497,7 +497,7 @@ def struck(frame, marker, how):
     [
         pytest.param("raise", marks=SPARK),
         pytest.param("kill", marks=pytest.mark.needs("cluster")),
-        pytest.param("sleep", marks=[pytest.mark.needs("cluster"), pytest.mark.slow]),
+        pytest.param("sleep", marks=[pytest.mark.needs("cluster"), pytest.mark.full]),
     ],
 )
 def test_a_task_that_is_struck_is_run_again_and_counts_once(tables, tmp_path, how):
@@ -508,7 +508,7 @@ def test_a_task_that_is_struck_is_run_again_and_counts_once(tables, tmp_path, ho
 
 
 @pytest.mark.needs("cluster")
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_diagnosis_outlives_an_executor_in_each_of_its_passes(tables, tmp_path, monkeypatch):
     monkeypatch.setattr(base, "SHARD_BYTES", 4000)  # so that executors hold pieces of others
     begun, strike = tmp_path / "begun", striker(str(tmp_path / "struck-"), "kill")
@@ -568,7 +568,7 @@ with start_cluster(Path(sys.argv[2]), local=Path(sys.argv[3])) as address:
 
 
 @pytest.mark.needs("cluster")
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_full_disk_of_the_workers_is_one_line(tables, tmp_path):
     tiny = tmp_path / "tiny"
     tiny.mkdir()
@@ -810,8 +810,8 @@ def test_what_a_learner_refuses_in_a_task_of_spark_is_one_line(tables):
     [
         pytest.param("raise", False, marks=pytest.mark.needs("local")),
         pytest.param("kill", True, marks=pytest.mark.needs("cluster")),
-        pytest.param("kill", False, marks=[pytest.mark.needs("cluster"), pytest.mark.slow]),
-        pytest.param("sleep", True, marks=[pytest.mark.needs("cluster"), pytest.mark.slow]),
+        pytest.param("kill", False, marks=[pytest.mark.needs("cluster"), pytest.mark.full]),
+        pytest.param("sleep", True, marks=[pytest.mark.needs("cluster"), pytest.mark.full]),
     ],
 )
 def test_a_group_that_is_struck_is_trained_again_and_no_other(

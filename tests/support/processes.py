@@ -1,4 +1,4 @@
-"""Processes of this machine as an engine: what `spark` does, without Spark."""
+"""Processes of this machine as an engine: the tasks of `oddslip.spark`, without Spark."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Processes:
         self, parcel: Message, columns: Sequence[str], n_shards: int
     ) -> Iterator[tuple[int, memoryview]]:
         """See `oddslip.spark.base.Engine`."""
-        given = self._run(tally_rows, parcel, columns)
+        batches = self._run(tally_rows, parcel, columns)
         if n_shards > 1:
-            given = list(merge_shards(given))
-        for batch in given:
+            batches = list(merge_shards(batches))
+        for batch in batches:
             yield from read_rows(batch)
 
     def check(self, column: str) -> None:
@@ -52,11 +52,11 @@ class Processes:
 
     def _run(self, task: Any, parcel: Message, columns: Sequence[str]) -> list[pa.RecordBatch]:
         parts = [[batch.select(list(columns)) for batch in part] for part in self.parts]
-        work = partial(_listed, task, parcel)
+        work = partial(_run_task, task, parcel)
         if self.n_processes == 1:
             return [batch for part in parts for batch in work(part)]
         with ProcessPoolExecutor(self.n_processes, get_context("spawn")) as pool:
-            return [batch for given in pool.map(work, parts) for batch in given]
+            return [batch for batches in pool.map(work, parts) for batch in batches]
 
 
 class ProcessWorkers:
@@ -90,9 +90,9 @@ class ProcessWorkers:
 
 def _run_jobs(shared: Path, kinds: tuple[Any, ...], place: int) -> list[tuple[int, bytes]]:
     batch = pa.record_batch([pa.array([place])], ["place"])
-    given = run_job_batch(map_parcel(shared, kinds), [batch])
-    return [(number, bytes(data)) for batch in given for number, data in read_rows(batch)]
+    batches = run_job_batch(map_parcel(shared, kinds), [batch])
+    return [(number, bytes(data)) for batch in batches for number, data in read_rows(batch)]
 
 
-def _listed(task: Any, parcel: Message, part: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def _run_task(task: Any, parcel: Message, part: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return list(task(parcel, iter(part)))

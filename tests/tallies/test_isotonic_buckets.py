@@ -11,9 +11,9 @@ from numpy.testing import assert_array_equal
 
 from oddslip.calibrators import Isotonic
 from oddslip.core.panel import Panel
-from oddslip.core.tally import isotonic_buckets
 from oddslip.errors import InvalidInput
 from oddslip.sources import open_source
+from oddslip.tallies import isotonic_buckets
 from oddslip.tallies.cell_counts import count_cells
 from oddslip.tallies.isotonic_buckets import (
     BucketCounts,

@@ -1,4 +1,4 @@
-"""Boosters of LightGBM, XGBoost and CatBoost: their raw sums are log-odds."""
+"""Adapters for LightGBM, XGBoost and CatBoost, whose raw sums are log-odds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oddslip.adapters.scorer import Scorer, check_classes, refusal
 
 def from_lightgbm(model: Any) -> Scorer:
     """``Booster`` or ``LGBMClassifier``."""
-    # Asked of the class: an unfitted model's own properties hide behind an AttributeError.
+    # Look at the class: the property of an unfitted model raises AttributeError.
     booster = model.booster_ if hasattr(type(model), "booster_") else model
     constant = check_classes(model)
     if constant is not None:
@@ -31,9 +31,9 @@ def from_lightgbm(model: Any) -> Scorer:
         margins = booster.predict(rows, raw_score=True)
         return margins if sigmoid == 1 else sigmoid * np.asarray(margins)
 
-    alone = sigmoid == 1 and booster.num_model_per_iteration() == 1
+    single_label = sigmoid == 1 and booster.num_model_per_iteration() == 1
     n_features = int(booster.num_feature())
-    return Scorer(score, n_features=n_features, trees=booster if alone else None)
+    return Scorer(score, n_features=n_features, trees=booster if single_label else None)
 
 
 def from_xgboost(model: Any) -> Scorer:
@@ -46,7 +46,7 @@ def from_xgboost(model: Any) -> Scorer:
         raise refusal(model, f"objective {objective}")
     import xgboost
 
-    # As `predict` of the classifier: a training that was stopped early keeps its best rounds.
+    # As the classifier's `predict`: use the best rounds of a training that stopped early.
     best = (0, 0)
     if booster is not model and booster.attr("best_iteration") is not None:
         best = (0, int(booster.attr("best_iteration")) + 1)

@@ -1,8 +1,9 @@
-"""Estimators of scikit-learn, and those that follow its conventions."""
+"""Adapters for scikit-learn estimators and those that follow its conventions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from oddslip.adapters.scorer import Scorer, check_classes, constant, refusal, side_by_side
 
-# Classifiers whose decision function is the log-odds, or is under this loss.
+# Classifiers whose decision function is the log-odds, some of them only with this loss.
 _LOG_ODDS = {
     "LogisticRegression": None,
     "LogisticRegressionCV": None,
@@ -29,7 +30,7 @@ ReadPart = Callable[[Any], Scorer]
 
 
 def from_sklearn(model: Any, read: ReadPart) -> Scorer:
-    """A fitted estimator; ``read`` reads the estimators inside it."""
+    """Scorer of a fitted estimator; ``read`` reads the estimators inside it."""
     from sklearn.utils.validation import check_is_fitted
 
     check_is_fitted(model)
@@ -44,76 +45,72 @@ def from_sklearn(model: Any, read: ReadPart) -> Scorer:
         names = None
         if not getattr(model, "multilabel_", True) and len(model.estimators_) > 1:
             names = [str(label) for label in model.classes_]
-        from dataclasses import replace
-
         parts = side_by_side([read(part) for part in model.estimators_], names)
         return replace(parts, n_features=n_features)
     if name == "ClassifierChain":
         return _from_chain(model, read)
     if hasattr(model, "out_activation_") and hasattr(model, "coefs_"):
         return _from_layers(model)
-    known = check_classes(model)
-    if known is not None:
-        return known
+    constant_scorer = check_classes(model)
+    if constant_scorer is not None:
+        return constant_scorer
     for kind in type(model).__mro__:
         loss = _LOG_ODDS.get(kind.__name__, "no log-odds")
         if loss in (None, getattr(model, "loss", None)):
             return Scorer(model.decision_function, "margin", n_features)
     if not hasattr(model, "predict_proba"):
         raise refusal(model, "neither log-odds nor probabilities")
-    return Scorer(lambda rows: _chances(model, rows), "probability", n_features)
+    return Scorer(lambda rows: _probabilities(model, rows), "probability", n_features)
 
 
-def _chances(model: Any, rows: Any) -> NDArray[Any]:
-    # A classifier of several outputs gives a table for each of them.
-    chances = model.predict_proba(rows)
-    if not isinstance(chances, list) and not hasattr(model, "classes_"):
-        return np.asarray(chances)  # of labels, not of classes
-    tables = chances if isinstance(chances, list) else [chances]
-    classes = model.classes_ if isinstance(chances, list) else [model.classes_]
+def _probabilities(model: Any, rows: Any) -> NDArray[Any]:
+    # A classifier of several outputs returns a list of tables, one per output.
+    tables = model.predict_proba(rows)
+    if not isinstance(tables, list) and not hasattr(model, "classes_"):
+        return np.asarray(tables)  # columns are labels, not classes
+    classes = model.classes_
+    if not isinstance(tables, list):
+        tables, classes = [tables], [classes]
     pairs = zip(tables, classes, strict=True)
     return np.stack([t[:, 1] if len(c) == 2 else c[0] * t[:, 0] for t, c in pairs], axis=1)
 
 
 def _from_pipeline(model: Any, read: ReadPart) -> Scorer:
-    from dataclasses import replace
-
     last = read(model.steps[-1][1])
-    before = model[:-1]
-    if len(before) == 0:
+    transformers = model[:-1]
+    if len(transformers) == 0:
         return last
     n_features = getattr(model, "n_features_in_", None)
     kind: Any = "margin" if last.kind == "constant" else last.kind
 
     def score(rows: Any) -> Any:
-        return last.block(before.transform(rows), kind)
+        return last.block(transformers.transform(rows), kind)
 
-    # What the first step does not count need not be a table: texts have no features.
+    # Without n_features_in_ the input need not be a table: texts have no features.
+    free = n_features is None
     return replace(
-        last, score=score, kind=kind, n_features=n_features, trees=None, parts=(),
-        free=n_features is None,
-    )  # fmt: skip
-
-
-def _from_chain(model: Any, read: ReadPart) -> Scorer:
-    """Each label's odds given the labels before it, as the chain itself predicts those."""
-    odds = {read(part).kind for part in model.estimators_} == {"margin"}
-    score = model.decision_function if odds else model.predict_proba
-    return Scorer(
-        score, "margin" if odds else "probability", getattr(model, "n_features_in_", None)
+        last, score=score, kind=kind, n_features=n_features, trees=None, parts=(), free=free
     )
 
 
+def _from_chain(model: Any, read: ReadPart) -> Scorer:
+    """Each label's odds given the chain's own predictions of the labels before it."""
+    n_features = getattr(model, "n_features_in_", None)
+    if {read(part).kind for part in model.estimators_} == {"margin"}:
+        return Scorer(model.decision_function, "margin", n_features)
+    return Scorer(model.predict_proba, "probability", n_features)
+
+
 def _from_layers(model: Any) -> Scorer:
-    """`MLPClassifier`: its layers up to the logits, where probabilities are not yet tied at 1."""
+    """`MLPClassifier`: its layers up to the logits, which are not tied at 1."""
     if model.out_activation_ != "logistic":
         raise refusal(model, f"{len(model.classes_)} classes under one softmax")
-    bend = _LAYERS[model.activation]
+    activation = _LAYERS[model.activation]
 
     def score(rows: Any) -> Any:
         cells = rows if hasattr(rows, "tocsr") else np.asarray(rows)
         for at, (slopes, biases) in enumerate(zip(model.coefs_, model.intercepts_, strict=True)):
-            cells = (bend(cells) if at else cells) @ slopes + biases
+            cells = (activation(cells) if at else cells) @ slopes + biases
         return cells
 
     return Scorer(score, "margin", model.n_features_in_)

@@ -1,4 +1,4 @@
-"""Features of rows: dense or sparse, from memory or a file, and their fingerprint."""
+"""Tables of features: dense or sparse, in memory or in a file, and their hash."""
 
 from __future__ import annotations
 
@@ -27,29 +27,33 @@ from oddslip.io.arrays import read_npy, read_npz
 from oddslip.io.files import hash_pieces
 from oddslip.io.inputs import FileArray
 
-ROW_ID = "row_id"  # the column of features that names their rows; pandas has an index as well
+ROW_ID = "row_id"  # the column of a table of features that holds row ids
 _HASH_BYTES = 64 * 1024 * 1024
 
 
-class Named(NamedTuple):
-    """A table without its ids: names of its rows and columns, each None where it has none."""
+class NamedTable(NamedTuple):
+    """A table without its ids, and the names of its rows and columns, if any."""
 
     table: Any
     row_ids: NDArray[Any] | None
     columns: tuple[str, ...] | None
-    framed: bool  # whether it is a frame, which counts the rows that it does not name
+    framed: bool  # whether it is a data frame, whose rows have numbers if not names
 
 
-def split_names(table: Any, *, truths: bool = False) -> Named:
-    """A table and its names.
+def split_names(table: Any, *, truths: bool = False) -> NamedTable:
+    """Separate a table from the names of its rows and columns.
 
     Parameters
     ----------
     table
-        Any; names come with a frame, and with the index of a series.
+        Any table; data frames and series have names.
     truths : bool
-        Whether these are labels, whose ids may be in any column that `take_ids` knows. Among
-        features a column such as ``user`` may be one, so there ``row_id`` alone holds ids.
+        Whether these are labels, whose ids may be in any column that `take_ids` accepts. A column
+        such as ``user`` may be a feature, so ids of features are only read from ``row_id``.
+
+    Returns
+    -------
+    NamedTable
 
     Examples
     --------
@@ -65,12 +69,12 @@ def split_names(table: Any, *, truths: bool = False) -> Named:
         if is_frame(table) and ROW_ID in table.columns:
             table = table[[name for name in table.columns if name != ROW_ID]]
     if not is_frame(table) or counts_up(table.columns):
-        return Named(table, ids, None, framed)
-    return Named(table, ids, tuple(map(str, table.columns)), framed)
+        return NamedTable(table, ids, None, framed)
+    return NamedTable(table, ids, tuple(map(str, table.columns)), framed)
 
 
 def frame_ids(table: Any) -> NDArray[Any] | None:
-    """Names of the rows of a frame: its column ``row_id``, or else its index in pandas."""
+    """Row ids of a data frame: its column ``row_id``, or else its pandas index."""
     if is_frame(table) and ROW_ID in table.columns:
         ids: NDArray[Any] = table[ROW_ID].to_numpy()
         return ids
@@ -78,15 +82,15 @@ def frame_ids(table: Any) -> NDArray[Any] | None:
 
 
 def match_tables(
-    one: Named, other: Named, what: tuple[str, str], *, n_rows: tuple[int, int]
+    one: NamedTable, other: NamedTable, what: tuple[str, str], *, n_rows: tuple[int, int]
 ) -> NDArray[np.int64] | None:
-    """Where each row of one table stands among those of the other: see `match_rows`."""
+    """Position of each row of one table in the other, see `match_rows`."""
     framed = one.framed if one.row_ids is None else other.framed
     return match_rows(one.row_ids, other.row_ids, what, n_rows=n_rows, indexed=framed)
 
 
 def without_index(table: Any) -> Any:
-    """The rows of a pandas frame or series numbered from 0; no cell is copied."""
+    """A pandas frame or series with rows numbered from 0; no cell is copied."""
     if row_names(table) is None:
         return table
     numbered = table.copy(deep=False)
@@ -94,21 +98,21 @@ def without_index(table: Any) -> Any:
     return numbered
 
 
-def open_features(X: Any) -> Named:
-    """Features of training, as `as_features` gives them, with the names of rows and columns."""
-    given = split_names(X)
-    return given._replace(table=as_features(given.table))
+def open_features(X: Any) -> NamedTable:
+    """Training features as `as_features` returns them, with the names of rows and columns."""
+    features = split_names(X)
+    return features._replace(table=as_features(features.table))
 
 
 def label_panel(panel: Panel, X: Any, labels: Any) -> Panel:
-    """A panel of scores of X, with the labels of its rows, if there are any."""
+    """The panel of scores of X with the labels of its rows, if any."""
     if labels is not None:
         panel.add_labels(labels, indexed=hasattr(X, "to_numpy"))
     return panel
 
 
 def as_features(X: Any) -> Any:
-    """Features as a two-dimensional array, CSR or CSC matrix. Nothing is copied without need."""
+    """Features as a two-dimensional array, CSR or CSC matrix, without copying where possible."""
     if hasattr(X, "tocsr"):
         return sparse.as_features(X)
     if is_frame(X):
@@ -126,17 +130,21 @@ def as_features(X: Any) -> Any:
 
 
 def check_features(X: Any, n_features: int, names: Sequence[str] | None = None) -> Any:
-    """Features of rows to score, in the order of training.
+    """Features of rows to score, with columns in the order of training.
 
     Parameters
     ----------
     X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
-        Columns of a frame are matched by name. Where one side has no names, columns go by number
-        if the names are a numbering, and else by position, with a warning.
+        Columns of a frame are matched by name. If one side has no names, columns are matched by
+        number if the names are numbers, and else by position, with a warning.
     n_features : int
-        Of training.
+        Number of features in training.
     names : sequence of str, optional
-        Names of the features of training.
+        Names of the features in training.
+
+    Returns
+    -------
+    array, CSR or CSC matrix of shape (n_rows, n_features)
 
     Examples
     --------
@@ -144,59 +152,59 @@ def check_features(X: Any, n_features: int, names: Sequence[str] | None = None) 
     >>> check_features(pd.DataFrame({"b": [1.0], "a": [2.0]}), 2, ["a", "b"])
     array([[2., 1.]])
     """
-    given = split_names(X)
-    order = _order_features(given.columns, names, n_features)
-    table = given.table
+    table, _, columns, _ = split_names(X)
+    order = _order_features(columns, names, n_features)
     if order is not None:
         table = table.iloc[:, order] if hasattr(table, "iloc") else table[:, order]
-    checked = as_features(table)
-    if checked.shape[1] != n_features:
+    features = as_features(table)
+    if features.shape[1] != n_features:
         raise InvalidInput(
-            f"X must have the {n_features} features of training, got {checked.shape[1]}."
+            f"X must have the {n_features} features of training, got {features.shape[1]}."
         )
-    return checked
+    return features
 
 
 def _order_features(
     columns: Sequence[str] | None, names: Sequence[str] | None, n_features: int
 ) -> list[int] | None:
-    """Where the features of training stand among the columns; None where they stand alike."""
+    """Position of each training feature among the columns; None if the order is the same."""
     if columns is None and names is None:
         return None
     if columns is None or names is None:
-        known = columns if names is None else names
-        if known is None or not is_numbering(known) or len(known) != n_features:
+        present = columns or names
+        if present is None or not is_numbering(present) or len(present) != n_features:
             holder, other = ("X", "the model") if names is None else ("the model", "X")
             warn_caller(
-                f"features go by position, because {holder} has feature names and {other} has none."
+                f"features are matched by position, because {holder} has feature names and {other} "
+                "has none."
             )
             return None
-        counted = tuple(map(str, range(n_features)))
-        columns, names = columns or counted, names or counted
+        numbers = tuple(map(str, range(n_features)))
+        columns, names = columns or numbers, names or numbers
     if tuple(columns) == tuple(names):
         return None
-    place = {name: at for at, name in enumerate(columns)}
-    missing = next((name for name in names if name not in place), None)
-    known_names = set(names)
-    extra = next((name for name in columns if name not in known_names), None)
-    if missing is None and extra is None and len(place) < len(columns):
+    position = {name: at for at, name in enumerate(columns)}
+    missing = next((name for name in names if name not in position), None)
+    training_names = set(names)
+    extra = next((name for name in columns if name not in training_names), None)
+    if missing is None and extra is None and len(position) < len(columns):
         extra = next(name for name in columns if list(columns).count(name) > 1)
     if missing is None and extra is None:
-        return [place[name] for name in names]
-    came = f"got {extra!r:.60}" if extra is not None else f"{missing!r:.60} is missing"
+        return [position[name] for name in names]
+    problem = f"got {extra!r:.60}" if extra is not None else f"{missing!r:.60} is missing"
     raise InvalidInput(
-        f"X must have the features of training, each once, but {came}. Name its columns as in "
+        f"X must have the features of training, each once, but {problem}. Name its columns as in "
         "training, or pass .to_numpy() to go by position."
     )
 
 
 def sliceable(X: Any) -> Any:
-    """Features of which blocks of rows are cheap to take: CSC becomes CSR."""
+    """Features that can be sliced by rows cheaply: CSC becomes CSR."""
     return X.tocsr() if getattr(X, "format", None) == "csc" else X
 
 
 def read_features(path: str | Path) -> Any:
-    """Features from .npy or .npz of one array, read where they are used, or a scipy.sparse .npz."""
+    """Features from a .npy file, a .npz file of one array, or a scipy.sparse .npz file."""
     path = Path(path)
     if path.suffix == ".npy":
         return as_features(read_npy(path))
@@ -214,7 +222,7 @@ def as_whole(X: Any) -> Any:
 
 
 def hash_features(X: Any) -> str:
-    """A fingerprint of features: the same for the same cells in the same form."""
+    """A hash of the cells, dtype and layout of features."""
     return hash_pieces(_pieces(X))
 
 

@@ -1,9 +1,9 @@
-"""Trees of LightGBM laid out for scoring many labels at once.
+"""A layout of LightGBM trees that scores many labels at once.
 
-LightGBM walks down tree after tree; thousands of labels have hundreds of thousands of them. The
-layout of `oddslip.kernels.trees` gives the same sums to the last bit, several times faster.
-Trees it does not know (categories, linear leaves, values that can be missing, more than 64 leaves)
-are left to LightGBM.
+LightGBM traverses tree after tree; thousands of labels have hundreds of thousands of them. The
+layout of `oddslip.kernels.trees` gives the same sums to the last bit, several times faster. Trees
+it does not support (categories, linear leaves, missing values, more than 64 leaves) are scored by
+LightGBM.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from oddslip.core.tally import available_threads
 from oddslip.errors import InvalidInput
 from oddslip.kernels.trees import MAX_LEAVES, lay_trees, sum_dense_rows, sum_sparse_rows
 
-LAY_AFTER = 1000  # rows scored; laying trees out costs about what LightGBM takes for these
-_TOGETHER = 64
+LAY_AFTER = 1000  # rows; computing the layout takes about as long as LightGBM takes for these
+_GROUP_SIZE = 64
 _FIELDS = ("num_leaves", "split_feature", "threshold", "left_child", "right_child", "leaf_value")
-_KNOWN = (*_FIELDS, "decision_type", "num_cat", "is_linear")
-_LINE = re.compile(rf"^({'|'.join(_KNOWN)})=(.*)$", re.MULTILINE)
-_MISSING_GOES_LEFT = 2  # the one bit of a decision that says nothing where nothing can be missing
+_SUPPORTED = (*_FIELDS, "decision_type", "num_cat", "is_linear")
+_LINE = re.compile(rf"^({'|'.join(_SUPPORTED)})=(.*)$", re.MULTILINE)
+_MISSING_GOES_LEFT = 2  # a bit of decision_type without effect if no value is missing
 
 
 @dataclass(frozen=True)
 class Forest:
-    """All trees of a group, label after label; nodes by feature, side of zero, and distance."""
+    """All trees of a group of labels; nodes sorted by feature, sign and size of the threshold."""
 
     n_labels: int
     starts: NDArray[np.int32]  # first node of a feature: above zero, below zero, next feature
@@ -42,58 +42,59 @@ class Forest:
     leaves: NDArray[np.float64]  # (trees, leaves)
 
     def sum_rows(self, X: Any) -> NDArray[np.float64]:
-        """Sum of each label's trees for each row, dense or CSR of float32 or float64."""
+        """Sum of each label's trees per row; rows are dense or CSR, float32 or float64."""
         if 2 * X.shape[1] + 1 > self.starts.size:
             raise InvalidInput(
                 f"X must have the {self.starts.size // 2} features of training, got {X.shape[1]}."
             )
         sums = np.zeros((X.shape[0], self.n_labels), np.float64)
-        laid = (self.starts, self.thresholds, self.trees, self.masks, self.leaves)
+        layout = (self.starts, self.thresholds, self.trees, self.masks, self.leaves)
         if not hasattr(X, "tocsr"):
-            sum_dense_rows(np.ascontiguousarray(X), *laid, sums)
+            sum_dense_rows(np.ascontiguousarray(X), *layout, sums)
             return sums
         rows = X.tocsr()
         if not rows.has_canonical_format:
             rows = rows.copy()
             rows.sum_duplicates()
         places = rows.indptr.astype(np.int64), np.ascontiguousarray(rows.indices, np.int32)
-        sum_sparse_rows(*places, np.ascontiguousarray(rows.data), *laid, sums)
+        sum_sparse_rows(*places, np.ascontiguousarray(rows.data), *layout, sums)
         return sums
 
 
 class Forests:
-    """LightGBM Boosters of one label each, laid out a few at a time once many rows are scored."""
+    """LightGBM Boosters of one label each, laid out in groups once many rows are scored."""
 
     def __init__(self, boosters: Mapping[int, Any]) -> None:
-        places = list(boosters)
+        keys = list(boosters)
         self._boosters = boosters
-        self._groups = [places[at : at + _TOGETHER] for at in range(0, len(places), _TOGETHER)]
-        self._laid: dict[int, Forest | None] = {}
+        self._groups = [keys[at : at + _GROUP_SIZE] for at in range(0, len(keys), _GROUP_SIZE)]
+        self._forests: dict[int, Forest | None] = {}
 
     def sum_rows(self, rows: Any) -> dict[int, NDArray[np.float64]]:
-        """Sums by the Booster's key, as far as laying out is worth it and can be done."""
+        """Sums by the Booster's key; empty where LightGBM itself should score."""
         cells = rows.data if hasattr(rows, "tocsr") else rows
         plain = isinstance(cells, np.ndarray) and cells.dtype in (np.float32, np.float64)
         if not plain or rows.shape[0] < LAY_AFTER:
             return {}
         with ThreadPoolExecutor(available_threads(None)) as pool:
             parts = pool.map(lambda number: self._sum_group(number, rows), range(len(self._groups)))
-            return {place: sums for part in parts for place, sums in part.items()}
+            return {key: sums for part in parts for key, sums in part.items()}
 
     def _sum_group(self, number: int, rows: Any) -> dict[int, NDArray[np.float64]]:
         group = self._groups[number]
-        if number not in self._laid:
-            self._laid[number] = lay_forest([self._boosters[at].model_to_string() for at in group])
-        forest = self._laid[number]
+        if number not in self._forests:
+            texts = [self._boosters[key].model_to_string() for key in group]
+            self._forests[number] = lay_forest(texts)
+        forest = self._forests[number]
         return {} if forest is None else dict(zip(group, forest.sum_rows(rows).T, strict=True))
 
 
 class Trees(NamedTuple):
-    """A model in LightGBM's numbering: round after round, the tree of each label."""
+    """Trees of a model in LightGBM's order: for each round, the tree of each label."""
 
     n_labels: int
     n_features: int
-    fields: dict[str, NDArray[Any]]  # of all trees, one after another
+    fields: dict[str, NDArray[Any]]  # of all trees, concatenated
 
     @property
     def n_trees(self) -> int:
@@ -102,19 +103,19 @@ class Trees(NamedTuple):
 
 
 def lay_forest(texts: list[str]) -> Forest | None:
-    """The trees of models as LightGBM writes them, or None where this layout can not hold them."""
+    """The layout of models in LightGBM's text format; None if a tree is not supported."""
     models = [_read_trees(text) for text in texts]
-    read = [trees for trees in models if trees is not None]
-    return lay(read) if len(read) == len(texts) else None
+    supported = [trees for trees in models if trees is not None]
+    return lay_out(supported) if len(supported) == len(texts) else None
 
 
-def lay(read: list[Trees]) -> Forest:
-    """The layout of trees that the kernel may trust: see `can_be_laid`."""
-    fields = {key: np.concatenate([trees.fields[key] for trees in read]) for key in _FIELDS}
+def lay_out(models: list[Trees]) -> Forest:
+    """The layout of trees that the kernel can trust, see `is_supported`."""
+    fields = {key: np.concatenate([trees.fields[key] for trees in models]) for key in _FIELDS}
     n_nodes = fields["num_leaves"] - 1
     masks = np.empty(n_nodes.sum(), np.uint64)
     rests_left = np.empty(masks.size, np.uint8)
-    laid = np.zeros((n_nodes.size, int(n_nodes.max()) + 1), np.float64)
+    tree_leaves = np.zeros((n_nodes.size, int(n_nodes.max()) + 1), np.float64)
     lay_trees(
         _edges(n_nodes),
         fields["threshold"],
@@ -124,24 +125,25 @@ def lay(read: list[Trees]) -> Forest:
         fields["leaf_value"],
         masks,
         rests_left,
-        laid,
+        tree_leaves,
     )
-    # A label with fewer rounds than others ends with trees of one leaf, whose value is zero.
-    n_labels = sum(trees.n_labels for trees in read)
-    n_rounds = max(trees.n_trees // trees.n_labels for trees in read)
+    # A label with fewer rounds than others is padded with trees of one leaf of value zero.
+    n_rounds = max(trees.n_trees // trees.n_labels for trees in models)
+    first_labels = _edges([trees.n_labels for trees in models])
     places = np.concatenate(
         [
             np.arange(trees.n_trees) % trees.n_labels * n_rounds
             + np.arange(trees.n_trees) // trees.n_labels
             + first * n_rounds
-            for first, trees in zip(_edges([trees.n_labels for trees in read]), read, strict=False)
+            for first, trees in zip(first_labels, models, strict=False)
         ]
     )
-    leaves = np.zeros((n_labels * n_rounds, laid.shape[1]), np.float64)
-    leaves[places] = laid
+    n_labels = int(first_labels[-1])
+    leaves = np.zeros((n_labels * n_rounds, tree_leaves.shape[1]), np.float64)
+    leaves[places] = tree_leaves
     slots = 2 * fields["split_feature"].astype(np.int64) + (rests_left == 0)
     order = np.lexsort((np.abs(fields["threshold"]), slots))
-    n_slots = 2 * max(trees.n_features for trees in read)
+    n_slots = 2 * max(trees.n_features for trees in models)
     return Forest(
         n_labels,
         np.searchsorted(slots[order], np.arange(n_slots + 1)).astype(np.int32),
@@ -164,19 +166,19 @@ def _read_trees(text: str) -> Trees | None:
     for key, values in _LINE.findall(rest.partition("\nend of trees")[0]):
         lines.setdefault(key, []).append(values)
     averages = "\naverage_output" in head
-    if n_labels is None or last_feature is None or averages or not set(_KNOWN) <= lines.keys():
+    if n_labels is None or last_feature is None or averages or not set(_SUPPORTED) <= lines.keys():
         return None
     fields = {key: np.fromstring(" ".join(words), sep=" ") for key, words in lines.items()}
     fields["num_leaves"] = fields["num_leaves"].astype(np.int64)
-    strange = fields["decision_type"].astype(np.int64) & ~_MISSING_GOES_LEFT
-    if strange.any() or fields["num_cat"].any() or fields["is_linear"].any():
+    unsupported = fields["decision_type"].astype(np.int64) & ~_MISSING_GOES_LEFT
+    if unsupported.any() or fields["num_cat"].any() or fields["is_linear"].any():
         return None
     trees = Trees(int(n_labels[1]), int(last_feature[1]) + 1, fields)
-    return trees if can_be_laid(trees) else None
+    return trees if is_supported(trees) else None
 
 
-def can_be_laid(trees: Trees) -> bool:
-    """Whether the kernel may trust these trees: a Booster is no proof, it reads any file."""
+def is_supported(trees: Trees) -> bool:
+    """Whether the kernel can trust these trees. A Booster accepts any file, so check."""
     fields, n_leaves = trees.fields, trees.fields["num_leaves"]
     sizes = {"threshold": n_leaves.sum() - n_leaves.size, "leaf_value": n_leaves.sum()}
     if n_leaves.max() > MAX_LEAVES or trees.n_labels < 1 or trees.n_trees % trees.n_labels:
@@ -185,7 +187,7 @@ def can_be_laid(trees: Trees) -> bool:
         return False
     if not np.isfinite(fields["threshold"]).all():
         return False
-    features, left, right = (
+    features, left_child, right_child = (
         fields[key].astype(np.int64) for key in ("split_feature", "left_child", "right_child")
     )
-    return tree_error(n_leaves, features, left, right, trees.n_features) is None
+    return tree_error(n_leaves, features, left_child, right_child, trees.n_features) is None

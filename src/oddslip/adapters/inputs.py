@@ -1,4 +1,4 @@
-"""Rows to be scored, in the forms that models take, cut into blocks."""
+"""Input rows in the forms that models take, cut into blocks."""
 
 from __future__ import annotations
 
@@ -11,68 +11,68 @@ import numpy as np
 from oddslip.core.sparse import as_rows
 from oddslip.errors import InvalidInput
 
-_HOLDERS = ("catboost", "xgboost")  # whose own forms of rows are scored whole
+_LIBRARIES = ("catboost", "xgboost")  # whose Pool and DMatrix are scored in one block
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows in some form; where they can not be cut, ``whole`` says so."""
+    """Input rows in any supported form."""
 
-    held: Any
-    n_rows: int | None  # None: batches that are counted as they come
+    data: Any
+    n_rows: int | None  # None for batches, which are counted as they come
     n_features: int | None = None
-    whole: bool = False
+    whole: bool = False  # whether the rows cannot be cut into blocks
 
     def blocks(self, step: int) -> Iterator[Any]:
-        """Blocks of at most ``step`` rows, in order; batches as they come."""
+        """Blocks of at most ``step`` rows, in order; batches unchanged."""
         if self.n_rows is None:
-            yield from self.held
+            yield from self.data
         elif self.whole:
-            yield self.held
+            yield self.data
         else:
             for start in range(0, self.n_rows, step):
-                yield _take(self.held, start, min(start + step, self.n_rows))
+                yield _take(self.data, start, min(start + step, self.n_rows))
 
 
 def read_rows(X: Any, *, free: bool) -> Rows:
-    """Any form of X; what is no table only for models that take such (``free``)."""
-    if hasattr(X, "tocsr"):  # first: a matrix by keys is a mapping too
+    """Any supported form of X; if it is not a table, the model must be ``free``."""
+    if hasattr(X, "tocsr"):  # first, since a dok_matrix is a mapping too
         table = as_rows(X, "X")
         return Rows(table, int(table.shape[0]), int(table.shape[1]))
     if isinstance(X, Mapping):
         return _by_name(X, free)
     root = type(X).__module__.split(".")[0]
-    if root in _HOLDERS and hasattr(X, "num_row"):
+    if root in _LIBRARIES and hasattr(X, "num_row"):
         return Rows(X, int(X.num_row()), int(X.num_col()), whole=True)
     if root == "torch" and hasattr(X, "batch_size") and hasattr(X, "dataset"):
-        return _checked(Rows(X, None), free, "a DataLoader")
+        return _require_free(Rows(X, None), free, "a DataLoader")
     if _is_text(X):
         texts = X if hasattr(X, "iloc") or isinstance(X, np.ndarray | list) else list(X)
-        return _checked(Rows(texts, len(texts)), free, "texts")
+        return _require_free(Rows(texts, len(texts)), free, "texts")
     table = X if hasattr(X, "shape") else np.asarray(X)
     shape = tuple(table.shape)
     wide = len(shape) == 2 or (free and len(shape) > 2)
     if not wide or shape[0] == 0:
-        came = shape if shape else type(X).__name__
         raise InvalidInput(
-            f"X must be of shape (rows, features) with at least one row, got {came}. "
+            "X must be of shape (rows, features) with at least one row, "
+            f"got {shape or type(X).__name__}. "
             "Reshape your data if it is a single row."
         )
     return Rows(table, int(shape[0]), int(shape[1]) if len(shape) == 2 else None)
 
 
 def _by_name(X: Mapping[str, Any], free: bool) -> Rows:
-    """Tables by name, as a tokenizer gives them; the labels among them are left aside."""
+    """Tables by name, as a tokenizer returns them, without the labels."""
     tables = {name: X[name] for name in X if name != "labels"}
     counts = {name: len(table) for name, table in tables.items()}
     if not counts or len(set(counts.values())) != 1 or 0 in counts.values():
         raise InvalidInput(
             f"X by name must hold as many rows, at least one, under each name, got {counts}."
         )
-    return _checked(Rows(tables, next(iter(counts.values()))), free, "tables by name")
+    return _require_free(Rows(tables, next(iter(counts.values()))), free, "tables by name")
 
 
-def _checked(rows: Rows, free: bool, what: str) -> Rows:
+def _require_free(rows: Rows, free: bool, what: str) -> Rows:
     if not free:
         raise InvalidInput(
             f"X must be of shape (rows, features) for this model, got {what}. "

@@ -1,4 +1,4 @@
-"""Networks: torch modules, outputs of the shape Hugging Face gives, sessions of onnxruntime."""
+"""Adapters for torch modules, Hugging Face outputs and onnxruntime sessions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from oddslip.errors import InvalidInput
 def from_torch(model: Any) -> Scorer:
     """A module that returns logits, probabilities, or an object with ``logits``.
 
-    If what it returns was just made by a sigmoid, the sigmoid's input is taken: those logits
-    differ where probabilities are tied at 1.0. Otherwise the module does not say what it returns.
+    If its output comes from a sigmoid, the sigmoid's input is used instead: logits differ where
+    probabilities are tied at 1.0. Otherwise the kind of the output is unknown ("unsaid").
     """
     import torch
 
@@ -32,7 +32,7 @@ def from_torch(model: Any) -> Scorer:
     owner = next((part for part in model.modules() if list(part.parameters(recurse=False))), None)
     by_index = isinstance(owner, torch.nn.Embedding | torch.nn.EmbeddingBag)
 
-    def ready(table: Any, as_float: bool) -> Any:
+    def as_tensor(table: Any, as_float: bool) -> Any:
         if not isinstance(table, torch.Tensor):
             cells = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
             table = torch.from_numpy(np.array(cells))
@@ -43,29 +43,29 @@ def from_torch(model: Any) -> Scorer:
         rows, _ = split_batch(rows)
         with _evaluating(model), torch.no_grad(), _watch_sigmoids() as sigmoids:
             if isinstance(rows, Mapping):
-                given = {name: ready(rows[name], as_float=False) for name in rows}
-                returned, n_rows = model(**given), len(next(iter(given.values())))
+                tensors = {name: as_tensor(rows[name], as_float=False) for name in rows}
+                output, n_rows = model(**tensors), len(next(iter(tensors.values())))
             else:
-                cells = ready(rows, as_float=not by_index)
-                returned, n_rows = model(cells), len(cells)
-        scores = _logits_in(returned)
-        bent, logits = sigmoids.get(id(scores), (None, None))
-        known = bent is scores
-        scores = logits if known else scores
+                cells = as_tensor(rows, as_float=not by_index)
+                output, n_rows = model(cells), len(cells)
+        scores = _logits_in(output)
+        probabilities, logits = sigmoids.get(id(scores), (None, None))
+        ends_in_sigmoid = probabilities is scores
+        scores = logits if ends_in_sigmoid else scores
         tensor = isinstance(scores, torch.Tensor)
         if not tensor or scores.ndim not in (1, 2) or len(scores) != n_rows:
             raise InvalidInput(
                 "a torch module must return a tensor of logits of shape (rows, labels), got "
                 f"{tuple(scores.shape) if tensor else type(scores).__name__}."
             )
-        return Scores(scores, "margin") if known or _says_logits(returned) else scores
+        return Scores(scores, "margin") if ends_in_sigmoid or _has_logits(output) else scores
 
     return Scorer(score, "unsaid", names=names_of(model), free=True)
 
 
 @contextmanager
 def _evaluating(model: Any) -> Iterator[None]:
-    """In evaluation mode, each part; then each as it was."""
+    """Put every part into evaluation mode, and restore its mode at the end."""
     modes = [(part, part.training) for part in model.modules()]
     try:
         model.eval()
@@ -77,7 +77,7 @@ def _evaluating(model: Any) -> Iterator[None]:
 
 @contextmanager
 def _watch_sigmoids() -> Iterator[dict[int, tuple[Any, Any]]]:
-    """What the last sigmoid returned and took, by the number of what it returned."""
+    """Output and input of the last sigmoid, by the id of its output."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -112,44 +112,44 @@ def split_batch(batch: Any) -> tuple[Any, Any]:
 
 
 def names_of(model: Any) -> list[str] | None:
-    """Names of the labels as a Hugging Face model's configuration has them, if it has any."""
-    named = getattr(getattr(model, "config", None), "id2label", None)
-    if not isinstance(named, Mapping) or not named:
+    """Names of the labels in a Hugging Face model's configuration, if any."""
+    id2label = getattr(getattr(model, "config", None), "id2label", None)
+    if not isinstance(id2label, Mapping) or not id2label:
         return None
-    names = in_order(named)
+    names = in_order(id2label)
     return None if all(name == f"LABEL_{at}" for at, name in enumerate(names)) else names
 
 
-def in_order(named: Mapping[Any, str]) -> list[str]:
-    """Names by number, such as ``id2label``, as a list."""
-    return [str(named[number]) for number in sorted(named, key=int)]
+def in_order(id2label: Mapping[Any, str]) -> list[str]:
+    """Names by number, such as ``id2label``, as a list in the order of the numbers."""
+    return [str(id2label[number]) for number in sorted(id2label, key=int)]
 
 
 # ----------------------------------------------------------------------------------------- outputs
 
 
-def _says_logits(returned: Any) -> bool:
-    return hasattr(returned, "logits") or (isinstance(returned, Mapping) and "logits" in returned)
+def _has_logits(output: Any) -> bool:
+    return hasattr(output, "logits") or (isinstance(output, Mapping) and "logits" in output)
 
 
-def _logits_in(returned: Any) -> Any:
-    """The tensor in what a module returned."""
-    if hasattr(returned, "logits"):
-        return returned.logits
-    return returned["logits"] if _says_logits(returned) else returned
+def _logits_in(output: Any) -> Any:
+    """The tensor of scores in the output of a module."""
+    if hasattr(output, "logits"):
+        return output.logits
+    return output["logits"] if _has_logits(output) else output
 
 
 def is_output(thing: Any) -> bool:
-    """Whether this is what a model returned, rather than a model."""
+    """Whether this is the output of a model rather than a model."""
     if hasattr(thing, "predictions") and hasattr(thing, "label_ids"):
         return True
     root = type(thing).__module__.split(".")[0]
     tensor = root == "torch" and hasattr(thing, "detach") and not hasattr(thing, "forward")
-    return tensor or (_says_logits(thing) and not callable(thing))
+    return tensor or (_has_logits(thing) and not callable(thing))
 
 
 def read_output(output: Any) -> tuple[Scores, Any]:
-    """Scores and, if it holds them, labels of what a model or a Trainer returned."""
+    """Scores and, if present, labels in the output of a model or a Trainer."""
     if hasattr(output, "predictions"):
         scores = output.predictions
         scores = scores[0] if isinstance(scores, tuple) else scores
@@ -160,7 +160,7 @@ def read_output(output: Any) -> tuple[Scores, Any]:
                 f"{np.shape(labels)}: one class per row is no multi-label model."
             )
         return Scores(scores, "unsaid"), labels
-    return Scores(_logits_in(output), "margin" if _says_logits(output) else "unsaid"), None
+    return Scores(_logits_in(output), "margin" if _has_logits(output) else "unsaid"), None
 
 
 # ------------------------------------------------------------------------------------------- onnx
@@ -172,7 +172,12 @@ _TYPES = {
     "tensor(int64)": np.int64,
     "tensor(int32)": np.int32,
 }
-_SAID = {"probabilities": "probability", "output_probability": "probability", "logits": "margin"}
+_FLOATS = ("tensor(float)", "tensor(double)", "tensor(float16)")
+_KIND_BY_NAME = {
+    "probabilities": "probability",
+    "output_probability": "probability",
+    "logits": "margin",
+}
 
 
 def from_onnxruntime(model: Any) -> Scorer:
@@ -180,44 +185,44 @@ def from_onnxruntime(model: Any) -> Scorer:
     if not hasattr(model, "get_inputs"):
         raise refusal(model)
     inputs, outputs = model.get_inputs(), model.get_outputs()
-    floats = [out for out in outputs if out.type in ("tensor(float)", "tensor(double)",
-                                                     "tensor(float16)")]  # fmt: skip
+    floats = [out for out in outputs if out.type in _FLOATS]
     if len(floats) != 1:
-        told = ", ".join(f"{out.name}: {out.type}" for out in outputs)
-        raise refusal(model, f"outputs {told[:200]}, of which one must be a table of scores")
-    kind: Any = _SAID.get(floats[0].name.lower(), "unsaid")
+        listing = ", ".join(f"{out.name}: {out.type}" for out in outputs)
+        raise refusal(model, f"outputs {listing[:200]}, of which one must be a table of scores")
+    kind: Any = _KIND_BY_NAME.get(floats[0].name.lower(), "unsaid")
     shape = inputs[0].shape
     n_features = shape[1] if len(inputs) == 1 and len(shape) == 2 else None
 
     def score(rows: Any) -> Any:
         tables = rows if isinstance(rows, Mapping) else {inputs[0].name: rows}
-        unknown = sorted({each.name for each in inputs} ^ set(tables))
-        if unknown:
+        types = {each.name: _TYPES.get(each.type) for each in inputs}
+        difference = sorted(types.keys() ^ set(tables))
+        if difference:
             raise InvalidInput(
-                f"X must hold the inputs {', '.join(each.name for each in inputs)} by name, "
-                f"got others or fewer: {unknown[0]!r:.60}."
+                f"X must hold the inputs {', '.join(types)} by name, "
+                f"got others or fewer: {difference[0]!r:.60}."
             )
-        fed = {each.name: _fed(tables[each.name], _TYPES.get(each.type)) for each in inputs}
-        return check_shape(model.run([floats[0].name], fed)[0], rows, "a session")
+        feed = {name: _as_dense(tables[name], dtype) for name, dtype in types.items()}
+        return check_shape(model.run([floats[0].name], feed)[0], rows, "a session")
 
     return Scorer(
         score, kind, n_features if isinstance(n_features, int) else None, free=n_features is None
     )
 
 
-def _fed(table: Any, dtype: Any) -> NDArray[Any]:
+def _as_dense(table: Any, dtype: Any) -> NDArray[Any]:
     cells = table.toarray() if hasattr(table, "toarray") else np.asarray(table)
     return cells if dtype is None else cells.astype(dtype, copy=False)
 
 
-def check_shape(scores: Any, rows: Any, who: str) -> Any:
-    """Scores of (rows, labels) or (rows,), or a refusal that says what came."""
+def check_shape(scores: Any, rows: Any, origin: str) -> Any:
+    """The scores, if their shape is (rows, labels) or (rows,)."""
     shape: Sequence[int] = getattr(scores, "shape", None) or np.shape(scores)
     first = next(iter(rows.values())) if isinstance(rows, Mapping) else rows
     if len(shape) not in (1, 2) or shape[0] != count_rows(first):
-        came = tuple(shape) if shape else type(scores).__name__
+        actual = tuple(shape) if shape else type(scores).__name__
         raise InvalidInput(
-            f"{who} must return scores of shape (rows, labels), got {came} for "
+            f"{origin} must return scores of shape (rows, labels), got {actual} for "
             f"{count_rows(first)} rows."
         )
     return scores

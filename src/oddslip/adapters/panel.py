@@ -1,4 +1,4 @@
-"""`panel_from`, and `ModelReader`: who reads which model, and how its blocks become a panel."""
+"""`panel_from` and `ModelReader`: the adapter of each model, and its scores as a panel."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def panel_from(
     label_names: Sequence[str] | Mapping[int, str] | None = None,
     batch_rows: int | None = None,
 ) -> Panel:
-    """A panel of what a fitted model says about some rows.
+    """Score rows with a fitted model.
 
     Parameters
     ----------
@@ -46,30 +46,31 @@ def panel_from(
         multi-label or not; CatBoost; scikit-learn's ``OneVsRestClassifier``,
         ``MultiOutputClassifier``, ``ClassifierChain``, ``MLPClassifier`` or binary classifiers,
         in a ``Pipeline`` or not; a torch module; an onnxruntime ``InferenceSession``; any callable
-        that takes rows and returns scores; `oddslip.learners.OneVsRest`. Or, without X, what a
-        model returned: a tensor, an object with ``logits``, a ``PredictionOutput``.
+        that takes rows and returns scores; `oddslip.learners.OneVsRest`. Or, without X, the
+        output of a model: a tensor, an object with ``logits``, a ``PredictionOutput``.
     X : array, scipy.sparse matrix, data frame or tensor of shape (n_rows, n_features)
         In the form the model was trained on. Also texts, for a pipeline over texts; a ``Pool`` or
         ``DMatrix``, for their boosters; a ``DataLoader`` or tables by name, for a torch module.
     labels : optional
-        What was true, as for `Panel`. A frame brings its column names. A ``DataLoader`` and a
-        ``PredictionOutput`` bring the labels they hold.
+        True labels, as for `Panel`. A frame has column names. A ``DataLoader`` and a
+        ``PredictionOutput`` may hold labels themselves.
     kind : {"probability", "margin"}, optional
-        What the scores are: of the panel, and so of a model that can not tell (a callable, a
-        session, a module that does not end in a sigmoid). Other models are converted. If it is not
-        said, scores of such a model beyond 0 and 1 are margins, and others are refused.
+        Kind of the panel's scores. It also states the kind of a model that does not declare one
+        (a callable, a session, a module that does not end in a sigmoid); scores of other models
+        are converted. By default, scores of such a model are margins if any lies outside 0 to 1,
+        and an error otherwise.
     label_names : sequence of str or dict of number to name, optional
-        Names of the labels; those of a model that knows them must be the same, in any order: the
-        columns then come in the order given.
+        Names of the labels. If the model has names, they must be the same in any order; the
+        columns are put in the order of ``label_names``.
     batch_rows : int, optional
-        Rows scored at a time, 16,384 unless told.
+        Rows scored at a time; default: 16,384.
 
     Returns
     -------
     Panel
-        Of margins (log-odds) where the model has them, which order cells that as probabilities
-        would be tied at 1.0. Of probabilities otherwise; ``kind`` says which. A label that was
-        always or never true in training has a probability of 1 or 0, or the log-odds of 1e-12.
+        Of margins (log-odds) where the model has them, since probabilities can be tied at 1.0. Of
+        probabilities otherwise. A label that was always or never true in training has a
+        probability of 1 or 0, or the log-odds of a probability clipped at 1e-12.
 
     Examples
     --------
@@ -82,11 +83,11 @@ def panel_from(
     if is_output(model):
         if X is not None:
             raise InvalidInput(
-                f"X must be left out where model is what a model returned, "
+                f"X must be left out where model is the output of a model, "
                 f"got a {type(model).__name__} and X. Pass labels=... by name."
             )
-        scored, held = read_output(model)
-        return _panel(scored, held if labels is None else labels, kind, label_names)
+        scores, output_labels = read_output(model)
+        return _panel(scores, output_labels if labels is None else labels, kind, label_names)
     reader = ModelReader(model)
     if X is None:
         raise InvalidInput(f"X must be given to score it with a {type(model).__name__}.")
@@ -94,8 +95,12 @@ def panel_from(
 
 
 class ModelReader:
-    """A model, looked at once, for many calls of `panel`, which takes the arguments of
-    `panel_from`.
+    """A fitted model whose adapter is chosen once, for many calls of `panel`.
+
+    Parameters
+    ----------
+    model
+        As for `panel_from`.
     """
 
     def __init__(self, model: Any) -> None:
@@ -117,11 +122,11 @@ class ModelReader:
         label_names: Sequence[str] | Mapping[int, str] | None = None,
         batch_rows: int | None = None,
     ) -> Panel:
-        """The panel of some rows."""
+        """Score rows; the arguments are those of `panel_from`."""
         scorer = self.scorer
         rows = read_rows(X, free=scorer.free)
-        told = (scorer.n_features, rows.n_features)
-        if None not in told and rows.n_features != scorer.n_features:
+        widths = {scorer.n_features, rows.n_features} - {None}
+        if len(widths) > 1:
             raise InvalidInput(
                 f"X must have the {scorer.n_features} features of training, got {rows.n_features}."
             )
@@ -129,44 +134,44 @@ class ModelReader:
         if step < 1:
             raise InvalidInput(f"batch_rows must be at least 1, got {batch_rows!r}.")
         if rows.n_rows is None:
-            scored, held = self._batches(rows, kind)
-            labels = held if labels is None else labels
+            scores, batch_labels = self._batches(rows, kind)
+            labels = batch_labels if labels is None else labels
         else:
-            scored = self._fill(rows, kind, step)
+            scores = self._fill(rows, kind, step)
             if isinstance(X, Mapping) and labels is None:
                 labels = X.get("labels")
-        return _panel(scored, labels, kind, label_names, scorer.names, X)
+        return _panel(scores, labels, kind, label_names, scorer.names, X)
 
     def _fill(self, rows: Rows, kind: Kind | None, step: int) -> Scores:
-        """Scores of rows that were counted, block after block into one array."""
+        """Scores of a known number of rows, block by block into one array."""
         scores, start, kinds = np.empty((0, 0)), 0, set()
         for block in rows.blocks(step):
-            cells, found = self._block(block, kind)
+            cells, block_kind = self._block(block, kind)
             if start == 0:
                 scores = np.empty((rows.n_rows or 0, cells.shape[1]), cells.dtype)
             scores[start : start + len(cells)] = cells
             start += len(cells)
-            kinds.add(found)
+            kinds.add(block_kind)
         return Scores(scores, "unsaid" if "unsaid" in kinds else kinds.pop())
 
     def _block(self, rows: Any, kind: Kind | None) -> Scores:
-        known: Kind = "probability" if self.scorer.kind == "probability" else "margin"
-        return self.scorer.block(rows, kind or known)
+        default: Kind = "probability" if self.scorer.kind == "probability" else "margin"
+        return self.scorer.block(rows, kind or default)
 
     def _batches(self, rows: Rows, kind: Kind | None) -> tuple[Scores, Any]:
-        """Scores of batches as they come, and their labels, if each has some."""
-        scored, truths = [], []
+        """Scores of all batches, and their labels if every batch has labels."""
+        blocks, truths = [], []
         for batch in rows.blocks(0):
-            scored.append(self._block(batch, kind))
+            blocks.append(self._block(batch, kind))
             _, truth = split_batch(batch)
             if truth is not None:
                 truths.append(np.asarray(truth))
-        if not scored:
+        if not blocks:
             raise InvalidInput("X must hold at least one row, got a DataLoader without batches.")
-        kinds = {block.kind for block in scored}
-        cells = np.concatenate([block.cells for block in scored])
-        held = np.concatenate(truths) if len(truths) == len(scored) else None
-        return Scores(cells, "unsaid" if "unsaid" in kinds else kinds.pop()), held
+        kinds = {block.kind for block in blocks}
+        cells = np.concatenate([block.cells for block in blocks])
+        labels = np.concatenate(truths) if len(truths) == len(blocks) else None
+        return Scores(cells, "unsaid" if "unsaid" in kinds else kinds.pop()), labels
 
 
 def _panel(
@@ -174,7 +179,7 @@ def _panel(
     labels: Any,
     kind: Kind | None,
     label_names: Sequence[str] | Mapping[int, str] | None,
-    known_names: Sequence[str] | None = None,
+    model_names: Sequence[str] | None = None,
     X: Any = None,
 ) -> Panel:
     scores, unsaid = as_cells(scored.cells), scored.kind == "unsaid"
@@ -183,16 +188,16 @@ def _panel(
             "kind must be said of a model that does not say what it returns, and whose scores all "
             'lie between 0 and 1. Pass kind="probability", or kind="margin" if these are log-odds.'
         )
-    found: Any = "margin" if unsaid else scored.kind
+    model_kind: Any = "margin" if unsaid else scored.kind
     names = in_order(label_names) if isinstance(label_names, Mapping) else label_names
     if names is None:
-        names = known_names
-    elif known_names is not None:
+        names = model_names
+    elif model_names is not None:
         names = check_names(names, scores.shape[1])
-        counts = scores.shape[1], len(known_names)
-        order = match_labels(names, known_names, ("label_names", "model"), n_labels=counts)
+        counts = scores.shape[1], len(model_names)
+        order = match_labels(names, model_names, ("label_names", "model"), n_labels=counts)
         scores = scores if order is None else scores[:, order]
-    panel = Panel(scores, kind=kind or found, label_names=names, row_ids=frame_ids(X))
+    panel = Panel(scores, kind=kind or model_kind, label_names=names, row_ids=frame_ids(X))
     return label_panel(panel, X, labels)
 
 
@@ -210,7 +215,7 @@ def _scorer(model: Any) -> Scorer:
         "onnxruntime": from_onnxruntime,
         "oddslip": _from_oddslip,
     }
-    # A user's own class is known by the library class it is built on.
+    # A user's class is recognised by the library class it inherits from.
     for root in (kind.__module__.split(".")[0] for kind in type(model).__mro__):
         if root in makers:
             return makers[root](model)
@@ -221,11 +226,9 @@ def _scorer(model: Any) -> Scorer:
 
 def _from_oddslip(model: Any) -> Scorer:
     if hasattr(model, "predict_margin"):
-        _ = model.n_labels  # refuses a model that is not fitted
-        return Scorer(
-            model.predict_margin,
-            names=getattr(model, "label_names_", None),
-        )  # which looks at the features itself: some may be named, and one the rows' ids
+        _ = model.n_labels  # raises if the model is not fitted
+        # No n_features: the model checks features itself, by name, and drops row ids.
+        return Scorer(model.predict_margin, names=getattr(model, "label_names_", None))
     if not hasattr(model, "predict_topk"):
         raise refusal(model)
     if hasattr(model, "get_params"):

@@ -1,4 +1,4 @@
-"""`Scorer`: what every adapter makes of a model, and what is said to a model that fits none."""
+"""`Scorer`: the common form of every adapted model."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from oddslip.adapters.forest import Forests
 from oddslip.core.panel import Kind
 from oddslip.errors import InvalidInput
 
-CLIP = 1e-12  # a label that was always or never true has the log-odds of this probability
-KNOWN = ("lightgbm", "xgboost", "catboost", "sklearn", "torch", "onnxruntime", "oddslip")
+CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
+LIBRARIES = ("lightgbm", "xgboost", "catboost", "sklearn", "torch", "onnxruntime", "oddslip")
 _ADVICE = 'Compute its scores yourself and pass them to Panel(scores, labels, kind="margin").'
-_NARROW = {"float16": 3, "bfloat16": 2}  # decimal digits that these types tell apart
+_NARROW = {"float16": 3, "bfloat16": 2}  # decimal digits of precision
 
-# What a model returns: a constant probability can be either, and some models do not say.
+# Kind of a model's output: a constant probability converts to either; some models do not declare.
 Returned = Kind | Literal["constant", "unsaid"]
 
 
 class Scores(NamedTuple):
-    """Cells of a block, and what they are. A model may return this where only it knows."""
+    """Cells of a block and their kind. A scorer may return this to declare the kind itself."""
 
     cells: Any
     kind: Returned
@@ -33,18 +33,18 @@ class Scores(NamedTuple):
 
 @dataclass(frozen=True)
 class Scorer:
-    """Scores of a block of rows, shape (rows, labels) or (rows,)."""
+    """A function from a block of rows to scores of shape (rows, labels) or (rows,)."""
 
     score: Callable[[Any], Any]
     kind: Returned = "margin"
     n_features: int | None = None
     names: Sequence[str] | None = None
     trees: Any = None  # a LightGBM Booster of one label, if that is all it is
-    free: bool = False  # rows need not be a table: texts, images, tables by name
-    parts: tuple[Scorer, ...] = ()  # whose columns these are
+    free: bool = False  # whether rows may be other than a table: texts, images, tables by name
+    parts: tuple[Scorer, ...] = ()  # scorers of the columns, if several
 
     def block(self, rows: Any, kind: Kind) -> Scores:
-        """Scores in this kind, always with a column per label; unsaid ones as they came."""
+        """Scores in this kind with a column per label; scores of unsaid kind are not converted."""
         if self.parts:
             return self._columns(rows, kind)
         scored = self.score(rows)
@@ -58,8 +58,8 @@ class Scorer:
             from scipy.special import expit
 
             return Scores(cells if scored.kind == "constant" else expit(cells), kind)
-        chances = np.clip(cells, CLIP, 1 - CLIP)
-        return Scores(np.log(chances) - np.log1p(-chances), kind)
+        probabilities = np.clip(cells, CLIP, 1 - CLIP)
+        return Scores(np.log(probabilities) - np.log1p(-probabilities), kind)
 
     @cached_property
     def _forests(self) -> Forests:
@@ -78,7 +78,7 @@ class Scorer:
 
 
 def side_by_side(parts: Sequence[Scorer], names: Sequence[str] | None = None) -> Scorer:
-    """One scorer of all columns. One label without margins makes all of them probabilities."""
+    """One scorer of all columns. If one label has no margins, all become probabilities."""
     if not parts:
         raise InvalidInput("model must be at least one fitted model, got an empty list.")
     widths = [part.n_features for part in parts]
@@ -94,17 +94,17 @@ def side_by_side(parts: Sequence[Scorer], names: Sequence[str] | None = None) ->
     if "probability" in kinds and kind == "margin":
         kind = "probability"
     free = all(part.free or part.kind == "constant" for part in parts)
-    score = parts[0].score  # never called: the parts are
+    score = parts[0].score  # not called: the parts are
     return Scorer(score, kind, n_features, names, free=free, parts=tuple(parts))
 
 
-def constant(chance: float, n_features: int | None) -> Scorer:
-    """A label that was always, or never, true."""
-    return Scorer(lambda rows: np.full(count_rows(rows), chance), "constant", n_features)
+def constant(probability: float, n_features: int | None) -> Scorer:
+    """Scorer of a label that was always or never true."""
+    return Scorer(lambda rows: np.full(count_rows(rows), probability), "constant", n_features)
 
 
 def check_classes(model: Any) -> Scorer | None:
-    """Refuse more than two classes. A single class is a constant label."""
+    """Reject more than two classes; a single class becomes a constant scorer."""
     classes = getattr(model, "classes_", None)
     for values in classes if isinstance(classes, list) else [] if classes is None else [classes]:
         if len(values) > 2:
@@ -117,11 +117,11 @@ def check_classes(model: Any) -> Scorer | None:
 
 
 def refusal(model: Any, what: str = "") -> InvalidInput:
-    """What is said of a model that has no odds, or of something that is no model."""
-    came = type(model).__name__ + (f" with {what}" if what else "")
+    """The error for a model without odds, or for an object that is no model."""
+    actual = type(model).__name__ + (f" with {what}" if what else "")
     return InvalidInput(
         f"model must give log-odds or probabilities of 0/1 labels and come from one of "
-        f"{', '.join(KNOWN)}, or be a callable; got {came}. {_ADVICE}"
+        f"{', '.join(LIBRARIES)}, or be a callable; got {actual}. {_ADVICE}"
     )
 
 
@@ -131,9 +131,9 @@ def count_rows(rows: Any) -> int:
 
 
 def as_cells(scores: Any) -> NDArray[Any]:
-    """Scores as NumPy's float32 or float64, and a word where they came in a narrower type."""
+    """Scores as float32 or float64, with a warning if they come in a narrower type."""
     cells: NDArray[Any]
-    if hasattr(scores, "detach"):  # a tensor of torch
+    if hasattr(scores, "detach"):  # a torch tensor
         name = str(scores.dtype).removeprefix("torch.")
         cells = (scores.float() if name in _NARROW else scores).detach().cpu().numpy()
     else:

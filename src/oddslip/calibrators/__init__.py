@@ -1,7 +1,6 @@
-"""Maps from raw scores to probabilities, the dead-label policy, and the saved repair.
+"""Maps from raw scores to probabilities, the dead-label policy, and saved repairs.
 
-May import kernels, panels, weights, tallies, sources and counting; knows nothing of metrics or
-shifts. Nothing is loaded before it is asked for, so that the catalogue can be read for a help text.
+Names are imported lazily, so that the command line can read the catalogue for its help quickly.
 """
 
 from typing import TYPE_CHECKING

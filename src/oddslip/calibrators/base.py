@@ -1,4 +1,4 @@
-"""What all calibrators share: fit on any source, a dead-label policy, transform, rank, save."""
+"""Base classes of the calibrators: fit on any source, transform, rank and save."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ from oddslip.sources.views import WeightedSource, refuse_weights
 
 
 class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """An estimator whose fit leaves maps of scores behind, in ``fitted_``.
+    """An estimator whose fit stores maps of scores in ``fitted_``.
 
-    A subclass fits: it opens the rows (`_open_labelled`), finds the maps, and keeps them (`_keep`).
+    A subclass implements `fit`: it opens the rows (`_open_labelled`), computes the maps, and stores
+    them (`_set_fitted`).
     """
 
     kind: str
@@ -59,25 +60,34 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         prior_shift: Any = None,
         threads: int | None = None,
     ) -> NDArray[Any]:
-        """Calibrated probabilities of all cells, in the type of the scores.
+        """Calibrated probabilities of all cells, in the dtype of the scores.
 
-        Rounding to float32 can tie cells near 1 again. `rank` compares before rounding, and
-        ``fitted_.transform(scores, dtype=np.float64)`` keeps more.
+        Rounding to float32 can tie cells near 1. `rank` compares before rounding, and
+        ``fitted_.transform(scores, dtype=np.float64)`` has more digits.
 
         Parameters
         ----------
         scores
             In any form `oddslip.evaluate` takes.
         exclude, nan
-            Cells that count for nothing, as in `oddslip.rank`; NaN in what is returned.
+            Cells to ignore, as in `oddslip.rank`; NaN in the result.
         prior_shift : "em" or PriorShift, optional
-            Correct prevalences that moved since calibration: see `FittedRepair.transform`.
+            Correct prevalences that changed since calibration, see `FittedRepair.transform`.
         threads : int, optional
-            Threads to use; all cores available unless told.
+            Threads to use; default: all available cores.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels)
         """
         check_is_fitted(self)
-        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
-        return self.fitted_.transform(self._opened(scores), **told, threads=threads)
+        return self.fitted_.transform(
+            self._open_table(scores),
+            exclude=exclude,
+            nan=nan,
+            prior_shift=prior_shift,
+            threads=threads,
+        )
 
     def fit_transform(
         self,
@@ -90,15 +100,32 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         nan: Nan = "refuse",
         threads: int | None = None,
     ) -> NDArray[Any]:
-        """Fit on these rows and calibrate them; takes the arguments of `fit`."""
-        given: dict[str, Any] = {"sample_weight": sample_weight, "label_names": label_names}
+        """Fit on these rows and calibrate them.
+
+        Parameters
+        ----------
+        scores, labels, sample_weight, label_names, exclude, nan, threads
+            As in `fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels)
+            As from `transform`.
+        """
         absent: dict[str, Any] = {"exclude": exclude, "nan": nan}
-        fitted = self.fit(scores, labels, **given, **absent, threads=threads).fitted_
-        source = open_as(self.kind, self._opened(scores), **absent)
-        if source.label_names is None and fitted.label_names is not None:
+        self.fit(
+            scores,
+            labels,
+            sample_weight=sample_weight,
+            label_names=label_names,
+            threads=threads,
+            **absent,
+        )
+        source = open_as(self.kind, self._open_table(scores), **absent)
+        if source.label_names is None and self.fitted_.label_names is not None:
             # These are the columns that got their names in `fit`.
-            source = open_as(self.kind, scores, None, fitted.label_names, **absent)
-        return fitted.transform(source, threads=threads)
+            source = open_as(self.kind, scores, None, self.fitted_.label_names, **absent)
+        return self.fitted_.transform(source, threads=threads)
 
     def rank(
         self,
@@ -111,7 +138,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names: bool = False,
         threads: int | None = None,
     ) -> Any:
-        """Top K after calibration, in one pass, without building the repaired matrix.
+        """Top K after calibration, in one pass, without computing the repaired matrix.
 
         Parameters
         ----------
@@ -120,35 +147,45 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         k : int
             Slots per row, ``1 <= k <= n_labels``.
         exclude, nan
-            Cells that count for nothing, as in `oddslip.rank`: a row with fewer than k labels to
-            show has -1 in its last slots.
+            Cells to ignore, as in `oddslip.rank`: a row with fewer than k labels has -1 in its last
+            slots.
         prior_shift : "em" or PriorShift, optional
             As in `transform`.
         names : bool
-            Names of labels instead of their indices, as in `oddslip.rank`.
+            Whether to return the names of labels instead of their indices, as in `oddslip.rank`.
         threads : int, optional
-            Threads to use; all cores available unless told.
+            Threads to use; default: all available cores.
 
         Returns
         -------
         ndarray of int32, shape (n_rows, k)
-            Label indices; with ``names`` an array of names, or a frame where a pandas frame was
+            Label indices. With ``names``, an array of names, or a frame if a pandas frame was
             ranked.
         """
         check_is_fitted(self)
-        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
-        opened = self._opened(scores)
-        return self.fitted_.rank(opened, k=k, **told, names=names, threads=threads)
+        return self.fitted_.rank(
+            self._open_table(scores),
+            k=k,
+            exclude=exclude,
+            nan=nan,
+            prior_shift=prior_shift,
+            names=names,
+            threads=threads,
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the columns that `transform` returns: those of the labels.
 
-        Hence ``set_output(transform="pandas")`` gives frames with the labels' names.
+        With them ``set_output(transform="pandas")`` returns frames with the labels' names.
 
         Parameters
         ----------
         input_features : sequence of str, optional
-            Names to use where the labels had none in `fit`.
+            Names to use if the labels had none in `fit`.
+
+        Returns
+        -------
+        ndarray of str
         """
         check_is_fitted(self)
         names: Any = self.fitted_.label_names
@@ -158,33 +195,33 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(names, dtype=object)
 
     def save(self, path: Any) -> None:
-        """Save what was fitted to one file. `oddslip.load_repair` reads it."""
+        """Save the fitted maps to one file, which `oddslip.load_repair` reads."""
         check_is_fitted(self)
         self.fitted_.save(path)
 
     def to_onnx(self, path: Any, **options: Any) -> Any:
-        """Write what was fitted as an ONNX graph; takes the arguments of `FittedRepair.to_onnx`."""
+        """Write the fitted maps as an ONNX graph, as `FittedRepair.to_onnx` does."""
         check_is_fitted(self)
         return self.fitted_.to_onnx(path, **options)
 
     def to_sql(self, path: Any, **options: Any) -> Any:
-        """Write what was fitted as SQL; takes the arguments of `FittedRepair.to_sql`."""
+        """Write the fitted maps as SQL, as `FittedRepair.to_sql` does."""
         check_is_fitted(self)
         return self.fitted_.to_sql(path, **options)
 
     def to_json(self, path: Any) -> Any:
-        """Write what was fitted as JSON, as `FittedRepair.to_json` does."""
+        """Write the fitted maps as JSON, as `FittedRepair.to_json` does."""
         check_is_fitted(self)
         return self.fitted_.to_json(path)
 
-    def _opened(self, scores: Any) -> Any:
-        """A Spark table opened by the columns that `fit` knew; anything else as it is."""
+    def _open_table(self, scores: Any) -> Any:
+        """A Spark table opened with the columns of `fit`; other scores unchanged."""
         if not is_spark(scores):
             return scores
         layout = getattr(self, "layout_", None)
-        names = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
-        told: Any = {"kind": self.kind, "label_names": self.fitted_.label_names} | names
-        return open_source(scores, **told)
+        columns: Any = {"scores": layout.scores, "row_id": layout.row_id} if layout else {}
+        kind: Any = self.kind
+        return open_source(scores, kind=kind, label_names=self.fitted_.label_names, **columns)
 
     def _open_labelled(
         self,
@@ -196,7 +233,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         exclude: Any = None,
         nan: Nan = "refuse",
     ) -> Source:
-        """The rows to fit on. What can not be is refused before anything is read."""
+        """The rows to fit on; invalid arguments are rejected before anything is read."""
         available_threads(threads)
         source = open_as(self.kind, scores, labels, label_names, exclude=exclude, nan=nan)
         self._need_labels(source)
@@ -208,11 +245,11 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return source if weight is None else WeightedSource(source, weight)
 
     def _need_labels(self, source: Source) -> None:
-        """Refuse rows without true labels."""
+        """Raise if the rows have no true labels."""
         if not source.has_labels:
             raise InvalidInput("labels are needed to fit, got scores alone. Pass labels as well.")
 
-    def _keep(
+    def _set_fitted(
         self,
         source: Source,
         maps: LabelMaps,
@@ -221,7 +258,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         expected: Expected | None = None,
         **findings: str,
     ) -> None:
-        """Keep what was fitted; findings are saved beside the parameters."""
+        """Set the fitted attributes; findings are saved with the parameters."""
         parameters = {
             name: value
             for name, value in self.get_params().items()
@@ -229,7 +266,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         }
         self.n_features_in_ = source.n_labels
         if not source.ordered:
-            self.layout_ = source.layout  # type: ignore[attr-defined]  # as tables to be repaired
+            self.layout_ = source.layout  # type: ignore[attr-defined]  # for tables to be repaired
         self.record_ = record
         self.fitted_ = FittedRepair(
             maps=maps,
@@ -246,19 +283,19 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._warn_of_risen_dead(source, threads)
 
     def _warn_of_risen_dead(self, source: Source, threads: int | None) -> None:
-        """Under the identity policy dead labels can rise when the others are calibrated."""
+        """Warn of dead labels that keep their raw score and rise above calibrated ones."""
         keeps_raw = np.array([action == "identity" for action in self.record_.action])
         if not keeps_raw.any() or keeps_raw.all():
             return
         tally = RisenDeadLabels(self.fitted_.maps, keeps_raw)
-        risen = source.run(tally, threads=threads).result()
-        if risen:
+        n_risen = source.run(tally, threads=threads).result()
+        if n_risen:
             warnings.warn(
                 f"{int(keeps_raw.sum()):,} dead labels keep their raw score and rise in "
-                f"{risen:,} of {source.n_rows:,} calibration rows. "
+                f"{n_risen:,} of {source.n_rows:,} calibration rows. "
                 'Use dead="prior" unless that is meant.',
                 UserWarning,
-                stacklevel=4,  # whoever called `fit`
+                stacklevel=4,  # the caller of `fit`
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -270,7 +307,7 @@ class ScoreTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 
 class Calibrator(ScoreTransformer):
-    """Base of the calibrators: a subclass says how it maps all labels (`_map_labels`)."""
+    """Base of the calibrators; a subclass implements `_map_labels`."""
 
     def fit(
         self,
@@ -290,46 +327,48 @@ class Calibrator(ScoreTransformer):
         scores, labels
             In any form `oddslip.evaluate` takes.
         sample_weight : array-like of shape (n_rows,), optional
-            How much each row counts, as if it stood there so many times: for rows that were
-            sampled unequally. Labels are dead by their number of rows, whatever these weigh.
+            Weight of each row, for rows that were sampled unequally; a weight of 2 counts as two
+            rows. Whether a label is dead depends on its number of positive rows, not their weight.
         label_names : sequence of str, optional
-            Names of the labels; a frame or a file brings its own.
+            Names of the labels; default: those of a frame or a file.
         exclude, nan
-            Cells that count for nothing, as in `oddslip.rank`: a map is fitted on the cells that
-            are there, and so speaks of those.
+            Cells to ignore, as in `oddslip.rank`; maps are fitted on the other cells.
         threads : int, optional
-            Threads to use; all cores available unless told.
+            Threads to use; default: all available cores.
+
+        Returns
+        -------
+        Calibrator
+            This calibrator.
         """
         source = self._open_labelled(
             scores, labels, label_names, threads, sample_weight, exclude, nan
         )
-        named = self._by_label(source)
-        maps, record = named._map_labels(source, threads)
-        self.__dict__ |= {name: each for name, each in vars(named).items() if name[-1] == "_"}
-        self._keep(source, maps, record, threads)
+        ordered = self._in_label_order(source)
+        maps, record = ordered._map_labels(source, threads)
+        self.__dict__ |= {name: each for name, each in vars(ordered).items() if name[-1] == "_"}
+        self._set_fitted(source, maps, record, threads)
         return self
 
-    def _by_label(self, source: Source) -> Self:
-        """This calibrator, with a prior and weights that are given by name in the labels' order."""
-        given = {name: getattr(self, name, None) for name in ("prior", "weights")}
-        ordered = {name: by_label(name, each, source.label_names) for name, each in given.items()}
-        if all(ordered[name] is given[name] for name in given):
-            return self
-        named: Self = clone(self)
-        named.set_params(
-            **{name: ordered[name] for name in given if ordered[name] is not given[name]}
-        )
-        return named
+    def _in_label_order(self, source: Source) -> Self:
+        """This calibrator, with a prior and weights by name put in the order of the labels."""
+        changes = {}
+        for name in ("prior", "weights"):
+            value = getattr(self, name, None)
+            ordered = by_label(name, value, source.label_names)
+            if ordered is not value:
+                changes[name] = ordered
+        return clone(self).set_params(**changes) if changes else self
 
     @abstractmethod
     def _map_labels(
         self, source: Source, threads: int | None = None
     ) -> tuple[LabelMaps, LabelRecord]:
-        """The maps of all labels, and what was done to each."""
+        """The maps of all labels, and the record of each."""
 
 
 class SummaryCalibrator(Calibrator):
-    """A calibrator fitted on cells, be they of rows or of a summary: see `_map_cells`."""
+    """A calibrator fitted on the cells of rows or of a summary, see `_map_cells`."""
 
     def _map_labels(
         self, source: Source, threads: int | None = None
@@ -339,30 +378,30 @@ class SummaryCalibrator(Calibrator):
     def _map_summary(
         self, summary: Summary, near: None = None
     ) -> tuple[LabelMaps, LabelRecord, None]:
-        """The maps as a summary of the rows gives them; there is nothing to start from."""
+        """The maps fitted on a summary of the rows; there is no fit to start from."""
         return *self._map_cells(Cells(summary, False, None)), near
 
     @abstractmethod
     def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
-        """The maps of all labels, and what was done to each."""
+        """The maps of all labels, and the record of each."""
 
 
 class PerLabelCalibrator(Calibrator):
-    """A calibrator with one map per label, and so with a dead-label policy."""
+    """A calibrator with one map per label and a dead-label policy."""
 
     dead: str
     tau: int
     prior: Any
 
-    def _record(self, seen: LabelTotals, fallback: Any = False) -> LabelRecord:
-        """What the policy does to each label; ``fallback`` marks those with another map."""
+    def _record(self, totals: LabelTotals, fallback: Any = False) -> LabelRecord:
+        """The record of the dead-label policy; ``fallback`` marks labels with another map."""
         return record_policy(
-            seen, dead=self.dead, tau=self.tau, prior=self.prior, fallback=fallback
+            totals, dead=self.dead, tau=self.tau, prior=self.prior, fallback=fallback
         )
 
 
 class RisenDeadLabels(MergeableTally):
-    """Rows in which fewer calibrated labels stand above the highest dead one than before."""
+    """Rows in which the highest dead label overtakes calibrated labels."""
 
     JOINED: ClassVar = {"n_risen": "add"}
 
@@ -374,15 +413,15 @@ class RisenDeadLabels(MergeableTally):
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments of an empty copy."""
         return {"maps": self.maps, "dead": self.dead}
 
     def add(self, panel: Panel) -> None:
         """Compare the rows of one block."""
         panel = panel.checked()
-        values, there = (panel.scores, self.maps.values(panel)), panel.present()
-        if there is not None:
-            values = np.where(there, values[0], -np.inf), np.where(there, values[1], -np.inf)
+        values, present = (panel.scores, self.maps.values(panel)), panel.present()
+        if present is not None:
+            values = np.where(present, values[0], -np.inf), np.where(present, values[1], -np.inf)
         before, after = map(self._above, values)
         self.n_risen += int((after < before).sum())
 
@@ -391,5 +430,5 @@ class RisenDeadLabels(MergeableTally):
         return np.asarray((values[:, ~self.dead] > top_dead).sum(axis=1))
 
     def result(self) -> int:
-        """How many rows."""
+        """Number of these rows."""
         return self.n_risen

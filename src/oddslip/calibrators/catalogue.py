@@ -1,7 +1,7 @@
-"""The catalogue: every calibrator that has a name, how it is built, and what it needs.
+"""The catalogue of named calibrators: how each is built, and what it needs.
 
-`build_calibrator`, ``oddslip fit --calibrator`` and its help, the candidates of the selection
-rules and the repair ladder all look here. Nothing heavy is loaded before a calibrator is built.
+It serves `build_calibrator`, ``oddslip fit --calibrator`` and its help, the selection rules and the
+repair ladder. Heavy modules are only imported when a calibrator is built.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ class Entry:
     ----------
     name : str
     what : str
-        What it does, in half a line.
+        A short description.
     maker : str
-        Its class in `oddslip.calibrators`; empty where a rule alone fits it (`oddslip.Repair`).
+        Its class in `oddslip.calibrators`; empty if only a rule of `oddslip.Repair` fits it.
     takes : tuple of str
         Options that it takes.
     needs : tuple of str
-        Those of them that it can not do without.
+        Options that it requires.
     settles : mapping
-        Arguments of the class that the name settles.
+        Arguments of the class that the name fixes.
     flexibility : int, optional
-        How much it can bend, for those a rule may choose: of equals the simplest wins.
+        Rank among the calibrators that a rule may choose: of equals the simplest wins.
     fitted : bool
         Whether it learns from calibration rows.
     rung : bool
-        Whether the repair ladder has it as a rung.
+        Whether it is a rung of the repair ladder.
     """
 
     name: str
@@ -55,42 +55,108 @@ class Entry:
     rung: bool = False
 
 
-# In the order in which they are shown.
-CATALOGUE: dict[str, Entry] = {
-    entry.name: entry
-    for entry in (
-        Entry("raw", "the scores as they are", "Raw", ("kind",),
-              flexibility=0, fitted=False, rung=True),
-        Entry("inversion", "log-odds less ln w", "Inversion", ("weights", "prior", "kind"),
-              needs=("weights",), flexibility=10, fitted=False, rung=True),
-        Entry("label_free", "log-odds less the shift that unlabelled scores and the prior show",
-              "LabelFree", ("prior", "kind"), flexibility=20, rung=True),
-        Entry("offset", "a constant per label on the log-odds", "Offset", _PER_LABEL,
-              flexibility=50, rung=True),
-        Entry("isotonic", "per-label isotonic, dead labels at their prior", "Isotonic",
-              (*_PER_LABEL, "interpolation"), flexibility=110, rung=True),
-        Entry("pooled", "one isotonic map for all labels", "PooledIsotonic", _ISOTONIC,
-              flexibility=30, rung=True),
-        Entry("platt", "a slope and a constant per label on the log-odds", "Platt", _PER_LABEL,
-              flexibility=70, rung=True),
-        Entry("beta", "beta calibration per label", "Beta", _PER_LABEL, flexibility=80, rung=True),
-        Entry("temperature", "a slope per label on the log-odds", "Temperature", _PER_LABEL,
-              flexibility=40),
-        Entry("shared-temperature", "one slope for all labels on the log-odds", "Temperature",
-              _PER_LABEL, settles={"shared": True}),
-        Entry("hierarchical", "a slope and a constant per label, shrunk towards what all share",
-              "Hierarchical", ("weights", "prior", "kind"), flexibility=60, rung=True),
-        Entry("hierarchical_isotonic", "isotonic over hierarchical where positives are many",
-              "HierarchicalIsotonic", ("weights", "prior", "kind"), flexibility=100),
-        Entry("halfway", "half of the way from raw to hierarchical, on the log-odds",
-              flexibility=55),
-        Entry("shrunk", "isotonic shrunk towards the offset where positives are few",
-              flexibility=90),
-        Entry("popularity", "labels by their prior, the same in every row", "Popularity",
-              ("prior", "kind"), fitted=False, rung=True),
-    )
-}  # fmt: skip
-# What `build_calibrator` and --calibrator take, and what a rule may choose, the simplest first.
+_WEIGHTS = ("weights", "prior", "kind")
+_PRIOR = ("prior", "kind")
+
+
+# In display order.
+_ENTRIES = (
+    Entry(
+        "raw", "the scores as they are", "Raw", ("kind",), flexibility=0, fitted=False, rung=True
+    ),
+    Entry(
+        "inversion",
+        "log-odds less ln w",
+        "Inversion",
+        _WEIGHTS,
+        needs=("weights",),
+        flexibility=10,
+        fitted=False,
+        rung=True,
+    ),
+    Entry(
+        "label_free",
+        "log-odds less the shift that unlabelled scores and the prior show",
+        "LabelFree",
+        _PRIOR,
+        flexibility=20,
+        rung=True,
+    ),
+    Entry(
+        "offset",
+        "a constant per label on the log-odds",
+        "Offset",
+        _PER_LABEL,
+        flexibility=50,
+        rung=True,
+    ),
+    Entry(
+        "isotonic",
+        "per-label isotonic, dead labels at their prior",
+        "Isotonic",
+        (*_PER_LABEL, "interpolation"),
+        flexibility=110,
+        rung=True,
+    ),
+    Entry(
+        "pooled",
+        "one isotonic map for all labels",
+        "PooledIsotonic",
+        _ISOTONIC,
+        flexibility=30,
+        rung=True,
+    ),
+    Entry(
+        "platt",
+        "a slope and a constant per label on the log-odds",
+        "Platt",
+        _PER_LABEL,
+        flexibility=70,
+        rung=True,
+    ),
+    Entry("beta", "beta calibration per label", "Beta", _PER_LABEL, flexibility=80, rung=True),
+    Entry(
+        "temperature",
+        "a slope per label on the log-odds",
+        "Temperature",
+        _PER_LABEL,
+        flexibility=40,
+    ),
+    Entry(
+        "shared-temperature",
+        "one slope for all labels on the log-odds",
+        "Temperature",
+        _PER_LABEL,
+        settles={"shared": True},
+    ),
+    Entry(
+        "hierarchical",
+        "a slope and a constant per label, shrunk towards what all share",
+        "Hierarchical",
+        _WEIGHTS,
+        flexibility=60,
+        rung=True,
+    ),
+    Entry(
+        "hierarchical_isotonic",
+        "isotonic over hierarchical where positives are many",
+        "HierarchicalIsotonic",
+        _WEIGHTS,
+        flexibility=100,
+    ),
+    Entry("halfway", "half of the way from raw to hierarchical, on the log-odds", flexibility=55),
+    Entry("shrunk", "isotonic shrunk towards the offset where positives are few", flexibility=90),
+    Entry(
+        "popularity",
+        "labels by their prior, the same in every row",
+        "Popularity",
+        _PRIOR,
+        fitted=False,
+        rung=True,
+    ),
+)
+CATALOGUE: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}
+# Names for `build_calibrator` and --calibrator, and those a rule may choose, the simplest first.
 NAMES = tuple(name for name, entry in CATALOGUE.items() if entry.maker)
 CANDIDATES = tuple(
     sorted(
@@ -109,8 +175,12 @@ def build_calibrator(name: str, **options: Any) -> Calibrator:
     name : str
         One of `NAMES`: "isotonic", "platt", "inversion", ...
     **options
-        Any of `OPTIONS`. Those that this calibrator does not take are left out, so that several
+        Any of `OPTIONS`. Those that this calibrator does not take are ignored, so that several
         can be built from the same options.
+
+    Returns
+    -------
+    Calibrator
 
     Examples
     --------
@@ -119,7 +189,7 @@ def build_calibrator(name: str, **options: Any) -> Calibrator:
     >>> build_calibrator("pooled", tau=5)
     PooledIsotonic()
     """
-    import oddslip.calibrators as room
+    from oddslip import calibrators
 
     entry = CATALOGUE.get(name) if isinstance(name, str) else None
     if entry is None or not entry.maker:
@@ -135,6 +205,6 @@ def build_calibrator(name: str, **options: Any) -> Calibrator:
             raise InvalidInput(
                 f"calibrator {name} needs the {need}. Pass {need}=..., or --{need} in a shell."
             )
-    taken = {option: value for option, value in options.items() if option in entry.takes}
-    calibrator: Calibrator = getattr(room, entry.maker)(**taken, **entry.settles)
+    arguments = {option: value for option, value in options.items() if option in entry.takes}
+    calibrator: Calibrator = getattr(calibrators, entry.maker)(**arguments, **entry.settles)
     return calibrator

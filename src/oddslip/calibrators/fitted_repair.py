@@ -1,6 +1,6 @@
-"""`FittedRepair`: what a fitted calibrator leaves behind, applied to scores and kept in one file.
+"""`FittedRepair`: fitted maps that are applied to scores and saved to one file.
 
-The file is arrays and JSON, versioned, checksummed, never pickled.
+The file holds arrays and JSON with a version and checksums, and no pickle.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from oddslip.calibrators.prior_shift import PriorShift, find_prior_shift
 from oddslip.calibrators.repair_file import (
     MAP_ARRAYS,
     RECORD_ARRAYS,
-    read_stored,
-    write_stored,
+    read_repair_file,
+    write_repair_file,
 )
 from oddslip.core.panel import Panel, SparsePanel, check_k
 from oddslip.core.results import as_frame, html_table, name_ranking, plain
@@ -32,31 +32,31 @@ from oddslip.sources import Source, open_source
 from oddslip.sources.open import Nan
 from oddslip.sources.views import PartialSource
 
-LOOKED_AT = 64  # rows
-MANY = 64  # cells of margins that do not all lie between 0 and 1 by chance
+CHECKED_ROWS = 64  # rows on which the kind of scores is checked
+MIN_CHECKED_CELLS = 64  # this many margins are not all between 0 and 1 by chance
 if TYPE_CHECKING:
     from oddslip.serving.export import Export
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedRepair:
-    """The maps of all labels, the labels' names, and what was done to each label.
+    """The maps of all labels, with the names and records of the labels.
 
     Attributes
     ----------
     maps : LabelMaps
-        What is applied.
+        The maps.
     label_names : tuple of str or None
-        By which labels are matched. Where only one side has names, they go by position, with a
-        warning.
+        Names by which labels are matched. If only one side has names, labels are matched by
+        position, with a warning.
     record : LabelRecord
-        What was done to each label.
+        The action, positives and prior of each label.
     calibrator, parameters : str, dict
-        Which calibrator it was, and how it was set.
+        Name and parameters of the calibrator.
     n_rows : int
-        Calibration rows.
+        Number of calibration rows.
     fingerprint : Fingerprint or None
-        What the calibration rows looked like, for `oddslip.check`; None if saved before 0.2.
+        Counts of the calibration rows, for `oddslip.check`; None if saved before 0.2.
     """
 
     maps: LabelMaps
@@ -84,14 +84,18 @@ class FittedRepair:
         scores
             In any form `oddslip.evaluate` takes.
         dtype : optional
-            Of what is returned; that of the scores unless told.
+            Type of the result; default: that of the scores.
         exclude, nan
-            Cells that count for nothing, as in `oddslip.rank`.
+            Cells to ignore, as in `oddslip.rank`.
         prior_shift : "em" or PriorShift, optional
-            Correct prevalences that moved since calibration, as these scores tell it ("em"), or
-            as `prior_shift` found it on other rows. See docs/watching.md for what it assumes.
+            Correct prevalences that changed since calibration, estimated from these scores ("em")
+            or by `prior_shift` from other rows. See docs/watching.md for the assumptions.
         threads : int, optional
-            Threads to use; all cores available unless told.
+            Threads to use; default: all available cores.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels)
         """
         source, order = self._open(scores, exclude, nan)
         maps = self._maps(order)
@@ -100,7 +104,7 @@ class FittedRepair:
         except TypeError as error:
             raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
         if not source.ordered:
-            _refuse_shift(prior_shift)
+            _reject_shift(prior_shift)
             return source.transform(maps, dtype)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, source.n_labels), dtype)
         shift = self._read_shift(prior_shift, source, order, threads)
@@ -120,7 +124,10 @@ class FittedRepair:
     ) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield (first row, calibrated block) in row order, for panels larger than memory.
 
-        Takes the arguments of `transform`.
+        Parameters
+        ----------
+        scores, dtype, exclude, nan, prior_shift, threads
+            As in `transform`.
         """
         source, order = self._open(scores, exclude, nan)
         shift = self._read_shift(prior_shift, source, order, threads)
@@ -137,7 +144,7 @@ class FittedRepair:
         names: bool = False,
         threads: int | None = None,
     ) -> Any:
-        """Top K after calibration, in one pass, without building the repaired matrix.
+        """Top K after calibration, in one pass, without computing the repaired matrix.
 
         Parameters
         ----------
@@ -146,19 +153,19 @@ class FittedRepair:
         k : int
             Slots per row, ``1 <= k <= n_labels``.
         exclude, nan
-            Cells that count for nothing, as in `oddslip.rank`: a row with fewer than k labels to
-            show has -1 in its last slots.
+            Cells to ignore, as in `oddslip.rank`: a row with fewer than k labels has -1 in its last
+            slots.
         prior_shift : "em" or PriorShift, optional
             As in `transform`.
         names : bool
-            Names of labels instead of their indices, as in `oddslip.rank`.
+            Whether to return the names of labels instead of their indices, as in `oddslip.rank`.
         threads : int, optional
-            Threads to use; all cores available unless told.
+            Threads to use; default: all available cores.
 
         Returns
         -------
         ndarray of int32, shape (n_rows, k)
-            Label indices; with ``names`` an array of names, or a frame where a pandas frame was
+            Label indices. With ``names``, an array of names, or a frame if a pandas frame was
             ranked.
 
         Examples
@@ -170,16 +177,17 @@ class FittedRepair:
         source, order = self._open(scores, exclude, nan)
         k = check_k(k, source.n_labels)
         if not source.ordered:
-            _refuse_shift(prior_shift)
+            _reject_shift(prior_shift)
             return source.rank(k, self._maps(order))
         shift = self._read_shift(prior_shift, source, order, threads)
         ranking = rank_mapped(source, self._maps(order), k, shift, threads)
         if not names:
             return ranking
-        known = source.label_names
-        if known is None and self.label_names is not None:
-            known = np.array(self.label_names)[slice(None) if order is None else order].tolist()
-        return name_ranking(ranking, known, scores)
+        label_names = source.label_names
+        if label_names is None and self.label_names is not None:
+            position = slice(None) if order is None else order
+            label_names = np.array(self.label_names)[position].tolist()
+        return name_ranking(ranking, label_names, scores)
 
     def rank_blocks(
         self,
@@ -191,21 +199,31 @@ class FittedRepair:
         prior_shift: Any = None,
         threads: int | None = None,
     ) -> Iterator[tuple[int, NDArray[np.int32]]]:
-        """Yield (first row, top K of the block) in row order; takes the arguments of `rank`."""
+        """Yield (first row, top K of the block) in row order, for panels larger than memory.
+
+        Parameters
+        ----------
+        scores, k, exclude, nan, prior_shift, threads
+            As in `rank`.
+        """
         source, order = self._open(scores, exclude, nan)
         k = check_k(k, source.n_labels)
         shift = self._read_shift(prior_shift, source, order, threads)
         return _rank_blocks(source, self._maps(order), k, shift, threads)
 
     def prior_shift(self, scores: Any, *, threads: int | None = None) -> PriorShift:
-        """How prevalences moved since calibration, as the scores of these rows tell it.
+        """Estimate from scores how prevalences changed since calibration.
 
         Parameters
         ----------
         scores
             In any form `oddslip.evaluate` takes.
         threads : int, optional
-            Threads to use; all cores available unless told.
+            Threads to use; default: all available cores.
+
+        Returns
+        -------
+        PriorShift
         """
         return self._find_shift(*self._open(scores), threads)
 
@@ -223,30 +241,36 @@ class FittedRepair:
         )
 
     def _read_shift(
-        self, given: Any, source: Source, order: NDArray[np.int64] | None, threads: int | None
+        self, shift: Any, source: Source, order: NDArray[np.int64] | None, threads: int | None
     ) -> NDArray[np.float64] | None:
-        """What is added to the log-odds of each label of the source, or None."""
-        if given is None:
+        """Shift of the log-odds of each label of the source, or None."""
+        if shift is None:
             return None
-        if isinstance(given, str) and given == "em":
-            given = self._find_shift(source, order, threads)
-        if not isinstance(given, PriorShift) or given.shift.size != source.n_labels:
+        if isinstance(shift, str) and shift == "em":
+            shift = self._find_shift(source, order, threads)
+        if not isinstance(shift, PriorShift) or shift.shift.size != source.n_labels:
             raise InvalidInput(
                 'prior_shift must be "em" or a PriorShift of these labels, '
-                f"got {type(given).__name__} {given!r:.40}."
+                f"got {type(shift).__name__} {shift!r:.40}."
             )
-        if not given.fits.all():
-            wrong = int((~given.fits).sum())
+        if not shift.fits.all():
+            wrong = int((~shift.fits).sum())
             warnings.warn(
                 f"the scores of {wrong:,} of {source.n_labels:,} labels moved in a way that no "
                 "change of prevalence explains; these are left as they are (finding OS509).",
                 UserWarning,
                 stacklevel=3,
             )
-        return given.shift
+        return shift.shift
 
     def save(self, path: Any) -> None:
-        """Save to one file, whole or not at all. `oddslip.load_repair` reads it."""
+        """Save to one file, atomically.
+
+        Parameters
+        ----------
+        path : str or path
+            Read by `oddslip.load_repair`.
+        """
         save_repair(self, path)
 
     def to_onnx(
@@ -260,7 +284,7 @@ class FittedRepair:
         """Write this repair as an ONNX graph of standard operators.
 
         Its input is ``scores``, its outputs are ``probabilities`` and, with ``k``, ``top_labels``
-        and ``top_probabilities``. It looks at no score for whether it is valid.
+        and ``top_probabilities``. The graph does not validate scores.
 
         Parameters
         ----------
@@ -268,10 +292,14 @@ class FittedRepair:
         k : int, optional
             Slots per row, ``1 <= k <= n_labels``; without it nothing is ranked.
         scores : {"float64", "float32"}
-            Type of the scores that come in.
+            Type of the input.
         precision : {"float64", "float32"}
-            What the graph computes in. In float32 near scores can tie or change places; the
-            largest deviation of a probability is then told.
+            Type of the computation. In float32 close scores can tie or swap places; the export
+            then reports the largest deviation of a probability.
+
+        Returns
+        -------
+        Export
         """
         from oddslip.serving.onnx import export_onnx
 
@@ -296,19 +324,33 @@ class FittedRepair:
         k : int, optional
             Slots per row; without it the view ranks all labels of a row.
         name : str
-            Beginning of the names of the table and of the view.
+            Prefix of the names of the table and the view.
         table : str
-            The scores: one line per row and label. Parts of a qualified name stand apart by dots.
+            Table of the scores, one line per row and label; parts of a qualified name are separated
+            by dots.
         columns : three of str
-            Its columns that hold the row, the label (by name, or by index where labels have no
-            names) and the score.
+            Its columns of the row, the label (name, or index if labels have no names) and the
+            score.
+
+        Returns
+        -------
+        Export
         """
         from oddslip.serving.sql import export_sql
 
         return export_sql(self, path, dialect=dialect, k=k, name=name, table=table, columns=columns)
 
     def to_json(self, path: Any) -> Export:
-        """Write the maps as a documented JSON file, for any other language."""
+        """Write the maps as a documented JSON file, for any other language.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Export
+        """
         from oddslip.serving.json import export_json
 
         return export_json(self, path)
@@ -316,7 +358,7 @@ class FittedRepair:
     def _open(
         self, scores: Any, exclude: Any = None, nan: Nan = "refuse"
     ) -> tuple[Source, NDArray[np.int64] | None]:
-        """The source, and where its labels stand among ours: see `align_labels`."""
+        """The source, and the position of its labels among ours, see `align_labels`."""
         source = open_as(self.maps.kind, scores, exclude=exclude, nan=nan)
         if source.kind != self.maps.kind:
             raise InvalidInput(
@@ -336,13 +378,13 @@ class FittedRepair:
         return f"FittedRepair({self.calibrator}, {self.maps.kind}, {self.n_rows:,} rows x {labels})"
 
     def __str__(self) -> str:
-        """What `oddslip fit` prints of it."""
+        """The table that `oddslip fit` prints."""
         from oddslip.reports.text import as_text, repair_table
 
         return as_text([repair_table(self)])
 
     def to_dict(self) -> dict[str, Any]:
-        """What was fitted and what was done to each label; built-in types only."""
+        """The fit and the record of each label, in built-in types."""
         return plain(  # type: ignore[no-any-return]
             {
                 "schema": "oddslip.repair/1",
@@ -358,7 +400,7 @@ class FittedRepair:
         )
 
     def to_frame(self) -> Any:
-        """A pandas frame with one line per label."""
+        """A pandas data frame with one row per label."""
         return as_frame(self._label_columns())
 
     def _label_columns(self) -> dict[str, Any]:
@@ -427,7 +469,7 @@ def rank_mapped(
 def shift_odds(
     probabilities: NDArray[np.float64], shift: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Probabilities whose log-odds are moved by so many nat, label by label."""
+    """Probabilities with log-odds shifted by label, in nat."""
     with np.errstate(over="ignore"):
         odds = np.exp(np.clip(shift, -700, 700))
     return np.asarray(odds * probabilities / (1 - probabilities + odds * probabilities))
@@ -439,14 +481,14 @@ def _rank(maps: LabelMaps, panel: Panel, k: int, shift: NDArray[np.float64]) -> 
     from oddslip.kernels.topk import rank_keys
 
     values = maps.values(panel)
-    moved = values + shift if maps.scale == "log_odds" else shift_odds(values, shift)
-    moved[values == -np.inf] = np.finfo(np.float64).min  # excluded
-    keys = keys_of(np.ascontiguousarray(moved), "margin")
+    shifted = values + shift if maps.scale == "log_odds" else shift_odds(values, shift)
+    shifted[values == -np.inf] = np.finfo(np.float64).min  # excluded
+    keys = keys_of(np.ascontiguousarray(shifted), "margin")
     columns: NDArray[np.int32] = rank_keys(keys, k, None, panel.absent)[0]
     return columns
 
 
-def _refuse_shift(prior_shift: Any) -> None:
+def _reject_shift(prior_shift: Any) -> None:
     if prior_shift is not None:
         raise InvalidInput(
             "prior_shift goes with rows of this machine, got it with a table. "
@@ -463,18 +505,18 @@ def open_as(
     exclude: Any = None,
     nan: Nan = "refuse",
 ) -> Source:
-    """Open scores as being of this kind. A panel or a source brings its own."""
-    named: Any = None if isinstance(scores, Source | Panel) else kind
+    """Open scores of this kind; a panel or a source has its own."""
+    source_kind: Any = None if isinstance(scores, Source | Panel) else kind
     return open_source(
-        scores, labels, kind=named, label_names=label_names, exclude=exclude, nan=nan
+        scores, labels, kind=source_kind, label_names=label_names, exclude=exclude, nan=nan
     )
 
 
 def check_kind(repair: FittedRepair, source: Source) -> None:
-    """Refuse scores that nobody called by their kind and that are surely not of the repair's.
+    """Raise for scores of undeclared kind that are clearly not of the kind of the repair.
 
-    Margins leave [0, 1]. Probabilities never do, and margins of many cells hardly ever stay there,
-    unless most of the calibration rows did.
+    Probabilities lie in [0, 1]. Many margins hardly ever all lie there, unless most of those of the
+    calibration rows do.
     """
     cells = _first_cells(source)
     if cells is None or not cells.size:
@@ -487,8 +529,8 @@ def check_kind(repair: FittedRepair, source: Source) -> None:
             f"this repair was fitted on probabilities, got scores from {low:g} to {high:g}, as of "
             "margins. Pass probabilities, or fit a repair on margins."
         )
-    many = cells.size >= MANY and source.n_labels > 1
-    if source.kind == "margin" and inside and many and not _mostly_inside(repair):
+    has_many_cells = cells.size >= MIN_CHECKED_CELLS and source.n_labels > 1
+    if source.kind == "margin" and inside and has_many_cells and not _mostly_inside(repair):
         raise InvalidInput(
             "this repair was fitted on margins, got scores that all lie between 0 and 1, as "
             "probabilities do. Pass margins; if these are, say so: "
@@ -497,19 +539,19 @@ def check_kind(repair: FittedRepair, source: Source) -> None:
 
 
 def _first_cells(source: Source) -> NDArray[Any] | None:
-    """Scores of the first rows; None where the data say their kind, or rows are not read here."""
+    """Scores of the first rows; None if the data store their kind or are a Spark table."""
     while isinstance(source, PartialSource):
         source = source.whole
     if source.kind_is_stored or not source.ordered:
         return None
     panel = next(source.blocks(), None)
     if isinstance(panel, SparsePanel):
-        return panel.cells[: LOOKED_AT * MANY]
-    return None if panel is None else panel.scores[:LOOKED_AT]
+        return panel.cells[: CHECKED_ROWS * MIN_CHECKED_CELLS]
+    return None if panel is None else panel.scores[:CHECKED_ROWS]
 
 
 def _mostly_inside(repair: FittedRepair) -> bool:
-    """Whether the margins calibrated on lie between 0 and 1 themselves, as far as is known."""
+    """Whether most margins of the calibration rows lie between 0 and 1, if known."""
     from oddslip.tallies.logodds_histogram import edges_of
 
     if repair.fingerprint is None:
@@ -522,16 +564,16 @@ def _mostly_inside(repair: FittedRepair) -> bool:
 def align_labels(
     names: tuple[str, ...] | None, n_labels: int, source: Source
 ) -> NDArray[np.int64] | None:
-    """Where each label of the source stands among ours; None if they stand alike.
+    """Position of each label of the source among ours; None if the order is the same.
 
-    A warning says so where names come with one side alone and labels go by position.
+    Warns if only one side has names and labels are matched by position.
     """
     counts = source.n_labels, n_labels
     return match_labels(source.label_names, names, ("scores", "repair"), n_labels=counts, warn=True)
 
 
 def save_repair(repair: FittedRepair, path: Any) -> None:
-    """Write a fitted repair, whole or not at all."""
+    """Write a fitted repair atomically."""
     actions = sorted(set(repair.record.action))
     header = {
         "written_by": f"oddslip {__version__}",
@@ -554,17 +596,25 @@ def save_repair(repair: FittedRepair, path: Any) -> None:
     }
     if repair.fingerprint is not None:
         arrays |= repair.fingerprint.to_arrays()
-    write_stored(path, header, arrays)
+    write_repair_file(path, header, arrays)
 
 
 def load_repair(path: Any) -> FittedRepair:
     """Read a fitted repair saved by this or an older version.
 
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    FittedRepair
+
     Examples
     --------
     >>> load_repair("repair.oddslip").rank("scores.npy", k=7)  # doctest: +SKIP
     """
-    stored = read_stored(path)
+    stored = read_repair_file(path)
     return FittedRepair(
         maps=LabelMaps(**stored.maps._asdict()),
         label_names=stored.label_names,

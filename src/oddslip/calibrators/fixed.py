@@ -1,4 +1,4 @@
-"""Maps that need no fit: raw scores, the analytic inversion, and popularity."""
+"""Calibrators that learn nothing from scores: raw, analytic inversion, popularity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Raw(Calibrator):
     Parameters
     ----------
     kind : {"probability", "margin"}
-        What the scores are.
+        Scale of the scores.
 
     Examples
     --------
@@ -49,17 +49,17 @@ class Raw(Calibrator):
 
 
 class Inversion(Calibrator):
-    """The analytic inversion: the log-odds less ln w, exact where the shift was realized.
+    """The analytic inversion, log-odds minus ln w: exact where the shift was realized.
 
     Parameters
     ----------
     weights : number, array-like or str
-        The positive weight each label was trained with. A name such as "balanced" or "10x" is
-        resolved on ``prior`` where given, else on the labels fitted on: the ratio on those rows.
+        Weight of the positives of each label in training. A name such as "balanced" or "10x" is
+        resolved with ``prior`` if given, else with the labels in `fit`.
     prior : array-like, optional
         Training prevalence of each label.
     kind : {"probability", "margin"}
-        What the scores are.
+        Scale of the scores.
 
     Examples
     --------
@@ -77,21 +77,21 @@ class Inversion(Calibrator):
     ) -> tuple[LabelMaps, LabelRecord]:
         if self.weights is None:
             raise InvalidInput("weights must be those the labels were trained with, got None.")
-        seen = count_checked(source, threads)
-        record = record_alike("inverted", seen, self.prior)
-        maps = build_inversion_maps(source.kind, record, self.weights, seen, source.label_names)
+        totals = count_checked(source, threads)
+        record = record_alike("inverted", totals, self.prior)
+        maps = build_inversion_maps(source.kind, record, self.weights, totals, source.label_names)
         return maps, record
 
 
 class Popularity(Calibrator):
-    """Every row alike: labels by their prior. The baseline a ranker has to beat.
+    """Labels by their prior, the same in every row: the baseline of a ranker.
 
     Parameters
     ----------
     prior : array-like, optional
-        Training prevalence of each label; else the smoothed calibration prevalence.
+        Training prevalence of each label; default: the smoothed calibration prevalence.
     kind : {"probability", "margin"}
-        What the scores are.
+        Scale of the scores.
 
     Examples
     --------
@@ -113,9 +113,9 @@ class Popularity(Calibrator):
 
 
 def build_raw_maps(kind: Kind, record: LabelRecord) -> LabelMaps:
-    """Maps that change nothing."""
+    """Identity maps."""
     code = np.full(len(record.action), IDENTITY, np.int8)
-    # Margins are compared as margins, so that the order inside saturated cells survives.
+    # Margins are compared as margins, to keep the order of saturated cells.
     scale: Scale = "probability" if kind == "probability" else "log_odds"
     return build_maps(kind, scale, record, code=code)
 
@@ -124,11 +124,11 @@ def build_inversion_maps(
     kind: Kind,
     record: LabelRecord,
     weights: Any,
-    seen: LabelTotals,
+    totals: LabelTotals,
     label_names: Sequence[str] | None = None,
 ) -> LabelMaps:
-    """The log-odds less ln w."""
-    resolved = weights_trained(weights, record, seen, label_names)
+    """Maps of log-odds minus ln w."""
+    resolved = weights_trained(weights, record, totals, label_names)
     n_labels = len(record.action)
     code = np.full(n_labels, AFFINE, np.int8)
     return build_maps(kind, "log_odds", record, code=code, a=np.ones(n_labels), b=-np.log(resolved))

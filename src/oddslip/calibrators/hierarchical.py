@@ -1,4 +1,4 @@
-"""The hierarchical calibrators: logistic maps under one estimated prior, alone or with isotonic."""
+"""Hierarchical calibrators: logistic maps under one estimated prior, alone or with isotonic."""
 
 from __future__ import annotations
 
@@ -26,34 +26,34 @@ from oddslip.kernels.maps import AFFINE
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import count_cells
 
-STRENGTH = 100.0  # positives at which isotonic and hierarchical weigh the same
-SMOOTHING = 16.0  # positives of the mean label that are added where no prior is given
+STRENGTH = 100.0  # positives at which isotonic and hierarchical have the same weight
+SMOOTHING = 16.0  # positives of the mean label that are added if no prior is given
 
 
 class Hierarchical(SummaryCalibrator):
     """A slope and a constant per label on the log-odds, shrunk towards what all labels share.
 
-    What they share is a slope, and a constant that depends on the label-free shift, the prior and,
-    where given, the weight of a label. Data choose, so raw scores, the inversion, the label-free
-    shift, popularity, the offset and Platt are all within reach. A label with few positives
-    borrows from the others; one without keeps its order and gets about its prior, or just its prior
-    if that was given and promises so many positives that chance can not have kept them all away.
-    Every map rises.
+    Labels share a slope, and a constant that depends on the label-free shift, the prior and, if
+    given, the weight of a label. Raw scores, the inversion, the label-free shift, popularity, the
+    offset and Platt are special cases, among which the data decide. A label with few positives
+    borrows from the others. A label without positives keeps its order and gets about its prior, or
+    exactly its prior if one was given that makes the absence of positives implausible. Every map
+    is increasing.
 
     Parameters
     ----------
     weights : number, array-like or str, optional
-        The positive weight each label was trained with, as in `Inversion`.
+        Weight of the positives of each label in training, as in `Inversion`.
     prior : array-like, optional
-        Training prevalence of each label, worth having. Without it that of the calibration rows
-        is used, drawn towards the mean of all labels.
+        Training prevalence of each label, which is worth having. Default: the prevalence of the
+        calibration rows, shrunk towards the mean of all labels.
     kind : {"probability", "margin"}
-        What the scores are.
+        Scale of the scores.
 
     Attributes
     ----------
     hyper_ : Hyper
-        What all labels share: `oddslip.calibrators.logistic.hierarchy`.
+        The prior that all labels share, see `oddslip.calibrators.logistic.hierarchy`.
 
     Examples
     --------
@@ -73,15 +73,14 @@ class Hierarchical(SummaryCalibrator):
         self.kind = kind
 
     def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
-        source = cells.source
-        seen = cells.seen
-        record = record_borrowed(seen, self.prior)
+        source, totals = cells.source, cells.label_totals
+        record = record_borrowed(totals, self.prior)
         log_weights = None
         if self.weights is not None:
             names = getattr(source, "label_names", None)
-            log_weights = np.log(weights_trained(self.weights, record, seen, names))
+            log_weights = np.log(weights_trained(self.weights, record, totals, names))
         cells.summarise()
-        prior = _covariate(record, seen)
+        prior = _covariate(record, totals)
         fit = fit_hierarchical(
             cells.points,
             cells.weights,
@@ -89,17 +88,17 @@ class Hierarchical(SummaryCalibrator):
             cells.positives_about(0, np.zeros(source.n_labels)),
             prior,
             log_weights,
-            unheard=find_unobservable(seen, prior, record.prior_source),
+            unobservable=find_unobservable(totals, prior, record.prior_source),
         )
         self.hyper_ = fit.hyper
         return build_parents(source.kind, fit, record), record
 
 
 class HierarchicalIsotonic(Hierarchical):
-    """Per-label isotonic regression over the hierarchical map, the more the more positives.
+    """A mixture of per-label isotonic regression and the hierarchical map.
 
-    The probability is n / (n + 100) isotonic and else hierarchical, n being the label's positives.
-    Where the isotonic map is flat the hierarchical one decides, so cells are not tied by it.
+    The weight of the isotonic map is n / (n + 100), where n is the number of positives. Where it is
+    flat the hierarchical map decides, so it does not tie cells.
 
     Parameters
     ----------
@@ -123,25 +122,25 @@ class HierarchicalIsotonic(Hierarchical):
         return mix_maps(source.kind, knots, parents, record, STRENGTH), record
 
 
-def record_borrowed(seen: LabelTotals, prior: Any) -> LabelRecord:
-    """Every label has a map of its own; one without positives borrowed it from the others."""
-    priors, origin = find_prior(prior, seen.positives, seen.total)
-    action = np.where(seen.n_positives > 0, "calibrated", "borrowed")
-    nobody = np.zeros(priors.size, np.bool_)
-    return LabelRecord(tuple(action.tolist()), seen.n_positives, priors, origin, nobody)
+def record_borrowed(totals: LabelTotals, prior: Any) -> LabelRecord:
+    """A record in which labels without positives borrowed their map from the others."""
+    priors, origin = find_prior(prior, totals.positives, totals.total)
+    action = np.where(totals.n_positives > 0, "calibrated", "borrowed")
+    dead = np.zeros(priors.size, np.bool_)
+    return LabelRecord(tuple(action.tolist()), totals.n_positives, priors, origin, dead)
 
 
-def _covariate(record: LabelRecord, seen: LabelTotals) -> NDArray[np.float64]:
+def _covariate(record: LabelRecord, totals: LabelTotals) -> NDArray[np.float64]:
     """The prior as a covariate of the hierarchy.
 
-    A prevalence of the very rows fitted on would say twice what the positives say. It is drawn
-    towards the mean of all labels, so that a few positives more or less do not count.
+    The prevalence of the same rows would use their positives twice. It is shrunk towards the mean
+    of all labels, so that a few positives do not matter.
     """
     if record.prior_source == "given":
-        return possible_prior(record.prior, seen.total)
-    cells = seen.total.sum() if np.ndim(seen.total) else seen.total * seen.positives.size
-    mean = (seen.positives.sum() + 0.5) / (cells + 1.0)
-    return np.asarray((seen.positives + SMOOTHING) / (seen.total + SMOOTHING / mean))
+        return possible_prior(record.prior, totals.total)
+    cells = totals.total.sum() if np.ndim(totals.total) else totals.total * totals.positives.size
+    mean = (totals.positives.sum() + 0.5) / (cells + 1.0)
+    return np.asarray((totals.positives + SMOOTHING) / (totals.total + SMOOTHING / mean))
 
 
 def build_parents(kind: Kind, fit: HierarchicalFit, record: LabelRecord) -> LabelMaps:

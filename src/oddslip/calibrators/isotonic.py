@@ -1,4 +1,4 @@
-"""Isotonic regression: one map per label, one map for all labels, and the in-sample ceiling."""
+"""Isotonic calibrators: one map per label, one map for all labels, the in-sample ceiling."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ Interpolation = Literal["linear", "step"]
 class Isotonic(PerLabelCalibrator):
     """Per-label isotonic regression with an explicit dead-label policy.
 
-    Two streaming passes and no sort of all cells; equal to scikit-learn's on float64.
+    Fitted in two streaming passes, without sorting all cells. Equal to scikit-learn's on float64.
 
     Parameters
     ----------
     dead : {"prior", "identity", "exclude"}
-        What a dead label gets: its prior, its raw score, or a place below all others.
+        Map of a dead label: to its prior, to its raw score, or below all other labels.
     tau : int
         A label with at most this many calibration positives is dead.
     prior : array-like, optional
-        Training prevalence of each label; else the smoothed calibration prevalence.
+        Training prevalence of each label; default: the smoothed calibration prevalence.
     interpolation : {"linear", "step"}
         Between knots: linear as in scikit-learn, or the value of the knot below.
     kind : {"probability", "margin"}
-        What the scores are. On margins the order inside saturated cells survives.
+        Scale of the scores. Margins keep the order of saturated cells.
 
     Examples
     --------
@@ -74,14 +74,14 @@ class Isotonic(PerLabelCalibrator):
         check_policy(self.dead, self.tau)
         step = check_interpolation(self.interpolation)
         n_positives, knots = fit_knots(source, minimum_positives=self.tau + 1, threads=threads)
-        record = self._record(_seen(source, n_positives))
+        record = self._record(_label_totals(source, n_positives))
         return build_maps(source.kind, "probability", record, knots=knots, step=step), record
 
 
 class Ceiling(Isotonic):
-    """The in-sample ceiling: per-label isotonic regression, to be evaluated on its own rows.
+    """The in-sample ceiling: per-label isotonic regression, evaluated on the rows of its fit.
 
-    It says what the best separable monotone map could do. A label without positives goes to 0.
+    It bounds what any monotone map per label can do. A label without positives gets 0.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ class Ceiling(Isotonic):
     def __init__(self, *, interpolation: Interpolation = "linear", kind: Kind = "probability"):
         super().__init__(interpolation=interpolation, kind=kind)
 
-    def _record(self, seen: LabelTotals, fallback: Any = False) -> LabelRecord:
-        record = super()._record(seen, fallback)
+    def _record(self, totals: LabelTotals, fallback: Any = False) -> LabelRecord:
+        record = super()._record(totals, fallback)
         return replace(record, prior=np.zeros(record.prior.size), prior_source="zero")
 
 
@@ -133,20 +133,20 @@ class PooledIsotonic(Calibrator):
         counts = count_cells(source, pooled=True, threads=threads)
         if not counts.n_positives[0]:
             raise InvalidInput("a pooled map needs at least one positive cell, got none.")
-        seen = count_positives(source)
+        totals = count_positives(source)
         record = LabelRecord(
             action=("shared",) * source.n_labels,
-            n_positives=seen.n_positives,
-            prior=seen.positives / np.maximum(seen.total, 1.0),
+            n_positives=totals.n_positives,
+            prior=totals.positives / np.maximum(totals.total, 1.0),
             prior_source="calibration prevalence, not used",
-            dead=seen.n_positives == 0,
+            dead=totals.n_positives == 0,
         )
         knots = counts.isotonic_knots()
         return build_shared_maps(source.kind, source.n_labels, knots, step=step), record
 
 
-def _seen(source: Source, n_positives: NDArray[np.int64]) -> LabelTotals:
-    """How often each label was true; labels of weighed rows are read once more."""
+def _label_totals(source: Source, n_positives: NDArray[np.int64]) -> LabelTotals:
+    """Positives of each label; labels of weighted rows are read once more."""
     if source.sample_weight is None:
         return LabelTotals.alike(n_positives, source.totals())
     return count_positives(source)

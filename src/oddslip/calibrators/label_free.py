@@ -1,4 +1,4 @@
-"""The label-free shift as a repair: for those who have scores, but no calibration labels."""
+"""The label-free shift as a calibrator, for scores without calibration labels."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _EXACT_ROUNDS = 100
 
 
 class LabelFree(SummaryCalibrator):
-    """The log-odds less b_j, which makes the mean probability of each label equal its prior.
+    """Log-odds minus b_j, so that the mean probability of each label equals its prior.
 
-    No labels are needed where the prior is given: ``fit(scores)`` alone. The b_j are those of
+    With a prior no labels are needed: ``fit(scores)``. The b_j are those of
     `oddslip.shifts.realized_shift`. Without a prior they match the prevalence of the labels.
 
     Parameters
     ----------
     prior : array-like, optional
-        Training prevalence of each label; else the smoothed prevalence of the labels fitted on. A
-        prior of 0 counts as half a positive among these rows, or less if other labels are rarer.
+        Training prevalence of each label; default: the smoothed prevalence in `fit`. A prior of 0
+        counts as half a positive among these rows, or less if other labels are rarer.
     kind : {"probability", "margin"}
-        What the scores are.
+        Scale of the scores.
 
     Examples
     --------
@@ -52,14 +52,14 @@ class LabelFree(SummaryCalibrator):
 
     def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         source = cells.source
-        record = record_alike("shifted", cells.seen, self.prior)
+        record = record_alike("shifted", cells.label_totals, self.prior)
         prior = possible_prior(record.prior, cells.totals)
         cells.summarise()
-        cells.n_positives = prior * cells.totals  # those that the probabilities shall add up to
+        cells.n_positives = prior * cells.totals  # the target of the sum of probabilities
         model = Model(cells, "affine", centered=True)
         theta = model.identity()
-        middle, wanted = theta[0].copy(), np.log(prior) - np.log1p(-prior)
-        low, high = middle + wanted - cells.high, middle + wanted - cells.low
+        middle, prior_logit = theta[0].copy(), np.log(prior) - np.log1p(-prior)
+        low, high = middle + prior_logit - cells.high, middle + prior_logit - cells.low
         shift = match_prevalence(cells.points, cells.weights, prior)
         theta[0] = np.clip(middle - shift, low, high)
         if cells.exact:

@@ -1,6 +1,6 @@
-"""The forms a label's map can have: what must hold of one, and how its numbers are laid out.
+"""The forms of a label's map: their validation and array layout.
 
-NumPy alone: `maps` hands this to the kernels; `oddslip.serving` works on it where there are none.
+Imports only NumPy, since `oddslip.serving.runtime` uses it without the kernels.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from oddslip.errors import InvalidInput
 
 Scale = Literal["probability", "log_odds"]
 KINDS = ("probability", "margin")
-# As `oddslip.kernels.maps` numbers them.
+# The same codes as in `oddslip.kernels.maps`.
 KNOTS, AFFINE, BETA, CONSTANT, IDENTITY, EXCLUDED = range(6)
-CLIP = 1e-12  # probabilities are kept this far from 0 and 1 before their log-odds are taken
-LOWEST = -1.7976931348623157e308  # labels that are not excluded stay above -inf
+CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
+LOWEST = -1.7976931348623157e308  # lowest value of a label that is not excluded
 PER_LABEL = ("code", "a", "b", "c", "start", "stop")
 
 
 class PlainMaps(NamedTuple):
-    """Maps of all labels as arrays and nothing else."""
+    """Maps of all labels as arrays."""
 
     kind: Any
     scale: Any
@@ -37,11 +37,11 @@ class PlainMaps(NamedTuple):
     step: bool
 
 
-Maps = Any  # whatever has these attributes: these arrays, or `oddslip.calibrators.maps.LabelMaps`
+Maps = Any  # an object with these attributes: `PlainMaps` or `oddslip.calibrators.maps.LabelMaps`
 
 
 def check_maps(maps: Maps) -> None:
-    """Refuse maps that do not add up."""
+    """Raise for invalid maps."""
     if maps.kind not in KINDS or maps.scale not in get_args(Scale):
         raise InvalidInput(
             'maps must be of kind "probability" or "margin" and scale "probability" or '
@@ -54,19 +54,19 @@ def check_maps(maps: Maps) -> None:
     odds = maps.scale == "log_odds"
     knotted = code == KNOTS
     line, beta = code == AFFINE, code == BETA
-    _refuse((code < KNOTS) | (code > EXCLUDED), f"codes must be between {KNOTS} and {EXCLUDED}")
-    _refuse(knotted & odds, 'maps with knots need the scale "probability"')
-    _refuse((line | beta) & (not odds), 'affine and beta maps need the scale "log_odds"')
-    _refuse(~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c)), "a, b and c must be finite")
-    _refuse(((line | beta) & (a < 0)) | (beta & (b < 0)), "maps must not descend: a, b >= 0")
-    _refuse((code == CONSTANT) & ((a < 0) | (a > 1)), "constants must be between 0 and 1")
+    _reject((code < KNOTS) | (code > EXCLUDED), f"codes must be between {KNOTS} and {EXCLUDED}")
+    _reject(knotted & odds, 'maps with knots need the scale "probability"')
+    _reject((line | beta) & (not odds), 'affine and beta maps need the scale "log_odds"')
+    _reject(~(np.isfinite(a) & np.isfinite(b) & np.isfinite(c)), "a, b and c must be finite")
+    _reject(((line | beta) & (a < 0)) | (beta & (b < 0)), "maps must not descend: a, b >= 0")
+    _reject((code == CONSTANT) & ((a < 0) | (a > 1)), "constants must be between 0 and 1")
     n_knots = maps.x.size
     if maps.x.shape != maps.y.shape or maps.x.ndim != 1:
         raise InvalidInput(
             f"maps must hold one y per x, got shapes {maps.x.shape} and {maps.y.shape}."
         )
     outside = (maps.start < 0) | (maps.start >= maps.stop) | (maps.stop > n_knots)
-    _refuse(knotted & outside, f"knots must lie in 0 to {n_knots} and be at least one per label")
+    _reject(knotted & outside, f"knots must lie in 0 to {n_knots} and be at least one per label")
     if not (np.isfinite(maps.x).all() and ((maps.y >= 0) & (maps.y <= 1)).all()):
         raise InvalidInput("knots must have finite x, and y between 0 and 1.")
     x, y = maps.x, maps.y
@@ -78,18 +78,18 @@ def check_maps(maps: Maps) -> None:
     ends = np.cumsum(ends)  # last knots before each knot
     wrong = np.zeros(code.size, np.bool_)
     wrong[knotted] = falls[last] > falls[first]
-    _refuse(wrong, "knots must not descend in x or y")
+    _reject(wrong, "knots must not descend in x or y")
     wrong[knotted] = ends[last] > ends[first]
-    _refuse(wrong, "two labels must share all their knots or none")
+    _reject(wrong, "two labels must share all their knots or none")
 
 
-def _refuse(wrong: NDArray[np.bool_], rule: str) -> None:
-    if wrong.any():
-        raise InvalidInput(f"{rule}; label {int(np.argmax(wrong))} breaks this.")
+def _reject(violates: NDArray[np.bool_], rule: str) -> None:
+    if violates.any():
+        raise InvalidInput(f"{rule}; label {int(np.argmax(violates))} breaks this.")
 
 
 def lay_knots(maps: Maps) -> NDArray[np.float64]:
-    """Each knot with the slope to the next one and its value, as the kernels read them."""
+    """Rows of x, y, the slope to the next knot and its y, as the kernels read them."""
     knots = np.zeros((maps.x.size, 4))
     knots[:, 0], knots[:, 1], knots[:, 3] = maps.x, maps.y, maps.y
     if not maps.step and maps.x.size:
@@ -104,12 +104,12 @@ def lay_knots(maps: Maps) -> NDArray[np.float64]:
 
 
 def compared_constants(maps: Maps) -> NDArray[np.float64]:
-    """``a``, with constants on the scale labels are compared on."""
+    """``a``, with constants on the scale on which labels are compared."""
     if maps.scale == "probability":
         return np.asarray(maps.a)
     constant = maps.code == CONSTANT
     compared: NDArray[np.float64] = maps.a.copy()
     with np.errstate(divide="ignore"):
         compared[constant] = np.log(maps.a[constant] / (1.0 - maps.a[constant]))
-    # Excluded labels alone are at -inf.
+    # Only excluded labels are at -inf.
     return np.where(constant, np.maximum(compared, LOWEST), compared)

@@ -1,7 +1,7 @@
-"""`LabelMaps`: a map of scores to calibrated values for every label, applied and ranked by.
+"""`LabelMaps`: a map of scores to calibrated values for every label.
 
-Ranking sweeps at *levels*, chosen from some rows and turned into keys of each label; see
-`oddslip.kernels.fused` for what they are for. They decide how fast rows are ranked, never how.
+Ranking sweeps at *levels*, which are chosen from a sample of rows and turned into keys of each
+label, see `oddslip.kernels.fused`. They affect the speed of ranking, never the result.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from oddslip.calibrators.map_forms import (
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
 from oddslip.errors import InvalidInput
 
-SAMPLE = 64  # rows the levels are chosen from
-PATIENCE = 128  # rows met before choosing levels pays
-CHOICES = 8
-STRETCH = 256 * 1024  # bytes of keys made at a time where keys are no view
+SAMPLE = 64  # rows from which levels are chosen
+PATIENCE = 128  # rows after which choosing levels pays off
+MAX_CHOICES = 8
+STRETCH = 256 * 1024  # bytes of keys computed at a time, if keys are not a view of the scores
 
 
 class Levels(NamedTuple):
-    """Levels, descending, the keys of each label at each of them, and those to sweep at."""
+    """Descending levels, the keys of each label at each level, and the levels to sweep at."""
 
     taus: NDArray[np.float64]
     ladder: NDArray[Any]
@@ -39,7 +39,7 @@ class Levels(NamedTuple):
 
 @dataclass(slots=True)
 class _Memory:
-    """Levels in use, by type of the scores and k; choices made and rows met before them."""
+    """Levels by dtype of the scores and k, and the numbers of choices and rows so far."""
 
     levels: dict[tuple[np.dtype[Any], int], Levels] = field(default_factory=dict)
     n_choices: int = 0
@@ -53,9 +53,9 @@ class LabelMaps:
     Parameters
     ----------
     kind : {"probability", "margin"}
-        What scores the maps take.
+        Scale of the scores.
     scale : {"probability", "log_odds"}
-        What values are, and so on what scale labels are compared.
+        Scale of the values, on which labels are compared.
     code : array of int8, shape (n_labels,)
         Form of each map: ``KNOTS``, ``AFFINE``, ``BETA``, ``CONSTANT``, ``IDENTITY`` or
         ``EXCLUDED`` of `oddslip.kernels.maps`. Knots need the scale "probability"; affine and
@@ -72,7 +72,7 @@ class LabelMaps:
 
     Examples
     --------
-    A label with knots, and a dead one that is given its prior.
+    A label with knots, and a dead label at its prior.
 
     >>> maps = LabelMaps(
     ...     "probability", "probability", code=[0, 3], a=[0, 0.3], b=[0, 0], c=[0, 0],
@@ -112,17 +112,17 @@ class LabelMaps:
 
     @property
     def n_labels(self) -> int:
-        """Labels these maps are for."""
+        """Number of labels."""
         return int(self.code.size)
 
     def take(self, labels: Any) -> LabelMaps:
-        """The maps of some labels, in the order given."""
+        """The maps of some labels, in this order."""
         at = np.asarray(labels, np.int64)
-        taken = {name: getattr(self, name)[at] for name in PER_LABEL}
-        return LabelMaps(self.kind, self.scale, **taken, x=self.x, y=self.y, step=self.step)
+        arrays = {name: getattr(self, name)[at] for name in PER_LABEL}
+        return LabelMaps(self.kind, self.scale, **arrays, x=self.x, y=self.y, step=self.step)
 
     def without(self, labels: NDArray[np.bool_]) -> LabelMaps:
-        """The same maps with these labels excluded: never shown before another."""
+        """The same maps with these labels excluded, which ranks them last."""
         from oddslip.kernels.maps import EXCLUDED
 
         codes, a, b, c = (
@@ -132,19 +132,19 @@ class LabelMaps:
         return replace(self, code=codes, a=a, b=b, c=c)
 
     def values(self, panel: Panel) -> NDArray[np.float64]:
-        """What labels are compared by; -inf where a label is excluded, NaN where it is absent."""
+        """Values by which labels are compared; -inf if excluded, NaN if absent."""
         panel = panel.checked() if panel.absent is not None else panel
         values = np.empty((panel.n_rows, panel.n_labels))
         self._map(panel, values, to_probability=False)
-        there = panel.present()
-        if there is not None:
-            values[~there] = np.nan
+        present = panel.present()
+        if present is not None:
+            values[~present] = np.nan
         return values
 
     def transform_panel(self, panel: Panel, dtype: Any = None) -> NDArray[Any]:
-        """Calibrated probabilities, in the type of the scores unless told; 0 for the excluded.
+        """Calibrated probabilities, by default in the dtype of the scores.
 
-        NaN where a cell is absent.
+        Excluded labels have 0, absent cells NaN.
         """
         dtype = np.dtype(panel.dtype if dtype is None else dtype)
         if dtype not in (np.float32, np.float64):
@@ -152,17 +152,17 @@ class LabelMaps:
         panel = panel.checked() if panel.absent is not None else panel
         probabilities = np.empty((panel.n_rows, panel.n_labels), dtype)
         self._map(panel, probabilities, to_probability=True)
-        there = panel.present()
-        if there is not None:
-            probabilities[~there] = np.nan
+        present = panel.present()
+        if present is not None:
+            probabilities[~present] = np.nan
         return probabilities
 
     def rank_panel(self, panel: Panel, k: int) -> NDArray[np.int32]:
-        """The k labels of highest value of every row; equal values rank the lower label first.
+        """The k labels of highest value of every row; ties go to the lower label.
 
-        -1 where fewer labels are there.
+        -1 where fewer labels are present.
         """
-        self._gate(panel)
+        self._check_panel(panel)
         k = check_k(k, self.n_labels)
         if isinstance(panel, SparsePanel):
             return self._rank_listed(panel.checked(), k)
@@ -172,19 +172,19 @@ class LabelMaps:
         if n_evaluated < 0:
             return self.rank_panel(panel.mended(), k)
         if 4 * n_evaluated > panel.scores.size and levels.sweeps.size:
-            # These rows are not like those the levels were chosen from: choose again.
+            # These rows differ from those from which the levels were chosen: choose again.
             self._memory.levels.pop((panel.scores.dtype, k), None)
         return columns
 
     def listed_values(self, panel: SparsePanel) -> NDArray[np.float64]:
-        """What the listed cells of a checked panel are compared by."""
-        self._gate(panel)
+        """Values by which the listed cells of a checked panel are compared."""
+        self._check_panel(panel)
         return self._map_each(panel.cells, panel.listed.indices, to_probability=False)
 
     def probabilities_at(
         self, cells: NDArray[Any], labels: NDArray[np.int32]
     ) -> NDArray[np.float64]:
-        """Calibrated probabilities of valid scores, each of its own label.
+        """Calibrated probabilities of valid scores, each with its label.
 
         Examples
         --------
@@ -204,11 +204,11 @@ class LabelMaps:
 
         constants = self.a if to_probability else self._constants
         code, a, b, c, start, stop, x, knots, margin, odds = self._arguments(constants)
-        own = (each[labels] for each in (code, a, b, c, start, stop))
+        arrays = (each[labels] for each in (code, a, b, c, start, stop))
         values = np.empty((1, labels.size))
         if labels.size:
             row, bounds = np.ascontiguousarray(cells)[None], bounds_of(self.kind, cells.dtype)
-            map_cells(row, *own, x, knots, margin, odds, *bounds, int(to_probability), values)
+            map_cells(row, *arrays, x, knots, margin, odds, *bounds, int(to_probability), values)
         return np.asarray(values[0])
 
     def _rank_listed(self, panel: SparsePanel, k: int) -> NDArray[np.int32]:
@@ -226,14 +226,14 @@ class LabelMaps:
         return values
 
     def invert(self, targets: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
-        """About the lowest scores that reach the targets, of shape (any, n_labels)."""
+        """Approximately the lowest scores that reach the targets, of shape (any, n_labels)."""
         from oddslip.kernels.fused import invert_maps
 
         guesses = np.empty(targets.shape)
         invert_maps(targets, *self._arguments(self._constants), low, high, guesses)
         return guesses
 
-    def _gate(self, panel: Panel) -> None:
+    def _check_panel(self, panel: Panel) -> None:
         if panel.kind != self.kind:
             raise InvalidInput(
                 f'scores must be of kind "{self.kind}", which these maps were fitted on, '
@@ -246,20 +246,18 @@ class LabelMaps:
             )
 
     def _arguments(self, constants: NDArray[np.float64]) -> tuple[Any, ...]:
-        """What the kernels take of the maps."""
-        return (
-            self.code, constants, self.b, self.c, self.start, self.stop, self.x, self._knots,
-            int(self.kind == "margin"), int(self.scale == "log_odds"),
-        )  # fmt: skip
+        """Arguments of the kernels."""
+        arrays = (self.code, constants, self.b, self.c, self.start, self.stop, self.x, self._knots)
+        return (*arrays, int(self.kind == "margin"), int(self.scale == "log_odds"))
 
     def _map(self, panel: Panel, mapped: NDArray[Any], *, to_probability: bool) -> None:
-        self._gate(panel)
+        self._check_panel(panel)
         scores = np.ascontiguousarray(panel.scores)
         if self._map_scores(scores, mapped, to_probability=to_probability):
-            panel.mended()  # raises: it names the first cell that is not valid
+            panel.mended()  # raises an error that names the first invalid cell
 
     def _map_scores(self, scores: Any, mapped: NDArray[Any], *, to_probability: bool) -> int:
-        """Map cells; returns how many of them are not valid."""
+        """Map cells; returns the number of invalid ones."""
         from oddslip.kernels.maps import map_cells
 
         arguments = self._arguments(self.a if to_probability else self._constants)
@@ -267,14 +265,14 @@ class LabelMaps:
         return int(map_cells(scores, *arguments, *bounds, int(to_probability), mapped))
 
     def _rank(self, panel: Panel, k: int, levels: Levels, columns: NDArray[np.int32]) -> int:
-        """Rank rows; returns how many cells were evaluated, or -1 if a key is above the limit."""
+        """Rank rows; returns the number of evaluated cells, or -1 if a key is above the limit."""
         from oddslip.kernels.fused import rank_cells
         from oddslip.kernels.keys import keys_of
 
         scores = np.ascontiguousarray(panel.scores)
         limit = levels.ladder.dtype.type(panel.limit)
         arguments = self._arguments(self._constants)
-        # Probabilities are their keys. Keys of margins are made for as many rows as stay cached.
+        # Probabilities are their keys. Keys of margins are computed in parts that fit the cache.
         stretch = panel.n_rows
         if self.kind == "margin":
             stretch = max(1, STRETCH // (self.n_labels * scores.itemsize))
@@ -283,22 +281,22 @@ class LabelMaps:
             rows = scores[first : first + stretch]
             part = columns[first : first + stretch]
             keys = keys_of(rows, self.kind)
-            gone = () if absent is None else absent.rows(first, first + len(rows))
-            n_evaluated = int(rank_cells(rows, keys, limit, k, *arguments, *levels, part, *gone))
+            mask = () if absent is None else absent.rows(first, first + len(rows))
+            n_evaluated = int(rank_cells(rows, keys, limit, k, *arguments, *levels, part, *mask))
             if n_evaluated < 0:
                 return -1
             total += n_evaluated
         return total
 
     def _levels_for(self, panel: Panel, k: int) -> Levels:
-        """Levels kept from earlier rows, or chosen from these; they never change a result."""
+        """Levels from earlier rows, or chosen from these."""
         memory, dtype = self._memory, panel.scores.dtype
-        kept = memory.levels.get((dtype, k))
-        if kept is not None:
-            return kept
+        levels = memory.levels.get((dtype, k))
+        if levels is not None:
+            return levels
         memory.n_rows += panel.n_rows
-        # Where a large part of a row is shown, or few rows are met, all cells are evaluated.
-        if memory.n_rows < PATIENCE or 4 * k > self.n_labels or memory.n_choices >= CHOICES:
+        # For large k or few rows, all cells are evaluated.
+        if memory.n_rows < PATIENCE or 4 * k > self.n_labels or memory.n_choices >= MAX_CHOICES:
             return no_levels(dtype, self.n_labels)
         if panel.absent is not None:
             panel = panel.checked()
@@ -307,8 +305,9 @@ class LabelMaps:
         if self._map_scores(np.ascontiguousarray(sample), values, to_probability=False):
             panel.mended()
         memory.n_choices += 1
-        memory.levels[dtype, k] = chosen = choose_levels(self, sample, values, k)
-        return chosen
+        levels = choose_levels(self, sample, values, k)
+        memory.levels[dtype, k] = levels
+        return levels
 
 
 def bounds_of(kind: Kind, dtype: Any) -> tuple[float, float]:
@@ -329,12 +328,12 @@ def choose_levels(maps: LabelMaps, scores: NDArray[Any], values: NDArray[Any], k
     ).max()
     shares = np.linspace(1, 0, LEVELS - 3)
     taus[1:-2] = kth[np.rint(shares * (kth.size - 1)).astype(np.int64)]
-    # Rows poorer than any of the sample have their k-th value about where these have a later one.
+    # A row whose k-th value is below those of the sample has it near a later value of the sample.
     taus[-2] = later.min()
     taus[-1] = latest.min()
     np.maximum(taus, np.finfo(np.float64).min, out=taus)
     keys = _invert(maps, taus, scores.dtype)
-    # Sweep where the cells to look at and the rows to sweep again cost least (in nanoseconds).
+    # Sweep where the cells to evaluate and the rows to sweep again cost least (in nanoseconds).
     collected = np.array([np.count_nonzero(values >= tau) for tau in taus]) / len(values)
     again = np.array([np.mean(kth < tau) for tau in taus])
     cost = 4 * collected + again * (0.5 * maps.n_labels + 4 * collected[-1])
@@ -343,7 +342,7 @@ def choose_levels(maps: LabelMaps, scores: NDArray[Any], values: NDArray[Any], k
 
 
 def no_levels(dtype: np.dtype[Any], n_labels: int) -> Levels:
-    """Nothing to sweep at: every cell is evaluated."""
+    """No levels, so that every cell is evaluated."""
     from oddslip.kernels.keys import UNSIGNED
 
     none = np.empty((0, n_labels), UNSIGNED[dtype])
@@ -363,19 +362,19 @@ def _invert(maps: LabelMaps, taus: NDArray[np.float64], dtype: np.dtype[Any]) ->
     nearest = np.clip(guesses, low, high).astype(dtype) + dtype.type(0)
     keys: NDArray[Any] = keys_of(nearest, maps.kind).copy()
     keys[guesses > high] = limit + 1
-    # A key is right once the one below does not reach the level. Go down until it is.
+    # A key is right if the one below does not reach the level. Go down until it is.
     stride = np.ones_like(keys)
     while True:
         below = np.maximum(keys, 1) - unsigned.type(1)
-        reached = (maps.evaluate(scores_of(below, maps.kind)) >= targets) & (keys > 0)
-        if not reached.any():
+        too_high = (maps.evaluate(scores_of(below, maps.kind)) >= targets) & (keys > 0)
+        if not too_high.any():
             return keys
-        keys = np.where(reached, keys - np.minimum(keys, stride), keys)
-        stride = np.where(reached, np.minimum(stride, limit // 2) * unsigned.type(2), stride)
+        keys = np.where(too_high, keys - np.minimum(keys, stride), keys)
+        stride = np.where(too_high, np.minimum(stride, limit // 2) * unsigned.type(2), stride)
 
 
 def _slack(maps: LabelMaps, taus: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far rounding may keep a map from being monotone, generously. Knots are exact."""
+    """Upper bound on the error of rounding that can make a map non-monotone. Knots are exact."""
     from oddslip.kernels.maps import AFFINE, BETA, IDENTITY
 
     size = np.where(np.isfinite(taus), np.abs(taus), 0.0)[:, None]

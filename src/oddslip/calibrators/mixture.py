@@ -1,4 +1,4 @@
-"""Isotonic maps mixed with smooth ones: the more positives a label has, the more isotonic."""
+"""Mixtures of isotonic and smooth maps; the isotonic share grows with the positives."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from oddslip.tallies.cell_counts import Knots
 
 Floats = NDArray[np.float64]
 
-# Log-odds at which a mixture has knots besides the isotonic ones: every quarter of a nat, of the
-# score or of the parent, whichever moves faster. It keeps chords of the parent within 1% of it.
+# Log-odds at which a mixture has knots besides the isotonic ones: every quarter of a nat of the
+# score or of the parent, whichever changes faster. The error of interpolation is below 1%.
 _GRID = np.concatenate(
     [np.arange(-40.0, -20.0), np.linspace(-20.0, 20.0, 161), np.arange(21.0, 41.0)]
 )
@@ -24,23 +24,27 @@ _GRID = np.concatenate(
 def mix_maps(
     kind: Kind, knots: Knots, parents: LabelMaps, record: LabelRecord, strength: float
 ) -> LabelMaps:
-    """Maps that are n / (n + strength) isotonic and else the parent, n being the positives.
+    """Weighted means of isotonic map and parent; the isotonic weight is n / (n + strength).
 
-    A label without knots keeps its parent. Where the isotonic map is flat the parent decides, so
-    cells tie only where they tie under the parent.
+    Here n is the number of positives of the label. A label without knots keeps its parent. Where
+    the isotonic map is flat the parent decides, so cells only tie where they tie under the parent.
 
     Parameters
     ----------
     kind : {"probability", "margin"}
-        Of the scores.
+        Scale of the scores.
     knots : Knots
-        Of the isotonic map of each label that has one.
+        Knots of the isotonic map of each label that has one.
     parents : LabelMaps
         Smooth maps: affine, beta or constant.
     record : LabelRecord
-        Of the same labels.
+        Record of the same labels.
     strength : float
-        Positives at which both weigh the same.
+        Positives at which both have the same weight.
+
+    Returns
+    -------
+    LabelMaps
     """
     label, x = _common_scores(kind, knots, parents)
     smooth = parents.take(label).evaluate(x[None])[0]
@@ -48,13 +52,19 @@ def mix_maps(
         smooth = expit(smooth)
     n = record.n_positives.astype(np.float64)
     share = np.where(np.diff(knots.indptr) > 0, n / (n + strength), 0.0)[label]
-    bent = share > 0
+    mixed = share > 0
     y = smooth.copy()
-    y[bent] = share[bent] * _stairs(knots, label[bent], x[bent]) + (1 - share[bent]) * smooth[bent]
+    y[mixed] = (
+        share[mixed] * _interpolate(knots, label[mixed], x[mixed])
+        + (1 - share[mixed]) * smooth[mixed]
+    )
     counts = np.bincount(label, minlength=parents.n_labels)
     indptr = np.concatenate([[0], np.cumsum(counts)])
     return build_maps(
-        kind, "probability", record, knots=Knots(indptr, x, _risen(label, np.clip(y, 0.0, 1.0)))
+        kind,
+        "probability",
+        record,
+        knots=Knots(indptr, x, _monotone(label, np.clip(y, 0.0, 1.0))),
     )
 
 
@@ -71,7 +81,7 @@ def _common_scores(
         inside = np.abs(grid) < -np.log(CLIP)
         grid = expit(grid)
     owners = np.broadcast_to(np.arange(n_labels)[:, None], grid.shape)
-    # At least one knot for every label; and probabilities have ends.
+    # At least one knot for every label, and both ends of the range of probabilities.
     ends = [0.0, 1.0] if kind == "probability" else [0.0]
     label = np.concatenate(
         [
@@ -88,8 +98,8 @@ def _common_scores(
     return label[new], x[new]
 
 
-def _stairs(knots: Knots, label: NDArray[np.int64], x: Floats) -> Floats:
-    """The isotonic maps of these labels at these scores: linear between knots, flat outside."""
+def _interpolate(knots: Knots, label: NDArray[np.int64], x: Floats) -> Floats:
+    """Isotonic maps of these labels at these scores: linear between knots, flat outside."""
     first, last = knots.indptr[label], knots.indptr[label + 1] - 1
     # Knots of all labels in one ascending list: by label, then by score.
     owners = np.repeat(np.arange(knots.indptr.size - 1), np.diff(knots.indptr))
@@ -105,8 +115,8 @@ def _stairs(knots: Knots, label: NDArray[np.int64], x: Floats) -> Floats:
     return np.asarray(knots.y[below] + part * (knots.y[above] - knots.y[below]))
 
 
-def _risen(label: NDArray[np.int64], y: Floats) -> Floats:
-    """Rounding may turn a last digit down, and maps must not descend."""
+def _monotone(label: NDArray[np.int64], y: Floats) -> Floats:
+    """Raise values that rounding has made smaller than their predecessor."""
     while True:
         down = np.flatnonzero((y[1:] < y[:-1]) & (label[1:] == label[:-1]))
         if not down.size:

@@ -1,14 +1,12 @@
-"""The file of a saved repair: a header in JSON, arrays, a version and a checksum, never pickled.
+"""The file of a saved repair: a container with the label maps, the record of the fit, counts.
 
-NumPy alone: `saved` makes a repair of what is read here, and `oddslip.serving.runtime` serves it
-where nothing else is installed.
+NumPy only: `fitted_repair` makes a repair of what is read here, and `oddslip.serving.runtime`
+serves it where nothing else is installed.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import struct
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,38 +17,42 @@ from numpy.typing import NDArray
 from oddslip.calibrators.map_forms import PlainMaps, check_maps
 from oddslip.core.arguments import check_k, check_names
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
-from oddslip.io.files import atomic_write
+from oddslip.io.container import START, older_kind, read_container, read_start, write_container
 from oddslip.io.inputs import read_bytes
 from oddslip.io.json import parse_json
 from oddslip.io.paths import check_path
 
-MAGIC = b"oddslip\0"
-FORMAT = 2  # 1 has no fingerprint
-_START = struct.Struct("<8sIQ")
-_DIGEST = 32
 MAP_ARRAYS = {
-    "code": "|i1", "a": "<f8", "b": "<f8", "c": "<f8",
-    "start": "<i8", "stop": "<i8", "x": "<f8", "y": "<f8",
-}  # fmt: skip
+    "code": "|i1",
+    "a": "<f8",
+    "b": "<f8",
+    "c": "<f8",
+    "start": "<i8",
+    "stop": "<i8",
+    "x": "<f8",
+    "y": "<f8",
+}
 RECORD_ARRAYS = {"n_positives": "<i8", "prior": "<f8", "dead": "|b1"}
 FINGERPRINT_ARRAYS = {
-    "bin_first": "<i8", "bin_size": "<i8", "bin_counts": "<u4", "saturated": "<i8", "slots": "<i8",
-}  # fmt: skip
+    "bin_first": "<i8",
+    "bin_size": "<i8",
+    "bin_counts": "<u4",
+    "saturated": "<i8",
+    "slots": "<i8",
+}
 FINGERPRINT_COUNTS = ("n_rows", "n_tied", "shown_sum", "shown_squares")
-N_BINS = {
-    "probability": 639,
-    "margin": 640,
-}  # of log-odds: those of `oddslip.tallies.logodds_histogram`
-UNIT = 2.0**-32  # of sums of probabilities: whole numbers add up alike in any order
+# Bins of log-odds, those of `oddslip.tallies.logodds_histogram`.
+N_BINS = {"probability": 639, "margin": 640}
+UNIT = 2.0**-32  # of sums of probabilities: integers add up alike in any order
+_DIGEST_BYTES = 32
 
 Header = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 
-class Stored(NamedTuple):
-    """What a file holds, checked: the maps, and what is told of each label and of the fit."""
+class RepairFile(NamedTuple):
+    """The validated contents of a file: the maps, and what describes each label and the fit."""
 
-    header: Header
     arrays: Arrays
     maps: PlainMaps
     label_names: tuple[str, ...] | None
@@ -62,39 +64,50 @@ class Stored(NamedTuple):
     fingerprint: dict[str, Any] | None
 
 
-def write_stored(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
-    """Write a header and the arrays of a repair, whole or not at all, and read them back first."""
-    wanted = arrays_of(header["fingerprint"])
-    laid = {name: np.ascontiguousarray(arrays[name], dtype) for name, dtype in wanted.items()}
-    listed = [[name, array.dtype.str, list(array.shape)] for name, array in laid.items()]
-    # A text may hold half of a surrogate pair, as Python's may; json reads it back.
-    text = json.dumps({**header, "arrays": listed}, ensure_ascii=False, allow_nan=False).encode(
-        "utf-8", "surrogatepass"
-    )
-    digest = hashlib.sha256()
-    with atomic_write(path, check=read_stored) as unfinished, unfinished.open("wb") as file:
-        for piece in (
-            _START.pack(MAGIC, FORMAT, len(text)),
-            text,
-            *(array.tobytes() for array in laid.values()),
-        ):
-            digest.update(piece)
-            file.write(piece)
-        file.write(digest.digest())
+def write_repair_file(path: Any, header: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:
+    """Write the header and the arrays of a repair, atomically, and read them back first."""
+    dtypes = array_types(header["fingerprint"])
+    members = {name: np.asarray(arrays[name], dtype) for name, dtype in dtypes.items()}
+    write_container(path, "repair", header, members, check=read_repair_file)
 
 
-def arrays_of(fingerprint: Any) -> dict[str, str]:
+def array_types(fingerprint: Any) -> dict[str, str]:
     """Names and types of the arrays of a file, in their order, with a fingerprint or without."""
-    own = MAP_ARRAYS | RECORD_ARRAYS
-    return own if fingerprint is None else own | FINGERPRINT_ARRAYS
+    types = MAP_ARRAYS | RECORD_ARRAYS
+    return types if fingerprint is None else types | FINGERPRINT_ARRAYS
 
 
-def read_stored(path: Any) -> Stored:
-    """What a file holds; whatever is wrong with it becomes one line."""
+def read_repair_file(path: Any) -> RepairFile:
+    """Read and validate a repair, of this version or an older one.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    RepairFile
+
+    Raises
+    ------
+    UnreadableFile
+        If the file is damaged, holds something else, or a repair that is inconsistent.
+
+    Examples
+    --------
+    >>> read_repair_file("repair.oddslip").calibrator  # doctest: +SKIP
+    'Isotonic'
+    """
     path = check_path("path", path)
-    body = _read_body(path)
+    older = older_kind(read_start(path)) == "repair"
+    body = _read_older(path) if older else None
     try:
-        return _rebuild(body)
+        if body is not None:
+            return _validate(*_parse_older(body))
+        container = read_container(path, "repair")
+        return _validate(container.meta, container.arrays)
+    except UnreadableFile:
+        raise
     except OddslipError as error:
         raise UnreadableFile(f"{path} holds a repair that does not add up: {error}") from error
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
@@ -103,35 +116,42 @@ def read_stored(path: Any) -> Stored:
         ) from error
 
 
-def _read_body(path: Path) -> bytes:
-    """Everything after the version, once the checksum agrees."""
-    whole = read_bytes(path)
-    start, rest = whole[: _START.size], whole[_START.size :]
-    if not start.startswith(MAGIC):
-        what = "an empty file" if not start else "not a saved repair"
-        raise UnreadableFile(f"{path} is {what}. Save one with `oddslip fit`.")
-    if len(start) < _START.size:
-        raise UnreadableFile(f"{path} is cut short. Save the repair again.")
-    _, version, length = _START.unpack(start)
-    if version > FORMAT or version < 1:
-        raise UnreadableFile(
-            f"{path} has format {version}, this version reads up to {FORMAT}. "
-            "Update oddslip, or save the repair again."
-        )
-    if len(rest) < length + _DIGEST:
-        raise UnreadableFile(f"{path} is cut short. Save the repair again.")
-    if hashlib.sha256(start + rest[:-_DIGEST]).digest() != rest[-_DIGEST:]:
+# ------------------------------------------------------------------------- files of 0.1 and of 0.2
+
+
+def _read_older(path: Path) -> bytes:
+    """The length of the header, the header and the arrays, once the checksum agrees."""
+    raw = read_bytes(path)
+    if hashlib.sha256(raw[:-_DIGEST_BYTES]).digest() != raw[-_DIGEST_BYTES:]:
         raise UnreadableFile(
             f"{path} was altered or cut short: its checksum does not agree. Save the repair again."
         )
-    return start[-8:] + rest[:-_DIGEST]
+    return raw[START.size - 8 : -_DIGEST_BYTES]
 
 
-def _rebuild(body: bytes) -> Stored:
-    (length,) = struct.unpack("<Q", body[:8])
-    header = parse_json(body[8 : 8 + length])
+def _parse_older(body: bytes) -> tuple[Header, Arrays]:
+    """Header and arrays, which follow one another without a gap."""
+    offset = 8 + int.from_bytes(body[:8], "little")
+    header = parse_json(body[8:offset])
+    arrays: Arrays = {}
+    for name, dtype, (size,) in header["arrays"]:
+        if dtype != array_types(header.get("fingerprint"))[name] or size < 0:
+            raise ValueError("unexpected array")
+        arrays[name] = np.frombuffer(body, dtype, size, offset).copy()
+        offset += arrays[name].nbytes
+    if offset != len(body):
+        raise ValueError("bytes left over")
+    return header, arrays
+
+
+# --------------------------------------------------------------------------------------- validation
+
+
+def _validate(header: Header, arrays: Arrays) -> RepairFile:
     fingerprint = header.get("fingerprint")
-    arrays = _unpack_arrays(header["arrays"], body[8 + length :], arrays_of(fingerprint))
+    types = {name: array.dtype.str for name, array in arrays.items() if array.ndim == 1}
+    if list(types.items()) != list(array_types(fingerprint).items()):
+        raise ValueError("unexpected arrays")
     maps = PlainMaps(
         kind=header["kind"],
         scale=header["scale"],
@@ -148,8 +168,7 @@ def _rebuild(body: bytes) -> Stored:
     _check_record(arrays, header["n_rows"])
     if fingerprint is not None:
         _check_fingerprint(fingerprint, arrays, maps.kind, n_labels)
-    return Stored(
-        header=header,
+    return RepairFile(
         arrays=arrays,
         maps=maps,
         label_names=check_names(header["label_names"], n_labels),
@@ -160,24 +179,6 @@ def _rebuild(body: bytes) -> Stored:
         n_rows=header["n_rows"],
         fingerprint=fingerprint,
     )
-
-
-def _unpack_arrays(
-    listed: list[Any], data: bytes, expected: dict[str, str]
-) -> dict[str, NDArray[Any]]:
-    """The arrays by name; their types, order and total length must be as written above."""
-    arrays: dict[str, NDArray[Any]] = {}
-    offset = 0
-    for (name, dtype, shape), wanted in zip(listed, expected.items(), strict=True):
-        (size,) = shape
-        if (name, dtype) != wanted or size < 0:
-            raise ValueError("unexpected array")
-        width = np.dtype(dtype).itemsize
-        arrays[name] = np.frombuffer(data, dtype, size, offset).copy()
-        offset += size * width
-    if offset != len(data):
-        raise ValueError("bytes left over")
-    return arrays
 
 
 def _check_record(arrays: Arrays, n_rows: Any) -> None:
@@ -192,12 +193,12 @@ def _check_record(arrays: Arrays, n_rows: Any) -> None:
         raise InvalidInput("dead must be true or false.")
 
 
-def _check_fingerprint(kept: Any, arrays: Arrays, kind: str, n_labels: int) -> None:
+def _check_fingerprint(fingerprint: Any, arrays: Arrays, kind: str, n_labels: int) -> None:
     """Refuse counts that no rows can have left."""
     for name in FINGERPRINT_COUNTS:
-        if type(kept[name]) is not int or kept[name] < 0:
-            raise InvalidInput(f"{name} must be a count, got {kept[name]!r:.30}.")
-    n_rows, k = kept["n_rows"], kept["k"]
+        if type(fingerprint[name]) is not int or fingerprint[name] < 0:
+            raise InvalidInput(f"{name} must be a count, got {fingerprint[name]!r:.30}.")
+    n_rows, k = fingerprint["n_rows"], fingerprint["k"]
     if n_rows < 1:
         raise InvalidInput("a fingerprint must be of at least one row.")
     if k is not None:
@@ -210,9 +211,9 @@ def _check_fingerprint(kept: Any, arrays: Arrays, kind: str, n_labels: int) -> N
         raise InvalidInput(f"the bins of a label must hold at most n_rows={n_rows!s:.30} cells.")
     n_absent = n_rows * n_labels - int(cells.sum())
     # Files of version 0.2 do not say how many cells are absent.
-    if kept.get("n_absent", n_absent) != n_absent:
+    if fingerprint.get("n_absent", n_absent) != n_absent:
         raise InvalidInput(
-            f"the bins must lack n_absent={kept['n_absent']!r:.30} cells, got {n_absent}."
+            f"the bins must lack n_absent={fingerprint['n_absent']!r:.30} cells, got {n_absent}."
         )
     for name, counts in (("slots", slots), ("saturated", saturated)):
         if ((counts < 0) | (counts > cells[: counts.size])).any():
@@ -221,11 +222,11 @@ def _check_fingerprint(kept: Any, arrays: Arrays, kind: str, n_labels: int) -> N
     n_slots = n_rows * (k or 0)
     if not max(0, n_slots - n_absent) <= int(slots.sum()) <= n_slots:
         raise InvalidInput(f"slots must add up to k times n_rows={n_rows!s:.30}, less the empty.")
-    most = 0 if k is None else n_rows
-    sums = max(kept["shown_sum"], kept["shown_squares"]) * UNIT
-    if kept["n_tied"] > most or sums > most:
+    max_rows = 0 if k is None else n_rows
+    sums = max(fingerprint["shown_sum"], fingerprint["shown_squares"]) * UNIT
+    if fingerprint["n_tied"] > max_rows or sums > max_rows:
         raise InvalidInput(f"what was shown must be of n_rows={n_rows!s:.30} rows.")
-    _check_expected(kept["expected"])
+    _check_expected(fingerprint["expected"])
 
 
 def _count_cells(arrays: Arrays, n_bins: int, n_labels: int) -> NDArray[np.int64]:
@@ -239,12 +240,12 @@ def _count_cells(arrays: Arrays, n_bins: int, n_labels: int) -> NDArray[np.int64
     return np.add.reduceat(counts, np.cumsum(size) - size, dtype=np.int64)
 
 
-def _check_expected(listed: Any) -> None:
-    """What a metric was out of fold, and its standard error; None where nothing was chosen."""
-    if listed is None:
+def _check_expected(expected: Any) -> None:
+    """Validate a metric out of fold and its standard error; None where nothing was chosen."""
+    if expected is None:
         return
-    metric, value, error = listed
-    if not isinstance(metric, str) or any(type(each) not in (int, float) for each in listed[1:]):
+    metric, value, error = expected
+    if not isinstance(metric, str) or any(type(each) not in (int, float) for each in expected[1:]):
         raise InvalidInput("what was expected must be a metric and two numbers.")
     if not (0 <= value <= 1 and 0 <= error < np.inf):
         raise InvalidInput("what was expected must be between 0 and 1, with a finite error.")

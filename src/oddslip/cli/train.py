@@ -34,7 +34,9 @@ def train(
         Path, typer.Argument(help="What was true: 0/1 cells, .npy, .npz or a scipy.sparse .npz.")
     ],
     *,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the model goes.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Where the model goes: .oddmodel.")
+    ],
     learner: Annotated[
         str | None,
         typer.Option(help="lightgbm (default), xgboost, hist (scikit-learn's), logistic or mlp."),
@@ -81,14 +83,16 @@ def train(
 
     Examples:
 
-      oddslip train X.npz training-labels.npz -o model.oddslip --weights balanced
+      oddslip train X.npz training-labels.npz -o model.oddmodel --weights balanced
 
-      oddslip train X.npz training-labels.npz -o m.oddslip --preset paper-booster -p num_leaves=15
+      oddslip train X.npz training-labels.npz -o m.oddmodel --preset paper-booster -p num_leaves=15
 
-      oddslip train X.npz y.npz -o m.oddslip --early-stopping 20 --validation X1.npz y1.npz
+      oddslip train X.npz y.npz -o m.oddmodel --early-stopping 20 --validation X1.npz y1.npz
 
-      oddslip train X.npz y.npz -o m.oddslip --engine spark --master spark://host:7077
+      oddslip train X.npz y.npz -o m.oddmodel --engine spark --master spark://host:7077
     """
+    import warnings
+
     from oddslip.adapters.features import as_whole, read_features
     from oddslip.learners import OneVsRest
     from oddslip.learners.backends.base import preset_learner
@@ -123,7 +127,9 @@ def train(
         validation_rows = (as_whole(read_features(validation[0])), open_labels(validation[1]))
     with without_banners():
         model.fit(rows, truth, validation=validation_rows, label_names=read_names(label_names))
-    model.save(output)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # a note below, in the words of a command
+        model.save(output)
     summary = f"{model.n_labels:,} labels trained on {model.n_rows_:,} rows; saved as {output}."
     if (seen := model.validation_map_) is not None and seen.size:
         summary += f" Kept {int(seen.argmax()) + 1} rounds: MAP@{k} {seen.max():.4f} on other rows."
@@ -131,6 +137,8 @@ def train(
         summary += (
             f" {int(model.constant_.sum()):,} of them are constant and predict their prevalence."
         )
+    if output.suffix == ".oddslip":
+        summary += " Note: end its name in .oddmodel; .oddslip is for repairs."
     console().print(summary)
 
 
@@ -150,9 +158,9 @@ def score(
 
     Examples:
 
-      oddslip score model.oddslip X.npz -o scores.npy
+      oddslip score model.oddmodel X.npz -o scores.npy
 
-      oddslip score model.oddslip X.npz -o scores.parquet --kind both
+      oddslip score model.oddmodel X.npz -o scores.parquet --kind both
     """
     from oddslip.adapters.features import read_features
     from oddslip.cli.guard import check_apart

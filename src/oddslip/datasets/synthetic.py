@@ -1,4 +1,4 @@
-"""Made-up rows and matched pairs with known marginals, to hold estimates against."""
+"""Synthetic rows and matched pairs with known marginals."""
 
 from __future__ import annotations
 
@@ -27,30 +27,35 @@ class SyntheticPair:
     marginals : numpy.ndarray
         The truth: Pr(label | row).
     labels : numpy.ndarray of bool
-        Drawn from the marginals, but see ``dead``.
+        Drawn from the marginals, except for ``dead``.
     unweighted, weighted : numpy.ndarray
-        Probabilities of both arms, in the dtype asked for.
+        Probabilities of both arms, in the requested dtype.
     unweighted_margin, weighted_margin : numpy.ndarray
         Their log-odds, in float64.
     weights, shift, prior : numpy.ndarray
-        For each label: its weight, its shift in nat, its prevalence among the training rows.
+        For each label: its weight, its shift in nat (after the cap, before noise and saturation)
+        and its prevalence among the training rows.
     dead : numpy.ndarray of int
-        Labels whose calibration positives were taken away.
+        Labels without positives among the calibration rows.
     calibration : numpy.ndarray of bool
         Which rows are for calibration.
+    label_names : tuple of str
+        Names of the labels.
+    seed : int
+        Seed of the draw.
     """
 
-    marginals: NDArray[np.float64]  # the truth: Pr(label | row)
-    labels: NDArray[np.bool_]  # drawn from the marginals, but see `dead`
-    unweighted: NDArray[np.floating]  # probabilities, stored in the dtype asked for
+    marginals: NDArray[np.float64]
+    labels: NDArray[np.bool_]
+    unweighted: NDArray[np.floating]
     weighted: NDArray[np.floating]
     unweighted_margin: NDArray[np.float64]
     weighted_margin: NDArray[np.float64]
-    weights: NDArray[np.float64]  # per label
-    shift: NDArray[np.float64]  # per label, in nat, after the cap, before noise and saturation
-    prior: NDArray[np.float64]  # per label: prevalence among the training rows
-    dead: NDArray[np.intp]  # labels whose calibration positives were taken away
-    calibration: NDArray[np.bool_]  # per row
+    weights: NDArray[np.float64]
+    shift: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    dead: NDArray[np.intp]
+    calibration: NDArray[np.bool_]
     label_names: tuple[str, ...]
     seed: int
 
@@ -88,15 +93,17 @@ def synthetic_pair(
 
     Parameters
     ----------
+    n_rows, n_labels : int
+        Shape of both arms.
     prevalence : pair of float
         Rarest and most common label. Labels are log-spaced between them, in shuffled order,
         and each label's mean marginal equals its prevalence.
     signal : float
         Standard deviation of a label's log-odds over the rows, 0 to 100.
     weights : str, number or array-like of shape (n_labels,)
-        As in `oddslip.core.weights.resolve_weights`, on a separate training draw: "balanced" is
-        r_j = negatives / positives, 1 where that draw holds one class only; "common" gives every
-        label the ratio of all cells together.
+        "balanced" is r_j = negatives / positives of a separate training draw, 1 where that draw
+        holds one class only. "common" gives every label the ratio of all cells together. Otherwise
+        the weights themselves.
     realized : float or n_labels floats
         Share of ln w_j that the weighted arm realizes, 0 to 1.
     cap : float, optional
@@ -105,35 +112,47 @@ def synthetic_pair(
         Standard deviation of normal noise on the weighted margins.
     saturate : float
         Share of all cells, the highest of the weighted arm, raised to margins of 20 and more.
-        They keep their order as margins and tie at exactly 1.0 as float32. Cells that saturate
-        by themselves count towards the share and are never lowered.
+        They keep their order as margins and tie at exactly 1.0 as float32. Cells that are already
+        saturated count towards the share and are never lowered.
     n_dead : int
         The last n_dead labels lose their positives among the calibration rows (30% of all).
-        There, and only there, the labels are not a draw from the marginals.
+        Only there are the labels not a draw from the marginals.
     dtype : numpy.float32 or numpy.float64
         How probabilities are stored. Margins and marginals are always float64.
     seed : int
         Same seed, same pair. Marginals, drawn labels and calibration rows do not depend on
         ``weights``, ``realized``, ``cap``, ``noise``, ``saturate`` or ``dtype``.
+
+    Returns
+    -------
+    SyntheticPair
+
+    Examples
+    --------
+    >>> pair = synthetic_pair(1000, 5, n_dead=1)
+    >>> pair
+    SyntheticPair(n_rows=1000, n_labels=5, n_dead=1, seed=42)
+    >>> pair.weighted.shape
+    (1000, 5)
     """
-    floor = {"n_rows": 2, "n_labels": 1, "n_dead": 0, "seed": 0}
-    for (name, least), value in zip(floor.items(), (n_rows, n_labels, n_dead, seed), strict=True):
+    minima = {"n_rows": 2, "n_labels": 1, "n_dead": 0, "seed": 0}
+    for (name, least), value in zip(minima.items(), (n_rows, n_labels, n_dead, seed), strict=True):
         _require(isinstance(value, int | np.integer), name, "an integer", value)
         _require(value >= least, name, f"at least {least}", value)
     _require(n_dead <= n_labels, "n_dead", f"at most n_labels={n_labels}", n_dead)
-    ends = _floats("prevalence", prevalence)
-    ordered = ends.shape == (2,) and bool(0 < ends[0] <= ends[1] < 1)
-    _require(ordered, "prevalence", "two numbers with 0 < low <= high < 1", prevalence)
     _require(0 <= signal <= 100, "signal", "between 0 and 100", signal)
     _require(0 <= noise < np.inf, "noise", "finite and at least 0", noise)
     _require(0 <= saturate < 1, "saturate", "at least 0 and below 1", saturate)
     _require(cap is None or 0 < cap < np.inf, "cap", "positive and finite, or None for no cap", cap)
     _require(dtype in (np.float32, np.float64), "dtype", "numpy.float32 or numpy.float64", dtype)
+    ends = _floats("prevalence", prevalence)
+    ordered = ends.shape == (2,) and bool(0 < ends[0] <= ends[1] < 1)
+    _require(ordered, "prevalence", "two numbers with 0 < low <= high < 1", prevalence)
     shares = _floats("realized", realized)
     inside = shares.shape in ((), (n_labels,)) and bool(((shares >= 0) & (shares <= 1)).all())
     _require(inside, "realized", f"1 or n_labels={n_labels} numbers between 0 and 1", realized)
 
-    # One stream per draw, so that turning one knob disturbs no other draw.
+    # One stream per draw, so that changing one option changes no other draw.
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(7)]
     for_rows, for_labels, for_order, for_training, for_truth, for_calibration, for_noise = streams
 
@@ -161,32 +180,44 @@ def synthetic_pair(
     if n_saturated := round(saturate * margin.size):
         _raise_highest(weighted_margin, n_saturated)
 
-    weighted = expit(weighted_margin).astype(dtype, copy=False)
-    digits = max(3, len(str(n_labels - 1)))
-    names = tuple(f"item-{label:0{digits}}" for label in range(n_labels))
     return SyntheticPair(
-        marginals=marginals, labels=labels, unweighted=marginals.astype(dtype), weighted=weighted,
-        unweighted_margin=margin, weighted_margin=weighted_margin, weights=weight, shift=shift,
-        prior=positives / n_rows, dead=dead, calibration=calibration, label_names=names, seed=seed,
-    )  # fmt: skip
+        marginals=marginals,
+        labels=labels,
+        unweighted=marginals.astype(dtype),
+        weighted=expit(weighted_margin).astype(dtype, copy=False),
+        unweighted_margin=margin,
+        weighted_margin=weighted_margin,
+        weights=weight,
+        shift=shift,
+        prior=positives / n_rows,
+        dead=dead,
+        calibration=calibration,
+        label_names=_item_names(n_labels),
+        seed=seed,
+    )
+
+
+def _item_names(n_labels: int) -> tuple[str, ...]:
+    digits = max(3, len(str(n_labels - 1)))
+    return tuple(f"item-{label:0{digits}}" for label in range(n_labels))
 
 
 def _solve_intercept(spread: NDArray[np.float64], target: float) -> float:
     """The intercept at which the mean of sigmoid(intercept + spread) is the target."""
-    # At either end every sigmoid lies on one side of the target, so the root is inside.
+    # At either end every sigmoid is on one side of the target, so the root is inside.
     low, high = logit(target) - spread.max() - 1, logit(target) - spread.min() + 1
     return float(brentq(lambda x: expit(spread + x).mean() - target, low, high, xtol=1e-12))
 
 
 def _raise_highest(margin: NDArray[np.float64], n_cells: int) -> None:
-    """Lift the highest n_cells >= 1 cells in place, beyond all others and saturation, in order."""
+    """Raise the highest n_cells >= 1 cells in place, above all others and saturation, in order."""
     cells = margin.reshape(-1)
     threshold = np.partition(cells, cells.size - n_cells)[cells.size - n_cells]
     above = np.flatnonzero(cells > threshold)
-    # Ties at the threshold are split by position: the share has to be exact.
+    # Ties at the threshold are split by position, so that the share is exact.
     chosen = np.append(np.flatnonzero(cells == threshold)[: n_cells - above.size], above)
     _, rank = np.unique(cells[chosen], return_inverse=True)
-    # A cell may already stand beyond saturation: start from the top, so that none is lowered.
+    # A cell may already be beyond saturation: start from the top, so that none is lowered.
     cells[chosen] = max(_SATURATED_MARGIN, cells.max()) + rank / n_cells
 
 
@@ -197,19 +228,35 @@ def _floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
         raise InvalidInput(f"{name} must hold numbers only, got {name}={value!r}.") from None
 
 
-def _require(holds: bool, name: str, held: str, value: object) -> None:
+def _require(holds: bool, name: str, requirement: str, value: object) -> None:
     if not holds:
-        raise InvalidInput(f"{name} must be {held}, got {name}={value!r}.")
+        raise InvalidInput(f"{name} must be {requirement}, got {name}={value!r}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SyntheticRows:
-    """Rows to train, calibrate and evaluate on, with the truth behind them."""
+    """Rows to train, calibrate and evaluate on, with the truth behind them.
+
+    Attributes
+    ----------
+    X : numpy.ndarray of float32
+        Features.
+    labels : numpy.ndarray of bool
+        Drawn from the marginals.
+    marginals : numpy.ndarray
+        The truth: Pr(label | features of the row).
+    prevalence : numpy.ndarray
+        Expected marginal of each label.
+    label_names : tuple of str
+        Names of the labels.
+    seed : int
+        Seed of the draw.
+    """
 
     X: NDArray[np.float32]
-    labels: NDArray[np.bool_]  # drawn from the marginals
-    marginals: NDArray[np.float64]  # the truth: Pr(label | features of the row)
-    prevalence: NDArray[np.float64]  # per label: the expected value of its marginal
+    labels: NDArray[np.bool_]
+    marginals: NDArray[np.float64]
+    prevalence: NDArray[np.float64]
     label_names: tuple[str, ...]
     seed: int
 
@@ -239,8 +286,8 @@ def synthetic_rows(
 ) -> SyntheticRows:
     """Draw normal features, and labels whose log-odds are linear in them.
 
-    Rows are independent and alike, so any cut into training, calibration and evaluation rows is a
-    fair one.
+    Rows are independent and identically distributed, so any split into training, calibration and
+    evaluation rows is fair.
 
     Parameters
     ----------
@@ -252,14 +299,18 @@ def synthetic_rows(
         Standard deviation of a label's log-odds over the rows, 0 to 20.
     seed : int
         Same seed, same rows. The labels' log-odds as functions of the features do not depend on
-        ``n_rows``, and more rows begin with the same rows.
+        ``n_rows``, and a larger draw begins with the same rows.
+
+    Returns
+    -------
+    SyntheticRows
 
     Examples
     --------
-    >>> drawn = synthetic_rows(1000, 5, seed=1)
-    >>> drawn
+    >>> rows = synthetic_rows(1000, 5, seed=1)
+    >>> rows
     SyntheticRows(n_rows=1000, n_labels=5, n_features=8, seed=1)
-    >>> drawn.X.shape, drawn.labels.shape
+    >>> rows.X.shape, rows.labels.shape
     ((1000, 8), (1000, 5))
     """
     for (name, least), value in zip(
@@ -280,7 +331,7 @@ def synthetic_rows(
     if not (isinstance(signal, int | float | np.number) and 0 <= signal <= 20):
         raise InvalidInput(f"signal must be a number between 0 and 20, got {signal!r}.")
 
-    # One stream per draw, so that more rows disturb no other draw.
+    # One stream per draw, so that more rows change no other draw.
     streams = [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)]
     for_features, for_loadings, for_order, for_truth = streams
     loadings = for_loadings.standard_normal((n_features, n_labels))
@@ -291,16 +342,14 @@ def synthetic_rows(
     X = for_features.standard_normal((n_rows, n_features), dtype=np.float32)
     marginals: NDArray[np.float64] = expit(X @ loadings + intercepts)
     labels = for_truth.random(marginals.shape) < marginals
-    digits = max(3, len(str(n_labels - 1)))
-    names = tuple(f"item-{label:0{digits}}" for label in range(n_labels))
-    return SyntheticRows(X, labels, marginals, targets, names, seed)
+    return SyntheticRows(X, labels, marginals, targets, _item_names(n_labels), seed)
 
 
 def _solve_normal_intercept(target: float, signal: float) -> float:
     """The intercept at which a normal log-odds of this spread has the target as mean marginal."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(101)
     weights = weights / weights.sum()
-    # At either end every sigmoid lies on one side of the target, so the root is inside.
+    # At either end every sigmoid is on one side of the target, so the root is inside.
     low, high = logit(target) - signal * nodes.max() - 1, logit(target) + signal * nodes.max() + 1
     return float(
         brentq(lambda x: weights @ expit(signal * nodes + x) - target, low, high, xtol=1e-12)

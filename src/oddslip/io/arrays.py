@@ -1,9 +1,8 @@
-"""NumPy's files: what a header claims is held against the bytes there are, before any is taken.
+"""Read NumPy's files; sizes in headers are compared with the file before anything is allocated.
 
 A header of a hundred bytes can claim 10^18 cells, and a member of an archive unpack to a thousand
-times its size. So a member must be exactly as long as its header says, and fit into memory before
-it is read. An archive keeps a CRC of each member, which reading it block by block would pass by: it
-is looked at once, when the member is opened.
+times its size. So a member must have exactly the length of its header, and fit into memory. Reading
+a member block by block would skip its CRC, so the CRC is compared once, when it is opened.
 """
 
 from __future__ import annotations
@@ -20,21 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import OddslipError, UnreadableFile
+from oddslip.io.container import MAX_INFLATION
 from oddslip.io.files import unreadable
 from oddslip.io.inputs import FileArray, check_memory, input_path
 
-# What NumPy, zipfile and the parser of headers raise on a file that is cut short, damaged or of
-# another kind.
+# Errors of NumPy and zipfile for files that are cut short, damaged or of another kind.
 DAMAGED = (
-    ValueError, TypeError, OSError, EOFError, LookupError, NotImplementedError, RuntimeError,
-    MemoryError, ArithmeticError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
+    ArithmeticError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    SyntaxError,
+    TokenError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _CHUNK_BYTES = 1 << 20
-_MOST_PACKING = 1032  # deflate can not unpack to more times its size
 
 
 class Header(NamedTuple):
-    """What the head of an array claims."""
+    """The header of an array."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -43,13 +51,13 @@ class Header(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the array, its head included."""
+        """Bytes of the array, including its header."""
         return self.start + math.prod(self.shape) * self.dtype.itemsize
 
 
 def read_header(stream: IO[bytes]) -> Header:
-    """The head of an array; refuses Python objects."""
-    begun = stream.tell()
+    """Read the header of an array; Python objects raise."""
+    first = stream.tell()
     version = np.lib.format.read_magic(stream)
     if version not in ((1, 0), (2, 0), (3, 0)):
         raise ValueError(f"version {version} of the format is not known")
@@ -63,11 +71,11 @@ def read_header(stream: IO[bytes]) -> Header:
         raise ValueError("object arrays need pickle")
     if any(side < 0 for side in shape):
         raise ValueError(f"a shape must not be negative, got {shape}")
-    return Header(shape, fortran, dtype, stream.tell() - begun)
+    return Header(shape, fortran, dtype, stream.tell() - first)
 
 
 def read_npy(path: Path) -> FileArray:
-    """The array of an .npy file, read block by block where it is used."""
+    """Open the array of an .npy file, to be read block by block."""
     try:
         with input_path(path).open("rb") as file:
             if file.read(2) == b"PK":
@@ -88,16 +96,16 @@ def read_npy(path: Path) -> FileArray:
 
 
 def map_npy(path: Path) -> NDArray[Any]:
-    """The array of an .npy file that we keep and never write over: memory-mapped, read-only."""
-    checked = read_npy(path)
-    order: Any = "C" if checked.by_rows else "F"
-    return np.memmap(path, checked.stored, "r", checked.start, checked.shape, order)
+    """Memory-map the array of an .npy file that nobody overwrites."""
+    array = read_npy(path)
+    order: Any = "C" if array.by_rows else "F"
+    return np.memmap(path, array.stored, "r", array.start, array.shape, order)
 
 
 def read_npz(path: Path) -> FileArray | NDArray[Any]:
-    """The one array of an .npz file: read where it is used if stored, read whole if compressed.
+    """Open the only array of an .npz file; a compressed one is read as a whole.
 
-    Either way its bytes are read once and compared with the archive's CRC.
+    Either way its bytes are compared with the CRC of the archive.
     """
     try:
         with zipfile.ZipFile(input_path(path)) as archive:
@@ -118,7 +126,7 @@ def read_npz(path: Path) -> FileArray | NDArray[Any]:
 
 
 def refusal(path: Path, error: Exception) -> UnreadableFile:
-    """What to say of a file that NumPy can not read."""
+    """The error to raise if NumPy cannot read a file."""
     if not isinstance(error, OSError) and re.search("pickle|object", str(error), re.IGNORECASE):
         return UnreadableFile(
             f"{path} is not a plain numeric array, or holds Python objects, which are never "
@@ -133,19 +141,19 @@ def list_arrays(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 
 
 def check_archive(archive: zipfile.ZipFile, path: Path) -> None:
-    """Refuse an archive whose members memory can not hold together."""
+    """Raise if the members of an archive do not fit into memory together."""
     check_memory(path, sum(_unpacked(member) for member in archive.infolist()))
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an .npz by name, whole, if memory can hold them together."""
+    """Read all arrays of an .npz by name, if they fit into memory together."""
     path = input_path(path)
     with zipfile.ZipFile(path) as archive:
         return unpack_arrays(archive, path)
 
 
 def unpack_arrays(archive: zipfile.ZipFile, path: Path) -> dict[str, NDArray[Any]]:
-    """All arrays of an open archive by name."""
+    """Read all arrays of an open archive by name."""
     check_archive(archive, path)
     return {
         member.filename.removesuffix(".npy"): read_member(archive, member, path)
@@ -154,7 +162,7 @@ def unpack_arrays(archive: zipfile.ZipFile, path: Path) -> dict[str, NDArray[Any
 
 
 def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> NDArray[Any]:
-    """An array of an archive, read whole; zipfile compares its CRC."""
+    """Read an array of an archive; zipfile compares its CRC."""
     check_memory(path, _unpacked(member))
     with archive.open(member) as stream:
         _check_length(read_header(stream), member)
@@ -163,38 +171,38 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -
 
 
 def open_member(path: Path, member: zipfile.ZipInfo) -> FileArray:
-    """An uncompressed array, at the place where its bytes lie in the archive."""
+    """Open an uncompressed array at its offset in the archive."""
     with path.open("rb") as file:
         file.seek(member.header_offset + 26)  # lengths of the local header's name and extra field
         name, extra = np.frombuffer(file.read(4), "<u2")
-        begun = member.header_offset + 30 + int(name) + int(extra)
-        file.seek(begun)
+        offset = member.header_offset + 30 + int(name) + int(extra)
+        file.seek(offset)
         header = read_header(file)
-        array = open_array(path, header, begun)
+        array = open_array(path, header, offset)
         _check_length(header, member)
-        file.seek(begun)
+        file.seek(offset)
         if _crc_of(file, member.file_size) != member.CRC:
             raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")
         array.state.check(path, file.fileno())
     return array
 
 
-def open_array(path: Path, header: Header, begun: int = 0) -> FileArray:
-    """The array of a header that begins at some byte of a file."""
-    start = begun + header.start
+def open_array(path: Path, header: Header, offset: int = 0) -> FileArray:
+    """Open the array whose header begins at an offset of a file."""
+    start = offset + header.start
     return FileArray(path, header.shape, header.dtype, start, by_rows=not header.fortran)
 
 
 def _crc_of(file: IO[bytes], n_bytes: int) -> int:
-    """CRC-32 of the next bytes, through one small buffer."""
+    """CRC-32 of the next bytes, read through a small buffer."""
     buffer = memoryview(bytearray(min(_CHUNK_BYTES, max(1, n_bytes))))
-    crc, left = 0, n_bytes
-    while left:
-        got = file.readinto(buffer[: min(left, len(buffer))])  # type: ignore[attr-defined]
-        if not got:
+    crc = 0
+    while n_bytes:
+        size = file.readinto(buffer[: min(n_bytes, len(buffer))])  # type: ignore[attr-defined]
+        if not size:
             raise EOFError("the archive ends before its array does")
-        crc = zlib.crc32(buffer[:got], crc)
-        left -= got
+        crc = zlib.crc32(buffer[:size], crc)
+        n_bytes -= size
     return crc
 
 
@@ -206,8 +214,8 @@ def _check_length(header: Header, member: zipfile.ZipInfo) -> None:
 
 
 def _unpacked(member: zipfile.ZipInfo) -> int:
-    """Bytes a member unpacks to; refuses a size that its packed bytes can not give."""
-    if member.file_size > _MOST_PACKING * member.compress_size + 64:
+    """Unpacked size of a member; raises if its packed bytes cannot give so much."""
+    if member.file_size > MAX_INFLATION * member.compress_size + 64:
         raise ValueError(
             f"{member.filename!r} claims {member.file_size:,} bytes, "
             f"packed into {member.compress_size:,}"

@@ -1,4 +1,4 @@
-"""Atomic file writes, locks between writers, SHA-256 digests, and messages of I/O errors."""
+"""Atomic file writes, locks between writers, SHA-256 digests, and I/O error messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
 from typing import IO, Any
 
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
@@ -27,16 +26,27 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 CHUNK_BYTES = 1 << 22
-NAME_BYTES = 220  # of 255; the rest is for the hidden files beside an output
-_PAUSE_S = 0.02  # between looks at a lock that is waited for
-_NO_ROOM = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+MAX_NAME_BYTES = 220  # of 255; the rest is for temporary files beside an output
+_POLL_S = 0.02  # between two attempts to get a lock of another thread
+_DISK_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 def output_path(path: str | os.PathLike[str]) -> Path:
-    """Where an output goes: the file a link points to, or else the path as it is.
+    """Validate the path of an output, before any work is done, and follow a link.
 
-    Refuses what is no file that can be written here, before any work is done: a folder, a device
-    or a pipe, a read-only file, an address, a name that is too long or no text.
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Path
+        The file that a link points to, or else the path itself.
+
+    Raises
+    ------
+    InvalidInput
+        For a folder, a device, a pipe, a read-only file, a URL, or a name that cannot be used.
 
     Examples
     --------
@@ -57,15 +67,15 @@ def output_path(path: str | os.PathLike[str]) -> Path:
                 f"{path} must be a file that may be replaced, got a read-only one. "
                 "Make it writable, or pass another path."
             )
-        known = target.absolute().parent.is_dir()
+        has_folder = target.absolute().parent.is_dir()
     except OSError as error:
         raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
-    if not known and _is_address(path):
+    if not has_folder and _is_address(path):
         raise InvalidInput(
             f"{path} must be a path on this machine, got an address. "
             "Write a file here and copy it there."
         )
-    if not known:
+    if not has_folder:
         raise InvalidInput(
             f"{path} must be a file in an existing folder. Make {target.parent} first."
         )
@@ -73,12 +83,20 @@ def output_path(path: str | os.PathLike[str]) -> Path:
 
 
 def _is_writable(path: Path) -> bool:
-    """Whether its mode lets somebody write a file, and the system lets us: root may do anything."""
+    """Whether mode and system allow a write; the mode counts for root too."""
     return bool(path.stat().st_mode & 0o222) and os.access(path, os.W_OK)
 
 
 def output_folder(path: str | os.PathLike[str]) -> Path:
-    """A folder that outputs go to, which may still have to be made; refuses what can not be one.
+    """Validate the path of a folder for outputs, which need not exist yet.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Path
 
     Examples
     --------
@@ -106,9 +124,9 @@ def _check_name(path: Path) -> None:
     if b"\0" in text:
         raise InvalidInput(f"{path} must have a name without a zero byte.")
     length = len(path.name.encode("utf-8"))
-    if length > NAME_BYTES:
+    if length > MAX_NAME_BYTES:
         raise InvalidInput(
-            f"the name of an output must be at most {NAME_BYTES} bytes long, got {length}: "
+            f"the name of an output must be at most {MAX_NAME_BYTES} bytes long, got {length}: "
             f"{path.name[:40]}..."
         )
 
@@ -118,48 +136,59 @@ def _is_address(path: Path) -> bool:
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]", str(path)) is not None
 
 
-_HELD: dict[str, int] = {}  # paths this process writes, and the thread that does
-_HOLDING = Lock()
-_BESIDE: dict[Path, None] = {}  # locks, and files beside outputs in writing, in the order they came
-_TAKEN = "{path} is being written by another {writer}. Wait for it or pass another path."
+_writers: dict[str, int] = {}  # paths that this process writes, and the thread that does
+_writers_lock = threading.Lock()
+_temporary: dict[Path, None] = {}  # locks and unfinished outputs, in the order of their creation
+_BUSY = "{path} is being written by another {writer}. Wait for it or pass another path."
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 
 
 @contextmanager
-def locked(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[None]:
-    """Be the only one who writes a path; another who does is named, and we are refused, or wait.
+def lock(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[None]:
+    """Be the only writer of a path among the processes and threads of this user on this machine.
 
-    The lock is a file in a folder that belongs to this user alone, held by the system: it falls
-    with the process, and one left behind by a killed process is taken over. Whoever holds it may
-    take it again. It holds between the processes of one user on one machine. Other users, other
-    machines, and systems without such locks never mix their files, since each writes one of its
-    own and puts it in place at once: the last one stays.
+    The lock is a file in a private folder, held by the system: it ends with the process, and one
+    that a killed process left behind is taken over. The thread that holds it may take it again.
+    Other users and machines do not see it. Their files are not mixed with ours, because every
+    output is written to a temporary file first; the last one stays.
+
+    Parameters
+    ----------
+    path : path
+        Need not exist.
+    wait : bool
+        Whether to wait for another writer, and not to raise.
+
+    Raises
+    ------
+    InvalidInput
+        If there is another writer; the message names its process.
 
     Examples
     --------
-    >>> with locked("scores.npy"):  # doctest: +SKIP
+    >>> with lock("scores.npy"):  # doctest: +SKIP
     ...     write("scores.npy")
     """
     path = Path(path)
-    key, me = os.path.realpath(path), threading.get_ident()
+    key, this_thread = os.path.realpath(path), threading.get_ident()
     while True:
-        with _HOLDING:
-            holder = _HELD.get(key)
-            if holder is None:
-                _HELD[key] = me
-        if holder in (None, me) or not wait:
+        with _writers_lock:
+            writer = _writers.get(key)
+            if writer is None:
+                _writers[key] = this_thread
+        if writer in (None, this_thread) or not wait:
             break
-        time.sleep(_PAUSE_S)
-    if holder == me:
+        time.sleep(_POLL_S)
+    if writer == this_thread:
         yield
         return
-    if holder is not None:
-        raise InvalidInput(_TAKEN.format(path=path, writer="thread of this process"))
+    if writer is not None:
+        raise InvalidInput(_BUSY.format(path=path, writer="thread of this process"))
     try:
         with _process_lock(path, key, wait=wait):
             yield
     finally:
-        del _HELD[key]
+        del _writers[key]
 
 
 @contextmanager
@@ -168,11 +197,11 @@ def _process_lock(path: Path, key: str, *, wait: bool) -> Iterator[None]:
     if fcntl is None or folder is None:
         yield
         return
-    lock = folder / f"{hash_bytes(os.fsencode(key))[:32]}.lock"
+    file = folder / f"{hash_bytes(os.fsencode(key))[:32]}.lock"
     while True:
         try:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
-        except OSError:  # a full disk, or no file of ours: the output is whole all the same
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | _NO_LINK, 0o600)
+        except OSError:  # a full disk, or not our file: the output is written atomically anyway
             yield
             return
         try:
@@ -180,42 +209,42 @@ def _process_lock(path: Path, key: str, *, wait: bool) -> Iterator[None]:
         except BlockingIOError:
             pid = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip() or "not known"
             os.close(descriptor)
-            raise InvalidInput(_TAKEN.format(path=path, writer=f"process (pid {pid})")) from None
+            raise InvalidInput(_BUSY.format(path=path, writer=f"process (pid {pid})")) from None
         except OSError:  # a disk without locks
             break
-        if _is_same(descriptor, lock):
+        if _is_same(descriptor, file):
             break
-        os.close(descriptor)  # its holder removed it between our opening and locking it
-    _BESIDE[lock] = None
+        os.close(descriptor)  # its holder removed it between our open and our flock
+    _temporary[file] = None
     try:
-        with suppress(OSError):  # on a full disk the lock holds all the same
+        with suppress(OSError):  # on a full disk the lock works all the same
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
-        lock.unlink(missing_ok=True)
+        file.unlink(missing_ok=True)
         os.close(descriptor)
-        del _BESIDE[lock]
+        del _temporary[file]
 
 
 def hold_file(file: IO[Any], path: Path) -> None:
     """Lock an open file that other users and machines may share, until it is closed.
 
-    For what is written in place: a log, or the unfinished scores of ``path``. One that another
-    holds is refused; on a disk without locks nothing is locked.
+    For files that are written in place: a log, or the unfinished scores of ``path``. Raises if
+    another process has it locked. On a disk without locks nothing is locked.
     """
     if fcntl is None:
         return
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise InvalidInput(_TAKEN.format(path=path, writer="process")) from None
+        raise InvalidInput(_BUSY.format(path=path, writer="process")) from None
     except OSError:  # a disk without locks
         pass
 
 
 def _lock_folder() -> Path | None:
-    """A folder for locks that nobody else can write to; None where there can be none."""
+    """The private folder of locks; None if this user cannot have one."""
     if fcntl is None:
         return None
     folder = Path(tempfile.gettempdir()) / f"oddslip-{os.geteuid()}"
@@ -239,18 +268,23 @@ def _is_same(descriptor: int, path: Path) -> bool:
 def atomic_write(
     path: str | os.PathLike[str], *, check: Callable[[Path], object] | None = None
 ) -> Iterator[Path]:
-    """A temporary path beside the wanted one, which takes its place once all went well.
+    """Write a file as a whole or not at all, through a temporary file beside it.
 
-    On an exception or Ctrl-C the temporary file is removed and the old file, if any, stays. Of two
-    who write the same path the second is refused; what a killed one left behind is removed. The
-    mode of the old file is kept.
+    On an exception or Ctrl-C the temporary file is removed and the old file, if any, stays. A
+    second writer of the same path gets an error. Temporary files of killed writers are removed.
+    The new file has the mode of the old one.
 
     Parameters
     ----------
     path : path
-        Where the file goes; through a link, to the file that it points to.
+        Where the file goes. A link stays, and its target is replaced.
     check : callable, optional
-        Is given the finished temporary file, to read it back; if it raises, the old file stays.
+        Reads the finished temporary file. If it raises, the old file stays.
+
+    Yields
+    ------
+    Path
+        The temporary file.
 
     Examples
     --------
@@ -258,8 +292,8 @@ def atomic_write(
     ...     unfinished.write_text("done")
     """
     path = output_path(path)
-    with locked(path):
-        _remove_leftovers(path)
+    with lock(path):
+        _remove_abandoned(path, f"{path.stem}.", path.suffix)
         unfinished, descriptor = _claim_file(path)
         try:
             with disk_full_message(path):
@@ -272,22 +306,22 @@ def atomic_write(
             unfinished.unlink(missing_ok=True)
             raise
         finally:
-            _BESIDE.pop(unfinished, None)
+            _temporary.pop(unfinished, None)
             if descriptor is not None:
                 os.close(descriptor)
 
 
 def _claim_file(path: Path) -> tuple[Path, int | None]:
-    """A new file beside an output, with its mode, and the lock on it: it falls with the process."""
+    """Create a temporary file with the mode of the output, and lock it as long as we live."""
     while True:
-        # The ending stays, since some writers add their own to a name without it.
+        # Some writers append their own suffix to a name that lacks it.
         unfinished = path.with_name(f".{path.stem}.{secrets.token_hex(6)}{path.suffix}")
-        _BESIDE[unfinished] = None
+        _temporary[unfinished] = None
         try:
             descriptor = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o666)
             keep_mode(unfinished, path)
         except OSError as error:
-            _BESIDE.pop(unfinished)
+            _temporary.pop(unfinished)
             raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
         if fcntl is None:  # Windows replaces no file that is open
             os.close(descriptor)
@@ -296,8 +330,8 @@ def _claim_file(path: Path) -> tuple[Path, int | None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_same(descriptor, unfinished):
             return unfinished, descriptor
-        os.close(descriptor)  # taken for a dead one's before we had the lock
-        _BESIDE.pop(unfinished)
+        os.close(descriptor)  # removed by another writer before we had the lock
+        _temporary.pop(unfinished)
 
 
 def keep_mode(unfinished: Path, path: Path) -> None:
@@ -313,7 +347,7 @@ def keep_mode(unfinished: Path, path: Path) -> None:
 
 
 def _read_back(unfinished: Path, path: Path, check: Callable[[Path], object]) -> None:
-    """Let nothing take its place that can not be read again."""
+    """Raise if the finished file cannot be read again."""
     try:
         check(unfinished)
     except OddslipError as error:
@@ -335,23 +369,24 @@ def check_bytes(raw: bytes) -> Callable[[Path], None]:
 
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """A temporary folder beside the wanted one, removed at the end unless it got another name.
+    """A temporary folder beside ``path``, removed at the end unless the caller renamed it.
 
-    Several processes may have one each for the same path; those that killed ones left are removed.
+    Several processes may have one each for the same path. Folders of killed processes are removed.
     """
-    _remove_dead_folders(path)
+    if path.parent.is_dir():
+        _remove_abandoned(path, f"{path.name}.", "", folders=True)
     unfinished, descriptor = _claim_folder(path)
-    _BESIDE[unfinished] = None
+    _temporary[unfinished] = None
     try:
         yield unfinished
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
         os.close(descriptor)
-        del _BESIDE[unfinished]
+        del _temporary[unfinished]
 
 
 def _claim_folder(path: Path) -> tuple[Path, int]:
-    """A new folder, and the lock on it that falls with the process."""
+    """Create a temporary folder, and lock it as long as we live."""
     while True:
         unfinished = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
         unfinished.mkdir(parents=True)
@@ -362,76 +397,59 @@ def _claim_folder(path: Path) -> tuple[Path, int]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_same(descriptor, unfinished):
             return unfinished, descriptor
-        os.close(descriptor)  # taken for a dead one's before we had the lock
+        os.close(descriptor)  # removed by another writer before we had the lock
 
 
-def _remove_dead_folders(path: Path) -> None:
-    if fcntl is None or not path.parent.is_dir():
+def _remove_abandoned(path: Path, stem: str, suffix: str, *, folders: bool = False) -> None:
+    """Remove temporary files or folders that no living process has locked."""
+    if fcntl is None:
         return
-    ours = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{12}")
-    for name in os.listdir(path.parent):
-        if not ours.fullmatch(name):
-            continue
-        with suppress(OSError):
-            descriptor = os.open(path.with_name(name), os.O_RDONLY | _NO_LINK)
+    pattern = re.compile(rf"\.{re.escape(stem)}[0-9a-f]{{12}}{re.escape(suffix)}")
+    flags = _NO_LINK | (os.O_DIRECTORY if folders else os.O_RDWR)
+    for name in filter(pattern.fullmatch, os.listdir(path.absolute().parent)):
+        with suppress(OSError):  # of another user, a link, or on a disk without locks
+            descriptor = os.open(path.with_name(name), flags)
             try:
-                fcntl.flock(
-                    descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
-                )  # fails where its maker lives
-                shutil.rmtree(path.with_name(name), ignore_errors=True)
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails if in use
+                _remove(path.with_name(name))
             finally:
                 os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def abandon() -> None:
-    """Remove what lies unfinished beside outputs: for a process that ends here and now."""
-    for path in reversed(list(_BESIDE)):  # a lock goes after what it guards
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-
-
-def _remove_leftovers(path: Path) -> None:
-    """Remove temporary files of killed runs: those that no living process has locked."""
-    if fcntl is None:
-        return
-    ours = re.compile(re.escape(f".{path.stem}.") + "[0-9a-f]{12}" + re.escape(path.suffix))
-    for name in os.listdir(path.absolute().parent):
-        if not ours.fullmatch(name):
-            continue
-        with suppress(OSError):  # another user's, a link, or on a disk without locks
-            descriptor = os.open(path.with_name(name), os.O_RDWR | _NO_LINK)
-            try:
-                fcntl.flock(
-                    descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB
-                )  # fails where its maker lives
-                path.with_name(name).unlink()
-            finally:
-                os.close(descriptor)
+    """Remove locks and unfinished outputs, for a process that is about to end."""
+    for path in reversed(list(_temporary)):  # a lock after what it guards
+        _remove(path)
 
 
 @contextmanager
 def disk_full_message(
     path: Path, advice: str = "Make room, or pass another path."
 ) -> Iterator[None]:
-    """Say it in one line where the disk is full or the file may not grow."""
+    """Turn errors of a full disk, or of a file that may not grow, into one line."""
     try:
         yield
     except Exception as error:
-        # NumPy says how much it wrote, and not why it stopped; polars says why in words alone.
+        # NumPy reports how much it wrote and no errno, polars the errno in its text only.
         number = getattr(error, "errno", None)
         short = isinstance(error, OSError) and number is None and " requested and " in str(error)
         match = re.search(r"\(os error (\d+)\)", str(error))
         number = int(match[1]) if match else number
-        if isinstance(error, OddslipError) or not (short or number in _NO_ROOM):
+        if isinstance(error, OddslipError) or not (short or number in _DISK_FULL):
             raise
         why = os.strerror(errno.ENOSPC if number is None else number)
         raise UnreadableFile(f"{path} can not be written ({why}). {advice}") from error
 
 
 def flush(path: Path) -> None:
-    """Have the bytes on disk before the name says so."""
+    """Write the bytes of a file to disk."""
     with path.open("rb+") as file:
         os.fsync(file.fileno())
 
@@ -442,7 +460,7 @@ def hash_bytes(raw: bytes) -> str:
 
 
 def hash_pieces(pieces: Iterable[Any]) -> str:
-    """SHA-256 of bytes, or of arrays that lie in one piece, one after another.
+    """SHA-256 of bytes or contiguous arrays, one after another.
 
     Examples
     --------
@@ -456,7 +474,7 @@ def hash_pieces(pieces: Iterable[Any]) -> str:
 
 
 def hash_file(path: Path, advance: Callable[[int], object] = lambda _: None) -> str:
-    """SHA-256 of a file, read in small pieces; ``advance`` is told the size of each."""
+    """SHA-256 of a file, read in small pieces; ``advance`` gets the size of each."""
     digest = hashlib.sha256()
     try:
         with path.open("rb", buffering=0) as file:
@@ -469,7 +487,7 @@ def hash_file(path: Path, advance: Callable[[int], object] = lambda _: None) -> 
 
 
 def unreadable(path: Any, error: Exception, otherwise: str) -> UnreadableFile:
-    """The one line to raise when a file can not be read: why, or else that it is ``otherwise``."""
+    """The error to raise if a file cannot be read: the reason, or that it is ``otherwise``."""
     if isinstance(error, FileNotFoundError):
         return UnreadableFile(f"{path} does not exist.")
     if isinstance(error, IsADirectoryError):

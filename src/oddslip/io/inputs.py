@@ -1,8 +1,8 @@
-"""Files that are read: what may be opened, what fits into memory, and arrays read block by block.
+"""Read files safely: regular files only, within memory, and unchanged while they are read.
 
-A file may be written over while it is read. Reading a memory map of a file that was cut short ends
-the process, and one that was written over gives cells of two files. So arrays are read by position,
-and every file is held against its size and time of change.
+If a file is truncated while it is memory-mapped, the system ends the process; if it is overwritten,
+the map mixes the cells of two files. So arrays are read by position, and the size and modification
+time of a file are compared after every read.
 """
 
 from __future__ import annotations
@@ -26,17 +26,25 @@ from oddslip.io.paths import check_path
 MAX_READ_BYTES = 1 << 30  # the system reads no more than 2 GB at once
 
 
-def input_path(given: Any) -> Path:
-    """A file that can be opened and has an end: no folder, device or pipe.
+def input_path(path: str | os.PathLike[str]) -> Path:
+    """Validate the path of a regular file.
 
-    A device such as /dev/zero never ends, and a pipe that nobody writes never begins.
+    A device such as /dev/zero never ends, and a pipe without a writer blocks.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    Path
 
     Examples
     --------
     >>> input_path(__file__).suffix
     '.py'
     """
-    path = check_path("a file to read", given)
+    path = check_path("a file to read", path)
     mode = _status(path).st_mode
     if stat.S_ISDIR(mode):
         raise UnreadableFile(f"{path} is a folder, not a file.")
@@ -58,9 +66,9 @@ def _status(path: Path) -> os.stat_result:
         raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
 
 
-def read_bytes(given: Any) -> bytes:
-    """A whole file, if memory can hold it."""
-    path = input_path(given)
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Read a whole file, if it fits into memory."""
+    path = input_path(path)
     check_memory(path, _status(path).st_size)
     try:
         return path.read_bytes()
@@ -69,7 +77,7 @@ def read_bytes(given: Any) -> bytes:
 
 
 def check_memory(path: Path, n_bytes: int) -> None:
-    """Refuse what memory can not hold, before any of it is taken."""
+    """Raise if so many bytes do not fit into memory, before they are allocated."""
     free = free_memory()
     if free is not None and n_bytes > free:
         raise UnreadableFile(
@@ -78,7 +86,7 @@ def check_memory(path: Path, n_bytes: int) -> None:
 
 
 def free_memory() -> int | None:
-    """Bytes that can still be had, swap included; None where the system does not say."""
+    """Bytes of available memory and swap; None if the system does not report them."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         table = dict(line.split(":", 1) for line in lines)
@@ -92,31 +100,31 @@ def free_memory() -> int | None:
 
 
 class FileState(NamedTuple):
-    """What tells one writing of a file from the next."""
+    """Identifies one version of a file."""
 
     device: int
     inode: int
     n_bytes: int
-    changed: int  # nanoseconds
+    modified_ns: int
 
     @classmethod
     def of(cls, file: int | Path) -> FileState:
-        """That of an open file, or of the one that a path names now."""
+        """The state of an open file, or of the file at a path."""
         status = os.stat(file)
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
     def check(self, path: Path, file: int | Path | None = None) -> None:
-        """Refuse a file that is not as it was."""
+        """Raise if the file changed."""
         try:
             same = FileState.of(path if file is None else file) == self
         except OSError:
             same = False
         if not same:
-            raise changed(path)
+            raise change_error(path)
 
 
-def changed(path: Path) -> UnreadableFile:
-    """The one line to raise when a file changed while it was read."""
+def change_error(path: Path) -> UnreadableFile:
+    """The error to raise if a file changed while it was read."""
     return UnreadableFile(
         f"{path} changed while it was read. Run again once it is written, or read a copy."
     )
@@ -124,7 +132,7 @@ def changed(path: Path) -> UnreadableFile:
 
 @contextmanager
 def unchanged(path: Path, state: FileState | None) -> Iterator[None]:
-    """Refuse what was read of a file that is not as it was, and blame the change for errors."""
+    """Raise if the file changed meanwhile, which also explains any other error."""
     try:
         yield
     except OddslipError:
@@ -136,22 +144,21 @@ def unchanged(path: Path, state: FileState | None) -> Iterator[None]:
 
 
 class FileArray:
-    """An array in a file, read by position where it is used: never mapped, never held.
+    """An array in a file, read by position when it is indexed, and never cached.
 
-    ``array[start:stop]`` and ``array[rows]`` are arrays of these rows in the byte order of this
-    machine, and ``numpy.asarray`` reads all of it. Whatever is read while the file changes is
-    refused.
+    ``array[start:stop]`` and ``array[rows]`` are arrays of these rows in native byte order, and
+    ``numpy.asarray`` reads all of it. A change of the file raises.
 
     Parameters
     ----------
     path : Path
     shape : tuple of int
     dtype : dtype
-        That of the file.
+        Type in the file.
     start : int
-        Where the cells begin, in bytes.
+        Offset of the first cell in bytes.
     by_rows : bool
-        Whether the cells of a row lie together (C order), and not those of a column.
+        Whether the order is C (rows are contiguous) and not Fortran.
     """
 
     def __init__(
@@ -165,7 +172,7 @@ class FileArray:
         self.nbytes = self.size * self.dtype.itemsize
         self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         weakref.finalize(self, os.close, self._file)
-        self._turn = threading.Lock()  # where the system can not read by position
+        self._seek_lock = threading.Lock()  # for systems that cannot read by position
         self.state = FileState.of(self._file)
 
     def __len__(self) -> int:
@@ -210,13 +217,13 @@ class FileArray:
         return cells
 
     def _read_bytes(self, cells: NDArray[Any], offset: int) -> None:
-        left = memoryview(cells.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        rest = memoryview(cells.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
         try:
-            while left.nbytes:
-                n_bytes = self._read_at(left[:MAX_READ_BYTES], offset)
+            while rest.nbytes:
+                n_bytes = self._read_at(rest[:MAX_READ_BYTES], offset)
                 if not n_bytes:
-                    raise changed(self.path)
-                left, offset = left[n_bytes:], offset + n_bytes
+                    raise change_error(self.path)
+                rest, offset = rest[n_bytes:], offset + n_bytes
         except OSError as error:
             if isinstance(error, UnreadableFile):
                 raise
@@ -225,7 +232,7 @@ class FileArray:
     def _read_at(self, buffer: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):
             return os.preadv(self._file, [buffer], offset)
-        with self._turn:
+        with self._seek_lock:
             os.lseek(self._file, offset, os.SEEK_SET)
             raw = os.read(self._file, len(buffer))
         buffer[: len(raw)] = raw

@@ -1,7 +1,7 @@
-"""JSON from outside: bounded in depth, and sealed by a checksum of what it says.
+"""JSON with a limit of depth and, for our own documents, a checksum of the content.
 
-A number that changed on disk is still JSON. So what we write and read again carries the SHA-256
-of its content in one fixed spelling, and what does not agree with it is refused.
+A number that changed on disk is still JSON. So documents that we write and read again carry the
+SHA-256 of their content, in one fixed spelling.
 """
 
 from __future__ import annotations
@@ -14,12 +14,25 @@ from typing import Any
 from oddslip.io.files import hash_bytes
 from oddslip.io.inputs import read_bytes
 
-SEAL = "sha256"
-DEEPEST = 64  # what we write is less than ten deep
+CHECKSUM = "sha256"
+MAX_DEPTH = 64  # our own documents are less than ten levels deep
 
 
 def parse_json(text: str | bytes) -> Any:
-    """What a JSON text says; a ValueError where it is none, or nested deeper than ours ever is.
+    """Parse a JSON text, with a limit of depth.
+
+    Parameters
+    ----------
+    text : str or bytes
+
+    Returns
+    -------
+    JSON value
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON, or nested too deeply.
 
     Examples
     --------
@@ -31,14 +44,14 @@ def parse_json(text: str | bytes) -> Any:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    if raw.count(b"[") + raw.count(b"{") > DEEPEST:
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
         _check_depth(value)
     return value
 
 
 def _check_depth(value: Any) -> None:
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         inner: list[Any] = []
         for each in level:
             if isinstance(each, dict):
@@ -52,12 +65,21 @@ def _check_depth(value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file says; a ValueError where it is none."""
+    """Parse a JSON file; ValueError if it is not JSON."""
     return parse_json(read_bytes(path).decode("utf-8"))
 
 
 def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The same content as plain JSON values, and its checksum.
+    """Add a checksum to a document.
+
+    Parameters
+    ----------
+    content : mapping of JSON values without NaN
+
+    Returns
+    -------
+    dict
+        The content as plain JSON values, and the key ``sha256``.
 
     Examples
     --------
@@ -66,19 +88,37 @@ def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
     {'seed': 42}
     """
     plain: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
-    return {**plain, SEAL: _digest(plain)}
+    return {**plain, CHECKSUM: _digest(plain)}
 
 
 def verify_checksum(document: Any, *, needed: bool = True) -> dict[str, Any]:
-    """The content of a sealed document; a ValueError where it is not what was sealed.
+    """Compare a document with its checksum, and return its content.
 
-    Files of earlier versions have no seal: pass ``needed=False`` where one may be missing. One
-    that is there is always compared.
+    Parameters
+    ----------
+    document : dict
+    needed : bool
+        Whether the checksum must be there, which documents of earlier versions lack. If it is
+        there it must agree.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ValueError
+        If the checksum does not agree.
+
+    Examples
+    --------
+    >>> verify_checksum({"seed": 42}, needed=False)
+    {'seed': 42}
     """
     if not isinstance(document, dict):
         raise ValueError("it must be a table")
-    content = {key: value for key, value in document.items() if key != SEAL}
-    if (SEAL in document or needed) and document.get(SEAL) != _digest(content):
+    content = {key: value for key, value in document.items() if key != CHECKSUM}
+    if (CHECKSUM in document or needed) and document.get(CHECKSUM) != _digest(content):
         raise ValueError("its checksum does not agree")
     return content
 

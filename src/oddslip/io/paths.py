@@ -1,4 +1,4 @@
-"""Where files are: a path, a pattern such as ``scores-*.parquet``, a folder, a list, an address.
+"""Find input files: a path, a pattern such as ``scores-*.parquet``, a folder, a list, a URL.
 
 Files of a pattern or a folder come in the natural order of their names: part-2 before part-10.
 Those of a list keep its order.
@@ -18,16 +18,20 @@ from oddslip.errors import InvalidInput, UnreadableFile, first_line
 
 Form = Literal["array", "csv", "parquet"]
 FORMS: dict[str, Form] = {
-    ".npy": "array", ".npz": "array", ".parquet": "parquet", ".pq": "parquet", ".csv": "csv",
+    ".npy": "array",
+    ".npz": "array",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
     ".tsv": "csv",
-}  # fmt: skip
+}
 ENDINGS = ".npy, .npz, .csv or .parquet"
-CONNECT_S, REQUEST_S, ATTEMPTS = 5, 20, 2  # of a store that does not answer
+CONNECT_S, REQUEST_S, MAX_ATTEMPTS = 5, 20, 2  # for a store that does not answer
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):[/\\]+(.*)", re.DOTALL)
 
 
 class Remote:
-    """A file at an address, with the few manners of a path that its readers use."""
+    """A file at a URL, with the few attributes of a path that readers use."""
 
     def __init__(self, filesystem: Any, inner: str, address: str) -> None:
         self.filesystem, self.inner, self.address = filesystem, inner, address
@@ -37,27 +41,27 @@ class Remote:
         return self.address
 
     def open(self, mode: str = "rb") -> Any:
-        """The file, to be read at any place."""
+        """Open the file for random access."""
         return self.filesystem.open_input_file(self.inner)
 
 
-class Found(NamedTuple):
-    """Files of one form, in the order in which they are read; and what errors call them."""
+class InputFiles(NamedTuple):
+    """Files of one form, in reading order, and their name in error messages."""
 
-    called: Any
+    name: Any
     form: Form
     files: list[Any]
 
 
 def is_path(thing: Any) -> bool:
-    """Whether this names a file rather than being the data."""
+    """Whether this is a path, and not the data."""
     return isinstance(thing, str | os.PathLike)
 
 
 def is_files(thing: Any) -> bool:
-    """Whether this names files: a path, a pattern, an address, or a list of them.
+    """Whether this is a path, a pattern, a URL, or a list of them.
 
-    A list of texts could be other things. It names files if every text ends like one.
+    A list of texts is one of files if every text ends like a file.
     """
     if is_path(thing):
         return True
@@ -66,58 +70,66 @@ def is_files(thing: Any) -> bool:
     return all(is_path(each) and Path(each).suffix in FORMS for each in thing)
 
 
-def find_files(given: Any) -> Found:
-    """The files that a path, a pattern, an address or a list of them names.
+def find_files(path: Any) -> InputFiles:
+    """Find the files of a path, a pattern, a URL, or a list of them.
+
+    Parameters
+    ----------
+    path : path or list of paths
+
+    Returns
+    -------
+    InputFiles
 
     Examples
     --------
     >>> find_files("scores.npy").form
     'array'
     """
-    if is_path(given):
-        return _find(given)
-    parts = [_find(each) for each in given]
+    if is_path(path):
+        return _find(path)
+    parts = [_find(each) for each in path]
     first = parts[0]
     for part in parts:
         if part.form != first.form:
             raise InvalidInput(
-                f"files of a list must be of one form, got {part.called} after {first.called}."
+                f"files of a list must be of one form, got {part.name} after {first.name}."
             )
     files = [file for part in parts for file in part.files]
-    called = f"{first.called} and {len(files) - 1} more" if len(files) > 1 else first.called
-    return Found(called, first.form, files)
+    name = f"{first.name} and {len(files) - 1} more" if len(files) > 1 else first.name
+    return InputFiles(name, first.form, files)
 
 
-def _find(given: Any) -> Found:
-    address = as_address(given)
+def _find(path: Any) -> InputFiles:
+    address = as_address(path)
     if address is not None:
         return _find_remote(address)
-    path = Path(given)
+    path = Path(path)
     if _exists(path) or not glob.has_magic(str(path)):
         if path.is_dir():
-            return Found(path, "parquet", _parquet_files(path, path.iterdir()))
-        return Found(path, form_of(path), [path])
+            return InputFiles(path, "parquet", _parquet_files(path, path.iterdir()))
+        return InputFiles(path, form_of(path), [path])
     files = natural(Path(name) for name in glob.iglob(str(path)))
     files = [file for file in files if file.suffix in FORMS]
     if not files:
         raise UnreadableFile(f"{path} must match a file that ends in {ENDINGS}, but none does.")
-    stranger = next((each for each in files if form_of(each) != form_of(files[0])), None)
-    if stranger is not None:
+    other = next((each for each in files if form_of(each) != form_of(files[0])), None)
+    if other is not None:
         raise InvalidInput(
-            f"{path} must match files of one form, got {stranger.name} and {files[0].name}."
+            f"{path} must match files of one form, got {other.name} and {files[0].name}."
         )
-    return Found(path, form_of(files[0]), files)
+    return InputFiles(path, form_of(files[0]), files)
 
 
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except (OSError, ValueError):  # who opens it says what is wrong
+    except (OSError, ValueError):  # the reader explains it
         return False
 
 
 def form_of(path: Path) -> Form:
-    """What a file is, by its ending."""
+    """The form of a file, by its ending."""
     form = FORMS.get(path.suffix)
     if form is None:
         if not _exists(path):
@@ -127,7 +139,7 @@ def form_of(path: Path) -> Form:
 
 
 def natural(files: Iterable[Any]) -> list[Any]:
-    """Files in the order of their names, numbers in them counted as numbers.
+    """Sort files by name, and the numbers in names as numbers.
 
     Examples
     --------
@@ -137,28 +149,28 @@ def natural(files: Iterable[Any]) -> list[Any]:
 
     def key(file: Any) -> tuple[Any, ...]:
         parts = re.split(r"([0-9]+)", str(file))
-        return (*((int(p), "") if at % 2 else (-1, p) for at, p in enumerate(parts)), str(file))
+        return [(int(p), "") if at % 2 else (-1, p) for at, p in enumerate(parts)], str(file)
 
-    return sorted(files, key=lambda file: (key(file)[:-1], str(file)))
+    return sorted(files, key=key)
 
 
-def _parquet_files(place: Any, files: Iterable[Any]) -> list[Any]:
-    """Those of a folder's files that count. Names that start with a dot or underscore do not."""
-    kept = natural(
+def _parquet_files(folder: Any, files: Iterable[Any]) -> list[Any]:
+    """The Parquet files of a folder, without names that start with a dot or an underscore."""
+    files = natural(
         file
         for file in files
         if file.name[:1] not in ("", ".", "_") and file.name.endswith((".parquet", ".pq"))
     )
-    if not kept:
-        raise UnreadableFile(f"{place} is a folder without .parquet files.")
-    return kept
+    if not files:
+        raise UnreadableFile(f"{folder} is a folder without .parquet files.")
+    return files
 
 
 # --- Addresses ------------------------------------------------------------------------------------
 
 
-def as_address(given: Any) -> str | None:
-    """s3://bucket/file where a path says so; a path itself joins the two slashes. None for a path.
+def as_address(path: Any) -> str | None:
+    """The URL of a path such as ``s3://bucket/file``, whose slashes `Path` joins; None for others.
 
     Examples
     --------
@@ -167,15 +179,15 @@ def as_address(given: Any) -> str | None:
     >>> as_address("scores.parquet") is None
     True
     """
-    match = _ADDRESS.fullmatch(os.fspath(given))
+    match = _ADDRESS.fullmatch(os.fspath(path))
     if match is None:
         return None
     scheme = match[1].lower()
     return f"{scheme}://{'/' if scheme == 'file' else ''}{match[2]}"
 
 
-def _find_remote(address: str) -> Found:
-    """Parquet files at an address: a file, a folder, or a pattern in the last part of it."""
+def _find_remote(address: str) -> InputFiles:
+    """Parquet files at a URL: a file, a folder, or a pattern in its last part."""
     import pyarrow as pa
     from pyarrow import fs
 
@@ -187,13 +199,13 @@ def _find_remote(address: str) -> Found:
         if glob.has_magic(last):
             entries = _entries(filesystem, folder, plain.rpartition("/")[0])
             files = [file for file in entries if fnmatch.fnmatchcase(file.name, last)]
-            return Found(address, "parquet", _parquet_files(address, files))
+            return InputFiles(address, "parquet", _parquet_files(address, files))
         info = filesystem.get_file_info(inner)
         if info.type == fs.FileType.NotFound:
             raise UnreadableFile(f"{address} does not exist.")
         if info.type == fs.FileType.Directory:
             files = _parquet_files(address, _entries(filesystem, inner, plain.rstrip("/")))
-            return Found(address, "parquet", files)
+            return InputFiles(address, "parquet", files)
     except (pa.ArrowException, OSError, ValueError, ImportError) as error:
         if isinstance(error, UnreadableFile):
             raise
@@ -205,22 +217,21 @@ def _find_remote(address: str) -> Found:
         raise UnreadableFile(
             f"{address} must be Parquet to be read at an address. Copy other files here."
         )
-    return Found(address, "parquet", [Remote(filesystem, inner, address)])
+    return InputFiles(address, "parquet", [Remote(filesystem, inner, address)])
 
 
 def _entries(filesystem: Any, folder: str, address: str) -> list[Remote]:
     from pyarrow import fs
 
-    found = filesystem.get_file_info(fs.FileSelector(folder))
     return [
         Remote(filesystem, info.path, f"{address}/{info.base_name}")
-        for info in found
+        for info in filesystem.get_file_info(fs.FileSelector(folder))
         if info.type == fs.FileType.File
     ]
 
 
 def _filesystem(address: str) -> tuple[Any, str]:
-    """The store at an address and the path in it: pyarrow's own, or else one of fsspec's."""
+    """The file system of a URL and the path in it: one of pyarrow's, or else of fsspec's."""
     import pyarrow as pa
     from pyarrow import fs
 
@@ -238,7 +249,7 @@ def _filesystem(address: str) -> tuple[Any, str]:
 
 
 def _s3(address: str) -> tuple[Any, str]:
-    """S3 that gives up soon where nobody answers. Options stand in the address as pyarrow has them:
+    """S3, with short timeouts. Options are those of pyarrow's URLs:
     ``?region=...&endpoint_override=...&scheme=...``."""
     from urllib.parse import parse_qsl, urlsplit
 
@@ -246,11 +257,11 @@ def _s3(address: str) -> tuple[Any, str]:
 
     split = urlsplit(address)
     options: dict[str, Any] = dict(parse_qsl(split.query))
-    known = ("region", "endpoint_override", "scheme")
-    stranger = next((name for name in options if name not in known), None)
-    if stranger is not None:
+    names = ("region", "endpoint_override", "scheme")
+    other = next((name for name in options if name not in names), None)
+    if other is not None:
         raise UnreadableFile(
-            f"{address} may say {', '.join(known)}, got {stranger!r:.60}. Keys come from the "
+            f"{address} may say {', '.join(names)}, got {other!r:.60}. Keys come from the "
             "environment."
         )
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
@@ -259,14 +270,14 @@ def _s3(address: str) -> tuple[Any, str]:
     filesystem = fs.S3FileSystem(
         connect_timeout=CONNECT_S,
         request_timeout=REQUEST_S,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=MAX_ATTEMPTS),
         **options,
     )
     return filesystem, f"{split.netloc}{split.path}"
 
 
 def _gcs(address: str) -> tuple[Any, str]:
-    """Google's store. Left to itself it tries for a quarter of an hour."""
+    """Google Cloud Storage. Its default is to retry for 15 minutes."""
     from datetime import timedelta
 
     from pyarrow import fs
@@ -278,11 +289,8 @@ def _gcs(address: str) -> tuple[Any, str]:
     return filesystem, bucket
 
 
-__all__ = ["Found", "Remote", "as_address", "find_files", "form_of", "is_files", "is_path"]
-
-
 def check_path(name: str, value: Any) -> Path:
-    """A path, from a text or a path.
+    """Validate a path, which may be a text; ``name`` is the name of the argument.
 
     Examples
     --------

@@ -1,12 +1,12 @@
 """Compiled loops over trusted arrays: keys, top-K, hits, isotonic counts, maps, trees and more.
 
-No validation and no classes live here, and nothing here imports another room. Importing this
-package is cheap; a kernel is loaded by who uses it.
+Kernels validate nothing and import no other package. Importing this package is cheap; each kernel
+is imported where it is used.
 
-On x86-64 every kernel is compiled twice from the same source: for any such processor, and into the
-folder ``avx2`` for those that have AVX2. Which is loaded is decided here, once. Both give the same
-results to the last bit, save the sums of `logistic`. ``ODDSLIP_CPU=baseline`` asks for the plain
-ones.
+On x86-64 every kernel is compiled twice from the same source: for any processor, and into the
+folder ``avx2`` for those with AVX2. Which one to import is decided here, once. Both give the same
+results to the last bit, except for the sums of `logistic`. ``ODDSLIP_CPU=baseline`` selects the
+plain ones.
 """
 
 import os
@@ -17,9 +17,9 @@ Kind = Literal["probability", "margin"]
 
 
 def _choose_cpu() -> str:
-    asked = os.environ.get("ODDSLIP_CPU") or "avx2"
-    if asked not in ("avx2", "baseline"):
-        raise ImportError(f'ODDSLIP_CPU must be "avx2" or "baseline", got {asked!r}.')
+    choice = os.environ.get("ODDSLIP_CPU") or "avx2"
+    if choice not in ("avx2", "baseline"):
+        raise ImportError(f'ODDSLIP_CPU must be "avx2" or "baseline", got {choice!r}.')
     try:
         from oddslip.kernels.cpu import HAS_AVX2
     except ModuleNotFoundError:
@@ -27,7 +27,7 @@ def _choose_cpu() -> str:
             "oddslip's kernels are not compiled here. Run: pip install --editable ."
         ) from None
     fast = os.path.join(__path__[0], "avx2")
-    if asked == "baseline" or not HAS_AVX2 or not PathFinder.find_spec(f"{__name__}.keys", [fast]):
+    if choice == "baseline" or not HAS_AVX2 or not PathFinder.find_spec(f"{__name__}.keys", [fast]):
         return "baseline"  # the folder may be empty, or hold the kernels of another Python
     __path__.insert(0, fast)
     return "avx2"

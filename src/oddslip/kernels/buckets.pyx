@@ -35,15 +35,15 @@ cdef enum:
     NARROW = 8
     TILE = 8192
     CHUNK = 1024
-    FEW = 64  # cells of a group: beyond, sorting them by steps is faster
+    FEW = 64  # cells of a group; larger groups are faster with Shell's sort
     STEP = 8
-    PITCH = TILE + 16  # columns of a strip a power of two apart would share one set of the cache
+    PITCH = TILE + 16  # avoids a distance of a power of two, where columns would share a cache set
 
-MAX_BUCKETS = 2**15  # counts of more would not stay in a core's cache
+MAX_BUCKETS = 2**15  # the counts of more do not fit a core's cache
 
 
 cdef inline int32_t _fold(score_t p) noexcept nogil:
-    """Grows with a probability, by equal steps where log-odds do, near 0 and near 1 alike."""
+    """A monotone function of a probability, roughly linear in its log-odds near 0 and near 1."""
     cdef score_t one = 1, half = <score_t> 0.5
     cdef bint high = p >= half
     cdef score_t least = one - p if high else p  # exact, since p is not below half of 1
@@ -57,7 +57,7 @@ cdef inline int32_t _fold(score_t p) noexcept nogil:
 
 
 def fold_probabilities(const score_t[::1] scores, double[::1] folded):
-    """The scale on which buckets of probabilities have equal widths; whole numbers."""
+    """The integer scale on which buckets of probabilities have equal widths."""
     cdef Py_ssize_t i
     with nogil:
         for i in range(scores.shape[0]):
@@ -68,7 +68,7 @@ cdef inline void _place(
     const score_t* cells, Py_ssize_t n, bint margin, double low, double high, double scale,
     int32_t last, int32_t* places,
 ) noexcept nogil:
-    """The bucket of each cell; one of its label's even if the cell is no number."""
+    """The bucket of each cell; a valid one even for NaN."""
     cdef Py_ssize_t i
     cdef int32_t at, first = <int32_t> low, end = <int32_t> high
     cdef float per_step = <float> scale
@@ -92,7 +92,7 @@ cdef inline void _place(
 cdef inline void _turn(
     const cell_t* cells, Py_ssize_t n, Py_ssize_t n_columns, Py_ssize_t width, cell_t* strip
 ) noexcept nogil:
-    """Copy a strip of some rows so that each of its columns lies in one piece."""
+    """Copy a strip of some rows so that each of its columns is contiguous."""
     cdef Py_ssize_t i, w
     if width == WIDE:  # a width known at compile time is twice as fast
         for i in range(n):
@@ -109,7 +109,7 @@ cdef inline void _turn(
 
 
 cdef inline bint _any_numbered(const int32_t* number_of, Py_ssize_t width) noexcept nogil:
-    """Whether a strip has a column that is not passed over."""
+    """Whether a strip has a column that is not skipped."""
     cdef Py_ssize_t w
     for w in range(width):
         if number_of[w] >= 0:
@@ -147,7 +147,7 @@ def count_buckets(
     cdef uint8_t[::1] true = np.empty(wide * PITCH, np.uint8)
     for number in range(starts.shape[0] - 1):
         most = max(most, starts[number + 1] - starts[number])
-    # Counts of one tile and one label, half as wide: they stay near while all others would not.
+    # Counts of one tile and one label in half the width, which fit the cache.
     cdef uint16_t[::1] small = np.zeros(most + 1, np.uint16)
     with nogil:
         for part in range(parts(n_rows, TILE)):
@@ -166,7 +166,7 @@ def count_buckets(
                         continue
                     n_slots = starts[number + 1] - starts[number]
                     counted = &counts[starts[number]]
-                    near = n_slots < 8 * n  # else adding them up takes longer than they spare
+                    near = n_slots < 8 * n  # else adding them up takes longer than it saves
                     for chunk in range(parts(n, CHUNK)):
                         done = chunk * CHUNK
                         some = min(<Py_ssize_t> CHUNK, n - done)
@@ -202,7 +202,7 @@ def count_rows(
     const score_t[:, ::1] scores, const uint8_t[::1] part_of, bint margin, double low, double high,
     double scale, uint32_t[:, ::1] counts,
 ):
-    """Add all cells of each row to the buckets of its part, those of all columns alike."""
+    """Add all cells of each row to the buckets of its part, the same for all columns."""
     cdef Py_ssize_t n_columns = scores.shape[1], i, chunk, done, some, j
     cdef int32_t places[CHUNK]
     cdef uint32_t* counted
@@ -226,7 +226,7 @@ def collect_cells(
     const double[::1] scale, const int64_t[::1] starts, const uint8_t[::1] marks,
     const int32_t[::1] numbers, score_t[::1] cells, int32_t[::1] groups,
 ):
-    """Gather the cells in marked buckets, as many as there is room for; returns how many."""
+    """Collect the cells in marked buckets, as many as fit; returns their number."""
     cdef Py_ssize_t n_rows = scores.shape[0], n_columns = scores.shape[1]
     cdef Py_ssize_t wide = WIDE if sizeof(score_t) == 4 else NARROW
     cdef Py_ssize_t part, start, piece, column, w, width, n, chunk, done, some, i, at
@@ -281,9 +281,9 @@ def group_cells(
     const int32_t[::1] groups, const score_t[::1] cells, int64_t[::1] places,
     const int64_t[::1] ends, score_t[::1] grouped,
 ):
-    """Bring cells to their groups; ``places`` holds where each group's next cell goes.
+    """Move cells to their groups; ``places`` holds the next free place of each group.
 
-    Returns how many found their group full.
+    Returns the number of cells whose group is full.
     """
     cdef Py_ssize_t i, n_left = 0
     cdef int32_t group
@@ -299,7 +299,7 @@ def group_cells(
 
 
 cdef inline void _sort_few(score_t* cells, Py_ssize_t n) noexcept nogil:
-    """Carry each cell up among those before it; without a branch this is fast, if they are few."""
+    """Insertion sort without branches, which is fast for few cells."""
     cdef Py_ssize_t i, at
     cdef score_t carried, met
     for i in range(1, n):
@@ -312,7 +312,7 @@ cdef inline void _sort_few(score_t* cells, Py_ssize_t n) noexcept nogil:
 
 
 cdef inline void _sort_many(score_t* cells, Py_ssize_t n) noexcept nogil:
-    """Shell's sort: short, and never slow."""
+    """Shell's sort."""
     cdef Py_ssize_t gap = 1, i, at
     cdef score_t cell
     while 9 * gap < n:
@@ -341,8 +341,8 @@ def sort_groups(const int64_t[::1] ends, score_t[::1] cells):
             start = ends[group]
 
 
-# Blocks on the way to a hull: each has a mean above that of the one before. Those whose means are
-# not are pooled. Means are compared as fractions of whole numbers; counts are below 2**31.
+# Blocks of a convex hull: each has a mean above that of the previous one, else they are pooled.
+# Means are compared as fractions of integers; counts are below 2**31.
 
 
 cdef struct Block:
@@ -355,7 +355,7 @@ cdef struct Block:
 cdef inline Py_ssize_t _pool(
     Block* blocks, Py_ssize_t depth, int64_t hits, int64_t cells, int64_t first, int64_t last
 ) noexcept nogil:
-    """Put a group on the stack of blocks; pool while its mean is not above the one before."""
+    """Push a group on the stack of blocks; pool while its mean is not above the previous one."""
     while depth > 0 and blocks[depth - 1].hits * cells >= hits * blocks[depth - 1].cells:
         depth -= 1
         hits += blocks[depth].hits
@@ -371,8 +371,8 @@ def mark_buckets(
 ):
     """Mark the buckets in or beside which the hull may turn, but never a label's first and last.
 
-    Only marked ones are given ``numbers``. ``held`` becomes the number of cells in each label's marked buckets. Where that is above
-    ``most``, it becomes -1, and the label has no marks.
+    Only marked ones are given ``numbers``. ``held`` becomes the number of cells in each label's
+    marked buckets. Where that is above ``most``, it becomes -1, and the label has no marks.
     """
     cdef Py_ssize_t label, at, block, depth, begin, end, deepest = 1
     cdef int64_t n_cells, n_hits, run, rise, misses, hits
@@ -421,14 +421,14 @@ def mark_buckets(
                     marks[at] = 0
 
 
-cdef enum:  # where a block's end is no gathered cell
+cdef enum:  # codes of block ends that are not collected cells
     AT_ZERO = -1
     AT_ONE = -2
     INSIDE = -3
 
 
 cdef inline double _score_at(const score_t[::1] cells, int64_t place) noexcept nogil:
-    """The score of a block's end; there is one zero."""
+    """The score of a block's end, with 0.0 for -0.0."""
     return <double> cells[place] + 0.0 if place >= 0 else (0.0 if place == AT_ZERO else 1.0)
 
 

@@ -1,4 +1,4 @@
-"""What this processor can do. Compiled for any processor, and loaded before all other kernels."""
+"""Features of this processor. Compiled for any processor and imported before other kernels."""
 
 cdef extern from *:
     """

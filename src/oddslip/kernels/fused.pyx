@@ -1,7 +1,7 @@
-"""Calibrate and rank in one pass: the calibrated matrix never exists.
+"""Calibrate and rank in one pass, without computing the calibrated matrix.
 
-Maps are non-decreasing, so "the value of this cell reaches tau" means "its key reaches some key of
-its label". With such keys for a ladder of levels tau_0 > tau_1 > ..., a row is ranked thus:
+Maps are non-decreasing, so a cell's value reaches tau if and only if its key reaches some key of
+its label. With such keys for a ladder of levels tau_0 > tau_1 > ..., a row is ranked as follows:
 
 1. one vectorised sweep compares the row with the keys of one low level and collects the cells that
    reach them;
@@ -11,7 +11,7 @@ its label". With such keys for a ladder of levels tau_0 > tau_1 > ..., a row is 
 
 A row with too few cells at one level tries a lower one, and in the end evaluates every cell. The
 choice of levels decides the speed, never the result. Invalid cells have keys above every level, so
-they are always among those collected: the check of the input is free.
+they are always among those collected, and the input is validated at no cost.
 """
 
 from libc.math cimport INFINITY, log
@@ -30,13 +30,13 @@ cdef enum:
     DEPTH = 8
     SEGMENT = LANES * DEPTH
     N_LEVELS = 16
-    FEWEST = 16  # so few places are always sorted by insertion
+    FEWEST = 16  # up to so many places are sorted by insertion
 
 LEVELS = N_LEVELS
 
 
 cdef struct Maps:
-    # The maps of all labels, see `maps`; where values stand on the log-odds scale, ``odds``.
+    # The maps of all labels, see `maps`; ``odds`` if values are on the log-odds scale.
     const int8_t* code
     const double* a
     const double* b
@@ -50,7 +50,7 @@ cdef struct Maps:
 
 
 cdef struct Places:
-    # Cells of one row, evaluated; the spare ones are there to sort by merging.
+    # Evaluated cells of one row; the spare arrays are for merge sort.
     double* values
     int32_t* columns
     double* spare_values
@@ -58,7 +58,7 @@ cdef struct Places:
 
 
 cdef inline uint8_t _reach(const key_t* cells, const key_t* sieve, int lane) noexcept nogil:
-    """One bit for each cell of a lane that reaches the sieve. Written out, lanes are vectors."""
+    """One bit for each cell of a lane that reaches the sieve; unrolled to be vectorised."""
     return (
         (cells[lane] >= sieve[lane])
         | (cells[16 + lane] >= sieve[16 + lane]) << 1

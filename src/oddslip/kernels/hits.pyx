@@ -1,4 +1,4 @@
-"""True labels: where they stand in dense cells and rankings, and what a ranking gains by them.
+"""True labels: their positions in dense cells and rankings, and the metrics of a ranking.
 
 ``columns`` are the top K with ties by column; ``joined[p]`` says whether place p ties with place
 p - 1; ``at_kth`` is how many cells of the whole row tie with the last place. Cells that tie form a
@@ -46,7 +46,7 @@ cdef extern from *:
 
 
 cdef inline int64_t _count_true(const uint8_t* row, Py_ssize_t n_labels) noexcept nogil:
-    """True cells of a row. Bytes of a sum of words overflow after 255 of them, so stop before."""
+    """True cells of a row. Sums of bytes are flushed before they overflow at 255."""
     cdef Py_ssize_t n_words = n_labels // 8
     cdef Py_ssize_t word, start, j
     cdef uint64_t bytes_sum, pairs
@@ -117,7 +117,7 @@ def place_positives(
 cdef inline int64_t _place_in(
     int32_t column, const int32_t* indices, int64_t start, int64_t stop
 ) noexcept nogil:
-    """Where a column stands among a row's positives, or would stand."""
+    """Position of a column among a row's positives, or where it would be inserted."""
     cdef int64_t middle
     while start < stop:
         middle = (start + stop) // 2
@@ -318,7 +318,7 @@ def score_rows(
 ):
     """Fill ``values`` (rows x METRICS). ``gain_of`` is each label's inverse propensity.
 
-    A row that has fewer labels than places shows -1 in the last ones.
+    A row with fewer labels than slots has -1 in the last ones.
     """
     cdef Py_ssize_t i, p, shown, k = columns.shape[1]
     cdef double[::1] discounts = np.empty(k)

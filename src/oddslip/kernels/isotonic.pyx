@@ -24,8 +24,8 @@ ctypedef fused count_t:
 cdef enum:
     STRIP = 16
     TILE = 2048
-    PITCH = TILE + 16  # columns of a strip a power of two apart would share one set of the cache
-    CROWD = 1 << 20  # keys of one label whose tables outgrow every cache
+    PITCH = TILE + 16  # avoids a distance of a power of two, where columns would share a cache set
+    CROWD = 1 << 20  # keys of one label above which its tables exceed every cache
 
 # Most bits of margins tell apart numbers near 0, where few margins lie. So all keys from ``low``
 # to ``high`` share a bucket. Probabilities crowd near 0 and keep all their buckets.
@@ -39,7 +39,7 @@ GAPS = {
 
 
 cdef inline uint64_t squeeze(uint64_t key, uint64_t low, uint64_t high) noexcept nogil:
-    """The key without the gap: order is kept, all keys from ``low`` to ``high`` become equal."""
+    """The key without the gap: keys from ``low`` to ``high`` become equal; the order is kept."""
     return key - min(max(key, low), high) + low
 
 
@@ -84,7 +84,7 @@ def fill_buckets(
 cdef inline void _turn(
     const key_t* cells, Py_ssize_t n, Py_ssize_t n_columns, Py_ssize_t width, key_t* strip
 ) noexcept nogil:
-    """Copy a strip of some rows so that each of its columns lies in one piece."""
+    """Copy a strip of some rows so that each of its columns is contiguous."""
     cdef Py_ssize_t i, w
     if width == STRIP:  # a width known at compile time is twice as fast
         for i in range(n):
@@ -100,7 +100,7 @@ cdef inline Py_ssize_t _sweep(
     const key_t* cells, Py_ssize_t n, key_t first, key_t last, count_t* bottom, count_t* top,
     key_t* largest_below, key_t* largest_above, key_t* lowest,
 ) noexcept nogil:
-    """Tally the cells below ``first``, at ``last`` and above it; returns how many they are.
+    """Count the cells below ``first``, at ``last`` and above it; returns their number.
 
     ``bottom`` is the slot below ``first`` and ``top`` the one above ``last``.
     """
@@ -161,7 +161,7 @@ cdef inline void _search(
     const key_t* inner, const uint32_t* crowded, Py_ssize_t n, const key_t* u, uint64_t u_last,
     uint64_t steps, uint32_t* found,
 ) noexcept nogil:
-    """Turn the bucket entries of crowded cells into twice their place, odd where a key is met."""
+    """Turn the bucket entries of crowded cells into twice their place, odd at equal keys."""
     cdef Py_ssize_t c
     cdef uint32_t i
     cdef uint64_t at, step, probe
@@ -183,7 +183,7 @@ cdef inline void _search(
 cdef inline void _tally(
     const key_t* inner, const uint32_t* found, Py_ssize_t n, count_t* counts, key_t* largest
 ) noexcept nogil:
-    """Add cells to the slots they were found to belong to."""
+    """Add cells to their slots."""
     cdef Py_ssize_t i
     cdef key_t between
     for i in range(n):
@@ -205,8 +205,8 @@ def place_cells(
     many cells more as the block has of a label.
     """
     if indptr.shape[0] == 2 and u.shape[0] > CROWD:
-        # All columns belong to one label. Every look into its tables waits for memory unless the
-        # one before was next to it: sorting the cells costs a tenth of that.
+        # All columns belong to one label. A lookup in its tables waits for memory unless the last
+        # one was adjacent; sorting the cells costs a tenth of that.
         keys = np.sort(np.asarray(keys), axis=None)[:, None]
     cdef Py_ssize_t n_rows = keys.shape[0], n_columns = keys.shape[1]
     cdef Py_ssize_t part, start, piece, column, w, width, n, n_inner, n_crowded, label
@@ -288,16 +288,16 @@ def weigh_cells(
 
 
 # Pool-adjacent-violators runs over the groups *below u_1, at u_1, between u_1 and u_2, ...*. Means
-# are compared as fractions of whole numbers, so no rounding ever decides what is pooled.
+# are compared as fractions of integers, so rounding never decides what is pooled.
 # Interval k of label j lies at ``indptr[j] + j + k`` in the arrays of intervals.
 
 
 cdef inline bint _is_less(int64_t a, int64_t b, int64_t c, int64_t d) noexcept nogil:
-    """Whether a / b < c / d, exactly, for whole numbers of any size."""
+    """Whether a / b < c / d, exactly, for integers of any size."""
     cdef int64_t rest
     if b < 0x7FFFFFFF and d < 0x7FFFFFFF:
         return a * d < c * b
-    while a // b == c // d:  # same whole part: compare the fractions turned upside down
+    while a // b == c // d:  # same integer part: compare the reciprocals of the fractions
         rest = a % b
         a, b, c, d = d, c % d, b, rest
         if b == 0 or d == 0:
@@ -309,7 +309,7 @@ cdef inline Py_ssize_t _pool(
     int64_t* hits, int64_t* cells, key_t* firsts, key_t* lasts, Py_ssize_t depth, int64_t n_hits,
     int64_t n_cells, key_t first, key_t last,
 ) noexcept nogil:
-    """Put a group on the stack of blocks; pool while its mean is not above the one before."""
+    """Push a group on the stack of blocks; pool while its mean is not above the previous one."""
     while depth > 0 and not _is_less(hits[depth - 1], cells[depth - 1], n_hits, n_cells):
         depth -= 1
         n_hits += hits[depth]
@@ -415,7 +415,7 @@ def count_pairs(
 def group_keys(
     const int32_t[::1] labels, const key_t[::1] keys, int64_t[::1] places, key_t[::1] grouped
 ):
-    """Bring the keys of each label together. ``places`` holds where each label's next key goes."""
+    """Group the keys by label. ``places`` holds the next free place of each label."""
     cdef Py_ssize_t i
     cdef int64_t place
     with nogil:

@@ -52,7 +52,7 @@ def keys_of(scores, kind):
 
 
 def scores_of(keys, kind):
-    """The scores these keys stand for: the inverse of `keys_of`."""
+    """The scores of these keys: the inverse of `keys_of`."""
     keys = np.ascontiguousarray(keys)
     wide = keys.dtype == np.uint64
     unsigned = np.uint64 if wide else np.uint32
@@ -81,7 +81,7 @@ def largest_key(const key_t[:, ::1] keys):
     """The largest key of a block; 0 if it is empty."""
     cdef Py_ssize_t i, j, step, n_labels = keys.shape[1]
     cdef const key_t* row
-    cdef key_t tops[16]  # sixteen runs side by side: one alone would wait for itself
+    cdef key_t tops[16]  # sixteen independent maxima, which pipeline better than one
     cdef key_t largest = 0
     cdef int lane
     if n_labels == 0:

@@ -1,4 +1,4 @@
-"""Sums over cells that logistic fits are made of, for all labels of a block at once.
+"""Sums over cells for logistic fits, for all labels of a block at once.
 
 A row is taken in strips of labels that stay in the first cache level. Nothing here knows what was
 true, save `range_rows` and `add_positives`: the gradient of the likelihood is a sum over all cells
@@ -18,13 +18,13 @@ import numpy as np
 
 cdef enum:
     STRIP = 256
-    PITCH = STRIP + 8  # sums of a label a page apart would wait for one another
+    PITCH = STRIP + 8  # avoids sums of a label a page apart, which alias in the cache
     MOMENTS = 4
     AFFINE = 6
     BETA = 10
 
-CLIP = 1e-12  # probabilities are taken from [CLIP, 1 - CLIP]
-LOWEST = -708.0  # exp of anything lower is no normal number
+CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP]
+LOWEST = -708.0  # exp of lower numbers is denormal
 N_MOMENTS = MOMENTS  # per bin: count, and sums of the first three powers of the place in the bin
 N_AFFINE = AFFINE
 N_BETA = BETA
@@ -88,7 +88,7 @@ cdef inline double log1p_of(double x) noexcept nogil:
 
 
 cdef inline double clip_of(double s) noexcept nogil:
-    """A probability kept away from 0 and 1."""
+    """A clipped probability."""
     return min(max(s, 1e-12), 1.0 - 1e-12)
 
 
@@ -98,7 +98,7 @@ cdef inline double log_odds_of(double s) noexcept nogil:
 
 
 cdef inline double tail_of(double z) noexcept nogil:
-    """ln(1 + e^-|z|): what a margin's log-probabilities have in common."""
+    """ln(1 + e^-|z|), the common part of a margin's log-probabilities."""
     return log1p_of(exp_of(max(-fabs(z), -708.0)))
 
 
@@ -129,7 +129,7 @@ def range_rows(
                 j = indices[at]
                 found[2, j] = min(found[2, j], row[j])
                 found[3, j] = max(found[3, j], row[j])
-                row[j] = low[j]  # a positive must not move the negatives' range
+                row[j] = low[j]  # a positive must not widen the range of the negatives
             for j in range(n_labels):
                 low[j] = min(low[j], row[j])
             for at in range(indptr[i], indptr[i + 1]):
@@ -255,7 +255,7 @@ cdef inline void _lay(
 cdef inline void _take_up(
     const double* laid, Py_ssize_t first, Py_ssize_t width, double[:, ::1] table
 ) noexcept nogil:
-    """Add what was laid out to the rows of the table."""
+    """Add the padded sums to the rows of the table."""
     cdef Py_ssize_t k, t
     for k in range(table.shape[0]):
         for t in range(width):

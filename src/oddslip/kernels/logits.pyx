@@ -14,9 +14,9 @@ import numpy as np
 
 cdef enum:
     STRIP = 1024
-    TILE = 32  # rows whose bins are found before they are counted: cells are read in their order
-    AT_HAND = 64  # labels whose counts stay in a core's cache
-    PITCH = STRIP + 8  # sums of a label a page apart would wait for one another
+    TILE = 32  # rows whose bins are computed before they are counted, to read cells in order
+    AT_HAND = 64  # labels whose counts fit a core's cache
+    PITCH = STRIP + 8  # avoids sums of a label a page apart, which alias in the cache
     SUMS = 5
     SHIFT = 20
 
@@ -24,7 +24,7 @@ cdef double LEAST = 1e-12
 cdef double WIDEST = 32.0
 cdef double BINS_PER_NAT = 10.0
 
-CLIP = LEAST  # a probability and its complement count as at least this much
+CLIP = LEAST  # a probability and its complement are clipped at this
 
 # Bins of odds: the sign-free bits of a float32 above its first three mantissa bits, eight bins
 # per doubling, from the clip to its inverse.
@@ -37,7 +37,7 @@ REACH = WIDEST
 PER_NAT = BINS_PER_NAT
 MARGIN_BINS = int(2 * REACH * PER_NAT)
 
-N_SUMS = SUMS  # what `sum_sigmoids` keeps per label
+N_SUMS = SUMS  # sums per label of `sum_sigmoids`
 
 
 def weigh_odds(const score_t[:, ::1] scores, const double[::1] weights, double[:, ::1] odds):
@@ -85,7 +85,7 @@ def shift_probabilities(
 
 
 cdef inline void _add_cell(double x, double y, double n, double* sums) noexcept nogil:
-    """Add n cells with odds x : y to the sums of a label, which lie PITCH apart."""
+    """Add n cells with odds x : y to the sums of a label, which are PITCH apart."""
     cdef double scale = 1.0 / (x + y)
     cdef double q = x * scale
     cdef double r = y * scale
@@ -152,7 +152,7 @@ def sum_binned_sigmoids(
     const uint32_t[:, ::1] counts, const double[::1] centres, const double[::1] shifts,
     double[:, ::1] sums,
 ):
-    """The sums of `sum_sigmoids` for counted cells that stand at the centres of their bins."""
+    """The sums of `sum_sigmoids` for binned cells at the centres of their bins."""
     cdef Py_ssize_t j, k, at
     cdef double laid[SUMS * PITCH]
     cdef double odds
@@ -171,7 +171,7 @@ def sum_binned_sigmoids(
 cdef void _count_bins(
     const uint16_t* bins, Py_ssize_t n_rows, Py_ssize_t width, uint32_t* counts, Py_ssize_t n_bins
 ) noexcept nogil:
-    """Add a tile of bins to the counts of its labels, few labels at a time: they stay at hand."""
+    """Add a tile of bins to the counts of its labels, few labels at a time, to fit the cache."""
     cdef Py_ssize_t i, t, part, first, end
     for part in range(parts(width, AT_HAND)):
         first = part * AT_HAND

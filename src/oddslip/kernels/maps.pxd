@@ -1,4 +1,4 @@
-"""Maps of one cell: what `maps` applies to blocks and `fused` to the few cells it looks at.
+"""Maps of one cell, which `maps` applies to blocks and `fused` to the cells it evaluates.
 
 Whoever evaluates a cell uses `value_of` or, for knots, `place_of` and `interpolate`, so that a
 block mapped whole and a cell mapped alone agree to the last bit.
@@ -39,7 +39,7 @@ cdef inline double beta_of_margin(double z, double a, double b, double c) noexce
 cdef inline double value_of(
     int code, double score, double a, double b, double c, bint margin, bint odds
 ) noexcept nogil:
-    """Value of a cell of a label without knots, on the scale labels are compared on.
+    """Value of a cell of a label without knots, on the scale of the comparison.
 
     ``a`` of a constant is already on that scale. Labels that are not excluded stay above -inf.
     """
@@ -79,6 +79,6 @@ cdef inline int64_t place_of(
 cdef inline double interpolate(double score, const double* knot) noexcept nogil:
     """Value at a score from the last knot at or below it (or the first one)."""
     cdef double value = knot[2] * (max(score, knot[0]) - knot[0]) + knot[1]
-    # Rounding may overshoot the next knot. Not-a-number comes from an endless slope or gap.
+    # Rounding may overshoot the next knot. NaN comes from an infinite slope or gap.
     value = min(value, knot[3])
     return value if value >= knot[1] else knot[1]

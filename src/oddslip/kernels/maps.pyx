@@ -18,21 +18,21 @@ from oddslip.kernels.types cimport parts, score_t
 cdef enum:
     STRIP = 16
     TILE = 256
-    PITCH = TILE + 8  # columns of a strip start in different sets of the cache
+    PITCH = TILE + 8  # columns of a strip start in different cache sets
 
 ctypedef fused mapped_t:
     float
     double
 
-CLIP = 1e-12  # probabilities are kept this far from 0 and 1 before their log-odds are taken
+CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
 ROOF = 1.0 - CLIP
-LOWEST = -1.7976931348623157e308  # labels that are not excluded stay above -inf
+LOWEST = -1.7976931348623157e308  # lowest value of a label that is not excluded
 
 
 cdef inline void _turn(
     const score_t* scores, Py_ssize_t n, Py_ssize_t n_labels, Py_ssize_t width, double* strip
 ) noexcept nogil:
-    """Copy a strip so that each column lies in one piece."""
+    """Copy a strip so that each column is contiguous."""
     cdef Py_ssize_t i, w
     # A width known to the compiler is unrolled; an unknown one becomes slow scattered stores.
     if width == STRIP:
@@ -46,7 +46,7 @@ cdef inline void _turn(
 
 
 cdef inline int64_t _check(double* cells, Py_ssize_t n, double low, double high) noexcept nogil:
-    """Count the cells that are not valid, and make -0.0 of the others 0.0."""
+    """Count the invalid cells, and replace -0.0 by 0.0 in the others."""
     cdef int64_t wrong = 0
     cdef Py_ssize_t i
     for i in range(n):
@@ -77,7 +77,7 @@ cdef void _map_knots(
     """Values of some cells of a label with knots."""
     cdef int64_t half, at, left = stop - start
     cdef Py_ssize_t i
-    # One halving for all cells at a time: the cells are independent, so this runs on vectors.
+    # One step of bisection for all cells at a time, which is vectorised.
     for i in range(n):
         places[i] = start
     while left > 1:

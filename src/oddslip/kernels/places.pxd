@@ -30,7 +30,7 @@ cdef inline void sift(
     value_t value, int32_t column, value_t* values, int32_t* columns, Py_ssize_t place,
     Py_ssize_t n,
 ) noexcept nogil:
-    """Put a cell at a place of a heap of n, or below it where worse ones stand."""
+    """Sift a cell down a heap of n from a place."""
     cdef Py_ssize_t child = 2 * place + 1
     while child < n:
         if child + 1 < n and is_ahead(
@@ -48,14 +48,14 @@ cdef inline void sift(
 
 
 cdef inline void build(value_t* values, int32_t* columns, Py_ssize_t n) noexcept nogil:
-    """Make a heap of n cells in any order."""
+    """Turn n cells into a heap."""
     cdef Py_ssize_t place
     for place in range(n // 2 - 1, -1, -1):
         sift(values[place], columns[place], values, columns, place, n)
 
 
 cdef inline Py_ssize_t worst_of(Py_ssize_t k) noexcept nogil:
-    """Where the worst of k cells stands, once there are k."""
+    """Position of the worst of k cells, once there are k."""
     return 0 if k > FEW else k - 1
 
 
@@ -63,7 +63,7 @@ cdef inline Py_ssize_t take(
     value_t value, int32_t column, value_t* values, int32_t* columns, Py_ssize_t filled,
     Py_ssize_t k,
 ) noexcept nogil:
-    """Put a cell among the k best so far, in place of the worst once there are k of them.
+    """Add a cell to the k best so far, replacing the worst once there are k of them.
 
     The caller compares the cell with the worst. Returns how many cells there are now.
     """
@@ -117,6 +117,6 @@ cdef inline void order(
     value_t* values, int32_t* columns, value_t* spare_values, int32_t* spare_columns,
     Py_ssize_t filled, Py_ssize_t k,
 ) noexcept nogil:
-    """Sort the cells taken, best first, where they are not yet."""
+    """Sort the cells, best first, if they are not sorted yet."""
     if k > FEW:
         sort(values, columns, spare_values, spare_columns, filled)

@@ -1,4 +1,4 @@
-"""How often each row is drawn in a resample of rows, by number or by the key of its id."""
+"""Number of draws of each row in a bootstrap sample, by row number or by key."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -68,7 +68,7 @@ def draw_poisson(
 ):
     """How often each replicate from ``first`` on, an even number, draws each row: Poisson, mean 1.
 
-    A number depends on the row's key, the seed and the replicate alone.
+    A number depends only on the row's key, the seed and the replicate.
     """
     cdef Py_ssize_t b, row, n = keys.shape[0]
     cdef uint64_t salt, bits
@@ -84,7 +84,7 @@ def draw_poisson(
 
 
 cdef inline double _poisson(uint32_t bits) noexcept nogil:
-    """Most numbers are 0, 1 or 2: no branch for these, one for the rest."""
+    """Most numbers are 0, 1 or 2, which need no branch; the rest need one."""
     cdef int count = (bits >= AT_MOST[0]) + (bits >= AT_MOST[1]) + (bits >= AT_MOST[2])
     if bits >= AT_MOST[2]:
         while count < 12 and bits >= AT_MOST[count]:

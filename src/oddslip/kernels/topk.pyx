@@ -23,11 +23,11 @@ cdef enum:
     LANES = 16
     DEPTH = 8
     SEGMENT = LANES * DEPTH
-    LONG_ROW = 4 * SEGMENT  # below this the sweep does not pay
+    LONG_ROW = 4 * SEGMENT  # shorter rows are faster without the sweep
 
 
 cdef inline void _highest(const key_t* cells, key_t* out) noexcept nogil:
-    """The largest of each lane of a segment. Written out: a loop over steps would stay a loop."""
+    """The largest of each lane of a segment. Unrolled by hand, since compilers keep a loop."""
     cdef key_t tops[LANES]
     cdef key_t a, b, c, d
     cdef int lane
@@ -47,7 +47,7 @@ cdef void _sweep(
     const key_t* row, Py_ssize_t n_labels, key_t* lanes, key_t* groups, Py_ssize_t n_groups,
     key_t* tops,
 ) noexcept nogil:
-    """Fill the maxima of lanes, groups and of the row. What is past the row's end stays 0."""
+    """Fill the maxima of lanes, groups and of the row; 0 past the end of the row."""
     cdef Py_ssize_t n_whole = n_labels // SEGMENT
     cdef Py_ssize_t segment, step, column, group
     cdef key_t* last = lanes + n_whole * LANES
@@ -72,7 +72,7 @@ cdef void _sweep(
 
 
 cdef key_t _find_floor(const key_t* tops, Py_ssize_t k) noexcept nogil:
-    """The k-th largest of the lanes' maxima: the least that fewer than k others exceed."""
+    """The k-th largest of the lanes' maxima."""
     cdef key_t highest = tops[0], floor
     cdef int lane, other, above
     for lane in range(1, LANES):
@@ -163,7 +163,7 @@ cdef int64_t _whole_row(
         filled = take(row[column], <int32_t> column, best, columns, filled, k)
     lowest = best[worst]
     for column in range(k, n_labels):
-        if row[column] > lowest:  # its equal ranks after the worst, which stands to the left
+        if row[column] > lowest:  # an equal key ranks after the worst, which is further left
             take(row[column], <int32_t> column, best, columns, k, k)
             lowest = best[worst]
     order(best, columns, spare_keys, spare_columns, k, k)
@@ -209,13 +209,13 @@ def rank_rows(
             )
 
 
-# Rows in which some cells are absent. Places that no cell takes show the column -1 and the key 0.
+# Rows with absent cells. Empty slots have the column -1 and the key 0.
 
 
 cdef int64_t _pad(
     key_t* best, int32_t* columns, Py_ssize_t filled, Py_ssize_t k
 ) noexcept nogil:
-    """Mark the places that no cell takes."""
+    """Mark the empty slots."""
     cdef Py_ssize_t place
     for place in range(filled, k):
         best[place] = 0
@@ -227,7 +227,7 @@ cdef int64_t _scarce_row(
     const key_t* row, Py_ssize_t n_labels, const int32_t* gone, Py_ssize_t n_gone, Py_ssize_t k,
     key_t* best, int32_t* columns, key_t* spare_keys, int32_t* spare_columns,
 ) noexcept nogil:
-    """Top k of the cells of a row that are there; returns how many of them equal the last."""
+    """Top k of the present cells of a row; returns how many of them equal the last."""
     cdef Py_ssize_t column, at = 0, filled = 0, worst = worst_of(k)
     cdef int64_t at_kth = 0
     for column in range(n_labels):
@@ -332,7 +332,7 @@ def rank_listed(
 
 
 def rank_keys(keys, k, rows=None, absent=None):
-    """What `rank_rows` fills in, for these rows or for all; without the cells that are absent."""
+    """The output of `rank_rows` for these rows or for all, without absent cells."""
     rows = np.arange(len(keys)) if rows is None else rows
     columns = np.empty((rows.size, k), np.int32)
     best = np.empty((rows.size, k), keys.dtype)
@@ -345,7 +345,7 @@ def rank_keys(keys, k, rows=None, absent=None):
 
 
 def rank_lists(indptr, labels, keys, k, rows=None):
-    """What `rank_listed` fills in, for these rows or for all."""
+    """The output of `rank_listed` for these rows or for all."""
     rows = np.arange(len(indptr) - 1) if rows is None else rows
     columns = np.empty((rows.size, k), np.int32)
     best = np.empty((rows.size, k), keys.dtype)

@@ -1,4 +1,4 @@
-"""Boosted trees: sums of a row's leaves, and the gradients trees are grown from.
+"""Boosted trees: sums of leaves per row, and the gradients for growing trees.
 
 **Sums.** All trees of a group of labels at once, by what a row's features rule out. A row of zeros
 ends in one leaf of each tree. Leaves are numbered so that at each node the side a zero takes, the
@@ -24,7 +24,7 @@ cdef enum:
 MAX_LEAVES = MASK_BITS
 
 cdef uint64_t ALL = 0xFFFFFFFFFFFFFFFF
-cdef double NEAR_ZERO = <double> <float> 1e-35  # LightGBM takes smaller features for zero
+cdef double NEAR_ZERO = <double> <float> 1e-35  # LightGBM treats smaller features as zero
 
 # The number of a lone bit, by the top six bits of its product with a de Bruijn sequence.
 cdef uint64_t SEQUENCE = 0x03F79D71B4CB0A89
@@ -84,7 +84,7 @@ cdef inline void _rule_out(
     double value, Py_ssize_t slot, const int32_t[::1] starts, const double[::1] thresholds,
     const int32_t[::1] trees, const uint64_t[::1] masks, uint64_t* left,
 ) noexcept nogil:
-    """Strike the leaves that a feature rules out. Its nodes lie nearest to zero first."""
+    """Clear the leaves that a feature rules out. Its nodes are sorted by distance from zero."""
     cdef int32_t node
     if value > NEAR_ZERO:
         for node in range(starts[slot], starts[slot + 1]):
@@ -102,7 +102,7 @@ cdef inline void _sum_leaves(
     const uint64_t* left, Py_ssize_t n_trees, const double[:, ::1] leaves, double* sums,
     Py_ssize_t n_labels,
 ) noexcept nogil:
-    """Add the leaf of every tree to its label, round after round, as boosters do."""
+    """Add the leaf of every tree to its label in the order of rounds, as boosters do."""
     cdef Py_ssize_t label, tree, n_rounds = n_trees // n_labels
     cdef uint64_t lone
     cdef double total
@@ -119,7 +119,7 @@ def sum_sparse_rows(
     const int32_t[::1] starts, const double[::1] thresholds, const int32_t[::1] trees,
     const uint64_t[::1] masks, const double[:, ::1] leaves, double[:, ::1] sums,
 ):
-    """Sums (rows, labels) of CSR rows; trees lie label after label."""
+    """Sums (rows, labels) of CSR rows; trees are sorted by label."""
     cdef Py_ssize_t n_trees = leaves.shape[0], n_labels = sums.shape[1]
     cdef Py_ssize_t row, at, tree
     cdef uint64_t[::1] left = np.empty(n_trees, np.uint64)
@@ -140,7 +140,7 @@ def sum_dense_rows(
     const int32_t[::1] trees, const uint64_t[::1] masks, const double[:, ::1] leaves,
     double[:, ::1] sums,
 ):
-    """Sums (rows, labels) of dense rows; trees lie label after label."""
+    """Sums (rows, labels) of dense rows; trees are sorted by label."""
     cdef Py_ssize_t n_trees = leaves.shape[0], n_labels = sums.shape[1]
     cdef Py_ssize_t row, column, tree
     cdef uint64_t[::1] left = np.empty(n_trees, np.uint64)
@@ -160,7 +160,7 @@ def sum_dense_rows(
 
 
 # The order of operations and the widths are those of LightGBM's own binary objective, so that
-# every gradient has the same bits and every tree the same splits. Hence no fast mathematics.
+# every gradient has the same bits and every tree the same splits. Hence no fast-math.
 def weigh_gradients(
     const double[:, ::1] sums, const uint8_t[:, ::1] truths, const double[::1] starts,
     const double[::1] weights, float[:, ::1] gradients, float[:, ::1] hessians,
@@ -202,7 +202,7 @@ def fill_gradients(
     gradient, hessian = &gradients[0, 0], &hessians[0, 0]
     with nogil:
         for row in range(margins.shape[0]):
-            # Calls first and apart, so that the arithmetic after them is vectorised.
+            # Function calls first, so that the arithmetic after them is vectorised.
             for label in range(n_labels):
                 gradient[label] = expf(min(-margin[label], ceiling))
             for label in range(n_labels):

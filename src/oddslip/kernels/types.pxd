@@ -10,7 +10,7 @@ ctypedef fused score_t:
     float
     double
 
-# Copying bytes is C's way to look at the bits of a float; compilers make it no instruction at all.
+# Copying bytes is C's way to read the bits of a float; compilers remove the copy.
 cdef extern from *:
     """
     #include <stdint.h>
@@ -40,5 +40,5 @@ cdef extern from *:
 
 
 cdef inline Py_ssize_t parts(Py_ssize_t n, Py_ssize_t size) noexcept nogil:
-    """How many parts of a size make up n; the last may be smaller."""
+    """Number of parts of a size that make up n; the last may be smaller."""
     return (n + size - 1) // size

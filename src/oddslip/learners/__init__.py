@@ -1,8 +1,4 @@
-"""One-vs-rest training with a weight per label: boosting, logistic regression, MLP.
-
-Learners make panels of margins; matched pairs make two. May import panels, sources, metrics
-and engines.
-"""
+"""One-vs-rest training with a weight per label: boosting, logistic regression, MLP."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +11,7 @@ if TYPE_CHECKING:
     from oddslip.learners.pairs import MatchedPair
     from oddslip.learners.scoring import score_to_file
 
-# scikit-learn is loaded when one of these is first asked for, not before.
+# Lazy, so that scikit-learn is only imported when one of these is used.
 _PUBLIC = {
     "MapAtK": "oddslip.learners.callbacks",
     "MatchedPair": "oddslip.learners.pairs",

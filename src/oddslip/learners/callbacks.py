@@ -1,4 +1,4 @@
-"""`MapAtK`: the deployed metric while a model of many labels trains."""
+"""`MapAtK`: a ranking metric to follow while a model of many labels trains."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _METRICS: dict[str, Callable[..., Any]] = {
 
 
 class MapAtK:
-    """MAP at K, or another mean over rows, of batches as they come; higher is better.
+    """MAP at K, or another mean over rows, accumulated over batches; higher is better.
 
-    ``update(scores, labels)`` adds a batch, ``compute()`` gives the mean so far and ``reset()``
+    ``update(scores, labels)`` adds a batch, ``compute()`` returns the mean so far and ``reset()``
     starts again, as metrics of Keras and torch do. XGBoost takes ``metric.xgboost`` as its
     ``custom_metric``, LightGBM ``metric.lightgbm(labels)`` as its ``feval``. Scores may be logits
-    or probabilities: only their order counts.
+    or probabilities, since only their order matters.
 
     Parameters
     ----------
     k : int
         Slots per row, ``1 <= k <= n_labels``.
     metric : {"map", "precision", "recall", "ndcg", "hit_rate"}
-        Which mean.
+        Which metric at K.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class MapAtK:
     def __init__(self, *, k: int, metric: str = "map") -> None:
         check_choice("metric", metric, _METRICS)
         self.k, self.metric = check_whole("k", k, 1), metric
-        self.__name__ = f"{metric}_at_{k}"  # XGBoost asks a function for its name
+        self.__name__ = f"{metric}_at_{k}"  # XGBoost reads the name of the function
         self.reset()
 
     def reset(self) -> None:
@@ -62,34 +62,49 @@ class MapAtK:
         self._sum, self._n_rows = 0.0, 0
 
     def update(self, scores: Any, labels: Any) -> None:
-        """Add a batch: arrays or tensors of shape (rows, labels)."""
+        """Add a batch.
+
+        Parameters
+        ----------
+        scores, labels : array or tensor of shape (n_rows, n_labels)
+        """
         values = self._by_row(scores, labels)
         self._sum += float(values.sum())
         self._n_rows += values.size
 
     def compute(self) -> float:
-        """Mean over the rows with a true label; NaN before there is one."""
+        """Mean over the rows so far with a true label.
+
+        Returns
+        -------
+        float
+            NaN if no row has a true label.
+        """
         return self._sum / self._n_rows if self._n_rows else float("nan")
 
     def __call__(self, labels: Any, scores: Any) -> float:
-        """The metric of one batch alone, with the labels first, as scikit-learn's metrics."""
+        """The metric of one batch; labels come first, as in scikit-learn's metrics."""
         values = self._by_row(scores, labels)
         return float(values.mean()) if values.size else float("nan")
 
     def xgboost(self, predictions: Any, matrix: Any) -> tuple[str, float]:
-        """For ``xgboost.train(custom_metric=...)``; the labels are those of the DMatrix."""
+        """For ``xgboost.train(custom_metric=...)``; the labels are read from the DMatrix."""
         n_rows = matrix.num_row()
         labels = np.asarray(matrix.get_label()).reshape(n_rows, -1)
         return self.__name__, self(labels, np.asarray(predictions).reshape(n_rows, -1))
 
     def lightgbm(self, labels: Any = None) -> Callable[[Any, Any], tuple[str, float, bool]]:
-        """For ``lightgbm.train(feval=...)`` of one Booster of many labels.
+        """A function for ``lightgbm.train(feval=...)`` of one Booster of many labels.
 
         Parameters
         ----------
         labels : 0/1 cells of shape (n_rows, n_labels), optional
-            Of the validation rows. Left out, the Dataset holds the one true label of each row, as
-            for ``multiclassova``.
+            Of the validation rows. By default the Dataset holds the one true label of each row,
+            as for ``multiclassova``.
+
+        Returns
+        -------
+        callable
         """
 
         def evaluate(predictions: Any, dataset: Any) -> tuple[str, float, bool]:

@@ -1,9 +1,10 @@
-"""Trained groups on disk: in a folder while training goes on, in one file when it is done."""
+"""Trained groups on disk: in a folder during training, in one file when it is done."""
 
 from __future__ import annotations
 
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,32 +16,37 @@ from numpy.typing import NDArray
 
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import check_archive
-from oddslip.io.files import atomic_write, hash_bytes, locked
+from oddslip.io.container import older_kind, read_container, read_start, write_container
+from oddslip.io.files import atomic_write, hash_bytes, lock
 from oddslip.io.inputs import input_path, read_bytes
 from oddslip.io.json import parse_json, read_json, verify_checksum, with_checksum
 from oddslip.io.paths import check_path
 from oddslip.learners.backends.base import Backend
 from oddslip.learners.model_validation.head import DAMAGED, check_groups, load_group
 
-CHECKPOINT_FORMAT = 2  # from 2 on the plan is sealed; 1 is read still
+CHECKPOINT_FORMAT = 2  # since 2 the plan has a checksum
 _MANIFEST = "training.json"
-ARCHIVE_FORMAT = 1
+ZIP_FORMAT = 1  # of models up to version 0.2
 _HEAD = "model.json"
+OLD_EXTENSION = (
+    "a model must be saved as .oddmodel, got {path}. The ending .oddslip is for repairs; "
+    "a later version will refuse it here."
+)
 
 
 @contextmanager
-def claimed(folder: Any) -> Iterator[None]:
-    """Be the only training that writes a folder of finished groups; None for no folder."""
+def lock_checkpoint(folder: Any) -> Iterator[None]:
+    """Be the only training that writes a folder of finished groups; does nothing for None."""
     if folder is None:
         yield
         return
     folder = check_path("checkpoint", folder)
-    _make(folder)
-    with locked(folder / _MANIFEST):
+    _make_folder(folder)
+    with lock(folder / _MANIFEST):
         yield
 
 
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -55,14 +61,14 @@ class Checkpoint:
     Parameters
     ----------
     folder : path
-        Made if it does not exist.
+        Created if it does not exist.
     configuration : dict
-        Everything the outcome depends on, as plain JSON values: learner, parameters, seed,
+        Everything that the result depends on, as plain JSON values: learner, parameters, seed,
         versions, fingerprints of features, labels and weights.
     groups : list of ndarray
-        The plan. If the folder has one already, that plan is followed.
+        The plan. A plan that the folder already has takes precedence.
     backend : Backend
-        Who writes and reads a group.
+        Writes and reads a group.
     """
 
     def __init__(
@@ -73,23 +79,23 @@ class Checkpoint:
         backend: Backend,
     ) -> None:
         self.folder, self.backend = check_path("checkpoint", folder), backend
-        _make(self.folder)
+        _make_folder(self.folder)
         configuration = json.loads(json.dumps(configuration))
-        stored = self._read_manifest()
-        if stored is None:
+        manifest = self._read_manifest()
+        if manifest is None:
             self.groups = groups
             self._write_manifest(configuration)
             return
-        self._check_same(stored["configuration"], configuration)
+        self._check_same(manifest["configuration"], configuration)
         try:
-            self.groups = check_groups(stored["groups"], np.sort(np.concatenate([[], *groups])))
+            self.groups = check_groups(manifest["groups"], np.sort(np.concatenate([[], *groups])))
         except ValueError as error:
             raise UnreadableFile(
                 f"{self.folder / _MANIFEST} was altered ({error}). "
                 "Remove the folder to start again."
             ) from error
-        if stored["format"] != CHECKPOINT_FORMAT:
-            self._write_manifest(configuration)  # sealed from now on
+        if manifest["format"] != CHECKPOINT_FORMAT:
+            self._write_manifest(configuration)  # with a checksum
         for leftover in self.folder.glob(".group-*"):  # of a write that was killed
             leftover.unlink(missing_ok=True)
 
@@ -101,10 +107,10 @@ class Checkpoint:
             document = read_json(path)
             if document["format"] not in (1, CHECKPOINT_FORMAT):
                 raise ValueError(f"format {document['format']}, not {CHECKPOINT_FORMAT}")
-            stored = verify_checksum(document, needed=document["format"] != 1)
-            _ = stored["groups"], stored["configuration"].items()
-            # Earlier checkpoints name Python's json too, on which no trained bit depends.
-            stored["configuration"].get("versions", {}).pop("json", None)
+            manifest = verify_checksum(document, needed=document["format"] != 1)
+            _ = manifest["groups"], manifest["configuration"].items()
+            # Checkpoints of 0.1 list the version of Python's json, which does not matter.
+            manifest["configuration"].get("versions", {}).pop("json", None)
         except UnreadableFile:
             raise
         except DAMAGED as error:
@@ -113,7 +119,7 @@ class Checkpoint:
                 f"({first_line(error)}). "
                 "Choose an empty folder, or remove this one to start again."
             ) from error
-        return stored
+        return manifest
 
     def _write_manifest(self, configuration: dict[str, Any]) -> None:
         manifest = {
@@ -124,20 +130,20 @@ class Checkpoint:
         with atomic_write(self.folder / _MANIFEST) as unfinished:
             unfinished.write_text(json.dumps(with_checksum(manifest), indent=1), encoding="utf-8")
 
-    def _check_same(self, stored: dict[str, Any], configuration: dict[str, Any]) -> None:
-        differing = sorted(
+    def _check_same(self, earlier: dict[str, Any], configuration: dict[str, Any]) -> None:
+        differences = sorted(
             key
-            for key in stored.keys() | configuration.keys()
-            if stored.get(key) != configuration.get(key)
+            for key in earlier.keys() | configuration.keys()
+            if earlier.get(key) != configuration.get(key)
         )
-        if differing:
+        if differences:
             raise InvalidInput(
                 f"checkpoint {self.folder} must belong to this training, got one with other "
-                f"{', '.join(differing)}. Choose an empty folder, or remove this one."
+                f"{', '.join(differences)}. Choose an empty folder, or remove this one."
             )
 
     def finished(self, n_features: int) -> dict[int, Any]:
-        """Models of the groups that are finished, by number."""
+        """Load the models of finished groups, by number."""
         models = {}
         for number in range(len(self.groups)):
             path = group_path(self.folder, number, self.backend)
@@ -157,23 +163,27 @@ class Checkpoint:
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """Whether a training keeps its groups in this folder."""
+    """Whether a training stores its groups in this folder."""
     return (folder / _MANIFEST).exists()
 
 
 def group_path(folder: Path, number: int, backend: Backend) -> Path:
-    """Where a finished group lies."""
+    """The path of a finished group."""
     return folder / f"group-{number:05d}{backend.extension}"
 
 
 def write_group(path: Path, body: bytes) -> None:
-    """Write the bytes of a finished group, whole or not at all."""
-    with atomic_write(path) as unfinished:
-        unfinished.write_bytes(hash_bytes(body).encode() + b"\n" + body)
+    """Write the bytes of a finished group, atomically."""
+    write_container(path, "group", {}, {"model": body})
 
 
 def read_group(path: Path) -> bytes:
-    """The bytes of a finished group, checked against their SHA-256."""
+    """Read the bytes of a finished group, of this version or an older one."""
+    if older_kind(read_start(path)) != "group":
+        container = read_container(path, "group")
+        if set(container.blobs) != {"model"}:
+            raise UnreadableFile(f"{path} holds no model. Remove it to train it again.")
+        return container.blobs["model"]
     digest, _, body = read_bytes(path).partition(b"\n")
     if hash_bytes(body).encode() != digest:
         raise UnreadableFile(
@@ -182,36 +192,62 @@ def read_group(path: Path) -> bytes:
     return body
 
 
-def write_archive(
+def write_model(
     path: str | os.PathLike[str], head: dict[str, Any], groups: dict[str, bytes]
 ) -> None:
-    """Write the head and the named groups, whole or not at all."""
-    sums = {name: hash_bytes(body) for name, body in groups.items()}
-    text = json.dumps({"format": ARCHIVE_FORMAT, "sha256": sums, **head}, allow_nan=False)
-    with (
-        atomic_write(path, check=read_archive) as unfinished,
-        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-    ):
-        for name, body in {_HEAD: text.encode(), **groups}.items():
-            # A fixed date: the same model gives the same bytes.
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), body, _method(name))
+    """Write the head and the named groups of a model, atomically.
+
+    Parameters
+    ----------
+    path : path
+        Ends in ``.oddmodel``. A model saved as ``.oddslip``, as up to version 0.2, gets a warning.
+    head : dict
+        JSON values: what the model was trained on, and which labels are in which group.
+    groups : dict of str to bytes
+
+    Examples
+    --------
+    >>> write_model("m.oddmodel", {"seed": 1}, {"group-00000.npz": b"..."})  # doctest: +SKIP
+    """
+    if check_path("an output", path).suffix == ".oddslip":
+        warnings.warn(OLD_EXTENSION.format(path=path), FutureWarning, stacklevel=3)
+    texts = [name for name in groups if name.endswith((".json", ".txt"))]
+    write_container(path, "model", head, groups, compress=texts)
 
 
-def _method(name: str) -> int:
-    return zipfile.ZIP_DEFLATED if name.endswith((".json", ".txt")) else zipfile.ZIP_STORED
+def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[bytes]]:
+    """Read the head and the groups of a model, in their order, of this version or an older one.
 
+    Parameters
+    ----------
+    path : path
 
-def read_archive(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[bytes]]:
-    """The head and the groups, in their order, each checked against its SHA-256."""
+    Returns
+    -------
+    head : dict
+    groups : list of bytes
+
+    Examples
+    --------
+    >>> read_model("m.oddmodel")[0]["n_rows"]  # doctest: +SKIP
+    240
+    """
     path = input_path(path)
+    if read_start(path)[:2] == b"PK":
+        return _read_zip(path)
+    container = read_container(path, "model")
+    return container.meta, list(container.blobs.values())
+
+
+def _read_zip(path: Path) -> tuple[dict[str, Any], list[bytes]]:
+    """A model of version 0.1 or 0.2: a ZIP archive whose head lists the SHA-256 of each group."""
     try:
         with zipfile.ZipFile(path) as archive:
             check_archive(archive, path)
             head: dict[str, Any] = parse_json(archive.read(_HEAD))
-            if head["format"] != ARCHIVE_FORMAT:
+            if head["format"] != ZIP_FORMAT:
                 raise UnreadableFile(
-                    f"{path} has format {head['format']!r:.30}, this version reads "
-                    f"{ARCHIVE_FORMAT}. "
+                    f"{path} has format {head['format']!r:.30}, this version reads {ZIP_FORMAT}. "
                     "Update oddslip."
                 )
             groups = []

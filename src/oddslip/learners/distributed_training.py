@@ -1,4 +1,4 @@
-"""Groups of labels trained in tasks of an engine: the code of one machine, on many."""
+"""Training of groups of labels in the tasks of an engine."""
 
 from __future__ import annotations
 
@@ -19,12 +19,10 @@ from oddslip.learners.model_validation.head import load_group
 from oddslip.spark.jobs import Workers, run_jobs
 from oddslip.spark.tasks import check_versions
 
-_READY: dict[
-    str, Any
-] = {}  # features made ready by the last job of this process: the next has them
+_PREPARED: dict[str, Any] = {}  # prepared features of the last job of this process, for the next
 
 
-def train_elsewhere(
+def train_distributed(
     workers: Workers,
     backend: Backend,
     rows: Any,
@@ -34,20 +32,20 @@ def train_elsewhere(
     weights: NDArray[np.float64],
     parameters: dict[str, Any],
     seed: int,
-    done: dict[int, Any],
+    finished: dict[int, Any],
     folder: Path | None,
-    keep: Callable[[int, Any], None],
+    save: Callable[[int, Any], None],
 ) -> list[Any]:
-    """Models of all groups, as `oddslip.learners.groups.run_groups` gives them.
+    """Models of all groups, as `oddslip.learners.groups.run_groups` returns them.
 
-    Each group is a task, on one thread. With a checkpoint folder, which all must see, a task
-    writes its group there and sends nothing home: a group is lost only while it is trained.
+    Each group is trained in a task on one thread. With a checkpoint folder, which every executor
+    must see, a task writes its group there and returns no bytes.
     """
     settings = parameters | ({"threads": 1} if "threads" in parameters else {})
     shared = {
         "learner": backend.name,
         "versions": backend.versions(),
-        "features": _laid_out(rows),
+        "features": _pack_features(rows),
         "key": f"{hash_features(rows)} {sorted(settings.items())!r}",
         "truth": {"indptr": columns.indptr, "rows": columns.rows, "n_rows": columns.n_rows},
         "groups": list(groups),
@@ -56,24 +54,24 @@ def train_elsewhere(
         "seed": seed,
         "folder": None if folder is None else str(folder.resolve()),
     }
-    models = dict(done)
-    numbers = [number for number in range(len(groups)) if number not in done]
+    models = dict(finished)
+    numbers = [number for number in range(len(groups)) if number not in finished]
     total = sum(group.size for group in groups)
     with progress_bar("labels", total) as advance:
-        advance(sum(groups[number].size for number in done))
+        advance(sum(groups[number].size for number in finished))
         for number, body in run_jobs(workers, train_group, shared, numbers):
             if folder is not None and not body:
                 body = read_group(group_path(folder, number, backend))
             size, n_features = groups[number].size, rows.shape[1]
             models[number] = load_group(backend, body, size, n_features)
             if folder is not None and not group_path(folder, number, backend).exists():
-                keep(number, models[number])
+                save(number, models[number])
             advance(size)
     return [models[number] for number in range(len(groups))]
 
 
 def train_group(shared: dict[str, Any], number: int) -> bytes:
-    """Train a group in a task. Its bytes, or none where they lie in the checkpoint folder."""
+    """Train a group in a task; its bytes, or none if they are in the checkpoint folder."""
     from threadpoolctl import threadpool_limits
 
     backend = get_backend(shared["learner"])
@@ -87,22 +85,22 @@ def train_group(shared: dict[str, Any], number: int) -> bytes:
                 "does not. Choose a folder on a shared disk."
             )
         path = group_path(folder, number, backend)
-        if path.exists():  # of an attempt that was lost after it wrote
+        if path.exists():  # from an attempt that failed after writing
             read_group(path)
             return b""
     group, truth = shared["groups"][number], shared["truth"]
     columns = LabelColumns.of(truth["indptr"], truth["rows"], truth["n_rows"])
     take = columns.take_rows if backend.batches_rows else columns.take
     with threadpool_limits(1):
-        ready = _make_ready(backend, shared)
+        prepared = _prepare(backend, shared)
         weights, parameters = shared["weights"][group], shared["parameters"]
-        model = backend.train(ready, take(group), weights, parameters, shared["seed"])
+        model = backend.train(prepared, take(group), weights, parameters, shared["seed"])
     body = backend.dump(model)
-    return b"" if path is not None and _written(path, body) else body
+    return b"" if path is not None and _write(path, body) else body
 
 
-def _written(path: Path, body: bytes) -> bool:
-    """Write a group, unless a second attempt at the same task is doing so."""
+def _write(path: Path, body: bytes) -> bool:
+    """Write a group; False if another attempt at the same task is writing it."""
     try:
         write_group(path, body)
     except InvalidInput:
@@ -110,16 +108,16 @@ def _written(path: Path, body: bytes) -> bool:
     return True
 
 
-def _make_ready(backend: Backend, shared: dict[str, Any]) -> Any:
+def _prepare(backend: Backend, shared: dict[str, Any]) -> Any:
     key = shared["key"]
-    if key not in _READY:
-        _READY.clear()
-        _READY[key] = backend.prepare(_features(shared["features"]), shared["parameters"])
-    return _READY[key]
+    if key not in _PREPARED:
+        _PREPARED.clear()
+        _PREPARED[key] = backend.prepare(_unpack_features(shared["features"]), shared["parameters"])
+    return _PREPARED[key]
 
 
-def _laid_out(rows: Any) -> dict[str, Any]:
-    """Features as arrays, with the order in which their cells lie: sums go along it."""
+def _pack_features(rows: Any) -> dict[str, Any]:
+    """Features as arrays with their memory order, on which the rounding of sums depends."""
     if hasattr(rows, "tocsr"):
         parts = {"data": rows.data, "indices": rows.indices, "indptr": rows.indptr}
         return {"format": rows.format, "shape": tuple(rows.shape), **parts}
@@ -127,10 +125,10 @@ def _laid_out(rows: Any) -> dict[str, Any]:
     return {"format": "F" if by_column else "C", "cells": np.asarray(rows.T if by_column else rows)}
 
 
-def _features(laid: dict[str, Any]) -> Any:
-    if "cells" in laid:
-        return laid["cells"].T if laid["format"] == "F" else laid["cells"]
+def _unpack_features(packed: dict[str, Any]) -> Any:
+    if "cells" in packed:
+        return packed["cells"].T if packed["format"] == "F" else packed["cells"]
     from scipy import sparse
 
-    kind = sparse.csr_matrix if laid["format"] == "csr" else sparse.csc_matrix
-    return kind((laid["data"], laid["indices"], laid["indptr"]), laid["shape"])
+    kind = sparse.csr_matrix if packed["format"] == "csr" else sparse.csc_matrix
+    return kind((packed["data"], packed["indices"], packed["indptr"]), packed["shape"])

@@ -1,8 +1,8 @@
-"""How many rounds to keep, by MAP at K of all labels together on validation rows.
+"""Early stopping by MAP at K of all labels on validation rows.
 
-Labels are trained in groups, one after another, and no booster sees the other groups; so a training
-can not stop in the middle. It is run to its end, and then cut where it would have stopped: round by
-round the validation rows are ranked again, until ``patience`` rounds have brought nothing better.
+Groups of labels are trained one after another, so a training cannot stop in the middle. It runs to
+its end, and is then cut where it would have stopped: the validation rows are ranked after every
+round, until ``patience`` rounds have brought no improvement.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def follow_rounds(
     k: int,
     patience: int,
 ) -> NDArray[np.float64]:
-    """MAP at K of the validation rows after each round that was looked at.
+    """MAP at K of the validation rows after each round, up to where training would stop.
 
-    ``panel`` holds the margins to begin with, those of labels without a model, and is filled here.
+    ``panel`` holds the margins of labels without a model; the others are filled in here.
     """
     margins = panel.scores
     for group in groups:
         margins[:, group] = 0.0
-    most = max((backend.n_rounds(model) for model in models), default=0)
+    n_rounds = max((backend.n_rounds(model) for model in models), default=0)
     values: list[float] = []
-    with progress_bar("rounds", most) as advance:
-        for number in range(most):
+    with progress_bar("rounds", n_rounds) as advance:
+        for round_number in range(n_rounds):
             for group, model in zip(groups, models, strict=True):
-                margins[:, group] += backend.stage(model, rows, number, number + 1)
+                margins[:, group] += backend.stage(model, rows, round_number, round_number + 1)
             values.append(float(average_precision_at_k(panel, k=k)))
             advance(1)
             if len(values) - 1 - int(np.argmax(values)) >= patience:

@@ -1,4 +1,4 @@
-"""Labels in groups: whose positives lie where, who is trained with whom, on which thread."""
+"""Groups of labels: their positives by label, the plan of groups, and training on threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.adapters.features import Named, match_tables, split_names
+from oddslip.adapters.features import NamedTable, match_tables, split_names
 from oddslip.core.labels import Labels, SparseLabels, as_labels
 from oddslip.core.panel import check_names
 from oddslip.core.row_ids import is_frame, match_labels
@@ -18,23 +18,23 @@ from oddslip.io.files import hash_pieces
 from oddslip.io.progress import progress_bar
 
 _BLOCK_ROWS = 65_536
-_MOST_LISTED = 2**24  # labels: memory is claimed for each before one is seen
+_MAX_LISTED_LABELS = 2**24  # memory is allocated for each label up to the largest index
 
 
 class LabelColumns:
-    """Truth label by label: the rows of label j are ``rows[indptr[j]:indptr[j + 1]]``."""
+    """True labels by column: the positives of label j are ``rows[indptr[j]:indptr[j + 1]]``."""
 
     def __init__(
-        self, Y: Any, label_names: Sequence[str] | None = None, X: Named | None = None
+        self, Y: Any, label_names: Sequence[str] | None = None, X: NamedTable | None = None
     ) -> None:
-        given = split_names(Y, truths=True)
-        label_names = given.columns if label_names is None else tuple(label_names)
-        cells = given.table
+        target = split_names(Y, truths=True)
+        label_names = target.columns if label_names is None else tuple(label_names)
+        cells = target.table
         if is_frame(cells):
-            cells = _order_columns(cells.to_numpy(), given.columns, label_names)
+            cells = _order_columns(cells.to_numpy(), target.columns, label_names)
         labels = as_labels(cells, _count_labels(cells))
         if X is not None:
-            labels = _match(X, given, labels)
+            labels = _match(X, target, labels)
         self.n_rows, self.n_labels = labels.shape
         if self.n_rows == 0 or self.n_labels == 0:
             raise InvalidInput(
@@ -45,7 +45,7 @@ class LabelColumns:
 
     @classmethod
     def of(cls, indptr: Any, rows: Any, n_rows: int) -> Self:
-        """Of arrays that were made here before; labels have no names."""
+        """From the arrays of another instance; labels have no names."""
         columns = object.__new__(cls)
         columns.indptr, columns.rows, columns.names = indptr, rows, None
         columns.n_rows, columns.n_labels = n_rows, indptr.size - 1
@@ -57,14 +57,14 @@ class LabelColumns:
         return np.diff(self.indptr)
 
     def take(self, labels: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """0/1 cells of these labels, shape (n_rows, g), label after label in memory."""
+        """0/1 cells of these labels, shape (n_rows, g), in column-major order."""
         cells = np.zeros((labels.size, self.n_rows), np.uint8)
         for place, label in enumerate(labels):
             cells[place, self.rows[self.indptr[label] : self.indptr[label + 1]]] = 1
         return cells.T
 
     def take_rows(self, labels: NDArray[np.int64]) -> Any:
-        """Cells of these labels as a compressed sparse row matrix, for learners that batch rows."""
+        """Cells of these labels as a CSR matrix, for learners that batch rows."""
         from scipy.sparse import csc_matrix
 
         parts = [self.rows[self.indptr[label] : self.indptr[label + 1]] for label in labels]
@@ -74,7 +74,7 @@ class LabelColumns:
         return csc_matrix((cells, rows, indptr), (self.n_rows, labels.size)).tocsr()
 
     def hash(self) -> str:
-        """A fingerprint of the truth."""
+        """A hash of the true labels."""
         shape = f"{self.n_rows} {self.n_labels}".encode()
         return hash_pieces([shape, self.indptr.data, self.rows.data])
 
@@ -82,7 +82,7 @@ class LabelColumns:
 def _order_columns(
     cells: NDArray[Any], columns: Sequence[str] | None, names: Sequence[str] | None
 ) -> NDArray[Any]:
-    """Cells of a frame in the order of the names, which must be those of its columns."""
+    """Cells of a frame in the order of the names, which must equal those of its columns."""
     counts = len(names or columns or ()), cells.shape[1]
     if columns is None or names is None or columns == names:
         return cells
@@ -90,12 +90,12 @@ def _order_columns(
     return cells if order is None else cells[:, order]
 
 
-def _match(X: Named, Y: Named, labels: Labels) -> Labels:
+def _match(X: NamedTable, Y: NamedTable, labels: Labels) -> Labels:
     """The labels of the rows of X, in its order."""
     n_rows = int(X.table.shape[0]), labels.shape[0]
     if n_rows[0] != n_rows[1]:
         raise InvalidInput(f"X and Y must have the same rows, got {n_rows[0]} and {n_rows[1]}.")
-    if isinstance(labels, SparseLabels) and labels.row_ids is not None:  # of a file
+    if isinstance(labels, SparseLabels) and labels.row_ids is not None:  # read from a file
         Y = Y._replace(row_ids=labels.row_ids)
     order = match_tables(X, Y, ("X", "Y"), n_rows=n_rows)
     return labels if order is None else labels.take(order)
@@ -116,9 +116,9 @@ def _count_labels(Y: Any) -> int:
         if len(widths) == 1 and set(flat) <= {0, 1}:
             return widths.pop()
         n_labels = 1 + int(max(flat, default=0))
-        if n_labels > _MOST_LISTED:
+        if n_labels > _MAX_LISTED_LABELS:
             raise InvalidInput(
-                f"label indices of lists must be below {_MOST_LISTED}, got {n_labels - 1}. "
+                f"label indices of lists must be below {_MAX_LISTED_LABELS}, got {n_labels - 1}. "
                 "Pass a scipy.sparse matrix, whose shape says how many labels there are."
             )
         return n_labels
@@ -129,32 +129,32 @@ def _by_label(
     labels: Labels, names: tuple[str, ...] | None
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     n_rows, n_labels = labels.shape
-    listed, rows = [], []
+    label_parts, rows = [], []
     for start in range(0, n_rows, _BLOCK_ROWS):
         stop = min(start + _BLOCK_ROWS, n_rows)
         block = labels.positives(start, stop, str if names is None else names.__getitem__)
-        listed.append(np.asarray(block.indices))
+        label_parts.append(np.asarray(block.indices))
         rows.append(np.repeat(np.arange(start, stop, dtype=np.int32), block.counts))
-    label_of = np.concatenate(listed)
+    label_of = np.concatenate(label_parts)
     order = np.argsort(label_of, kind="stable")
     indptr = np.zeros(n_labels + 1, np.int64)
     np.cumsum(np.bincount(label_of, minlength=n_labels), out=indptr[1:])
     return indptr, np.concatenate(rows)[order]
 
 
-def plan_groups(live: NDArray[np.int64], most: int, workers: int) -> list[NDArray[np.int64]]:
-    """Neighbouring labels in groups of nearly equal size, at most ``most`` in each.
+def plan_groups(live: NDArray[np.int64], max_size: int, workers: int) -> list[NDArray[np.int64]]:
+    """Cut labels into groups of nearly equal size, at most ``max_size`` in each.
 
-    There are as many groups as keep every worker busy to the end.
+    The number of groups is a multiple of the workers, so that none is idle at the end.
 
     Examples
     --------
-    >>> [group.tolist() for group in plan_groups(np.arange(5), most=4, workers=2)]
+    >>> [group.tolist() for group in plan_groups(np.arange(5), max_size=4, workers=2)]
     [[0, 1, 2], [3, 4]]
     """
     if live.size == 0:
         return []
-    n_groups = -(-live.size // most)
+    n_groups = -(-live.size // max_size)
     n_groups = min(live.size, -(-n_groups // workers) * workers)
     return list(np.array_split(live, n_groups))
 
@@ -164,37 +164,37 @@ def run_groups(
     train: Callable[[int], Any],
     *,
     workers: int,
-    done: dict[int, Any],
-    keep: Callable[[int, Any], None],
+    finished: dict[int, Any],
+    save: Callable[[int, Any], None],
 ) -> list[Any]:
-    """Models of all groups. Finished ones come from ``done``; each new one goes to ``keep``."""
-    models = dict(done)
+    """Models of all groups. ``finished`` ones are not trained; ``save`` is called for new ones."""
+    models = dict(finished)
     total = sum(group.size for group in groups)
     with (
         ThreadPoolExecutor(workers) as pool,
         progress_bar("labels", total) as advance,
     ):
-        advance(sum(groups[number].size for number in done))
-        waiting = iter([number for number in range(len(groups)) if number not in done])
+        advance(sum(groups[number].size for number in finished))
+        pending = iter([number for number in range(len(groups)) if number not in finished])
         running: dict[Future[Any], int] = {}
 
         def start_next() -> None:
-            for number in waiting:
+            for number in pending:
                 running[pool.submit(train, number)] = number
                 return
 
         for _ in range(workers):
             start_next()
-        for future in _as_finished(running):
+        for future in _as_completed(running):
             number = running.pop(future)
             models[number] = future.result()
-            keep(number, models[number])
+            save(number, models[number])
             advance(groups[number].size)
             start_next()
     return [models[number] for number in range(len(groups))]
 
 
-def _as_finished(running: dict[Future[Any], int]) -> Iterator[Future[Any]]:
+def _as_completed(running: dict[Future[Any], int]) -> Iterator[Future[Any]]:
     while running:
         finished, _ = wait(running, return_when=FIRST_COMPLETED)
         yield min(finished, key=running.__getitem__)

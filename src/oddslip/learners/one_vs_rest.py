@@ -1,4 +1,4 @@
-"""`OneVsRest`: one model per label, with a weight per label, from any of the learners."""
+"""`OneVsRest`: one model per label, with a weight per label, for any learner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, clone
 
 from oddslip import DEFAULT_SEED
 from oddslip.adapters.features import (
-    Named,
+    NamedTable,
     check_features,
     frame_ids,
     hash_features,
@@ -29,7 +29,7 @@ from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, first_line
 from oddslip.io.files import hash_bytes
 from oddslip.learners.backends.base import Backend, get_backend, preset_learner, preset_parameters
-from oddslip.learners.checkpoint import Checkpoint, claimed, read_archive, write_archive
+from oddslip.learners.checkpoint import Checkpoint, lock_checkpoint, read_model, write_model
 from oddslip.learners.early_stopping import follow_rounds
 from oddslip.learners.groups import LabelColumns, plan_groups, run_groups
 from oddslip.learners.model_validation.head import (
@@ -39,24 +39,23 @@ from oddslip.learners.model_validation.head import (
     load_group,
 )
 
-CLIP = 1e-12  # a label without positives has the log-odds of this probability
+CLIP = 1e-12  # prevalences are clipped to [CLIP, 1 - CLIP] before taking log-odds
 MEMORY_BYTES = 1024**3
-MAX_SEED = 2**31 - 1  # what every learner takes
+MAX_SEED = 2**31 - 1  # accepted by every learner
 _BLOCK_BYTES = 32 * 1024 * 1024
 _UNSHARED = ("max_delta_step", "mode", "threads")  # may differ between arms on the same data
-_UNSAVED = ("checkpoint", "engine", "threads")  # of this machine, not of the model
-_SAID_HERE = ("max_delta_step", "mode", "seed", "threads")
+_UNSAVED = ("checkpoint", "engine", "threads")  # specific to this machine
+_RESERVED = ("max_delta_step", "mode", "seed", "threads")
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Features made ready once for many fits: see `OneVsRest.prepare`."""
+    """Features prepared once for several fits, see `OneVsRest.prepare`."""
 
-    X: Any
+    features: NamedTable
     learner: str
     parameters: dict[str, Any]
-    ready: Any
-    named: Named
+    data: Any  # as `Backend.prepare` returns it
 
 
 class OneVsRest(BaseEstimator):  # type: ignore[misc]
@@ -65,53 +64,53 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     learner : {"lightgbm", "xgboost", "hist", "logistic", "mlp"}
-        Who learns. "hist" is scikit-learn's histogram boosting, which every install has.
+        Which learner to use. "hist" is scikit-learn's histogram boosting, which needs no extra.
     weights : str, number or array-like of shape (n_labels,)
         ``"none"``, ``"balanced"`` (negatives over positives), ``"sqrt"``, a multiple of balanced
-        such as ``"10x"``, ``"common"`` (one weight for all: negatives over positives of all
-        cells), a number for all labels, or the weights themselves.
+        such as ``"10x"``, ``"common"`` (negatives over positives of all cells, for all labels),
+        a number for all labels, or the weights themselves.
     max_delta_step : float
-        Cap c of a leaf's step, for boosters; 0 for none.
+        Cap of a leaf's step, for boosters; 0 for no cap.
     preset : str, optional
         A configuration of the paper, such as ``"paper-default"``: see
         `oddslip.learners.backends.base`.
     mode : {"grouped", "exact"}
-        Whether labels are trained in groups or one by one, for boosters. Same trees, other speed.
+        Whether boosters train labels in groups (faster) or one by one. The trees are the same.
     seed : int
-        Same seed, same model.
+        Seed of the training.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; default: all available cores.
     checkpoint : path, optional
-        A folder that keeps finished groups; a killed training continues from there.
+        A folder that stores finished groups, so that a killed training can continue.
     memory_bytes : int
         Memory for the scores and gradients of the labels in training; sets the size of groups.
     early_stopping : int, optional
-        Keep the rounds up to the best MAP at K on the validation rows that `fit` is given, if so
-        many more rounds brought nothing better. For boosters.
+        For boosters: stop after this many rounds without a better MAP at K on the validation rows
+        of `fit`, and keep the rounds up to the best.
     k : int
         Slots per row, for early stopping.
     parameters : dict, optional
         Parameters of the learner, on top of the preset.
     engine : "spark" or SparkSession, optional
-        Train each group in a task of Spark, on one thread; ``memory_bytes`` is then that of a
-        task, and ``checkpoint`` a folder that every executor sees. "spark" is the session there
-        is.
+        Train each group in a Spark task, on one thread. ``memory_bytes`` is then the memory of a
+        task, and ``checkpoint`` a folder that every executor sees. "spark" uses the active
+        session.
 
     Attributes
     ----------
     weights_, prevalence_, n_positives_ : ndarray of shape (n_labels,)
         Weight, prevalence and positives of each label among the training rows.
     constant_ : ndarray of bool
-        Labels without a positive, or without a negative, have no model: `predict_proba` gives
-        their prevalence, exactly 0 or 1, and `predict_margin` its log-odds clipped at 1e-12,
-        about -27.6 or 27.6, since a panel holds finite margins only.
+        Labels without positives or without negatives, which have no model. `predict_proba`
+        returns their prevalence, exactly 0 or 1, and `predict_margin` its log-odds clipped at
+        1e-12, about -27.6 or 27.6, since margins must be finite.
     parameters_ : dict
-        What the learner was told.
+        Parameters of the learner.
     feature_names_in_ : ndarray of str
-        Names of the features, where X was a frame that names them.
+        Names of the features, if X was a data frame with named columns.
     validation_map_ : ndarray or None
-        MAP at K on the validation rows after each round that was looked at; the model keeps the
-        rounds up to the highest.
+        MAP at K on the validation rows after each round; the model keeps the rounds up to the
+        highest.
 
     Examples
     --------
@@ -160,24 +159,33 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.engine = engine
 
     def __sklearn_clone__(self) -> Self:
-        """A clone; both use the same session, which can not be copied."""
-        given = self.get_params(deep=False)
-        engine = given.pop("engine")
-        return type(self)(**{k: clone(v, safe=False) for k, v in given.items()}, engine=engine)
+        """A clone; both use the same session, which cannot be copied."""
+        params = self.get_params(deep=False)
+        engine = params.pop("engine")
+        return type(self)(**{k: clone(v, safe=False) for k, v in params.items()}, engine=engine)
 
     def prepare(self, X: Any) -> Prepared:
         """Bin, quantise or standardise X once, for several fits of the same learner.
 
-        Arms may differ in weights, ``max_delta_step`` and ``mode``; pass the outcome as X.
+        The fits may differ in weights, ``max_delta_step`` and ``mode``.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        Prepared
+            To be passed to `fit` as X.
         """
         backend = get_backend(self.learner)
         parameters = self._parameters(backend)
-        named = open_features(X)
-        ready = self._ready(backend, named.table, parameters)
-        return Prepared(named.table, self.learner, parameters, ready, named)
+        features = open_features(X)
+        data = self._prepare(backend, features.table, parameters)
+        return Prepared(features, self.learner, parameters, data)
 
-    def _ready(self, backend: Backend, rows: Any, parameters: dict[str, Any]) -> Any:
-        """Features made ready on all threads; later each group has its own. Tasks do so there."""
+    def _prepare(self, backend: Backend, rows: Any, parameters: dict[str, Any]) -> Any:
+        """Features prepared on all threads; None with an engine, whose tasks prepare them."""
         if self.engine is not None:
             return None
         if "threads" in parameters:
@@ -197,21 +205,25 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like, scipy.sparse matrix, data frame, or `Prepared`, (n_rows, n_features)
-            Names of a frame's columns are kept, and rows to score are matched by them.
+            Column names of a data frame are stored, and features to score are matched by them.
         Y : 0/1 cells of shape (n_rows, n_labels), sparse or dense, or lists of label indices
-            Where X and Y are frames, their rows are matched by their index, or by a column
-            ``row_id``.
+            Rows of two data frames are matched by their index, or by a column ``row_id``.
         validation : pair (X, Y), optional
-            Rows to stop by, where ``early_stopping`` is set.
+            Validation rows, required with ``early_stopping``.
         label_names : sequence of str, optional
-            Names of the labels; those of a frame's columns say their order.
+            Names of the labels. If the columns of Y are named, they are put in this order.
+
+        Returns
+        -------
+        OneVsRest
+            This estimator.
         """
         backend = get_backend(self.learner)
         parameters = self._parameters(backend)
         self._check_stopping(validation, parameters)
         prepared = X if isinstance(X, Prepared) else None
-        named = open_features(X) if prepared is None else prepared.named
-        rows, columns = named.table, LabelColumns(Y, label_names, named)
+        features = open_features(X) if prepared is None else prepared.features
+        rows, columns = features.table, LabelColumns(Y, label_names, features)
         if prepared is not None:
             self._check_shared(prepared, parameters)
         self.weights_ = resolve_weights(
@@ -219,9 +231,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         )
         self._count(columns.n_positives, columns.n_rows)
         self.n_features_in_, self.label_names_ = int(rows.shape[1]), columns.names
-        self._name_features(named.columns)
+        self._name_features(features.columns)
         self.parameters_ = parameters
-        with claimed(self.checkpoint):
+        with lock_checkpoint(self.checkpoint):
             self._train(rows, prepared, columns, backend)
         self.validation_map_ = None
         if validation is not None:
@@ -245,22 +257,27 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         if boosting in ("dart", "rf"):
             raise InvalidInput(
                 f"early_stopping must be left out for {boosting!r} boosting, whose first rounds "
-                "are no model of their own."
+                "are not a model by themselves."
             )
 
     def _stop_at_best(self, backend: Backend, X: Any, Y: Any) -> None:
-        """Cut every model to the rounds that rank the validation rows best."""
+        """Cut every model to the rounds with the best MAP on the validation rows."""
         for model in self._models:
-            backend.n_rounds(model)  # refuses a learner that has none
+            backend.n_rounds(model)  # raises for a learner without rounds
         rows = self._read_rows(X)
         margins = np.empty((rows.shape[0], self.n_labels), np.float64)
         margins[:, self.constant_] = self._constant_margins()
         margins[:, ~self.constant_] = 0.0
         panel = self._panel(margins, X, Y)
         values = follow_rounds(
-            backend, self._groups, self._models, panel, rows,
-            k=check_k(self.k, self.n_labels), patience=int(self.early_stopping or 1),
-        )  # fmt: skip
+            backend,
+            self._groups,
+            self._models,
+            panel,
+            rows,
+            k=check_k(self.k, self.n_labels),
+            patience=int(self.early_stopping or 1),
+        )
         if values.size:
             best = int(np.argmax(values)) + 1
             self._models = [backend.cut(model, best) for model in self._models]
@@ -279,48 +296,66 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         memory_bytes = check_whole("memory_bytes", self.memory_bytes, 1)
         engine = None if self.engine is None else _open_workers(self.engine)
         workers = backend.workers(parameters, threads if engine is None else engine.width())
-        live = self._modelled(backend)
+        labels = self._labels_with_model(backend)
         memory_bytes = memory_bytes // workers if engine is None else memory_bytes
-        most = backend.group_size(live.size, columns.n_rows, self.n_features_in_, memory_bytes)
-        groups = plan_groups(live, most, workers)
-        done: dict[int, Any] = {}
-        kept: Checkpoint | None = None
+        max_size = backend.group_size(
+            labels.size, columns.n_rows, self.n_features_in_, memory_bytes
+        )
+        groups = plan_groups(labels, max_size, workers)
+        finished: dict[int, Any] = {}
+        checkpoint: Checkpoint | None = None
         if self.checkpoint is not None:
             configuration = self._configuration(rows, columns)
-            kept = Checkpoint(self.checkpoint, configuration, groups, backend)
-            groups, done = kept.groups, kept.finished(self.n_features_in_)
+            checkpoint = Checkpoint(self.checkpoint, configuration, groups, backend)
+            groups, finished = checkpoint.groups, checkpoint.finished(self.n_features_in_)
 
-        def keep(number: int, model: Any) -> None:
-            if kept is not None:
-                kept.keep(number, model)
+        def save(number: int, model: Any) -> None:
+            if checkpoint is not None:
+                checkpoint.keep(number, model)
 
         self._groups = groups
         if engine is not None:
-            from oddslip.learners.distributed_training import train_elsewhere
+            from oddslip.learners.distributed_training import train_distributed
 
-            self._models = train_elsewhere(
-                engine, backend, rows, columns, groups, weights=self.weights_,
-                parameters=parameters, seed=self.seed, done=done, keep=keep,
-                folder=None if kept is None else kept.folder,
-            )  # fmt: skip
+            self._models = train_distributed(
+                engine,
+                backend,
+                rows,
+                columns,
+                groups,
+                weights=self.weights_,
+                parameters=parameters,
+                seed=self.seed,
+                finished=finished,
+                save=save,
+                folder=None if checkpoint is None else checkpoint.folder,
+            )
             return
-        if len(done) < len(groups):
-            ready = None if prepared is None else prepared.ready
-            if ready is None:
-                ready = self._ready(backend, rows, parameters)
-            settings = dict(parameters)
-            if "threads" in settings:
-                settings["threads"] = max(1, threads // workers)
+        settings = dict(parameters)
+        if "threads" in settings:
+            settings["threads"] = max(1, threads // workers)
+        data = None if prepared is None else prepared.data
+        if data is None and len(finished) < len(groups):
+            data = self._prepare(backend, rows, parameters)
 
         def train(number: int) -> Any:
             group = groups[number]
             take = columns.take_rows if backend.batches_rows else columns.take
-            return backend.train(ready, take(group), self.weights_[group], settings, self.seed)
+            return backend.train(data, take(group), self.weights_[group], settings, self.seed)
 
-        self._models = run_groups(groups, train, workers=workers, done=done, keep=keep)
+        self._models = run_groups(groups, train, workers=workers, finished=finished, save=save)
 
     def predict_margin(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of every label, shape (n_rows, n_labels)."""
+        """Log-odds of every label.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_labels)
+        """
         rows = self._read_rows(X)
         margins = np.empty((rows.shape[0], self.n_labels), np.float64)
         step = max(1, _BLOCK_BYTES // (8 * self.n_labels))
@@ -335,9 +370,9 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return margins
 
     def margin_block(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of a few rows, which are not checked, on this thread."""
+        """Log-odds of a few unchecked rows, on this thread."""
         backend = get_backend(self.learner)
-        # Filled whole: every label is constant or in exactly one group, see `check_groups`.
+        # Every cell is filled: a label is constant or in exactly one group, see `check_groups`.
         margins = np.empty((X.shape[0], self.n_labels), np.float64)
         for group, model in zip(self._groups, self._models, strict=True):
             margins[:, group] = backend.predict_margin(model, X)
@@ -346,19 +381,36 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         if wrong.any():
             raise InvalidInput(
                 f"scores must be finite, got others for label {int(np.argmax(wrong))}. "
-                "Fill what is no number or infinite in X; if there is none, train again."
+                "Fill NaN and infinite cells of X; if there are none, train again."
             )
         return margins
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of every label, shape (n_rows, n_labels)."""
+        """Probability of every label.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_labels)
+        """
         return self.as_probability(self.predict_margin(X))
 
     def predict_stored(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities as each learner's own library computes and stores them.
+        """Probabilities as each learner's library computes and stores them.
 
-        `predict_proba` computes in float64 what XGBoost and the MLP would round to float32: there
-        a label that has run away ties at 1, here it does not.
+        XGBoost and the MLP compute in float32, where large scores are tied at 1; `predict_proba`
+        computes in float64, where they are not.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_labels)
         """
         rows = self._read_rows(X)
         backend = get_backend(self.learner)
@@ -369,7 +421,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return stored
 
     def as_probability(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probabilities of margins of all labels; a label without a model gets its prevalence."""
+        """Margins of all labels as probabilities; a label without a model gets its prevalence."""
         from scipy.special import expit
 
         probabilities: NDArray[np.float64] = expit(margins)
@@ -377,7 +429,18 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return probabilities
 
     def panel(self, X: Any, labels: Any = None) -> Panel:
-        """A panel of margins, with what was true if ``labels`` say it."""
+        """A panel of margins.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
+        labels : optional
+            True labels of these rows.
+
+        Returns
+        -------
+        Panel
+        """
         return self._panel(self.predict_margin(X), X, labels)
 
     def _panel(self, margins: NDArray[np.float64], X: Any, labels: Any) -> Panel:
@@ -386,23 +449,29 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return label_panel(panel, X, labels)
 
     def _read_rows(self, X: Any) -> Any:
-        """Rows to score, with the features of training in their order."""
+        """Rows to score, with features in the order of training."""
         names = getattr(self._fitted(), "feature_names_in_", None)
         return sliceable(check_features(X, self.n_features_in_, names))
 
     def _name_features(self, names: Sequence[str] | None) -> None:
-        """As scikit-learn does: the attribute is there where features have names."""
+        """Set or delete the attribute, as scikit-learn does."""
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, object)
 
     @property
     def n_labels(self) -> int:
-        """Labels trained."""
+        """Number of labels."""
         return int(self._fitted().prevalence_.size)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all. `load` reads it; nothing is pickled."""
+        """Write the model to one file, atomically and without pickle.
+
+        Parameters
+        ----------
+        path : str or path
+            Read by `load`.
+        """
         backend = get_backend(self._fitted().learner)
         estimator = {key: value for key, value in self.get_params().items() if key not in _UNSAVED}
         head = {
@@ -419,12 +488,21 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             f"group-{number:05d}{backend.extension}": backend.dump(model)
             for number, model in enumerate(self._models)
         }
-        write_archive(path, head, dumps)
+        write_model(path, head, dumps)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The model that `save` wrote."""
-        head, dumps = read_archive(path)
+        """Read a model that `save` wrote.
+
+        Parameters
+        ----------
+        path : str or path
+
+        Returns
+        -------
+        OneVsRest
+        """
+        head, dumps = read_model(path)
         try:
             check_head(head)
             model = cls(**head["estimator"])
@@ -433,10 +511,10 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             positives = np.array(head["n_positives"], np.int64)
             model._count(positives, int(head["n_rows"]))
             model.n_features_in_ = int(head["n_features"])
-            model._name_features(head.get("feature_names"))  # which older files lack
+            model._name_features(head.get("feature_names"))  # missing in older files
             model.label_names_ = check_names(head["label_names"], positives.size)
             model.parameters_ = model._parameters(backend)
-            model._groups = check_groups(head["groups"], model._modelled(backend))
+            model._groups = check_groups(head["groups"], model._labels_with_model(backend))
             if len(dumps) != len(model._groups):
                 raise ValueError(f"{len(model._groups)} groups must be stored, got {len(dumps)}")
         except MissingDependency:
@@ -459,8 +537,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         self.n_positives_, self.prevalence_ = positives, positives / n_rows
         self.constant_ = (positives == 0) | (positives == n_rows)
 
-    def _modelled(self, backend: Backend) -> NDArray[np.int64]:
-        """Labels that have a model."""
+    def _labels_with_model(self, backend: Backend) -> NDArray[np.int64]:
+        """Indices of the labels that have a model."""
         if backend.trains_constants(self.parameters_):
             return np.arange(self.constant_.size)
         return np.flatnonzero(~self.constant_)
@@ -476,13 +554,13 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
                 f"parameters must be a mapping of names to values, got {self.parameters!r:.60}."
             )
         defaults = backend.defaults()
-        given = backend.canonical(dict(self.parameters or {}))
-        for key in _SAID_HERE:
-            if key in given:
+        parameters = backend.canonical(dict(self.parameters or {}))
+        for key in _RESERVED:
+            if key in parameters:
                 raise InvalidInput(
-                    f"parameters must not hold {key!r}. Say it to OneVsRest itself: {key}=..."
+                    f"parameters must not hold {key!r}. Pass it to OneVsRest itself: {key}=..."
                 )
-        merged = defaults | self._preset_parameters() | given
+        settings = defaults | self._preset_parameters() | parameters
         cap = 0.0 if self.max_delta_step is None else self.max_delta_step
         if not (is_number(cap) and 0 <= cap < np.inf):
             raise InvalidInput(f"max_delta_step must be at least 0, got {self.max_delta_step}.")
@@ -493,8 +571,8 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
                 f"leaves, got {cap:g}."
             )
         seed = check_whole("seed", self.seed, 0, MAX_SEED)
-        said = {"max_delta_step": cap, "mode": self.mode, "seed": seed, "threads": 1}
-        return merged | {key: value for key, value in said.items() if key in defaults}
+        fixed = {"max_delta_step": cap, "mode": self.mode, "seed": seed, "threads": 1}
+        return settings | {key: value for key, value in fixed.items() if key in defaults}
 
     def _preset_parameters(self) -> dict[str, Any]:
         if self.preset is None:
@@ -507,16 +585,16 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         return preset_parameters(self.preset)
 
     def _check_shared(self, prepared: Prepared, parameters: dict[str, Any]) -> None:
-        wanted = {k: v for k, v in parameters.items() if k not in _UNSHARED}
-        shared = {k: v for k, v in prepared.parameters.items() if k not in _UNSHARED}
-        if (self.learner, wanted) != (prepared.learner, shared):
+        ours = {k: v for k, v in parameters.items() if k not in _UNSHARED}
+        theirs = {k: v for k, v in prepared.parameters.items() if k not in _UNSHARED}
+        if (self.learner, ours) != (prepared.learner, theirs):
             raise InvalidInput(
                 "X must be prepared by a OneVsRest of the same learner and parameters; only "
                 "weights, max_delta_step and mode may differ. Call prepare again."
             )
 
     def _configuration(self, rows: Any, columns: LabelColumns) -> dict[str, Any]:
-        """All that the trained bits depend on."""
+        """Everything that the trained bits depend on."""
         parameters = {key: value for key, value in self.parameters_.items() if key != "threads"}
         return {
             "learner": self.learner,

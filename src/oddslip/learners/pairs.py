@@ -1,4 +1,4 @@
-"""Matched pairs: two arms that differ in the weights alone, on the same prepared features."""
+"""Matched pairs: two arms that differ only in the weights, on the same prepared features."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.learners.one_vs_rest import OneVsRest, Prepared
 
-CAPS = (0.3, 0.7, 1, 2, 5, None)  # the paper's sweep, its section 3
+CAPS = (0.3, 0.7, 1, 2, 5, None)  # the sweep of the paper, section 3
 
 
 class PairPanels(NamedTuple):
@@ -30,7 +30,7 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     model : OneVsRest, optional
-        How both arms are trained; its weights do not matter. Never fitted itself.
+        How both arms are trained; its weights are ignored. It is not fitted itself.
     weights : str or array-like
         Weights of the weighted arm, as `OneVsRest` takes them.
 
@@ -54,9 +54,17 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
         self.weights = weights
 
     def fit(self, X: Any, Y: Any, *, label_names: Sequence[str] | None = None) -> Self:
-        """Train both arms; takes the arguments of `OneVsRest.fit`.
+        """Train both arms. A checkpoint folder gets a subfolder for each arm.
 
-        X is prepared once; a checkpoint folder gets a folder for each arm.
+        Parameters
+        ----------
+        X, Y, label_names
+            As for `OneVsRest.fit`. X is prepared once.
+
+        Returns
+        -------
+        MatchedPair
+            This pair.
         """
         template = OneVsRest() if self.model is None else self.model
         if not isinstance(template, OneVsRest):
@@ -80,7 +88,19 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
         return self.weighted_.weights_
 
     def panels(self, X: Any, labels: Any = None) -> PairPanels:
-        """Margins of both arms, with what was true if ``labels`` say it."""
+        """Margins of both arms.
+
+        Parameters
+        ----------
+        X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
+        labels : optional
+            True labels of these rows.
+
+        Returns
+        -------
+        PairPanels
+            The panels ``weighted`` and ``unweighted``.
+        """
         return PairPanels(self.weighted_.panel(X, labels), self.unweighted_.panel(X, labels))
 
     def sweep_caps(
@@ -91,9 +111,19 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
         *,
         label_names: Sequence[str] | None = None,
     ) -> Iterator[tuple[float | None, MatchedPair]]:
-        """A fitted pair for each cap of the leaf step; None is no cap. X is prepared once.
+        """Fit a pair for each cap of the leaf step.
 
-        Takes the arguments of `OneVsRest.fit` and the caps.
+        Parameters
+        ----------
+        X, Y, label_names
+            As for `OneVsRest.fit`. X is prepared once.
+        caps : sequence of float or None
+            Values of ``max_delta_step``; None for no cap.
+
+        Yields
+        ------
+        tuple of float or None, MatchedPair
+            The cap and its fitted pair.
 
         Examples
         --------

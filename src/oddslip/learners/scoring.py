@@ -1,9 +1,9 @@
-"""Scores of many rows and thousands of labels, streamed into a file.
+"""Resumable scoring of many rows and labels into a file.
 
-Rows are scored block by block into an unfinished .npy beside the wanted file; a journal lists the
-blocks that are on disk, each with its checksum. A killed run continues with those that are missing
-or not as they were written, and ends with the same bytes. Only then does the file get its name, or
-is copied into Parquet, which can not be continued itself.
+Rows are scored block by block into a temporary .npy beside the target file; a journal lists the
+blocks on disk, each with its checksum. A killed run continues with the blocks that are missing or
+damaged, and ends with the same bytes. At the end the file is renamed, or copied into Parquet or
+CSV.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from oddslip.io.files import (
     hash_pieces,
     hold_file,
     keep_mode,
-    locked,
+    lock,
     output_path,
 )
 from oddslip.io.paths import check_path
@@ -37,9 +37,9 @@ from oddslip.learners.backends.base import get_backend
 from oddslip.learners.one_vs_rest import OneVsRest
 from oddslip.sources.writers import check_ending, write_scores
 
-_JOURNAL_FORMAT = 2  # from 2 on a line says what its block hashes to
+_JOURNAL_FORMAT = 2  # since 2 a line holds the checksum of its block
 _BLOCK_BYTES = 16 * 1024 * 1024
-_WANTED = ("probability", "margin", "both")
+_KINDS = ("probability", "margin", "both")
 
 
 def score_to_file(
@@ -52,27 +52,32 @@ def score_to_file(
     row_ids: Any = None,
     threads: int | None = None,
 ) -> list[Path]:
-    """Score rows into a file that `open_source` reads, and return what was written.
+    """Score rows into a file that `open_source` reads.
 
-    Memory holds a few blocks of rows and the models, however many rows and labels there are. If
-    the process is killed, the same call continues where it was; if model, rows or arguments have
-    changed since, it starts again.
+    Only the models and a few blocks of rows are in memory. If the process is killed, the same call
+    continues where it was; if model, rows or arguments have changed since, it starts again.
 
     Parameters
     ----------
     model : OneVsRest
-        Fitted.
+        A fitted model.
     X : array-like, scipy.sparse matrix or data frame of shape (n_rows, n_features)
     path : str or path
         Ends in .npy, .csv or .parquet.
     kind : {"probability", "margin", "both"}
-        Probabilities (float32) go to ``path``, and so do margins unless both are wanted: then
-        they go beside it, ``scores.npy`` and ``scores.margin.npy``.
+        What to write to ``path``: probabilities (float32), margins, or probabilities with the
+        margins in a second file, such as ``scores.margin.npy`` beside ``scores.npy``.
     margin_dtype : {"float64", "float32"}
+        Type of the margins.
     row_ids : sequence, optional
-        Names of the rows, kept in Parquet; those of a frame unless told.
+        Names of the rows, stored in Parquet; default: those of a data frame X.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; default: all available cores.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files.
 
     Examples
     --------
@@ -82,58 +87,58 @@ def score_to_file(
     path = check_path("path", path)
     if not isinstance(model, OneVsRest):
         raise InvalidInput(f"model must be a OneVsRest, got {model!r:.60}.")
-    if kind not in _WANTED:
-        raise InvalidInput(f"kind must be one of {', '.join(_WANTED)}, got {kind!r}.")
+    if kind not in _KINDS:
+        raise InvalidInput(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
     check_ending(path)
     dtype = np.dtype(margin_dtype)
     if dtype not in (np.float32, np.float64):
         raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
     rows, threads = model._read_rows(X), available_threads(threads)
     row_ids = frame_ids(X) if row_ids is None else row_ids
-    given = len(row_ids) if hasattr(row_ids, "__len__") else "no list"
-    if row_ids is not None and given != rows.shape[0]:
+    n_ids = len(row_ids) if hasattr(row_ids, "__len__") else "no list"
+    if row_ids is not None and n_ids != rows.shape[0]:
         raise InvalidInput(
-            f"row_ids must hold one id per row, n_rows={rows.shape[0]}, got {given}."
+            f"row_ids must hold one id per row, n_rows={rows.shape[0]}, got {n_ids}."
         )
     margins = path if kind == "margin" else margin_path(path)
-    wanted: list[tuple[Path, Kind, np.dtype[Any]]] = []
+    targets: list[tuple[Path, Kind, np.dtype[Any]]] = []
     if kind != "margin":
-        wanted.append((output_path(path), "probability", np.dtype(np.float32)))
+        targets.append((output_path(path), "probability", np.dtype(np.float32)))
     if kind != "probability":
-        wanted.append((output_path(margins), "margin", dtype))
-    with ExitStack() as held:
-        for target, _, _ in wanted:
-            held.enter_context(locked(target))
-        with disk_full_message(path), ResumableScores(model, rows, wanted) as unfinished:
-            unfinished.fill(threads)
-            unfinished.finish(row_ids)
+        targets.append((output_path(margins), "margin", dtype))
+    with ExitStack() as locks:
+        for target, _, _ in targets:
+            locks.enter_context(lock(target))
+        with disk_full_message(path), ResumableScores(model, rows, targets) as scores:
+            scores.fill(threads)
+            scores.finish(row_ids)
     return {"probability": [path], "margin": [margins], "both": [path, margins]}[kind]
 
 
 def margin_path(path: Path) -> Path:
-    """Where margins go if both kinds are wanted: beside the probabilities."""
+    """Path of the margins if both kinds are written: beside the probabilities."""
     return path.with_suffix(f".margin{path.suffix}")
 
 
 class ResumableScores:
-    """The unfinished .npy files of a scoring, and the journal of their finished blocks."""
+    """The temporary .npy files of a scoring, and the journal of their finished blocks."""
 
     def __init__(
-        self, model: OneVsRest, rows: Any, wanted: list[tuple[Path, Kind, np.dtype[Any]]]
+        self, model: OneVsRest, rows: Any, targets: list[tuple[Path, Kind, np.dtype[Any]]]
     ) -> None:
-        self.model, self.rows, self.wanted = model, rows, wanted
+        self.model, self.rows, self.targets = model, rows, targets
         self.shape = (int(rows.shape[0]), model.n_labels)
         self.step = max(1, _BLOCK_BYTES // (8 * model.n_labels))
-        target = wanted[0][0]
+        target = targets[0][0]
         self.journal = target.with_name(f".{target.name}.journal")
-        self.parts = [path.with_name(f".{path.name}.unfinished") for path, _, _ in wanted]
-        self.headers = [_npy_header(dtype, self.shape) for _, _, dtype in wanted]
+        self.parts = [path.with_name(f".{path.name}.unfinished") for path, _, _ in targets]
+        self.headers = [_npy_header(dtype, self.shape) for _, _, dtype in targets]
 
     def __enter__(self) -> ResumableScores:
-        targets = [[str(path), kind, dtype.str] for path, kind, dtype in self.wanted]
+        listing = [[str(path), kind, dtype.str] for path, kind, dtype in self.targets]
         head = {
             "format": _JOURNAL_FORMAT,
-            "wanted": targets,
+            "wanted": listing,
             "model": hash_model(self.model),
             "rows": hash_features(self.rows),
             "shape": self.shape,
@@ -141,71 +146,71 @@ class ResumableScores:
         }
         line = json.dumps(head)
         with ExitStack() as stack:
-            for part, (path, _, _) in zip(self.parts, self.wanted, strict=True):
+            for part, (path, _, _) in zip(self.parts, self.targets, strict=True):
                 if part.is_file() and not part.is_symlink():
                     hold_file(stack.enter_context(part.open("r+b")), path)
             self._begin(line)
-            self.held = stack.pop_all()
+            self.locks = stack.pop_all()
         return self
 
     def _begin(self, line: str) -> None:
-        """Open the files of a scoring: those that are there, if it was begun, or new ones."""
-        begun = self._resume(line)
-        self.done = begun or set()
+        """Open the files of a scoring that was begun before, or create new ones."""
+        finished_blocks = self._resume(line)
+        self.finished = finished_blocks or set()
         try:
-            if begun is None:
+            if finished_blocks is None:
                 for part, header, (_, _, dtype) in zip(
-                    self.parts, self.headers, self.wanted, strict=True
+                    self.parts, self.headers, self.targets, strict=True
                 ):
-                    _claim(part, header, self._end(header, dtype))
+                    _allocate(part, header, self._end(header, dtype))
                 self.journal.unlink(missing_ok=True)
                 with self.journal.open("x", encoding="utf-8") as journal:
                     journal.write(line + "\n")
             self.files = [part.open("r+b") for part in self.parts]
-            if begun is None:  # else they are held since they were looked at
-                for file, (path, _, _) in zip(self.files, self.wanted, strict=True):
+            if finished_blocks is None:  # else they were locked before they were read
+                for file, (path, _, _) in zip(self.files, self.targets, strict=True):
                     hold_file(file, path)
             self.log = self.journal.open("a", encoding="utf-8")
         except OSError as error:
-            for unfinished in (*self.parts, self.journal) if not self.done else ():
-                unfinished.unlink(missing_ok=True)
+            for file_path in (*self.parts, self.journal) if not self.finished else ():
+                file_path.unlink(missing_ok=True)
             raise UnreadableFile(
-                f"{self.wanted[0][0]} can not be written ({error.strerror})."
+                f"{self.targets[0][0]} cannot be written ({error.strerror})."
             ) from error
 
     def __exit__(self, *_: object) -> None:
         for file in (*self.files, self.log):
             file.close()
-        self.held.close()
+        self.locks.close()
 
     def _resume(self, line: str) -> set[int] | None:
-        """Blocks that lie on disk as they were written; None if this scoring was not begun."""
-        files = (self.journal, *self.parts)
-        if not all(file.is_file() and not file.is_symlink() for file in files):
+        """Blocks that are on disk undamaged; None if this scoring was not begun before."""
+        paths = (self.journal, *self.parts)
+        if not all(file.is_file() and not file.is_symlink() for file in paths):
             return None
         head, *lines = self.journal.read_text(encoding="utf-8", errors="replace").split("\n")
         if head != line or not all(
-            _is_claimed(part, header, self._end(header, dtype))
+            _is_allocated(part, header, self._end(header, dtype))
             for part, header, (_, _, dtype) in zip(
-                self.parts, self.headers, self.wanted, strict=True
+                self.parts, self.headers, self.targets, strict=True
             )
         ):
             return None
-        # A line that was cut short or altered names no block, or not what that block hashes to.
-        noted = {start: digest for start, _, digest in (each.partition(" ") for each in lines)}
+        # A truncated or altered line has no block number, or a checksum that does not match.
+        digests = {start: digest for start, _, digest in (each.partition(" ") for each in lines)}
         with ExitStack() as stack:
-            opened: list[IO[bytes]] = [stack.enter_context(part.open("rb")) for part in self.parts]
+            files: list[IO[bytes]] = [stack.enter_context(part.open("rb")) for part in self.parts]
             starts = range(0, self.shape[0], self.step)
             return {
                 start
                 for start in starts
-                if str(start) in noted and self._digest(opened, start) == noted[str(start)]
+                if str(start) in digests and self._digest(files, start) == digests[str(start)]
             }
 
     def _digest(self, files: list[IO[bytes]], start: int) -> str:
-        """What the files hold of a block, as one hash."""
+        """Hash of a block in all files."""
         pieces = []
-        for file, header, (_, _, dtype) in zip(files, self.headers, self.wanted, strict=True):
+        for file, header, (_, _, dtype) in zip(files, self.headers, self.targets, strict=True):
             width = self.shape[1] * dtype.itemsize
             file.seek(len(header) + start * width)
             pieces.append(file.read(self._size(start) * width))
@@ -217,7 +222,7 @@ class ResumableScores:
     def fill(self, threads: int) -> None:
         """Score the blocks that are missing."""
         starts = range(0, self.shape[0], self.step)
-        missing = [start for start in starts if start not in self.done]
+        missing = [start for start in starts if start not in self.finished]
         with progress_bar("rows", self.shape[0]) as advance:
             advance(self.shape[0] - sum(self._size(start) for start in missing))
             scored = map_threads(missing, self._score, threads=threads)
@@ -232,7 +237,7 @@ class ResumableScores:
         margins = self.model.margin_block(self.rows[start : start + self.step])
         return [
             (margins if kind == "margin" else self.model.as_probability(margins)).astype(dtype)
-            for _, kind, dtype in self.wanted
+            for _, kind, dtype in self.targets
         ]
 
     def _write(self, start: int, cells: list[NDArray[Any]]) -> None:
@@ -241,13 +246,13 @@ class ResumableScores:
             file.seek(len(header) + start * self.shape[1] * block.itemsize)
             file.write(block.data)
             file.flush()
-            os.fsync(file.fileno())  # before the journal says so
+            os.fsync(file.fileno())  # before it is listed in the journal
         self.log.write(f"{start} {hash_pieces(blocks)}\n")
         self.log.flush()
 
     def finish(self, row_ids: Any) -> None:
-        """Give the files their names."""
-        for part, (path, kind, dtype) in zip(self.parts, self.wanted, strict=True):
+        """Rename or convert the temporary files."""
+        for part, (path, kind, dtype) in zip(self.parts, self.targets, strict=True):
             if path.suffix == ".npy":
                 keep_mode(part, path)
                 os.replace(part, path)
@@ -267,26 +272,26 @@ class ResumableScores:
 
     def _blocks(self, part: Path) -> Iterator[tuple[int, NDArray[Any]]]:
         for start in range(0, self.shape[0], self.step):
-            # A fresh map for each block: pages of the last one are given back.
+            # A new map for each block, which releases the pages of the last one.
             yield start, np.array(np.load(part, mmap_mode="r")[start : start + self.step])
 
 
 def _npy_header(dtype: np.dtype[Any], shape: tuple[int, int]) -> bytes:
     """The first bytes of an .npy file."""
     header = io.BytesIO()
-    described = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(header, described)
+    fields = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, fields)
     return header.getvalue()
 
 
-def _is_claimed(path: Path, header: bytes, size: int) -> bool:
-    """Whether a file has the header and the length that `_claim` gave it."""
+def _is_allocated(path: Path, header: bytes, size: int) -> bool:
+    """Whether a file has the header and length that `_allocate` wrote."""
     with path.open("rb") as file:
         return file.read(len(header)) == header and os.fstat(file.fileno()).st_size == size
 
 
-def _claim(path: Path, header: bytes, size: int) -> None:
-    """An .npy file with room for all its cells: a full disk shows before the work, not after."""
+def _allocate(path: Path, header: bytes, size: int) -> None:
+    """Create an .npy file of full size, so that a full disk is an error before the work."""
     path.unlink(missing_ok=True)
     with path.open("xb") as file:
         file.write(header)
@@ -298,9 +303,9 @@ def _claim(path: Path, header: bytes, size: int) -> None:
 
 
 def hash_model(model: OneVsRest) -> str:
-    """A fingerprint of a trained model."""
+    """A hash of a trained model."""
     backend = get_backend(model.learner)
     pieces = [repr((model.learner, model.prevalence_.tolist())).encode()]
-    for group, trained in zip(model._groups, model._models, strict=True):
-        pieces += [group.tobytes(), backend.dump(trained)]
+    for group, group_model in zip(model._groups, model._models, strict=True):
+        pieces += [group.tobytes(), backend.dump(group_model)]
     return hash_pieces(pieces)

@@ -329,7 +329,8 @@ class Repair(ScoreTransformer):
         self.chosen_, self.why_ = chosen.name, choice.why
         self.table_ = make_table(rule, trials, choice)
         expected = Expected(self.metric, *trials.level(choice.place))
-        self._keep(source, maps, record, threads, expected, chosen=chosen.name, why=choice.why)
+        findings = {"chosen": chosen.name, "why": choice.why}
+        self._set_fitted(source, maps, record, threads, expected, **findings)
         return self
 
     def _weights_of(self, source: Source) -> NDArray[np.float64] | None:

@@ -1,7 +1,6 @@
-"""A repair in production: with NumPy alone, as ONNX, SQL or JSON, and checked day by day.
+"""Repairs in production: a NumPy runtime, exports to ONNX, SQL and JSON, and checks.
 
-May import calibrators, metrics, shifts, diagnosis and below. Nothing is loaded before it is asked
-for: `oddslip.serving.runtime` brings NumPy and nothing else.
+Names are imported lazily, so that `oddslip.serving.runtime` only imports NumPy.
 """
 
 from typing import TYPE_CHECKING

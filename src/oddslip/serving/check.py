@@ -1,4 +1,4 @@
-"""`check`: is what is served still what was calibrated, and is a model safe to ship?"""
+"""`check`: compare served rows with the calibration rows, or gate raw scores."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from oddslip.io.paths import is_path
 from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
 from oddslip.metrics.ranking import rank
 from oddslip.serving.alarms import (
+    COMPARED,
+    COMPARED_AT_K,
     LABELLED,
-    WATCHED,
-    WATCHED_AT_K,
+    comparison_alarms,
     no_fingerprint,
     performance_alarms,
     raw_alarms,
     verdict_alarm,
-    watch_alarms,
 )
-from oddslip.serving.monitor import Watch, watch
+from oddslip.serving.monitor import CalibrationComparison, compare_with_calibration
 from oddslip.serving.performance import (
     DROP_LEVEL,
     Baseline,
@@ -51,39 +51,42 @@ from oddslip.sources import Source, open_source
 from oddslip.sources.open import Nan
 
 LEVEL = 0.95
-_REACH = 1.959963984540054  # standard errors of such an interval
+_Z = 1.959963984540054  # standard errors of such an interval
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class CheckResult:
-    """What `check` found. ``passed`` says whether to go on; ``str(result)`` says why not.
+    """The result of `check`; ``str(result)`` explains it.
 
     Attributes
     ----------
     passed : bool
-        No finding that was asked to fail, and no sure drop.
+        Whether no finding of ``fail_on`` and no significant drop was found.
     findings : tuple of Finding
-        The gravest first.
+        All findings, the most severe first.
     failed : tuple of str
-        Codes of the findings for which it did not pass.
+        Codes of the findings that made the check fail.
     metrics : dict
         With labels, an `Estimate` of each metric at K; empty without.
     changes : dict
-        Each metric now minus baseline, with intervals at 99%; empty without labels or baseline.
+        Each metric now minus baseline, with 99% intervals; empty without labels or baseline.
     against : str
-        What the baseline was, in words.
+        Description of the baseline.
     measures : dict
-        What needs no labels, now and before: shares of saturated cells and of rows decided by
-        ties, distinct scores, labels that drifted, expected precision. Before is None without a
+        Numbers that need no labels, now and before: shares of saturated cells and of rows decided
+        by ties, distinct scores, labels that drifted, expected precision. Before is None without a
         fingerprint. The expected precision is the mean probability of the labels shown, over all
         rows; with labels, ``measured`` is the share of the same labels that is true.
     looked_for : tuple of str
-        Codes that could have been found with what was given.
+        Codes that these arguments allow to look for.
     k, n_rows, n_labels : int
-        Slots per row, and the size of what was checked.
+        Slots per row, rows and labels.
     n_evaluated : int or None
         Rows with a true label, over which metrics are averaged; None without labels.
     label_names : tuple of str or None
+        Names of the labels.
+    labels : dict
+        Columns with one value per label; empty without a fingerprint.
     """
 
     passed: bool
@@ -102,7 +105,13 @@ class CheckResult:
     labels: dict[str, Any]
 
     def finding(self, code: str) -> Finding | None:
-        """The finding of this code, if it was made."""
+        """The finding with this code, or None.
+
+        Parameters
+        ----------
+        code : str
+            Such as "OS501".
+        """
         return next((finding for finding in self.findings if finding.code == code), None)
 
     @property
@@ -114,7 +123,7 @@ class CheckResult:
         return "Passed." if not self.findings else f"Passed, with {others}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Built-in types only: what ``--json`` prints, and a line of the log."""
+        """Built-in types: the output of ``--json``, and a line of the log."""
         return plain(  # type: ignore[no-any-return]
             {
                 "schema": "oddslip.check/1",
@@ -135,7 +144,13 @@ class CheckResult:
         )
 
     def to_frame(self, what: Literal["measures", "labels"] = "measures") -> Any:
-        """A pandas frame of all numbers, or with one line per label."""
+        """A pandas data frame.
+
+        Parameters
+        ----------
+        what : {"measures", "labels"}
+            One row per measure and metric, or one row per label.
+        """
         if what == "labels":
             if not self.labels:
                 raise InvalidInput("labels need a repair with a fingerprint, got none.")
@@ -149,7 +164,7 @@ class CheckResult:
         )
 
     def _lines(self) -> list[tuple[str, Any, Any, Any, Any]]:
-        """Every number: what it is, before, now, and the ends of its interval."""
+        """Name, value before, value now, and interval of every number."""
         lines = [
             (name, each["before"], each["now"], each.get("low"), each.get("high"))
             for name, each in self.measures.items()
@@ -161,21 +176,21 @@ class CheckResult:
         return lines
 
     def __str__(self) -> str:
-        """Words for a terminal or a log."""
-        told = [self.sentence, f"{self.n_rows:,} rows x {self.n_labels:,} labels, K = {self.k}."]
+        """The result as text for a terminal or a log."""
+        lines = [self.sentence, f"{self.n_rows:,} rows x {self.n_labels:,} labels, K = {self.k}."]
         for finding in self.findings:
             mark = "FAILED " if finding.code in self.failed else ""
-            told.append(f"\n{mark}{finding.code} {finding.severity}: {finding.sentence}")
-            told.append(f"    {finding.advice}")
-        told.append("")
+            lines.append(f"\n{mark}{finding.code} {finding.severity}: {finding.sentence}")
+            lines.append(f"    {finding.advice}")
+        lines.append("")
         if self.n_evaluated is not None:
-            told.append(f"Over the {self.n_evaluated:,} rows with a true label:")
+            lines.append(f"Over the {self.n_evaluated:,} rows with a true label:")
         for name, each in self.metrics.items():
             change = self.changes.get(name)
-            beside = "" if change is None else f", change {signed_estimate(change)}"
-            told.append(f"{metric_name(name, self.k)} {estimated(each)}{beside}")
+            suffix = "" if change is None else f", change {signed_estimate(change)}"
+            lines.append(f"{metric_name(name, self.k)} {estimated(each)}{suffix}")
         if self.against:
-            told.append(f"Changes are against {self.against}, with {DROP_LEVEL:.0%} intervals.")
+            lines.append(f"Changes are against {self.against}, with {DROP_LEVEL:.0%} intervals.")
         expected = self.measures.get("expected_precision")
         if expected is not None:
             estimate = Estimate(expected["now"], expected["low"], expected["high"])
@@ -185,11 +200,11 @@ class CheckResult:
                 if expected[name] is not None
             )
             doubt = "" if expected["trusted"] else " Scores drifted: do not trust the expectation."
-            told.append(
+            lines.append(
                 f"Precision of the labels shown, over all {self.n_rows:,} rows: "
                 f"expected {estimated(estimate)}{others}.{doubt}"
             )
-        return "\n".join(told).rstrip()
+        return "\n".join(lines).rstrip()
 
     def __repr__(self) -> str:
         return f"CheckResult({self.sentence!r}, n_rows={self.n_rows}, k={self.k})"
@@ -220,43 +235,47 @@ def check(
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
 ) -> CheckResult:
-    """Hold what is served against what was calibrated; or say whether raw scores may be shipped.
+    """Compare served rows with the calibration rows, or decide whether raw scores can be shipped.
 
-    Without labels the scores, and what the repair shows of them, are compared with the fingerprint
-    of the calibration rows. With labels the metrics, the prevalences and the labels that came alive
-    are looked at as well. On quiet days fewer than one run in twenty finds anything.
+    Without labels the scores and the top K are compared with the fingerprint of the calibration
+    rows. With labels the metrics, the prevalences and the labels that were dead before are checked
+    as well. On quiet days fewer than one run in twenty finds anything.
 
     Parameters
     ----------
     repair : Repair, FittedRepair, path or None
-        What is served. None for raw scores: with labels they are diagnosed, without labels they are
-        searched for saturation and ties.
+        The repair that is served. None for raw scores: with labels they are diagnosed, without
+        labels they are searched for saturation and ties.
     scores, labels
-        Of the rows to check, in any form `oddslip.evaluate` takes; labels may be left out.
+        Rows to check, in any form `oddslip.evaluate` takes; labels are optional.
     k : int, optional
-        Slots per row; as many as the repair was made for unless told, needed without one.
+        Slots per row; default: the k of the repair. Required without one.
     baseline : optional
-        What metrics are compared with: a diagnosis, an evaluation or an earlier check, or the path
-        of its JSON (two-sample intervals); another repair, or scores of the same rows (paired
-        intervals). Unless told, what the repair reached out of fold.
+        Baseline of the metrics: a diagnosis, an evaluation or an earlier check, or the path of its
+        JSON (two-sample intervals); another repair, or scores of the same rows (paired intervals).
+        Default: the out-of-fold estimate of the repair.
     fail_on : str or sequence of str, optional
-        "warning", "critical", "none", or codes such as "OS501,OS406". Unless told "warning", and
-        "critical" where raw scores are diagnosed. A sure drop always fails.
+        "warning", "critical", "none", or codes such as "OS501,OS406". Default: "warning", and
+        "critical" if raw scores are diagnosed. A significant drop always fails.
     max_drop : float
-        A drop that is sure fails if it is larger than this.
+        A significant drop only fails if it is larger than this.
     kind : {"probability", "margin"}, optional
-        What the scores are; a repair knows.
+        Scale of raw scores; a repair has its own.
     label_names : sequence of str, optional
-        Names of the labels; a frame or a file brings its own.
+        Names of the labels; default: those of a frame or a file.
     exclude, nan
-        Cells that count for nothing, as in `oddslip.rank`. Every share of a label is then over the
-        rows that have it.
+        Cells to ignore, as in `oddslip.rank`. Shares of a label are then over the rows that have
+        it.
     n_replicates : int
         Bootstrap replicates of metrics.
     seed : int
-        Same seed, same intervals and levels.
+        Seed of the intervals and levels.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; default: all available cores.
+
+    Returns
+    -------
+    CheckResult
 
     Examples
     --------
@@ -272,8 +291,8 @@ def check(
     n_replicates, seed = check_replicates(n_replicates), check_seed(seed)
     if not (is_number(max_drop) and 0 <= max_drop <= 1):
         raise InvalidInput(f"max_drop must be between 0 and 1, got {max_drop!r:.40}.")
-    wanted = _read_fail_on(fail_on)
-    drawn: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed, "threads": threads}
+    severity = _read_fail_on(fail_on)
+    sampling: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed, "threads": threads}
     if repair is None:
         source = open_source(
             scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
@@ -281,20 +300,22 @@ def check(
         if k is None:
             raise InvalidInput("k is needed to check raw scores: how many labels does a row show?")
         k = check_k(k, source.n_labels)
-        return _check_raw(source, k, baseline, wanted, float(max_drop), drawn)
+        return _check_raw(source, k, baseline, severity, float(max_drop), sampling)
     fitted = _read_repair(repair)
     if kind is not None and kind != fitted.maps.kind:
         raise InvalidInput(f"this repair was fitted on {fitted.maps.kind} scores, got {kind!r}.")
     source = open_as(fitted.maps.kind, scores, labels, label_names, exclude=exclude, nan=nan)
-    known = fitted.fingerprint and fitted.fingerprint.k
-    chosen = known if k is None else k
-    chosen = fitted.parameters.get("k") if chosen is None else chosen
-    if chosen is None:
+    fingerprint_k = fitted.fingerprint and fitted.fingerprint.k
+    slots = fingerprint_k if k is None else k
+    slots = fitted.parameters.get("k") if slots is None else slots
+    if slots is None:
         raise InvalidInput("k is needed: this repair was fitted without one.")
-    k = check_k(chosen, source.n_labels)
-    if known is not None and k != known:
-        raise InvalidInput(f"k must be that of the repair's fingerprint, k={known}, got k={k}.")
-    return _check_repaired(fitted, source, k, baseline, wanted, float(max_drop), drawn)
+    k = check_k(slots, source.n_labels)
+    if fingerprint_k is not None and k != fingerprint_k:
+        raise InvalidInput(
+            f"k must be that of the repair's fingerprint, k={fingerprint_k}, got k={k}."
+        )
+    return _check_repaired(fitted, source, k, baseline, severity, float(max_drop), sampling)
 
 
 def _check_raw(
@@ -303,32 +324,34 @@ def _check_raw(
     baseline: Any,
     fail_on: tuple[str, ...] | str,
     max_drop: float,
-    drawn: dict[str, Any],
+    sampling: dict[str, Any],
 ) -> CheckResult:
-    """Raw scores before deployment."""
-    threads = drawn["threads"]
-    done, looked_for = None, ["OS202", "OS203"]
+    """Check raw scores before deployment."""
+    threads = sampling["threads"]
+    performance, looked_for = None, ["OS202", "OS203"]
     if source.has_labels:
-        diagnosis = diagnose(source, k=k, **drawn)
+        diagnosis = diagnose(source, k=k, **sampling)
         findings = [*diagnosis.findings]
         if verdict := verdict_alarm(diagnosis):
             findings.append(verdict)
         before = read_baseline(baseline, source, k, source.kind, False, threads)
-        done = perform(source, rank(source, k=k, threads=threads), diagnosis.prior, before, **drawn)
-        findings += performance_alarms(done, max_drop, "map", k, None, None, str)
+        performance = perform(
+            source, rank(source, k=k, threads=threads), diagnosis.prior, before, **sampling
+        )
+        findings += performance_alarms(performance, max_drop, "map", k, None, None, str)
         looked_for = [*(code for code in CODES if code < "OS5"), "OS508", "OS510"]
         stored = diagnosis.saturation
     else:
-        _refuse_baseline(baseline)
+        _reject_baseline(baseline)
         stored = saturation(source, k=k, distinct=False, threads=threads)
         findings = [*raw_alarms(stored, source.kind)]
     measures = {
         "saturated_share": {"before": None, "now": stored.share},
         "tied_share": {"before": None, "now": stored.tied_rows / stored.n_rows},
     }
-    unless_told = "critical" if source.has_labels else "warning"
+    default = "critical" if source.has_labels else "warning"
     return _conclude(
-        source, k, findings, fail_on or unless_told, done, measures, looked_for, labels={}
+        source, k, findings, fail_on or default, performance, measures, looked_for, labels={}
     )
 
 
@@ -339,60 +362,67 @@ def _check_repaired(
     baseline: Any,
     fail_on: tuple[str, ...] | str,
     max_drop: float,
-    drawn: dict[str, Any],
+    sampling: dict[str, Any],
 ) -> CheckResult:
-    """What a repair serves."""
-    threads = drawn["threads"]
+    """Check the scores that a repair serves."""
+    threads = sampling["threads"]
     order = align_labels(fitted.label_names, fitted.maps.n_labels, source)
     at: Any = slice(None) if order is None else order
     maps = fitted.maps if order is None else fitted.maps.take(order)
     prior, before = fitted.record.prior[at], fitted.record.n_positives[at]
     now = take_fingerprint(source, maps, k, threads)
-    kept = fitted.fingerprint and fitted.fingerprint.take(order)
+    calibrated = fitted.fingerprint and fitted.fingerprint.take(order)
     findings: list[Finding] = []
     looked_for: list[str] = []
-    seen = None
+    comparison = None
 
     def name_of(label: int) -> str:
         return str(label) if source.label_names is None else source.label_names[label]
 
-    if kept is None:
+    if calibrated is None:
         findings.append(no_fingerprint())
     else:
-        seen = watch(kept, now, maps, prior, seed=drawn["seed"])
-        findings += watch_alarms(seen, name_of)
-        looked_for += [*WATCHED, *(WATCHED_AT_K if kept.k is not None else ())]
-    done = None
+        comparison = compare_with_calibration(calibrated, now, maps, prior, seed=sampling["seed"])
+        findings += comparison_alarms(comparison, name_of)
+        looked_for += [*COMPARED, *(COMPARED_AT_K if calibrated.k is not None else ())]
+    performance = None
     if source.has_labels:
         earlier = read_baseline(baseline, source, k, fitted.maps.kind, True, threads)
         metric = "map"
-        if earlier is None and kept is not None and kept.expected is not None:
-            metric = kept.expected.metric if kept.expected.metric in NAMES else "map"
-            earlier = Baseline("what the repair reached out of fold", {metric: kept.expected[1:]})
+        if earlier is None and calibrated is not None and calibrated.expected is not None:
+            metric = calibrated.expected.metric if calibrated.expected.metric in NAMES else "map"
+            earlier = Baseline(
+                "what the repair reached out of fold", {metric: calibrated.expected[1:]}
+            )
         ranking = rank_mapped(source, maps, k, threads=threads)
-        done = perform(source, ranking, prior, earlier, **drawn)
-        n_before: Any = fitted.n_rows if kept is None else np.maximum(1, kept.n_cells)
-        drift = drifted_labels(before, n_before, done.counts, np.maximum(1, now.n_cells))
-        findings += performance_alarms(done, max_drop, metric, k, before, drift, name_of)
+        performance = perform(source, ranking, prior, earlier, **sampling)
+        n_before: Any = fitted.n_rows if calibrated is None else np.maximum(1, calibrated.n_cells)
+        drift = drifted_labels(before, n_before, performance.counts, np.maximum(1, now.n_cells))
+        findings += performance_alarms(performance, max_drop, metric, k, before, drift, name_of)
         looked_for += LABELLED
     else:
-        _refuse_baseline(baseline)
-    labels = {} if seen is None else seen.label_columns()
-    measures = _measure(now, kept, seen, done)
-    return _conclude(source, k, findings, fail_on or "warning", done, measures, looked_for, labels)
+        _reject_baseline(baseline)
+    labels = {} if comparison is None else comparison.label_columns()
+    measures = _measure(now, calibrated, comparison, performance)
+    return _conclude(
+        source, k, findings, fail_on or "warning", performance, measures, looked_for, labels
+    )
 
 
 def _measure(
-    now: Fingerprint, kept: Fingerprint | None, seen: Watch | None, done: Performance | None
+    now: Fingerprint,
+    calibrated: Fingerprint | None,
+    comparison: CalibrationComparison | None,
+    performance: Performance | None,
 ) -> dict[str, dict[str, Any]]:
-    """The numbers that need no labels, now and before; beside the expected precision the true."""
+    """Numbers that need no labels, now and before, and the measured precision."""
 
     def both(of: Any, ranked: bool = False) -> dict[str, Any]:
-        missing = kept is None or (ranked and kept.k is None)
-        return {"before": None if missing else of(kept), "now": of(now)}
+        missing = calibrated is None or (ranked and calibrated.k is None)
+        return {"before": None if missing else of(calibrated), "now": of(now)}
 
     value, error = now.shown
-    drifted = None if seen is None else int(seen.drifted.sum())
+    drifted = None if comparison is None else int(comparison.drifted.sum())
     return {
         "saturated_share": both(lambda each: float(each.saturated.sum() / each.counts.sum())),
         "distinct_scores": both(lambda each: float(np.median(each.distinct))),
@@ -400,10 +430,10 @@ def _measure(
         "drifted_labels": {"before": None, "now": drifted},
         "expected_precision": {
             **both(lambda each: each.shown[0], ranked=True),
-            "low": value - _REACH * error,
-            "high": value + _REACH * error,
+            "low": value - _Z * error,
+            "high": value + _Z * error,
             "trusted": not drifted,
-            "measured": None if done is None else done.shown_true,
+            "measured": None if performance is None else performance.shown_true,
         },
     }
 
@@ -413,7 +443,7 @@ def _conclude(
     k: int,
     findings: list[Finding],
     fail_on: tuple[str, ...] | str,
-    done: Performance | None,
+    performance: Performance | None,
     measures: dict[str, dict[str, Any]],
     looked_for: Sequence[str],
     labels: dict[str, Any],
@@ -428,15 +458,15 @@ def _conclude(
         passed=not failed,
         findings=ordered,
         failed=failed,
-        metrics={} if done is None else done.metrics,
-        changes={} if done is None else done.changes,
-        against="" if done is None else done.against,
+        metrics={} if performance is None else performance.metrics,
+        changes={} if performance is None else performance.changes,
+        against="" if performance is None else performance.against,
         measures=measures,
         looked_for=tuple(sorted(looked_for)),
         k=k,
         n_rows=source.n_rows,
         n_labels=source.n_labels,
-        n_evaluated=None if done is None else done.n_evaluated,
+        n_evaluated=None if performance is None else performance.n_evaluated,
         label_names=source.label_names,
         labels=labels,
     )
@@ -445,41 +475,41 @@ def _conclude(
 def _fails(finding: Finding, fail_on: tuple[str, ...] | str) -> bool:
     if isinstance(fail_on, tuple):
         return finding.code in fail_on
-    grave = get_args(Severity)
-    return fail_on != "none" and grave.index(finding.severity) <= grave.index(fail_on)
+    severities = get_args(Severity)
+    return fail_on != "none" and severities.index(finding.severity) <= severities.index(fail_on)
 
 
-def _read_fail_on(given: Any) -> tuple[str, ...] | str:
-    """A severity as it is, codes as a tuple; empty where nothing was told."""
-    if given is None:
+def _read_fail_on(value: Any) -> tuple[str, ...] | str:
+    """A severity unchanged, codes as a tuple; empty for None."""
+    if value is None:
         return ""
-    if isinstance(given, str):
-        if given in ("critical", "warning", "none"):
-            return given
-        given = given.split(",")
-    codes = tuple(str(code).strip().upper() for code in given)
+    if isinstance(value, str):
+        if value in ("critical", "warning", "none"):
+            return value
+        value = value.split(",")
+    codes = tuple(str(code).strip().upper() for code in value)
     wrong = [code for code in codes if code not in CODES]
     if wrong or not codes:
-        came = repr(wrong[0])[:40] if wrong else "none"
+        actual = repr(wrong[0])[:40] if wrong else "none"
         raise InvalidInput(
-            f'fail_on must be "warning", "critical", "none" or codes of findings, got {came}. '
+            f'fail_on must be "warning", "critical", "none" or codes of findings, got {actual}. '
             "docs/findings.md lists them."
         )
     return codes
 
 
-def _read_repair(given: Any) -> FittedRepair:
-    if is_path(given):
-        return load_repair(given)
-    fitted = getattr(given, "fitted_", given)
+def _read_repair(value: Any) -> FittedRepair:
+    if is_path(value):
+        return load_repair(value)
+    fitted = getattr(value, "fitted_", value)
     if not isinstance(fitted, FittedRepair):
         raise InvalidInput(
-            f"repair must be a fitted Repair, the path of a saved one, or None, got {given!r:.60}."
+            f"repair must be a fitted Repair, the path of a saved one, or None, got {value!r:.60}."
         )
     return fitted
 
 
-def _refuse_baseline(baseline: Any) -> None:
+def _reject_baseline(baseline: Any) -> None:
     if baseline is not None:
         raise InvalidInput("a baseline of metrics needs labels, got scores alone.")
 

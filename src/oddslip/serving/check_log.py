@@ -1,4 +1,4 @@
-"""The log of checks: one line of JSON for each, appended whole or not at all, to logs alone."""
+"""The log of checks: one line of JSON each, appended atomically."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from oddslip.errors import InvalidInput, UnreadableFile
-from oddslip.io.files import disk_full_message, flush, hold_file, locked, output_path
+from oddslip.io.files import disk_full_message, flush, hold_file, lock, output_path
 from oddslip.io.inputs import input_path, read_bytes
 from oddslip.io.json import parse_json
 from oddslip.io.paths import check_path
 from oddslip.serving.check import CheckResult
 
-PATIENCE = 10.0  # seconds to wait for another who appends
+PATIENCE = 10.0  # seconds to wait for another process that appends
 MAX_LINE_BYTES = 64 << 20  # a check of 100,000 labels takes less than a tenth of it
 _BEGINNING = b'{"when": "'  # of every line that `append_check` writes
 _WHEN = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?)?")
@@ -26,17 +26,17 @@ _WHEN = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?)?")
 def append_check(
     path: Any, result: CheckResult, *, when: str | None = None, about: Mapping[str, str] = {}
 ) -> None:
-    """Append a check to a log: what it found, when, and of what.
+    """Append a check to a log.
 
     Parameters
     ----------
     path : str or path
-        The log; made if it is not there.
+        The log, which is created if missing.
     result : CheckResult
     when : str, optional
-        The day or time it stands for, as 2026-05-01 or 2026-05-01T06:00:00Z; now unless told.
+        Its day or time, such as 2026-05-01 or 2026-05-01T06:00:00Z; default: now.
     about : mapping of str to str
-        What else is to be known of the run, such as the names of its files.
+        Further information about the run, such as the names of its files.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def append_check(
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            with locked(target):
+            with lock(target):
                 return _append(target, line)
         except InvalidInput:
             if time.monotonic() > until:
@@ -58,7 +58,7 @@ def append_check(
 
 
 def _append(path: Path, line: bytes) -> None:
-    """Write a line in one piece; what a killed process left of one is cut off first."""
+    """Write a line atomically, after removing an incomplete line of a killed process."""
     try:
         with path.open("ab+") as file, disk_full_message(path):
             hold_file(file, path)
@@ -74,16 +74,16 @@ def _append(path: Path, line: bytes) -> None:
     except OSError as error:
         if isinstance(error, UnreadableFile):
             raise
-        raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
+        raise UnreadableFile(f"{path} cannot be written ({error.strerror}).") from error
 
 
 def check_log(path: Any) -> None:
-    """Refuse a file that is there and is no log of checks: nothing may be appended to it.
+    """Raise if a file exists and is no log of checks.
 
     Parameters
     ----------
     path : str or path
-        A log that `append_check` wrote, an empty file, or one that is not there yet.
+        A log that `append_check` wrote, an empty file, or a missing one.
 
     Examples
     --------
@@ -96,25 +96,25 @@ def check_log(path: Any) -> None:
 
 
 def _check_log(file: Any, path: Path) -> tuple[int, bytes]:
-    """Where the last record of a log ends, and what is to stand between it and the next one.
+    """The end of the last record of a log, and the separator before the next one.
 
-    Whatever is no line of a log is refused: only the beginning of a record that a killed process
-    left may be cut off. A record that lacks its newline alone is given one.
+    Raises for a line that is no record, except for the beginning of one that a killed process
+    left. A last record without a newline gets one.
     """
     file.seek(0)
-    end, number, glue = 0, 0, b""
+    end, number, separator = 0, 0, b""
     while line := file.readline(MAX_LINE_BYTES):
         number += 1
-        whole = line.endswith(b"\n")
+        complete = line.endswith(b"\n")
         if _is_record(line):
             end += len(line)
-            glue = b"" if whole else b"\n"
-        elif whole or file.read(1) or not _is_torn(line):
+            separator = b"" if complete else b"\n"
+        elif complete or file.read(1) or not _is_incomplete(line):
             raise UnreadableFile(
                 f"{path} must be a log of checks to append to, and its line {number} is no check. "
                 "Pass another file."
             )
-    return end, glue
+    return end, separator
 
 
 def _is_record(line: bytes) -> bool:
@@ -125,8 +125,8 @@ def _is_record(line: bytes) -> bool:
     return True
 
 
-def _is_torn(line: bytes) -> bool:
-    """Whether this is the beginning of a record, and no JSON of its own."""
+def _is_incomplete(line: bytes) -> bool:
+    """Whether this is the beginning of a record, and not valid JSON."""
     if not (line.startswith(_BEGINNING) or _BEGINNING.startswith(line)):
         return False
     try:
@@ -137,12 +137,17 @@ def _is_torn(line: bytes) -> bool:
 
 
 def read_checks(path: Any) -> list[dict[str, Any]]:
-    """All checks of a log, in its order. A last line that was cut off is left out.
+    """All checks of a log, in order. An incomplete last line is ignored.
 
     Parameters
     ----------
     path : str or path
         A log that `append_check` wrote.
+
+    Returns
+    -------
+    list of dict
+        As `CheckResult.to_dict`, with ``when`` and ``about``.
 
     Examples
     --------
@@ -165,7 +170,7 @@ def read_checks(path: Any) -> list[dict[str, Any]]:
 
 
 def check_when(text: Any) -> str:
-    """A day or a time in the form of ISO 8601."""
+    """The text, if it is a day or a time in ISO 8601."""
     if not isinstance(text, str) or not _WHEN.fullmatch(text):
         raise InvalidInput(
             f"when must be a day or a time such as 2026-05-01 or 2026-05-01T06:00:00Z, got "
@@ -175,7 +180,7 @@ def check_when(text: Any) -> str:
 
 
 def _check_record(record: Any) -> None:
-    """What the page of trends relies on."""
+    """Raise ValueError unless a record has the fields of the trend page."""
 
     def number(value: Any, optional: bool = True) -> None:
         if not (optional and value is None) and type(value) not in (int, float):

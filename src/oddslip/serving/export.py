@@ -1,4 +1,4 @@
-"""What every export tells: where a repair comes from, and what was written where."""
+"""The result of an export, and the description of a repair that exports include."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Export:
     Attributes
     ----------
     path : Path
-        What was written.
+        The file.
     form : str
         ONNX, SQL or JSON.
     n_bytes : int
+        Size of the file.
     largest_deviation : float
-        By how much a probability differs from ours at most, where it was computed less precisely;
-        0 where nothing was rounded.
+        Largest difference of a probability from ours; 0 unless computed in lower precision.
     """
 
     path: Path
@@ -33,7 +33,7 @@ class Export:
     largest_deviation: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Built-in types only."""
+        """All fields in built-in types."""
         return {
             "schema": "oddslip.export/1",
             "path": str(self.path),
@@ -44,7 +44,7 @@ class Export:
 
 
 def describe_repair(repair: FittedRepair) -> dict[str, Any]:
-    """Where a repair comes from; built-in types only."""
+    """Origin of a repair, in built-in types."""
     return plain(  # type: ignore[no-any-return]
         {
             "written_by": f"oddslip {__version__}",
@@ -59,5 +59,5 @@ def describe_repair(repair: FittedRepair) -> dict[str, Any]:
 
 
 def names_of(repair: FittedRepair) -> list[str]:
-    """Names of the labels; their indices where they have none."""
+    """Names of the labels, or their indices if they have none."""
     return list(repair.label_names or map(str, range(repair.maps.n_labels)))

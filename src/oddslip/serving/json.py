@@ -1,7 +1,4 @@
-"""A repair as a JSON document for any other language: docs/production.md says how to read it.
-
-``examples/read_maps.js`` is a reader of about sixty lines.
-"""
+"""A repair as a JSON document for other languages, described in docs/production.md."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ SCHEMA = "oddslip.maps/1"
 
 
 def export_json(repair: FittedRepair, path: Any) -> Export:
-    """Write the maps as JSON, whole or not at all. See `oddslip.FittedRepair.to_json`."""
+    """Write the maps as JSON, atomically. See `oddslip.FittedRepair.to_json`."""
     path = check_path("path", path)
     text = json.dumps(with_checksum(describe_maps(repair)), ensure_ascii=False, allow_nan=False)
     raw = (text + "\n").encode()
@@ -39,7 +36,7 @@ def export_json(repair: FittedRepair, path: Any) -> Export:
 
 
 def describe_maps(repair: FittedRepair) -> dict[str, Any]:
-    """All that is needed to map and to rank; built-in types only."""
+    """Everything needed to map and to rank, in built-in types."""
     maps = repair.maps
     constants = compared_constants(maps)
     ranges: dict[tuple[int, int], int] = {}  # labels may share their knots

@@ -1,7 +1,7 @@
-"""Maps cut into pieces: for every label, stretches of scores on which one formula holds.
+"""Maps cut into pieces: for every label, intervals of scores with one formula each.
 
-What SQL looks up. A piece of a map with knots lasts from its knot to the next one; every other form
-is one piece from -inf to inf.
+The SQL export looks them up. A piece of a map with knots reaches from its knot to the next one;
+every other form is one piece from -inf to inf.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ FORMS = {
 
 
 class Piece(NamedTuple):
-    """A formula, for scores of one label from ``low`` to below ``high``.
+    """A formula for scores of one label from ``low`` to below ``high``.
 
-    Knots: ``y`` at ``x`` and ``slope`` from there, never above ``roof``. Other forms: their
-    numbers ``a``, ``b`` and ``c``; of a constant, its probability and what it is compared by.
+    Knots: ``y`` at ``x`` and ``slope`` from there, at most ``roof``. Other forms: their parameters
+    ``a``, ``b`` and ``c``; for a constant, its probability and the value to compare.
     """
 
     place: int
@@ -78,10 +78,10 @@ def _cut_knots(whole: Piece, table: NDArray[np.float64]) -> list[Piece]:
     for low, high, (x, y, slope, roof) in zip(
         lows.tolist(), highs.tolist(), table.tolist(), strict=True
     ):
-        if low >= high:  # the next knot has the same score, and is the one that counts
+        if low >= high:  # the next knot has the same score and replaces this one
             continue
         piece = whole._replace(low=low, high=high, x=x, y=y, slope=slope, roof=roof)
-        if not np.isfinite(slope):  # a cliff: the knot's value at the knot alone, then the roof
+        if not np.isfinite(slope):  # a jump: the value of the knot at the knot only, then the roof
             beyond = float(np.nextafter(x, np.inf))
             pieces.append(piece._replace(high=beyond, slope=0.0, roof=y))
             piece = piece._replace(low=beyond, y=roof, slope=0.0)

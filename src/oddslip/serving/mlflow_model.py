@@ -1,4 +1,4 @@
-"""What MLflow keeps beside a saved repair and runs to serve it. `oddslip.mlflow` logs it."""
+"""The MLflow model that serves a saved repair; `oddslip.mlflow` logs this file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from oddslip.serving.runtime import load_runtime
 
 
 class RepairModel(PythonModel):  # type: ignore[misc]
-    """A repair as MLflow calls it."""
+    """A repair as an MLflow model."""
 
     def load_context(self, context: Any) -> None:
-        """Read the repair that was logged."""
+        """Read the logged repair."""
         self.runtime = load_runtime(context.artifacts["repair"])
 
-    # MLflow takes types for a schema, so there are none.
+    # MLflow would read type hints as a schema, so there are none.
     def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
-        """The top K of every row as label indices, or probabilities where k is 0."""
+        """The top K of every row as label indices, or probabilities if k is 0."""
         k = int((params or {}).get("k", 0))
         return self.runtime.rank(model_input, k=k) if k else self.runtime.transform(model_input)
 

@@ -1,10 +1,10 @@
-"""What is served, held against the calibration rows without any label.
+"""Comparison of served rows with the calibration rows, without labels.
 
-Every comparison is one of counts of rows, with the chance that two draws of the same rows lie as
-far apart. How small the smallest of all these chances is on a quiet day is found by resampling:
-days are drawn from the counts of both sides, as if nothing had changed, with as many rows as there
-are. A comparison is worth a word if its chance is below what `FAMILY` of the quiet days reach in
-any of them, and if the odds moved by at least `MATERIAL_NAT`, a shift by `MATERIAL_SHIFT`.
+Every comparison is a test of two counts of rows, with a p-value (chance). The distribution of the
+smallest of all chances on quiet days is estimated by resampling: days are drawn from the pooled
+counts of both sides, as if nothing had changed. A comparison is reported if its chance is below the
+smallest chance of `FAMILY` of the quiet days, and if the odds changed by at least `MATERIAL_NAT`,
+or a shift by `MATERIAL_SHIFT`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.fingerprint import NOT_SHOWN, Fingerprint, probabilities_of
+from oddslip.calibrators.fingerprint import NOT_RANKED, Fingerprint, probabilities_of
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.prior_shift import (
     MATERIAL_NAT,
@@ -33,19 +33,18 @@ from oddslip.tallies.logodds_histogram import edges_of
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-FAMILY = 0.02  # of quiet days on which any comparison is worth a word
-DRAWS = 200  # quiet days that are drawn
-# Nat. A prevalence that doubles moves the mean of a label's scores by far less than its own odds.
+FAMILY = 0.02  # share of quiet days on which any comparison is reported
+DRAWS = 200  # simulated quiet days
+# Nat. If a prevalence doubles, the mean of the label's scores changes by far less than its odds.
 MATERIAL_SHIFT = 0.1
-COARSER = 0.5  # of the scores that a label seemed to have: fewer are worth a word
+COARSER = 0.5  # a smaller ratio of distinct scores, now to before, is reported
 
 
 class Day(NamedTuple):
-    """One side of all comparisons: so many of ``n_cells`` rows that have the label, label by label.
+    """One side of all comparisons: counts per label among the ``n_cells`` rows that have it.
 
-    ``bins`` holds the cells between cuts, ``crowded`` those in the bin that most cells of both
-    sides share; ``tied`` is one number, of ``n_rows`` rows, ``shown`` the mean probability of what
-    is shown.
+    ``bins`` holds the cells between cuts, ``crowded`` those in the fullest bin of both sides.
+    ``tied`` is one number, of ``n_rows`` rows, and ``shown`` the mean probability of the top k.
     """
 
     n_rows: int
@@ -59,36 +58,36 @@ class Day(NamedTuple):
     shown_error: float
 
     def total(self, name: str) -> Any:
-        """How many could have been counted."""
+        """The number of rows of which these are counts."""
         nothing = not getattr(self, name).size
         return self.n_rows if name == "tied" or nothing else self.n_cells
 
 
-COUNTED = ("crowded", "saturated", "slots", "tied")
+COUNTS = ("crowded", "saturated", "slots", "tied")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Watch:
-    """Both sides, what differs between them beyond chance, and by how much.
+class CalibrationComparison:
+    """Significant differences between the served rows and the calibration rows.
 
     Attributes
     ----------
     calibrated, now : Fingerprint
-        The calibration rows, and those that are served.
+        The calibration rows and the served rows.
     level : float
-        The chance below which a comparison is no accident.
+        The chance below which a comparison is significant.
     moved, shifted, slots_moved, saturated, coarser : numpy.ndarray of bool
-        Labels whose scores, label-free shift or share of slots moved, that have more saturated
-        cells, or fewer scores.
+        Labels whose scores, label-free shift or share of slots changed, and those with more
+        saturated cells or fewer distinct scores.
     ties, shown : bool
-        Whether ties decide more rows, and whether the expected precision moved.
+        Whether ties decide more rows, and whether the expected precision changed.
     shift_before, shift_now : numpy.ndarray
         Label-free shift of each label, in nat.
     furthest : tuple of numpy.ndarray
-        For each label the log-odds at the cut where scores moved most surely, and the share of
+        For each label the log-odds of the cut with the most significant change, and the share of
         rows above it before and now.
     prior_shift : PriorShift or None
-        Whether moved prevalences explain it; None where nothing moved.
+        Whether changed prevalences explain it; None if nothing changed.
     """
 
     calibrated: Fingerprint
@@ -108,11 +107,11 @@ class Watch:
 
     @property
     def drifted(self) -> Bools:
-        """Labels whose scores are not what they were."""
+        """Labels whose scores changed."""
         return self.moved | self.shifted
 
     def label_columns(self) -> dict[str, Any]:
-        """One value per label in each column."""
+        """Columns with one value per label."""
         columns: dict[str, Any] = {
             "scores_moved": self.moved,
             "shift_before": self.shift_before,
@@ -132,63 +131,68 @@ class Watch:
         return columns
 
 
-def watch(
+def compare_with_calibration(
     calibrated: Fingerprint,
     now: Fingerprint,
     maps: LabelMaps,
     prior: Floats,
     *,
     seed: int = DEFAULT_SEED,
-) -> Watch:
-    """Compare the rows of now with the calibration rows.
+) -> CalibrationComparison:
+    """Compare served rows with the calibration rows.
 
     Parameters
     ----------
     calibrated, now : Fingerprint
-        Of the same labels in the same order.
+        Fingerprints of the same labels in the same order.
     maps : LabelMaps
-        Of the repair.
+        Maps of the repair.
     prior : numpy.ndarray
         Prior of each label, which label-free shifts match.
     seed : int
-        Same seed, same level.
+        Seed of the simulated quiet days.
+
+    Returns
+    -------
+    CalibrationComparison
     """
-    if calibrated.k is None:  # then nothing that is shown can be compared
-        now = replace(now, **NOT_SHOWN)
+    if calibrated.k is None:  # then the top k cannot be compared
+        now = replace(now, **NOT_RANKED)
     mapped = probabilities_of(maps)
     both = calibrated.per_cell(calibrated.counts) + now.per_cell(now.counts)
     places, crowd = cut_places(both), both.argmax(axis=1)
-    spread = _shown_spread(calibrated, now)
-    first, second = (_side(each, places, crowd, spread) for each in (calibrated, now))
+    variance = _precision_variance(calibrated, now)
+    first, second = (_side(each, places, crowd, variance) for each in (calibrated, now))
     weights = _bin_weights(both, mapped, places)
     level = quiet_level(first, second, weights, seed)
     chances = rate_chances(*_above(first), *_above(second))
-    apart = odds_apart(*_above(first), *_above(second))
-    sure = (chances <= level) & (np.abs(apart) >= MATERIAL_NAT)
+    distance = odds_apart(*_above(first), *_above(second))
+    significant = (chances <= level) & (np.abs(distance) >= MATERIAL_NAT)
 
     def differ(name: str) -> tuple[Bools, Floats]:
-        pair = _counted(first, second, name)
-        apart = odds_apart(*pair)
-        return (rate_chances(*pair) <= level) & (np.abs(apart) >= MATERIAL_NAT), apart
+        pair = _count_pair(first, second, name)
+        distance = odds_apart(*pair)
+        return (rate_chances(*pair) <= level) & (np.abs(distance) >= MATERIAL_NAT), distance
 
     possible = np.clip(prior, 1e-9, 1 - 1e-9)
     before, after = (match_counts(each.counts, each.kind, possible) for each in (calibrated, now))
-    shift_sure = rate_chances(*_weighed(first, second, weights)) <= level
+    shift_significant = rate_chances(*_weighted_pair(first, second, weights)) <= level
     crowded, more_crowded = differ("crowded")
     saturated, more_saturated = differ("saturated")
     slots_moved, _ = differ("slots")
     tied, more_tied = differ("tied")
     gap = second.shown - first.shown
-    surest = np.where(sure, chances, 2.0).argmin(axis=1)[:, None]
-    at_cut = np.take_along_axis(places, surest, axis=1)[:, 0]
+    most_significant = np.where(significant, chances, 2.0).argmin(axis=1)[:, None]
+    at_cut = np.take_along_axis(places, most_significant, axis=1)[:, 0]
     share_before, share_now = (
-        np.take_along_axis(_above(each)[0], surest, axis=1)[:, 0] / np.maximum(1, each.n_cells)
+        np.take_along_axis(_above(each)[0], most_significant, axis=1)[:, 0]
+        / np.maximum(1, each.n_cells)
         for each in (first, second)
     )
-    moved = np.asarray(sure.any(axis=1))
-    shifted = shift_sure & (np.abs(after - before) >= MATERIAL_SHIFT)
+    moved = np.asarray(significant.any(axis=1))
+    shifted = shift_significant & (np.abs(after - before) >= MATERIAL_SHIFT)
     drifted = (moved | shifted).any()
-    return Watch(
+    return CalibrationComparison(
         calibrated=calibrated,
         now=now,
         level=level,
@@ -207,9 +211,9 @@ def watch(
 
 
 def quiet_level(first: Day, second: Day, weights: Floats, seed: int = DEFAULT_SEED) -> float:
-    """The chance that the smallest of all comparisons undercuts on `FAMILY` of the quiet days.
+    """The chance below which the smallest of all comparisons falls on `FAMILY` of the quiet days.
 
-    It is never below that of Bonferroni, which knows nothing of how comparisons go together.
+    It is at least the Bonferroni level, which ignores the dependence between comparisons.
     """
     rng = np.random.default_rng(seed)
     smallest = np.sort([_draw_smallest(first, second, weights, rng) for _ in range(DRAWS)])
@@ -218,67 +222,69 @@ def quiet_level(first: Day, second: Day, weights: Floats, seed: int = DEFAULT_SE
 
 
 def _draw_smallest(first: Day, second: Day, weights: Floats, rng: np.random.Generator) -> float:
-    """The smallest chance of all comparisons between two days drawn from the rows of both."""
+    """The smallest chance of all comparisons between two days drawn from the pooled rows."""
     shares = (first.bins + second.bins) / np.maximum(1, first.n_cells + second.n_cells)[:, None]
 
     def rate(name: str) -> Floats:
-        one, n_one, two, n_two = _counted(first, second, name)
+        one, n_one, two, n_two = _count_pair(first, second, name)
         return np.asarray((one + two) / np.maximum(1, n_one + n_two))
 
     def draw(day: Day) -> Day:
-        counted: dict[str, Any] = {
-            name: rng.binomial(day.total(name), rate(name)) for name in COUNTED
+        counts: dict[str, Any] = {
+            name: rng.binomial(day.total(name), rate(name)) for name in COUNTS
         }
         bins: Any = rng.multinomial(day.n_cells, shares)
         error = day.shown_error
-        return day._replace(bins=bins, **counted, shown=error * rng.standard_normal())
+        return day._replace(bins=bins, **counts, shown=error * rng.standard_normal())
 
     one, two = draw(first), draw(second)
-    pairs = [(*_above(one), *_above(two)), _weighed(one, two, weights)]
-    pairs += [_counted(one, two, name) for name in COUNTED]
+    pairs = [(*_above(one), *_above(two)), _weighted_pair(one, two, weights)]
+    pairs += [_count_pair(one, two, name) for name in COUNTS]
     return min(_mean_chance(one, two), *(smallest_chance(*pair) for pair in pairs))
 
 
-def _shown_spread(*sides: Fingerprint) -> float:
-    """Variance, over the rows of both sides, of the mean probability of what a row shows."""
+def _precision_variance(*sides: Fingerprint) -> float:
+    """Variance over the rows of both sides of the mean probability of the top k."""
     return sum(each.n_rows**2 * each.shown[1] ** 2 for each in sides) / sum(
         each.n_rows for each in sides
     )
 
 
 def _side(
-    counted: Fingerprint, places: NDArray[np.int64], crowd: NDArray[np.int64], spread: float
+    fingerprint: Fingerprint, places: NDArray[np.int64], crowd: NDArray[np.int64], variance: float
 ) -> Day:
-    above = count_above(counted.counts, places)
-    ends = counted.n_cells[:, None].astype(np.float64)
+    above = count_above(fingerprint.counts, places)
+    ends = fingerprint.n_cells[:, None].astype(np.float64)
     bins = -np.diff(np.hstack([ends, above, np.zeros_like(ends)]), axis=1)
-    ranked = counted.k is not None
-    shown, error = counted.shown[0], float(np.sqrt(spread / counted.n_rows))
+    has_k = fingerprint.k is not None
+    shown, error = fingerprint.shown[0], float(np.sqrt(variance / fingerprint.n_rows))
     return Day(
-        n_rows=counted.n_rows,
-        n_cells=counted.n_cells,
+        n_rows=fingerprint.n_rows,
+        n_cells=fingerprint.n_cells,
         bins=bins,
-        crowded=np.take_along_axis(counted.counts, crowd[:, None], axis=1)[:, 0].astype(np.float64),
-        saturated=counted.saturated.astype(np.float64),
-        slots=counted.slots.astype(np.float64),
-        tied=np.array([float(counted.n_tied)] if ranked else []),
+        crowded=np.take_along_axis(fingerprint.counts, crowd[:, None], axis=1)[:, 0].astype(
+            np.float64
+        ),
+        saturated=fingerprint.saturated.astype(np.float64),
+        slots=fingerprint.slots.astype(np.float64),
+        tied=np.array([float(fingerprint.n_tied)] if has_k else []),
         shown=shown,
         shown_error=error,
     )
 
 
 def _above(day: Day) -> tuple[Floats, NDArray[np.int64]]:
-    """Rows above each cut, and of how many."""
+    """Rows above each cut, and the total."""
     return np.cumsum(day.bins[:, ::-1], axis=1)[:, -2::-1], day.n_cells[:, None]
 
 
-def _counted(first: Day, second: Day, name: str) -> tuple[Any, Any, Any, Any]:
-    """What was counted on both sides, each with how many could have been."""
+def _count_pair(first: Day, second: Day, name: str) -> tuple[Any, Any, Any, Any]:
+    """Counts of both sides, each with its total."""
     return getattr(first, name), first.total(name), getattr(second, name), second.total(name)
 
 
 def _bin_weights(both: Floats, mapped: Floats, places: NDArray[np.int64]) -> Floats:
-    """Mean calibrated probability between cuts, or its complement where that is the smaller."""
+    """Mean calibrated probability between cuts, or its complement if that is smaller."""
     sides = []
     for counts in (both, both * mapped):
         above = count_above(counts, places)
@@ -290,20 +296,22 @@ def _bin_weights(both: Floats, mapped: Floats, places: NDArray[np.int64]) -> Flo
     return np.where(common[:, None], 1.0 - weights, weights)
 
 
-def _weighed(first: Day, second: Day, weights: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Sums of probabilities as counts: of so many whole rows as vary as much."""
+def _weighted_pair(
+    first: Day, second: Day, weights: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Sums of probabilities as counts of the effective number of rows."""
     both = first.bins + second.bins
     size = (both * weights).sum(axis=1) / np.maximum((both * weights**2).sum(axis=1), 1e-300)
     size = np.maximum(size, 1.0)
     one, two = ((day.bins * weights).sum(axis=1) * size for day in (first, second))
-    # A constant is no sample of anything.
+    # A constant has no distribution to compare.
     flat = np.ptp(weights, axis=1) < 1e-9
     one, two = np.where(flat, 0.0, one), np.where(flat, 0.0, two)
     return one, first.n_cells * size, two, second.n_cells * size
 
 
 def _mean_chance(first: Day, second: Day) -> float:
-    """Chance that the expected precision differs as much."""
+    """Chance of a difference in expected precision at least as large."""
     from math import erfc, hypot, sqrt
 
     error = hypot(first.shown_error, second.shown_error)

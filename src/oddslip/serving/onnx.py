@@ -1,11 +1,11 @@
 """A repair as an ONNX graph of standard operators, opset 18.
 
-A map with knots is a binary search, unrolled: each step looks some knots ahead, as far as the last
-knot of the label, and goes there if that knot is not above the score. Other maps are formulas. What
-is compared is then ranked by TopK, which breaks ties by the lower index, as we do.
+A map with knots is an unrolled binary search: each step looks some knots ahead, at most to the last
+knot of the label, and moves there if that knot is not above the score. Other maps are formulas. The
+values are ranked by TopK, which breaks ties by the lower index, as we do.
 
 Sums, products and comparisons round as ours do, so maps with knots agree to the bit. Exponentials
-and logarithms are those of whoever runs the graph, and may differ in the last bit.
+and logarithms are those of the ONNX runtime, and may differ in the last bit.
 """
 
 from __future__ import annotations
@@ -39,11 +39,9 @@ from oddslip.io.paths import check_path
 from oddslip.serving.export import Export, describe_repair, names_of
 
 OPSET = 18
-IR_VERSION = (
-    8  # the one of opset 18: what is older than the graph's operators can not read it anyway
-)
+IR_VERSION = 8  # of opset 18; older readers do not support its operators anyway
 PRECISIONS = ("float64", "float32")
-TRIED = 2001  # scores of each label at which a less precise graph is compared with ours
+N_PROBES = 2001  # scores of each label at which a less precise graph is compared with ours
 
 
 def export_onnx(
@@ -54,7 +52,7 @@ def export_onnx(
     scores: str = "float64",
     precision: str = "float64",
 ) -> Export:
-    """Write a repair as an ONNX graph, whole or not at all.
+    """Write a repair as an ONNX graph, atomically.
 
     See `oddslip.FittedRepair.to_onnx`.
     """
@@ -79,11 +77,11 @@ def repair_graph(
     Parameters
     ----------
     repair : FittedRepair, Repair or calibrator
-        Fitted.
+        A fitted repair.
     k : int, optional
         Slots per row; without it nothing is ranked.
     scores, precision : {"float64", "float32"}
-        Type of the scores that come in, and what the graph computes in.
+        Type of the input scores and of the computation.
 
     Returns
     -------
@@ -146,12 +144,12 @@ def repair_graph(
         producer_name="oddslip",
         doc_string="Calibrated probabilities and the top K of scores, by oddslip.",
     )
-    told = describe_repair(repair) | {"label_names": names_of(repair), "k": k}
+    properties = describe_repair(repair) | {"label_names": names_of(repair), "k": k}
     helper.set_model_props(
         model,
         {
             f"oddslip:{name}": value if isinstance(value, str) else json.dumps(value)
-            for name, value in told.items()
+            for name, value in properties.items()
         },
     )
     checker.check_model(model, full_check=True)
@@ -159,7 +157,7 @@ def repair_graph(
 
 
 def load_onnx() -> Any:
-    """The package, or how to get it."""
+    """The onnx package, or an error with the install command."""
     try:
         import onnx
     except ImportError as error:
@@ -170,7 +168,7 @@ def load_onnx() -> Any:
 
 
 class _Graph:
-    """Nodes and constants of the graph, added one after another."""
+    """Nodes and constants of the graph, added one by one."""
 
     def __init__(self, maps: Maps, dtype: np.dtype[Any]) -> None:
         self.maps, self.dtype = maps, dtype
@@ -179,41 +177,46 @@ class _Graph:
         self.constants: dict[str, NDArray[Any]] = {}
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        """Add a node; the name of what it gives."""
+        """Add a node; returns the name of its output."""
         from onnx import helper
 
         output = f"{operator.lower()}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, list(inputs), [output], **attributes))
         return output
 
-    def name(self, given: str, wanted: str) -> None:
-        """Give what a node gives a name of its own."""
+    def name(self, output: str, name: str) -> None:
+        """Give the output of a node another name."""
         from onnx import helper
 
-        self.nodes.append(helper.make_node("Identity", [given], [wanted]))
+        self.nodes.append(helper.make_node("Identity", [output], [name]))
 
     def constant(self, array: NDArray[Any]) -> str:
-        """Keep an array; its name."""
+        """Add an array; returns its name."""
         name = f"constant_{len(self.constants)}"
         self.constants[name] = np.ascontiguousarray(array)
         return name
 
     def number(self, values: Any) -> str:
-        """Keep numbers in the precision of the graph, none of them endless; their name."""
+        """Add numbers in the precision of the graph, clipped to its range; returns their name."""
         limits = np.finfo(self.dtype)
         finite = np.isfinite(values)
         inside = np.clip(values, limits.min, limits.max)
         return self.constant(np.where(finite, inside, values).astype(self.dtype))
 
     def map_cells(self, cells: str) -> tuple[str, str]:
-        """What labels are compared by, and their probabilities."""
+        """Names of the values to compare and of the probabilities."""
         maps = self.maps
         groups: list[tuple[NDArray[np.int64], str, str]] = []
         flat = np.flatnonzero((maps.code == CONSTANT) | (maps.code == EXCLUDED))
         if flat.size:
             groups.append((flat, *self._flat(cells, flat)))
-        for form, build in ((KNOTS, self._knots), (AFFINE, self._affine), (BETA, self._beta),
-                            (IDENTITY, self._identity)):  # fmt: skip
+        builders = {
+            KNOTS: self._knots,
+            AFFINE: self._affine,
+            BETA: self._beta,
+            IDENTITY: self._identity,
+        }
+        for form, build in builders.items():
             labels = np.flatnonzero(maps.code == form)
             if labels.size:
                 groups.append((labels, *build(self._columns(cells, labels), labels)))
@@ -243,8 +246,8 @@ class _Graph:
         values = self.add("Expand", self.number(compared[None]), shape)
         if not (self.odds or excluded.any()):
             return values, values
-        shown = np.where(excluded, 0.0, self.maps.a[labels])
-        return values, self.add("Expand", self.number(shown[None]), shape)
+        probabilities = np.where(excluded, 0.0, self.maps.a[labels])
+        return values, self.add("Expand", self.number(probabilities[None]), shape)
 
     def _knots(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
         maps = self.maps
@@ -253,14 +256,14 @@ class _Graph:
         x = self.number(table[:, 0])
         lasts = self.constant(last)
         at, ahead = self.constant(start), ""
-        most = int((last - start).max())  # knots after the first
-        for bit in reversed(range(most.bit_length())):
-            far = 1 << bit
-            if not ahead:  # all rows begin at the first knot, so this step needs no search
-                reached = np.minimum(start + far, last)
-                ahead, score = self.constant(reached), self.number(table[reached, 0])
+        max_steps = int((last - start).max())  # knots after the first
+        for bit in reversed(range(max_steps.bit_length())):
+            step_size = 1 << bit
+            if not ahead:  # all rows start at the first knot, so this step needs no lookup
+                target = np.minimum(start + step_size, last)
+                ahead, score = self.constant(target), self.number(table[target, 0])
             else:
-                beyond = self.add("Add", at, self.constant(np.array(far)))
+                beyond = self.add("Add", at, self.constant(np.array(step_size)))
                 ahead = self.add("Min", beyond, lasts)
                 score = self.add("Gather", x, ahead)
             at = self.add("Where", self.add("LessOrEqual", score, cells), ahead, at)
@@ -268,7 +271,7 @@ class _Graph:
         score, value, slope, roof = (self.add("Gather", column, at) for column in columns)
         beyond = self.add("Sub", self.add("Max", cells, score), score)
         mapped = self.add("Add", self.add("Mul", slope, beyond), value)
-        # Not-a-number, which an endless slope can give, is not above anything: so the knot's value.
+        # NaN, which an infinite slope can give, compares as false: so the value of the knot.
         above = self.add("LessOrEqual", value, mapped)
         values = self.add("Where", above, self.add("Min", mapped, roof), value)
         return values, values
@@ -307,8 +310,8 @@ class _Graph:
 
     def _inside(self, cells: str) -> str:
         roof = min(1.0 - CLIP, float(np.nextafter(self.dtype.type(1), self.dtype.type(0))))
-        raised = self.add("Max", cells, self.number(CLIP))
-        return self.add("Min", raised, self.number(roof))
+        above_zero = self.add("Max", cells, self.number(CLIP))
+        return self.add("Min", above_zero, self.number(roof))
 
     def _log_odds(self, cells: str) -> str:
         if self.margin:
@@ -324,26 +327,26 @@ class _Graph:
         return self.add("Div", self.add("Where", above, one, small), self.add("Add", one, small))
 
     def _log1p(self, cells: str) -> str:
-        """ln(1 + x), which ONNX lacks: ln(u) x / (u - 1) with u = 1 + x as it was rounded."""
+        """ln(1 + x), which ONNX lacks: ln(u) x / (u - 1) with u = 1 + x rounded."""
         one = self.number(1.0)
         u = self.add("Add", one, cells)
-        gone = self.add("Equal", u, one)
-        rest = self.add("Where", gone, one, self.add("Sub", u, one))
+        is_one = self.add("Equal", u, one)
+        rest = self.add("Where", is_one, one, self.add("Sub", u, one))
         ratio = self.add("Div", self.add("Mul", self.add("Log", u), cells), rest)
-        return self.add("Where", gone, cells, ratio)
+        return self.add("Where", is_one, cells, ratio)
 
 
 def _largest_deviation(repair: FittedRepair, model: Any) -> float:
-    """By how much a graph's probabilities differ from ours, on scores all over the scale."""
+    """Largest difference between a graph's probabilities and ours, over the whole scale."""
     from onnx.reference import ReferenceEvaluator
 
     maps = repair.maps
     low, high = (0.0, 1.0) if maps.kind == "probability" else (-40.0, 40.0)
     n_labels = maps.n_labels
-    wanted = model.graph.input[0].type.tensor_type.elem_type
-    dtype = np.float32 if wanted == 1 else np.float64
-    grid = np.linspace(low, high, TRIED)
-    if maps.x.size:  # where maps bend
+    element_type = model.graph.input[0].type.tensor_type.elem_type
+    dtype = np.float32 if element_type == 1 else np.float64
+    grid = np.linspace(low, high, N_PROBES)
+    if maps.x.size:  # near the knots
         grid = np.concatenate(
             [grid, np.clip(np.quantile(maps.x, np.linspace(0, 1, 500)), low, high)]
         )

@@ -1,9 +1,9 @@
-"""LightGBM's trees as one ONNX node, which gives the margins of all labels.
+"""LightGBM's trees as one ONNX node, which computes the margins of all labels.
 
-Trees in ONNX are float32, and LightGBM compares in float64: a feature x goes left where x <= t.
-With t rounded to the nearest float32, a feature between the two goes the other way, and its margin
-can be off by whole nats. Rounded down, every float32 feature goes where it went; what is
-left is the rounding of sums, about 1e-6. So: train on float32 features, and fit the repair on the
+Trees in ONNX are float32, and LightGBM compares in float64: a feature x goes left if x <= t. With t
+rounded to the nearest float32, a feature between the two goes the other way, and its margin can be
+wrong by whole nats. With t rounded down, every float32 feature takes the same branch; only the
+rounding of sums remains, about 1e-6. So train on float32 features, and fit the repair on the
 margins of the graph.
 """
 
@@ -41,12 +41,12 @@ def trees_graph(boosters: Sequence[Any]) -> Any:
     load_onnx()
     from onnx import TensorProto, checker, helper
 
-    grown = [getattr(each, "booster_", each) for each in boosters]
-    strange = [each for each in grown if not hasattr(each, "dump_model")]
-    if strange or not grown:
-        came = repr(strange[0])[:60] if strange else "none"
-        raise InvalidInput(f"boosters must be LightGBM's, one per label, got {came}.")
-    models = [each.dump_model() for each in grown]
+    boosters = [getattr(each, "booster_", each) for each in boosters]
+    invalid = [each for each in boosters if not hasattr(each, "dump_model")]
+    if invalid or not boosters:
+        actual = repr(invalid[0])[:60] if invalid else "none"
+        raise InvalidInput(f"boosters must be LightGBM's, one per label, got {actual}.")
+    models = [each.dump_model() for each in boosters]
     table: dict[str, list[Any]] = defaultdict(list)
     trees = [
         (label, tree["tree_structure"])
@@ -56,9 +56,13 @@ def trees_graph(boosters: Sequence[Any]) -> Any:
     for number, (label, root) in enumerate(trees):
         _add_tree(table, number, label, root)
     node = helper.make_node(
-        "TreeEnsembleRegressor", ["features"], ["margins"], domain="ai.onnx.ml",
-        n_targets=len(models), **table,
-    )  # fmt: skip
+        "TreeEnsembleRegressor",
+        ["features"],
+        ["margins"],
+        domain="ai.onnx.ml",
+        n_targets=len(models),
+        **table,
+    )
     n_features = max(model["max_feature_idx"] for model in models) + 1
     features, margins = (
         helper.make_tensor_value_info(name, TensorProto.FLOAT, ["rows", width])
@@ -103,7 +107,7 @@ def _add_tree(table: dict[str, list[Any]], tree: int, label: int, root: dict[str
 
 
 def _missing_goes_left(node: dict[str, Any]) -> bool:
-    """Where NaN goes; a split that has met none takes it for zero."""
+    """Whether NaN goes left; a split without NaN in training treats it as zero."""
     if "leaf_value" in node:
         return False
     if node["missing_type"] == "NaN":

@@ -1,12 +1,12 @@
-"""A saved repair served with NumPy alone: `transform` and `rank`, of one row or of many.
+"""A saved repair served with NumPy only: `transform` and `rank` of one row or many.
 
 Every cell goes through the same operations in the same order as in `oddslip.kernels.maps`, so the
-answers agree to the bit: a product and the sum after it are two roundings here as there.
-Exponentials and logarithms are the C library's there; where NumPy brings its own, which differ in
-the last bit, Python's `math` is asked instead.
+results agree to the bit: a product and the sum after it are two roundings in both. The kernels use
+the exponentials and logarithms of the C library; where NumPy has its own, which differ in the last
+bit, Python's `math` is used instead.
 
-All labels of a row are looked up at once: the binary search for a label's knot takes one step for
-all labels that have knots enough, so a row costs as many steps as the longest map needs.
+The binary search for the knots of a row takes each step for all labels at once, so a row costs as
+many steps as the longest map needs.
 """
 
 from __future__ import annotations
@@ -33,31 +33,32 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
     lay_knots,
 )
-from oddslip.calibrators.repair_file import Stored, read_stored
+from oddslip.calibrators.repair_file import RepairFile, read_repair_file
 from oddslip.core.arguments import check_k, reject_masked
 from oddslip.core.row_ids import counts_up, is_frame, match_labels, row_names
 from oddslip.errors import InvalidInput
 
 Floats = NDArray[np.float64]
-CELLS = 1 << 15  # taken at a time: what is made of them stays cached
+CELLS = 1 << 15  # cells per block, to stay in cache
 NAN = ("refuse", "absent")
 
 
 class Runtime:
-    """A repair that needs NumPy and nothing else, as `load_runtime` reads it.
+    """A repair that only needs NumPy, see `load_runtime`.
 
     Attributes
     ----------
     kind : {"probability", "margin"}
-        What scores it takes.
+        Scale of the scores.
     n_labels : int
+        Number of labels.
     label_names : tuple of str or None
-        By which the columns of a frame are matched.
+        Names by which the columns of a frame are matched.
     calibrator, parameters : str, dict
-        Which calibrator it was, and how it was set.
+        Name and parameters of the calibrator.
     """
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: RepairFile) -> None:
         self.kind: str = stored.maps.kind
         self.n_labels = int(stored.maps.code.size)
         self.label_names = stored.label_names
@@ -73,28 +74,32 @@ class Runtime:
     def transform(
         self, scores: Any, *, candidates: Any = None, nan: str = "refuse", dtype: Any = None
     ) -> NDArray[Any]:
-        """Calibrated probabilities, of the shape of the scores.
+        """Calibrated probabilities, in the shape of the scores.
 
         Parameters
         ----------
         scores : array-like of shape (n_labels,) or (n_rows, n_labels), data frame or series
             One row or many. Columns of a frame and cells of a series are matched by name.
         candidates : sequence of int or str, optional
-            Labels that the columns stand for, where they are not all of them: by index or name.
+            Labels of the columns by index or name, if the columns are not all labels.
         nan : {"refuse", "absent"}
-            Whether NaN is an error, or says that a label is no candidate; then it stays NaN.
+            Whether NaN is an error, or marks a label that is no candidate and stays NaN.
         dtype : optional
-            Of what is returned; that of the scores unless told.
+            Type of the result; default: that of the scores.
+
+        Returns
+        -------
+        ndarray
         """
         rows, maps, _ = self._open(scores, candidates, ranked=False)
         missing = self._check(rows, nan)
         try:
-            wanted = np.dtype(rows.dtype if dtype is None else dtype)
+            out_dtype = np.dtype(rows.dtype if dtype is None else dtype)
         except TypeError as error:
             raise InvalidInput(f"dtype must be one of NumPy's, got {dtype!r:.60}.") from error
-        if wanted not in (np.float32, np.float64):
-            raise InvalidInput(f"dtype must be float32 or float64, got {wanted}.")
-        out = np.empty(rows.shape, wanted)
+        if out_dtype not in (np.float32, np.float64):
+            raise InvalidInput(f"dtype must be float32 or float64, got {out_dtype}.")
+        out = np.empty(rows.shape, out_dtype)
         for part, cells in _parts(rows, missing):
             out[part] = maps.probabilities(cells)
         if missing is not None:
@@ -120,52 +125,52 @@ class Runtime:
         k : int
             Slots per row, ``1 <= k <= n_labels``.
         candidates : sequence of int or str, optional
-            Labels that the columns stand for, where they are not all of them: by index or name.
+            Labels of the columns by index or name, if the columns are not all labels.
         exclude : optional
-            Labels that may not be shown. For one row their indices or names, or one truth per
-            label; for many a list of such lists, a table of truths of the shape of the scores, or
-            ``(indptr, indices)`` as a sparse matrix of scipy has them, or that matrix.
+            Labels that must not be shown. For one row their indices or names, or one bool per
+            label. For many rows a list of such lists, a table of bools in the shape of the scores,
+            a scipy.sparse matrix, or its ``(indptr, indices)``.
         nan : {"refuse", "absent"}
-            Whether NaN is an error, or says that a label is no candidate.
+            Whether NaN is an error, or marks a label that is no candidate.
         names : bool
-            Names of labels instead of their indices; None where a slot is empty. Of a pandas
-            frame, a frame with its index and the columns label_1 to label_k.
+            Whether to return names of labels instead of indices; None in an empty slot. For a
+            pandas frame, a frame with its index and the columns label_1 to label_k.
 
         Returns
         -------
         ndarray of int32, shape (k,) or (n_rows, k)
-            Label indices. Slots that no candidate is left for hold -1.
+            Label indices; -1 in an empty slot.
         """
         rows, maps, labels = self._open(scores, candidates, ranked=True)
         k = check_k(k, self.n_labels)
         absent = self._check(rows, nan)
-        barred = None
+        excluded = None
         if exclude is not None:
-            barred = self._read_exclude(exclude, len(rows), np.ndim(scores) == 1)
-            barred = barred if labels is None else barred[:, labels]
+            excluded = self._read_exclude(exclude, len(rows), np.ndim(scores) == 1)
+            excluded = excluded if labels is None else excluded[:, labels]
         out = np.empty((len(rows), k), np.int32)
         for part, cells in _parts(rows, absent):
             values = maps.values(cells)
-            for mask in (absent, barred):
+            for mask in (absent, excluded):
                 if mask is not None:
                     values[mask[part]] = np.nan
             rows_at, columns = _contenders(values, min(k, values.shape[1]), maps.slack)
-            maps.settle(cells, values, rows_at, columns)
+            maps.refine(cells, values, rows_at, columns)
             out[part] = _best(values, rows_at, columns, k, labels)
         answer: Any = out
         if names:
             from oddslip.core.results import name_ranking
 
-            known = self.label_names
+            label_names = self.label_names
             if labels is None:  # columns of the scores, in their order
-                known = _names_of(scores) or known
-            answer = name_ranking(out, known, scores)
+                label_names = _names_of(scores) or label_names
+            answer = name_ranking(out, label_names, scores)
         return answer[0] if np.ndim(scores) == 1 else answer
 
     def _open(
         self, scores: Any, candidates: Any, *, ranked: bool
     ) -> tuple[NDArray[Any], _Maps, NDArray[np.int64] | None]:
-        """The rows, the maps of their columns, and the labels these are where not all in order."""
+        """The rows, the maps of their columns, and the labels of the columns if candidates."""
         names = _names_of(scores)
         if is_frame(scores):
             scores = scores.to_numpy()
@@ -189,18 +194,18 @@ class Runtime:
                     f"candidates must name the {rows.shape[1]:,} columns of the scores, each once, "
                     f"got {labels.size:,} labels, {np.unique(labels).size:,} of them different."
                 )
-            if ranked:  # ties go to the lower label, wherever it stands
+            if ranked:  # ties go to the lower label, whatever its column
                 order = np.argsort(labels)
                 rows, labels = rows[:, order], labels[order]
             return rows, self._maps.take(labels), labels
         counts = rows.shape[1], self.n_labels
-        order_of = match_labels(
+        positions = match_labels(
             names, self.label_names, ("scores", "repair"), n_labels=counts, warn=True
         )
-        return rows, self._maps if order_of is None else self._maps.take(order_of), None
+        return rows, self._maps if positions is None else self._maps.take(positions), None
 
     def _check(self, rows: NDArray[Any], nan: str) -> NDArray[np.bool_] | None:
-        """Which cells are no candidates; refuses cells that are no scores."""
+        """Cells that are no candidates; raises for invalid scores."""
         if nan not in NAN:
             raise InvalidInput(f'nan must be "refuse" or "absent", got {nan!r:.60}.')
         top = 1.0 if self.kind == "probability" else float(np.finfo(rows.dtype).max)
@@ -221,71 +226,71 @@ class Runtime:
             f"scores must be {rule}, got {value:g} at row {row}, column {column}.{hint}"
         )
 
-    def _read_labels(self, what: str, given: Any) -> NDArray[np.int64]:
-        """Indices of labels that are named by index or by name."""
-        if isinstance(given, str) or not hasattr(given, "__iter__"):
-            raise InvalidInput(f"{what} must be a list of labels, got {given!r:.60}.")
-        if isinstance(given, np.ndarray):
-            given = given.tolist()
-        named = [self._places.get(each, -1) if isinstance(each, str) else each for each in given]
-        for each, at in zip(given, named, strict=True):
-            whole = isinstance(at, int | np.integer) and not isinstance(at, bool)
-            if not whole or not 0 <= at < self.n_labels:
+    def _read_labels(self, what: str, labels: Any) -> NDArray[np.int64]:
+        """Indices of labels given by index or name."""
+        if isinstance(labels, str) or not hasattr(labels, "__iter__"):
+            raise InvalidInput(f"{what} must be a list of labels, got {labels!r:.60}.")
+        if isinstance(labels, np.ndarray):
+            labels = labels.tolist()
+        indices = [self._places.get(each, -1) if isinstance(each, str) else each for each in labels]
+        for each, at in zip(labels, indices, strict=True):
+            is_integer = isinstance(at, int | np.integer) and not isinstance(at, bool)
+            if not is_integer or not 0 <= at < self.n_labels:
                 raise InvalidInput(
                     f"{what} must be names of labels or indices below {self.n_labels:,}, "
                     f"got {each!r:.60}."
                 )
-        return np.array(named, np.int64)
+        return np.array(indices, np.int64)
 
-    def _read_exclude(self, given: Any, n_rows: int, one: bool) -> NDArray[np.bool_]:
-        """One truth per cell: whether its label may not be shown."""
+    def _read_exclude(self, exclude: Any, n_rows: int, one: bool) -> NDArray[np.bool_]:
+        """Mask of the cells whose label must not be shown."""
         shape = (n_rows, self.n_labels)
-        if hasattr(given, "tocsr"):
-            matrix = given.tocsr()
+        if hasattr(exclude, "tocsr"):
+            matrix = exclude.tocsr()
             if matrix.shape != shape:
                 raise InvalidInput(f"exclude must be of shape {shape}, got {matrix.shape}.")
             return np.asarray(matrix.toarray() != 0, np.bool_)
         mask = np.zeros(shape, np.bool_)
-        if isinstance(given, tuple):
-            rows, labels = self._read_pointers(given, n_rows)
-        elif isinstance(given, np.ndarray) and (given.dtype == np.bool_ or given.ndim == 2):
-            table = given[None] if one and given.ndim == 1 else given
+        if isinstance(exclude, tuple):
+            rows, labels = self._read_pointers(exclude, n_rows)
+        elif isinstance(exclude, np.ndarray) and (exclude.dtype == np.bool_ or exclude.ndim == 2):
+            table = exclude[None] if one and exclude.ndim == 1 else exclude
             if table.shape != shape or not np.isin(table, (0, 1)).all():
                 raise InvalidInput(
                     f"exclude must be truths of shape {shape}, or lists of labels, "
-                    f"got an array of shape {given.shape}."
+                    f"got an array of shape {exclude.shape}."
                 )
             return table.astype(np.bool_)
         else:
-            lists: Sequence[Any] = [given] if one else given
+            lists: Sequence[Any] = [exclude] if one else exclude
             if not hasattr(lists, "__len__") or len(lists) != n_rows:
                 raise InvalidInput(
                     f"exclude must hold one list of labels per row, n_rows={n_rows:,}, "
                     f"got {lists!r:.60}."
                 )
-            read = [self._read_labels("exclude", each) for each in lists]
-            rows = np.repeat(np.arange(n_rows), [each.size for each in read])
-            labels = np.concatenate([*read, np.empty(0, np.int64)])
+            indices = [self._read_labels("exclude", each) for each in lists]
+            rows = np.repeat(np.arange(n_rows), [each.size for each in indices])
+            labels = np.concatenate([*indices, np.empty(0, np.int64)])
         mask[rows, labels] = True
         return mask
 
     def _read_pointers(
-        self, given: tuple[Any, ...], n_rows: int
+        self, pointers: tuple[Any, ...], n_rows: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if len(given) != 2:
-            raise InvalidInput(f"exclude must be (indptr, indices), got {len(given)} of them.")
-        indptr, labels = np.asarray(given[0]), self._read_labels("exclude", given[1])
+        if len(pointers) != 2:
+            raise InvalidInput(f"exclude must be (indptr, indices), got {len(pointers)} of them.")
+        indptr, labels = np.asarray(pointers[0]), self._read_labels("exclude", pointers[1])
         counts = np.diff(indptr) if indptr.shape == (n_rows + 1,) else np.array([-1])
         if (counts < 0).any() or indptr[0] != 0 or indptr[-1] != labels.size:
             raise InvalidInput(
                 f"exclude must have an indptr of {n_rows + 1:,} numbers that rise from 0 to the "
-                f"{labels.size:,} indices, got {given[0]!r:.60}."
+                f"{labels.size:,} indices, got {pointers[0]!r:.60}."
             )
         return np.repeat(np.arange(n_rows), counts), labels
 
 
 def _names_of(scores: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a frame, or of the cells of a row; None where they only count."""
+    """Names of the columns of a frame, or of the cells of a row; None if they are numbers."""
     if is_frame(scores):
         return None if counts_up(scores.columns) else tuple(map(str, scores.columns))
     names = row_names(scores)
@@ -293,33 +298,39 @@ def _names_of(scores: Any) -> tuple[str, ...] | None:
 
 
 def load_runtime(path: Any) -> Runtime:
-    """Read a saved repair, to be served with NumPy alone.
+    """Read a saved repair, to be served with NumPy only.
 
-    The file is checked as `oddslip.load_repair` checks it, and the answers are the same to the bit.
+    The file is validated as by `oddslip.load_repair`, and the results are the same to the bit.
 
     Parameters
     ----------
     path : path
-        What `save` of a fitted repair, or ``oddslip fit``, has written.
+        A file written by `save` of a fitted repair, or by ``oddslip fit``.
+
+    Returns
+    -------
+    Runtime
 
     Examples
     --------
     >>> load_runtime("repair.oddslip").rank(row_of_scores, k=7)  # doctest: +SKIP
     """
-    return Runtime(read_stored(path))
+    return Runtime(read_repair_file(path))
 
 
 class _Knots(NamedTuple):
-    """Labels with knots, those with most first, and what the search for a knot needs."""
+    """Labels with knots, sorted by descending number of knots, for the search."""
 
     labels: NDArray[np.int64]
     start: NDArray[np.int64]
     last: NDArray[np.int64]
-    steps: list[tuple[int, int]]  # how far to look ahead, and how many labels reach that far
+    steps: list[
+        tuple[int, int]
+    ]  # distance to look ahead, and number of labels with that many knots
 
 
 class _Maps:
-    """The maps of some labels, label by label of one form at a time."""
+    """The maps of some labels, evaluated for all labels of one form at a time."""
 
     def __init__(self, maps: PlainMaps, constants: Floats, table: Floats) -> None:
         self.plain, self.constants, self.table = maps, constants, table
@@ -329,40 +340,42 @@ class _Maps:
         counts = (maps.stop - maps.start)[knotted]
         knotted = knotted[np.argsort(-counts, kind="stable")]
         counts = -np.sort(-counts)
-        most = int(counts[0]) if counts.size else 1
-        ahead = [1 << bit for bit in reversed(range(most.bit_length())) if 1 << bit < most]
-        steps = [(far, int(np.count_nonzero(counts > far))) for far in ahead]
+        max_knots = int(counts[0]) if counts.size else 1
+        ahead = [
+            1 << bit for bit in reversed(range(max_knots.bit_length())) if 1 << bit < max_knots
+        ]
+        steps = [(distance, int(np.count_nonzero(counts > distance))) for distance in ahead]
         self.slack = self._find_slack()
         self.knots = _Knots(knotted, maps.start[knotted], maps.stop[knotted] - 1, steps)
 
     def _find_slack(self) -> float:
-        """How far off values can be, generously, if functions are off in their last digits."""
+        """Upper bound on the error of values if functions are wrong in their last digits."""
         at = np.concatenate([self.labels[form] for form in (AFFINE, BETA, IDENTITY)])
         exact = self.margin == self.odds and not self.labels[BETA].size
         if not at.size or exact:  # log-odds of margins, and probabilities of probabilities
             return 0.0
         a, b, c = (np.abs(each[at]) for each in (self.plain.a, self.plain.b, self.plain.c))
-        # Logarithms of probabilities that are not clipped reach 28, of margins as far as those.
+        # Logarithms of clipped probabilities are below 28, those of margins as large as margins.
         return float(1e-13 * (1.0 + 30.0 * (a + b) + c).max())
 
     def take(self, labels: NDArray[np.int64]) -> _Maps:
-        """The maps of some labels, in the order given."""
-        taken: dict[str, Any] = {name: getattr(self.plain, name)[labels] for name in PER_LABEL}
-        return _Maps(self.plain._replace(**taken), self.constants[labels], self.table)
+        """The maps of some labels, in this order."""
+        arrays: dict[str, Any] = {name: getattr(self.plain, name)[labels] for name in PER_LABEL}
+        return _Maps(self.plain._replace(**arrays), self.constants[labels], self.table)
 
     def values(self, cells: Floats) -> Floats:
-        """What labels are compared by, to within `slack`; -inf where a label is excluded."""
+        """Values to compare, exact to within `slack`; -inf for excluded labels."""
         return self._map(cells, NUMPY, to_probability=False)
 
     def probabilities(self, cells: Floats) -> Floats:
-        """Calibrated probabilities; 0 where a label is excluded."""
+        """Calibrated probabilities; 0 for excluded labels."""
         return self._map(cells, _c_library(), to_probability=True)
 
     @np.errstate(all="ignore")
-    def settle(
+    def refine(
         self, cells: Floats, values: Floats, rows: NDArray[np.int64], columns: NDArray[np.int64]
     ) -> None:
-        """Put in place what these cells are to the bit, where `values` was less careful."""
+        """Replace the values of these cells by values that are exact to the bit."""
         if not self.slack or _c_library() == NUMPY:
             return
         code = self.plain.code[columns]
@@ -385,8 +398,8 @@ class _Maps:
         for form in (AFFINE, BETA, IDENTITY):
             at = labels[form]
             if at.size:
-                given = cells if at.size == cells.shape[1] else cells[:, at]
-                out[:, at] = self._evaluate(form, given, at, library, to_probability)
+                part = cells if at.size == cells.shape[1] else cells[:, at]
+                out[:, at] = self._evaluate(form, part, at, library, to_probability)
         return out
 
     def _interpolate(self, cells: Floats) -> Floats:
@@ -411,7 +424,7 @@ class _Maps:
         libm: _Library,
         to_probability: bool,
     ) -> Floats:
-        """Values or probabilities of cells of labels that are a formula."""
+        """Values or probabilities of cells of labels whose map is a formula."""
         maps = self.plain
         if form == IDENTITY and not self.margin and (to_probability or not self.odds):
             return cells
@@ -458,8 +471,8 @@ NUMPY = _Library(np.exp, np.log, np.log1p, _log1p_exp)
 def _c_library() -> _Library:
     """Functions that round as the C library's do.
 
-    NumPy has vectors of its own for some processors. They differ from the C library in a few of a
-    hundred numbers, so a thousand show which is at work.
+    NumPy has vectorised functions for some processors, which differ from the C library in a few of
+    a hundred numbers, so a thousand probes detect them.
     """
     below = -np.concatenate([np.geomspace(1e-9, 700.0, 1000), [0.0]])
     inside = np.linspace(CLIP, 1.0 - CLIP, 1001)
@@ -474,7 +487,7 @@ def _c_library() -> _Library:
 def _same(
     theirs: Callable[[Floats], Any], exact: Callable[[float], float], probes: Floats
 ) -> Callable[[Floats], Floats]:
-    """A function of NumPy's if it gives what a function of Python's gives, else that one."""
+    """NumPy's function if it equals Python's on the probes, else Python's."""
 
     def each(cells: Floats) -> Floats:
         return np.fromiter(map(exact, cells.ravel().tolist()), np.float64, cells.size).reshape(
@@ -485,7 +498,7 @@ def _same(
 
 
 def _parts(rows: NDArray[Any], missing: NDArray[np.bool_] | None) -> Any:
-    """Rows in parts that stay cached, as float64, without -0.0, with 0.0 where none is known."""
+    """Rows in blocks that fit the cache, as float64, with 0.0 for -0.0 and missing cells."""
     size = max(1, CELLS // rows.shape[1])
     for first in range(0, len(rows), size):
         part = slice(first, first + size)
@@ -498,18 +511,18 @@ def _parts(rows: NDArray[Any], missing: NDArray[np.bool_] | None) -> Any:
 def _contenders(
     values: Floats, places: int, slack: float
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns of cells that may be among the highest, if values are off by ``slack``.
+    """Rows and columns of cells that may be in the top, if values have an error of ``slack``.
 
-    So many reach the k-th highest less the slack; what is below that by another slack is not among
-    them. NaN is no candidate, and where too few are left all of them are.
+    At least k cells reach the k-th highest minus the slack; cells below that by another slack are
+    not among the top. NaN is no candidate; rows with too few candidates keep all of them.
     """
     kth = np.partition(-values, places - 1, axis=1)[:, places - 1]
-    short = np.isnan(kth)
-    with np.errstate(invalid="ignore"):  # of -inf there is nothing below
-        kept = values >= np.where(np.isinf(kth), -kth, -kth - 2.0 * slack)[:, None]
-    if short.any():
-        kept[short] = ~np.isnan(values[short])
-    rows, columns = np.nonzero(kept)
+    is_short = np.isnan(kth)
+    with np.errstate(invalid="ignore"):  # -inf minus the slack
+        mask = values >= np.where(np.isinf(kth), -kth, -kth - 2.0 * slack)[:, None]
+    if is_short.any():
+        mask[is_short] = ~np.isnan(values[is_short])
+    rows, columns = np.nonzero(mask)
     return rows, columns
 
 
@@ -520,8 +533,8 @@ def _best(
     k: int,
     labels: NDArray[np.int64] | None,
 ) -> NDArray[np.int32]:
-    """Labels of each row's k highest of these cells; -1 fills what is left."""
-    order = np.lexsort((-values[rows, columns], rows))  # stable: equals stay by column
+    """Labels of the k highest of these cells per row; -1 in empty slots."""
+    order = np.lexsort((-values[rows, columns], rows))  # stable, so ties stay in column order
     rows, columns = rows[order], columns[order]
     place = np.arange(rows.size) - np.searchsorted(rows, rows)
     inside = place < k

@@ -1,8 +1,7 @@
 """A repair as SQL: a table of the pieces of its maps, and a view that ranks scores in long form.
 
-Scores stand in a table with one line per row and label; a line that is missing, or whose score is
-NULL, is no candidate. Names of labels, tables and columns are somebody else's text: they are quoted
-here and nowhere pasted.
+Scores are in a table with one line per row and label; a missing line, or one whose score is NULL,
+is no candidate. Names of labels, tables and columns are untrusted text and always quoted.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from oddslip.serving.export import Export, describe_repair, names_of
 from oddslip.serving.map_pieces import FORMS, Piece, cut_pieces
 
 BATCH = 500  # lines of an INSERT
-DEEP = 700  # exp of anything lower is about nothing, and an error to PostgreSQL
+MAX_EXPONENT = 700  # exp(-x) of a larger x is about 0, and an error in PostgreSQL
 RANKED = ("place", "slot", "value", "probability")  # columns of the view, beside row and label
 NUMBERS = ("low", "high", "x", "y", "slope", "roof", "a", "b", "c")
 
@@ -41,7 +40,7 @@ def _text(value: str) -> str:
 
 
 def _escaped_text(value: str) -> str:
-    """Spark fills ${variables} in before it reads a text, so all but plain letters are numbers."""
+    """Spark replaces ${variables} before it parses a text, so other characters are escaped."""
 
     def escaped(c: str) -> str:
         if c.isascii() and (c.isalnum() or c in " _-."):
@@ -52,15 +51,15 @@ def _escaped_text(value: str) -> str:
 
 
 class Dialect(NamedTuple):
-    """How a data base wants its SQL."""
+    """The SQL of a database."""
 
     name: Callable[[str], str]
     text: Callable[[str], str]
     number: str  # the type of a double
     string: str  # the type of a text
-    suffix: str  # of a double that is written down
-    joined: str  # the piece that a score falls into
-    begin: str  # before anything is made; what an earlier run made goes, here or where it is made
+    suffix: str  # of a double literal
+    join: str  # joins the piece that contains a score
+    begin: str  # first statements, which may drop the results of an earlier run
     create_table: str
     create_view: str
     end: str
@@ -68,31 +67,51 @@ class Dialect(NamedTuple):
 
 DIALECTS = {
     "duckdb": Dialect(
-        _double_quoted, _text, "DOUBLE", "VARCHAR", "",
-        "ASOF JOIN {pieces} AS piece\n"
+        name=_double_quoted,
+        text=_text,
+        number="DOUBLE",
+        string="VARCHAR",
+        suffix="",
+        join="ASOF JOIN {pieces} AS piece\n"
         "        ON piece.label = given.label AND given.score >= piece.low",
-        "BEGIN TRANSACTION;\n", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE VIEW", "COMMIT;\n",
+        begin="BEGIN TRANSACTION;\n",
+        create_table="CREATE OR REPLACE TABLE",
+        create_view="CREATE OR REPLACE VIEW",
+        end="COMMIT;\n",
     ),
     "postgres": Dialect(
-        _double_quoted, _text, "double precision", "text", "",
-        "JOIN LATERAL (\n"
+        name=_double_quoted,
+        text=_text,
+        number="double precision",
+        string="text",
+        suffix="",
+        join="JOIN LATERAL (\n"
         "        SELECT * FROM {pieces} AS each\n"
         "        WHERE each.label = given.label AND each.low <= given.score\n"
         "        ORDER BY each.low DESC LIMIT 1\n"
         "    ) AS piece ON TRUE",
-        "SET standard_conforming_strings = on;\nBEGIN;\nSET LOCAL client_min_messages = warning;\n"
+        begin="SET standard_conforming_strings = on;\nBEGIN;\n"
+        "SET LOCAL client_min_messages = warning;\n"
         "DROP VIEW IF EXISTS {ranking};\nDROP TABLE IF EXISTS {pieces};\n",
-        "CREATE TABLE", "CREATE VIEW", "COMMIT;\n",
+        create_table="CREATE TABLE",
+        create_view="CREATE VIEW",
+        end="COMMIT;\n",
     ),
     "spark": Dialect(
-        _back_quoted, _escaped_text, "DOUBLE", "STRING", "D",
-        "JOIN {pieces} AS piece\n"
+        name=_back_quoted,
+        text=_escaped_text,
+        number="DOUBLE",
+        string="STRING",
+        suffix="D",
+        join="JOIN {pieces} AS piece\n"
         "        ON piece.label = given.label\n"
         "        AND given.score >= piece.low AND given.score < piece.high",
-        # A table would need a warehouse.
-        "", "CREATE OR REPLACE TEMPORARY VIEW", "CREATE OR REPLACE TEMPORARY VIEW", "",
+        begin="",
+        create_table="CREATE OR REPLACE TEMPORARY VIEW",  # a table would need a warehouse
+        create_view="CREATE OR REPLACE TEMPORARY VIEW",
+        end="",
     ),
-}  # fmt: skip
+}
 
 
 def export_sql(
@@ -105,7 +124,7 @@ def export_sql(
     table: str = "scores",
     columns: tuple[str, str, str] = ("row", "label", "score"),
 ) -> Export:
-    """Write a repair as SQL, whole or not at all. See `oddslip.FittedRepair.to_sql`."""
+    """Write a repair as SQL, atomically. See `oddslip.FittedRepair.to_sql`."""
     path = check_path("path", path)
     text = "".join(write_sql(repair, dialect=dialect, k=k, name=name, table=table, columns=columns))
     raw = text.encode()
@@ -123,49 +142,49 @@ def write_sql(
     table: str = "scores",
     columns: tuple[str, str, str] = ("row", "label", "score"),
 ) -> Iterator[str]:
-    """The statements, piece by piece: takes the arguments of `export_sql`."""
+    """The statements, in parts; the arguments are those of `export_sql`."""
     if dialect not in DIALECTS:
         raise InvalidInput(f"dialect must be one of {', '.join(DIALECTS)}, got {dialect!r:.60}.")
     if k is not None:
         k = check_k(k, repair.maps.n_labels)
     if isinstance(columns, str) or len(columns) != 3:
         raise InvalidInput(f"columns must name row, label and score, got {columns!r:.60}.")
-    shown = [str(each).lower() for each in (*columns[:2], *RANKED)]
-    if len(set(shown)) < len(shown):
+    column_names = [str(each).lower() for each in (*columns[:2], *RANKED)]
+    if len(set(column_names)) < len(column_names):
         raise InvalidInput(
             f"columns must differ from one another and from {', '.join(RANKED)}, which are added, "
             f"got {columns[0]!r:.60} and {columns[1]!r:.60}."
         )
-    for told in (name, table, *columns, *names_of(repair)):
-        if not isinstance(told, str) or not told or "\0" in told:
-            raise InvalidInput(f"SQL can not name {told!r:.60}: names must be text without NUL.")
+    for text in (name, table, *columns, *names_of(repair)):
+        if not isinstance(text, str) or not text or "\0" in text:
+            raise InvalidInput(f"SQL cannot name {text!r:.60}: names must be text without NUL.")
     sql = DIALECTS[dialect]
     pieces = cut_pieces(repair.maps)
-    # The name of a table may be qualified: each part is quoted by itself.
+    # Each part of a qualified table name is quoted separately.
     source = ".".join(map(sql.name, table.split(".")))
-    made = {part: sql.name(f"{name}_{part}") for part in ("pieces", "ranking")}
-    yield _head(repair, dialect, sql, made, source, columns)
-    yield sql.begin.format(**made)
-    yield from _table(repair, dialect, sql, made["pieces"], pieces)
-    yield _view(repair, sql, made, source, columns, {piece.form for piece in pieces}, k)
+    targets = {part: sql.name(f"{name}_{part}") for part in ("pieces", "ranking")}
+    yield _head(repair, dialect, sql, targets, source, columns)
+    yield sql.begin.format(**targets)
+    yield from _table(repair, dialect, sql, targets["pieces"], pieces)
+    yield _view(repair, sql, targets, source, columns, {piece.form for piece in pieces}, k)
 
 
 def _head(
     repair: FittedRepair,
     dialect: str,
     sql: Dialect,
-    made: dict[str, str],
+    targets: dict[str, str],
     source: str,
     columns: tuple[str, str, str],
 ) -> str:
-    """What the script is, what it reads and what it makes, in comments."""
-    about = describe_repair(repair)
+    """Comments that describe the script, its input and its output."""
+    origin = describe_repair(repair)
     row, label, score = map(sql.name, columns)
-    shown = ", ".join((row, label, *RANKED))
+    output_columns = ", ".join((row, label, *RANKED))
     margin = repair.maps.kind == "margin"
     lines = [
-        f"{about['written_by']}, {about['calibrator']} of {about['n_labels']} labels, "
-        f"fitted on {about['n_calibration_rows']} rows. Dialect: {dialect}.",
+        f"{origin['written_by']}, {origin['calibrator']} of {origin['n_labels']} labels, "
+        f"fitted on {origin['n_calibration_rows']} rows. Dialect: {dialect}.",
         f"Reads {source}, one line per row and label, with the columns",
         f"    {row}: any type that can be grouped by",
         f"    {label}: {_label_type(repair, sql)}, "
@@ -173,8 +192,8 @@ def _head(
         f"    {score}: {sql.number} or what casts to it, "
         + ("a margin (log-odds)" if margin else "a probability")
         + "; NULL where the label is no candidate",
-        f"Makes {made['pieces']}, the pieces of the maps, and the view {made['ranking']} of",
-        f"    {shown}",
+        f"Makes {targets['pieces']}, the pieces of the maps, and the view {targets['ranking']} of",
+        f"    {output_columns}",
         "Both are replaced where they are there, so it can be run again.",
     ]
     return "".join(f"-- {_comment(line)}\n" for line in lines)
@@ -192,15 +211,15 @@ def _table(
     names = names_of(repair)
 
     def line(piece: Piece) -> str:
-        known = names[piece.place] if repair.label_names is None else sql.text(names[piece.place])
+        label = names[piece.place] if repair.label_names is None else sql.text(names[piece.place])
         cells = (_number(sql, getattr(piece, column)) for column in NUMBERS)
-        return f"({known}, {piece.place}, '{piece.form}', {', '.join(cells)})"
+        return f"({label}, {piece.place}, '{piece.form}', {', '.join(cells)})"
 
     if dialect == "spark":
-        listed = ",\n".join(map(line, pieces))
+        values = ",\n".join(map(line, pieces))
         heads = ", ".join(("label", "place", "form", *NUMBERS))
         yield (
-            f"{sql.create_table} {name} AS SELECT * FROM VALUES\n{listed}\nAS pieces({heads});\n"
+            f"{sql.create_table} {name} AS SELECT * FROM VALUES\n{values}\nAS pieces({heads});\n"
         )
         return
     yield (
@@ -208,14 +227,14 @@ def _table(
         f"form {sql.string}, {numbers}, PRIMARY KEY (label, low));\n"
     )
     for first in range(0, len(pieces), BATCH):
-        listed = ",\n".join(map(line, pieces[first : first + BATCH]))
-        yield f"INSERT INTO {name} VALUES\n{listed};\n"
+        values = ",\n".join(map(line, pieces[first : first + BATCH]))
+        yield f"INSERT INTO {name} VALUES\n{values};\n"
 
 
 def _view(
     repair: FittedRepair,
     sql: Dialect,
-    made: dict[str, str],
+    targets: dict[str, str],
     source: str,
     columns: tuple[str, str, str],
     forms: set[str],
@@ -224,9 +243,9 @@ def _view(
     """The view that maps and ranks."""
     row, label, score = map(sql.name, columns)
     value, probability = _expressions(repair, sql, forms)
-    pieces, end = made["pieces"], sql.end
-    shown = "" if k is None else f"\nWHERE slot <= {k}"
-    return f"""{sql.create_view} {made["ranking"]} AS
+    pieces, end = targets["pieces"], sql.end
+    condition = "" if k is None else f"\nWHERE slot <= {k}"
+    return f"""{sql.create_view} {targets["ranking"]} AS
 WITH given AS (
     SELECT {row} AS row_id, {label} AS label, CAST({score} AS {sql.number}) AS score
     FROM {source} WHERE {score} IS NOT NULL
@@ -234,7 +253,7 @@ WITH given AS (
     SELECT given.row_id, given.label, given.score, piece.place, piece.form, piece.x, piece.y,
         piece.slope, piece.roof, piece.a, piece.b, piece.c
     FROM given
-    {sql.joined.format(pieces=pieces)}
+    {sql.join.format(pieces=pieces)}
 ), valued AS (
     SELECT placed.*,
         {value} AS value
@@ -245,7 +264,7 @@ WITH given AS (
         ROW_NUMBER() OVER (PARTITION BY row_id ORDER BY value DESC, place) AS slot
     FROM valued
 )
-SELECT row_id AS {row}, label AS {label}, place, slot, value, probability FROM ranked{shown};
+SELECT row_id AS {row}, label AS {label}, place, slot, value, probability FROM ranked{condition};
 {end}-- Labels that the scores have and this repair does not know take no part. This must be empty:
 -- SELECT DISTINCT {_comment(label)} FROM {_comment(source)}
 -- EXCEPT SELECT label FROM {_comment(pieces)};
@@ -253,12 +272,12 @@ SELECT row_id AS {row}, label AS {label}, place, slot, value, probability FROM r
 
 
 def _comment(text: str) -> str:
-    """Text that stays in its comment."""
+    """Text that cannot end its comment."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _expressions(repair: FittedRepair, sql: Dialect, forms: set[str]) -> tuple[str, str]:
-    """What labels are compared by, and their probability."""
+    """SQL of the value to compare and of the probability."""
     margin, odds = repair.maps.kind == "margin", repair.maps.scale == "log_odds"
 
     def number(value: float) -> str:
@@ -309,7 +328,7 @@ def _by_form(expressions: dict[str, str], forms: set[str]) -> str:
 def _exp(number: Callable[[float], str], expression: str) -> str:
     """exp(-|x|)."""
     return (
-        f"(CASE WHEN ABS({expression}) > {number(float(DEEP))} THEN {number(0.0)} "
+        f"(CASE WHEN ABS({expression}) > {number(float(MAX_EXPONENT))} THEN {number(0.0)} "
         f"ELSE EXP(-ABS({expression})) END)"
     )
 
@@ -322,7 +341,7 @@ def _sigmoid(number: Callable[[float], str], expression: str) -> str:
 
 
 def _log1p(number: Callable[[float], str], expression: str) -> str:
-    """ln(1 + x) as ln(u) x / (u - 1), with u = 1 + x as it was rounded."""
+    """ln(1 + x) as ln(u) x / (u - 1), with u = 1 + x rounded."""
     one = number(1.0)
     return (
         f"(CASE WHEN {one} + {expression} = {one} THEN {expression} "
@@ -331,7 +350,7 @@ def _log1p(number: Callable[[float], str], expression: str) -> str:
 
 
 def _number(sql: Dialect, value: float) -> str:
-    """A double as it is, to the bit."""
+    """A double literal that is exact to the bit."""
     if not np.isfinite(value):
         return f"CAST('{'-' if value < 0 else ''}Infinity' AS {sql.number})"
     digits = repr(float(value) + 0.0)

@@ -1,10 +1,4 @@
-"""Shifts: what a weight should do to the odds, what it did, and what it could not do.
-
-Odds shift and inversion, what-if, realized and direct shift, step budget, what the inversion
-leaves, saturation and ties.
-May import errors, labels, panels, weights, tallies, sources and kernels; the kernels only when
-they run.
-"""
+"""Shifts of log-odds caused by class weights: intended, realized, direct, and their limits."""
 
 from oddslip.core.weights import check_weights
 from oddslip.shifts.budget import (

@@ -1,4 +1,4 @@
-"""The step budget: how far a capped booster can shift at all; and when a leaf saturates."""
+"""The step budget: how far a capped booster can shift scores, and when a leaf saturates."""
 
 from __future__ import annotations
 
@@ -15,9 +15,21 @@ from oddslip.tallies.logodds_histogram import SATURATED_MARGIN
 
 
 def step_budget(rounds: int, learning_rate: float, max_delta_step: float | None = None) -> float:
-    """Largest shift, in nat, of a booster with T rounds, rate eta and leaf-step cap c: T eta c.
+    """Largest shift of a booster with T rounds, learning rate eta and leaf-step cap c: T eta c.
 
-    No cap, None or the 0 that LightGBM and XGBoost take for none, means no bound: infinity.
+    Parameters
+    ----------
+    rounds : int
+        Boosting rounds T.
+    learning_rate : float
+        Learning rate eta.
+    max_delta_step : float, optional
+        Leaf-step cap c; None or 0 for no cap, as in LightGBM and XGBoost.
+
+    Returns
+    -------
+    float
+        In nat; infinity without a cap.
 
     Examples
     --------
@@ -34,7 +46,18 @@ def step_budget(rounds: int, learning_rate: float, max_delta_step: float | None 
 
 
 def unrealizable(weights: ArrayLike, budget: float) -> NDArray[np.bool_]:
-    """Labels whose intended shift ln w_j, up or down, is more than the budget.
+    """Labels whose intended shift abs(ln w_j) exceeds the budget.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_labels,)
+        Positive and finite.
+    budget : float
+        Step budget in nat, see `step_budget`.
+
+    Returns
+    -------
+    numpy.ndarray of bool, shape (n_labels,)
 
     Examples
     --------
@@ -45,7 +68,18 @@ def unrealizable(weights: ArrayLike, budget: float) -> NDArray[np.bool_]:
 
 
 def over_correction(weights: ArrayLike, budget: float) -> NDArray[np.float64]:
-    """Nats by which the analytic inversion overshoots at least: max(0, abs(ln w_j) - budget).
+    """Least overshoot of the analytic inversion, in nat: max(0, abs(ln w_j) - budget).
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_labels,)
+        Positive and finite.
+    budget : float
+        Step budget in nat, see `step_budget`.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_labels,)
 
     Examples
     --------
@@ -56,7 +90,20 @@ def over_correction(weights: ArrayLike, budget: float) -> NDArray[np.float64]:
 
 
 def smallest_admitting_cap(weights: ArrayLike, rounds: int, learning_rate: float) -> float:
-    """The smallest cap whose step budget admits every intended shift.
+    """Smallest leaf-step cap whose step budget admits every intended shift.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_labels,)
+        Positive and finite.
+    rounds : int
+        Boosting rounds.
+    learning_rate : float
+        Learning rate.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -74,10 +121,25 @@ def smallest_admitting_cap(weights: ArrayLike, rounds: int, learning_rate: float
 def largest_unsaturating_cap(
     prior: ArrayLike, rounds: int, learning_rate: float, margin: float = SATURATED_MARGIN
 ) -> float:
-    """The largest cap under which no cell can reach the saturated margin.
+    """Largest leaf-step cap under which no cell can reach the saturated margin.
 
-    A booster starts at logit(prior_j) and moves by less than its step budget. Where a label
-    starts beyond the margin no cap helps, and the answer is 0.
+    A booster starts at logit(prior_j) and moves by less than its step budget.
+
+    Parameters
+    ----------
+    prior : array-like of shape (n_labels,)
+        Prevalence of each label among the training rows.
+    rounds : int
+        Boosting rounds.
+    learning_rate : float
+        Learning rate.
+    margin : float
+        Log-odds from which a cell is saturated.
+
+    Returns
+    -------
+    float
+        0 if a label starts beyond the margin, where no cap helps; infinity if every prior is 0.
 
     Examples
     --------
@@ -89,7 +151,7 @@ def largest_unsaturating_cap(
         raise InvalidInput("prior must hold at least one label, each between 0 and 1.")
     highest = float(share.max())
     if highest == 0:
-        return math.inf  # no positive anywhere: nothing to move upwards from
+        return math.inf  # no positives: no label starts anywhere
     start = math.inf if highest == 1 else math.log(highest / (1 - highest))
     reach = _reach(rounds, learning_rate)
     cap = max(0.0, (margin - start) / reach)
@@ -99,7 +161,19 @@ def largest_unsaturating_cap(
 
 
 def leaf_value(n_pos: ArrayLike, n_neg: ArrayLike, weight: ArrayLike) -> Any:
-    """The best constant of a leaf under weighted log-loss: w n_pos / (w n_pos + n_neg).
+    """Optimal value of a leaf under weighted log-loss: w n_pos / (w n_pos + n_neg).
+
+    Parameters
+    ----------
+    n_pos, n_neg : array-like
+        Positives and negatives in the leaf, not both 0.
+    weight : array-like
+        Weight of a positive.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        A probability; the arguments broadcast.
 
     Examples
     --------
@@ -116,7 +190,19 @@ def leaf_value(n_pos: ArrayLike, n_neg: ArrayLike, weight: ArrayLike) -> Any:
 
 
 def leaf_saturation_weight(n_pos: ArrayLike, n_neg: ArrayLike, eps: float) -> Any:
-    """The weight from which a leaf with a positive is within eps of one: n_neg / (eps n_pos).
+    """Weight from which the value of a leaf is within eps of 1: n_neg / (eps n_pos).
+
+    Parameters
+    ----------
+    n_pos, n_neg : array-like
+        Positives (at least one) and negatives in the leaf.
+    eps : float
+        Distance from 1.
+
+    Returns
+    -------
+    float or numpy.ndarray
+        The arguments broadcast.
 
     Examples
     --------

@@ -1,10 +1,8 @@
-"""The odds shift: what a weight does to a score, and its inversion.
-
-A weight w_j multiplies the odds of label j, so it adds ln w_j to the log-odds.
-"""
+"""The odds shift and its inversion: a weight w_j adds ln w_j to the log-odds of label j."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,13 +23,13 @@ def log_odds(scores: Any, *, kind: Kind | None = None) -> NDArray[Any]:
     scores : anything of shape (n_rows, n_labels)
         Scores, a panel, a source or a path.
     kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise.
+        Scale of the scores; default: probability.
 
     Returns
     -------
     numpy.ndarray of shape (n_rows, n_labels)
-        Margins pass through, not copied. Probabilities become float64; a probability and its
-        complement count as at least 1e-12, so every cell is between -27.64 and 27.64.
+        Margins are returned without a copy. Probabilities become float64; a probability and its
+        complement are clipped at 1e-12, so every cell is between -27.64 and 27.64.
 
     Examples
     --------
@@ -45,7 +43,7 @@ def log_odds(scores: Any, *, kind: Kind | None = None) -> NDArray[Any]:
         return np.asarray(source.panel.scores)
     if source.kind == "margin":
         return _gather(source, source.dtype, lambda block, out: np.copyto(out, block))
-    return _gather(source, np.dtype(np.float64), _take_logit)
+    return _gather(source, np.dtype(np.float64), _logit)
 
 
 def shift_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) -> NDArray[Any]:
@@ -58,12 +56,12 @@ def shift_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) -> 
     weights : array-like of shape (n_labels,)
         Positive and finite.
     kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise.
+        Scale of the scores; default: probability.
 
     Returns
     -------
     numpy.ndarray of shape (n_rows, n_labels)
-        Of the kind and type of the input. Nothing is clipped: 0 and 1 stay what they are.
+        Of the kind and dtype of the input. Nothing is clipped: 0 stays 0 and 1 stays 1.
 
     Examples
     --------
@@ -74,10 +72,24 @@ def shift_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) -> 
 
 
 def invert_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) -> NDArray[Any]:
-    """Scores with ln w_j taken from the log-odds of every label: q becomes q / (q + w(1 - q)).
+    """Scores with ln w_j subtracted from the log-odds of every label: q becomes q / (q + w(1 - q)).
 
-    Undoes and takes the arguments of `shift_odds`. In log-odds the round trip is exact up to
-    rounding. Probabilities lose what their type can not hold: close to 1, much of it.
+    The inverse of `shift_odds`. For margins the round trip is exact up to rounding; probabilities
+    close to 1 lose precision.
+
+    Parameters
+    ----------
+    scores : anything of shape (n_rows, n_labels)
+        Scores, a panel, a source or a path.
+    weights : array-like of shape (n_labels,)
+        Positive and finite.
+    kind : {"probability", "margin"}, optional
+        Scale of the scores; default: probability.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_rows, n_labels)
+        Of the kind and dtype of the input.
 
     Examples
     --------
@@ -88,9 +100,19 @@ def invert_odds(scores: Any, weights: ArrayLike, *, kind: Kind | None = None) ->
 
 
 def balanced_weights(counts: ArrayLike, n_rows: int) -> NDArray[np.float64]:
-    """Balanced weights r_j = negatives / positives, from each label's positives among n_rows rows.
+    """Balanced weights r_j = negatives / positives.
 
-    A label with no positive gets 1. So does one with no negative: 0 is no weight.
+    Parameters
+    ----------
+    counts : array-like of shape (n_labels,)
+        Positives of each label.
+    n_rows : int
+        Rows in which they were counted.
+
+    Returns
+    -------
+    numpy.ndarray of shape (n_labels,)
+        1 for a label without positives or without negatives.
 
     Examples
     --------
@@ -101,15 +123,15 @@ def balanced_weights(counts: ArrayLike, n_rows: int) -> NDArray[np.float64]:
 
 
 def logit_block(panel: Panel) -> NDArray[np.float64]:
-    """Log-odds of one block as a new float64 array, cells not checked."""
+    """Log-odds of one block as a new float64 array; cells are not checked."""
     if panel.kind == "margin":
         return panel.scores.astype(np.float64)
     out = np.empty(panel.scores.shape)
-    _take_logit(panel.scores, out)
+    _logit(panel.scores, out)
     return out
 
 
-def _take_logit(block: NDArray[Any], out: NDArray[Any]) -> None:
+def _logit(block: NDArray[Any], out: NDArray[Any]) -> None:
     from oddslip.kernels.logits import weigh_odds
 
     weigh_odds(np.ascontiguousarray(block), np.ones(block.shape[1]), out)
@@ -125,21 +147,23 @@ def _shift(scores: Any, weights: ArrayLike, kind: Kind | None, *, invert: bool) 
     ones = np.ones_like(weight)
     up, down = (ones, weight) if invert else (weight, ones)
 
-    def move(block: NDArray[Any], out: NDArray[Any]) -> None:
+    def shift_block(block: NDArray[Any], out: NDArray[Any]) -> None:
         if source.kind == "margin":
             np.add(block, shift_nat, out=out, dtype=np.float64, casting="same_kind")
         else:
             shift_probabilities(np.ascontiguousarray(block), up, down, out)
 
-    return _gather(source, source.dtype, move)
+    return _gather(source, source.dtype, shift_block)
 
 
-def _gather(source: Source, dtype: np.dtype[Any], fill: Any) -> NDArray[Any]:
-    """One new array, filled block by block."""
-    whole = np.empty((source.n_rows, source.n_labels), dtype)
+def _gather(
+    source: Source, dtype: np.dtype[Any], fill: Callable[[NDArray[Any], NDArray[Any]], None]
+) -> NDArray[Any]:
+    """A new array, filled block by block."""
+    scores = np.empty((source.n_rows, source.n_labels), dtype)
     start = 0
     for block in source.blocks():
-        fill(block.checked().scores, whole[start : start + block.n_rows])
+        fill(block.checked().scores, scores[start : start + block.n_rows])
         start += block.n_rows
     check_all_rows(start, source.n_rows)
-    return whole
+    return scores

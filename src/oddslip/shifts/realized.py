@@ -1,7 +1,7 @@
-"""The realized shift: how far each label's log-odds were moved, from scores and a prior alone.
+"""The realized shift of each label's log-odds, estimated from scores and a prior.
 
-One tally counts where the cells lie, another sums their sigmoids at trial shifts, and a bracketed
-search moves all labels to their roots together.
+A histogram of the cells gives a bracket for each label; a bracketed Newton search on sums of
+sigmoids then moves all labels to their roots together.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from oddslip.tallies.logodds_histogram import LogOddsHistogram, edges_of, spread
 Floats = NDArray[np.float64]
 
 TOLERANCE = 1e-11  # nat
-TRUSTED_STEP = 0.5  # beyond this a cubic says little
+TRUSTED_STEP = 0.5  # nat; a local cubic is not accurate beyond this
 CUBIC_STEPS = 4  # Newton steps on the cubic; each doubles the digits
-CONVERGED = 1e-6  # of the last of these: what is left is about its square
-_STARTS_AT = 1e-6  # as close as the histogram is worth solving
-_MOST_PASSES = 100
-SPREAD_BYTES = 128 * 1024 * 1024  # for the bins of the labels looked at together, on all threads
+CONVERGED = 1e-6  # size of the last Newton step; the remaining error is about its square
+_HISTOGRAM_TOLERANCE = 1e-6  # nat; the bins are wider than this
+_MAX_PASSES = 100
+SPREAD_BYTES = 128 * 1024 * 1024  # for the bins of one pass, on all threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RealizedShift:
-    """Realized shift b_j of every label, and whether its scores can tell it.
+    """Realized shift b_j of every label, and whether it is identified.
 
     Attributes
     ----------
     shift : numpy.ndarray
         b_j in nat. ``inf`` where the prior is 0, ``-inf`` where it is 1, NaN where every cell is
-        saturated. Where only some are, they count as the margin 27.63 of the clip 1e-12 (margins
-        as they are), and the shift is a number but not identified.
+        saturated. If only some are, their probabilities are clipped at 1e-12 (margin 27.63;
+        margins are not clipped), and the shift is finite but not identified.
     identified : numpy.ndarray of bool
         The shift is finite and no cell of the label is saturated.
     n_saturated : numpy.ndarray
         Cells of each label that float32 would store as exactly 1.0.
     prior : numpy.ndarray
-        The prior that was matched.
+        The prior that the shift matches.
     n_rows : int
         Rows of the panel.
     n_passes : int
-        How often the scores were read.
+        Passes over the scores.
     label_names : tuple of str or None
         Names of the labels.
     """
@@ -64,17 +64,28 @@ class RealizedShift:
     label_names: tuple[str, ...] | None = None
 
     def ratio(self, weights: ArrayLike) -> Floats:
-        """Share of the intended shift that was realized, b_j / ln w_j; NaN where w_j is 1."""
+        """Realized share of the intended shift, b_j / ln w_j.
+
+        Parameters
+        ----------
+        weights : array-like of shape (n_labels,)
+            Positive and finite.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n_labels,)
+            NaN where w_j is 1.
+        """
         intended = np.log(check_weights(weights, self.shift.size, label_names=self.label_names))
         out = np.full_like(intended, np.nan)
         return np.divide(self.shift, intended, out=out, where=intended != 0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers; None for what is not finite."""
+        """All fields as lists and numbers; None for values that are not finite."""
         return plain({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[no-any-return]
 
     def to_frame(self) -> Any:
-        """A pandas frame with one line per label."""
+        """A pandas data frame with one row per label."""
         names = ("shift", "identified", "n_saturated", "prior")
         return label_frame({name: getattr(self, name) for name in names}, self.label_names)
 
@@ -84,9 +95,9 @@ def realized_shift(
 ) -> RealizedShift:
     """Realized shift of every label by prevalence matching, to 1e-9 nat.
 
-    The b with mean over rows of sigmoid(F_ij - b) equal to the prior of label j. No true labels
-    are needed. A first pass counts log-odds in bins and finds every shift to a few thousandths;
-    an exact pass or two finish. The answer does not depend on blocks beyond rounding.
+    The shift b_j solves: mean over rows of sigmoid(F_ij - b_j) = prior of label j. True labels are
+    not needed. A first pass over a histogram of the log-odds finds every shift to a few
+    thousandths of a nat; one or two exact passes finish.
 
     Parameters
     ----------
@@ -95,9 +106,13 @@ def realized_shift(
     prior : array-like of shape (n_labels,)
         Prevalence of each label among the training rows.
     kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise.
+        Scale of the scores; default: probability.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; default: all available cores.
+
+    Returns
+    -------
+    RealizedShift
 
     Examples
     --------
@@ -116,16 +131,16 @@ def realized_shift(
     solvable = (share > 0) & (share < 1)
     search, n_saturated, n_passes = _begin(source, np.where(solvable, share, 0.5), threads)
     totals = source.totals(threads) if source.partial else source.n_rows
-    while not search.settled(TOLERANCE) and n_passes < _MOST_PASSES:
+    while not search.converged(TOLERANCE) and n_passes < _MAX_PASSES:
         sums = source.run(SigmoidTally(search.shift), threads=threads).result()
         search.advance(sums, np.maximum(totals, 1))
         n_passes += 1
-    blank = n_saturated == totals
+    all_saturated = n_saturated == totals
     shift = np.where(solvable, search.shift, np.where(share == 0, np.inf, -np.inf))
-    shift[blank] = np.nan
+    shift[all_saturated] = np.nan
     return RealizedShift(
         shift,
-        solvable & (n_saturated == 0) & ~blank,
+        solvable & (n_saturated == 0) & ~all_saturated,
         n_saturated,
         share.copy(),
         source.n_rows,
@@ -152,32 +167,32 @@ class SigmoidTally(MergeableTally):
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments of an empty copy."""
         return {"shift": self.shift}
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows. A block is summed apart, which keeps rounding small."""
+        """Add one block of rows. Each block is summed separately, which keeps rounding small."""
         from oddslip.kernels.logits import sum_odds_sigmoids, sum_sigmoids
 
         sums = np.zeros_like(self.sums)
 
-        def add_up(scores: NDArray[Any], sums: Floats) -> None:
+        def sum_block(scores: NDArray[Any], sums: Floats) -> None:
             if panel.kind == "probability":
                 sum_sigmoids(np.ascontiguousarray(scores), np.exp(self.shift), sums)
                 return
             odds: NDArray[Any] = np.subtract(scores, self.shift, order="C", dtype=np.float64)
-            # Beyond this e^x leaves float64; the sigmoid has long been 0 or 1.
+            # Beyond this e^x overflows float64, and the sigmoid is 0 or 1.
             np.clip(odds, -700.0, 700.0, out=odds)
             sum_odds_sigmoids(np.exp(odds, out=odds), sums)
 
         if panel.absent is None:
-            add_up(panel.scores, sums)
+            sum_block(panel.scores, sums)
         else:
-            scores, some, times = panel.filled()
-            once = np.zeros_like(sums)
-            add_up(scores, sums)
-            add_up(some, once)
-            sums -= once * times
+            scores, placeholder, n_absent = panel.filled()
+            placeholder_sums = np.zeros_like(sums)
+            sum_block(scores, sums)
+            sum_block(placeholder, placeholder_sums)
+            sums -= placeholder_sums * n_absent
         self.sums += sums
 
     def result(self) -> Floats:
@@ -187,7 +202,7 @@ class SigmoidTally(MergeableTally):
 
 @dataclass(slots=True)
 class Search:
-    """Trial shifts, each with a bracket around its root and a bound on what is still wrong."""
+    """Trial shifts, each with a bracket around its root and a bound on its error."""
 
     prior: Floats
     shift: Floats
@@ -201,15 +216,15 @@ class Search:
         return cls(prior, np.clip(shift, low, high), low, high, high - low)
 
     @classmethod
-    def joined(cls, parts: list[Search]) -> Search:
-        """The searches of some labels after others as one."""
+    def concatenate(cls, parts: list[Search]) -> Search:
+        """One search over the labels of all parts, in order."""
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def advance(self, sums: Floats, n_rows: Any) -> None:
-        """Move every label by what the sums at its trial shift say."""
+        """Move every trial shift by the sums of sigmoids at it."""
         inside, outside, slope, bend, twist = sums / n_rows
-        # Of the mean and its complement, take the smaller: near 1 the mean has lost its digits.
+        # Use the smaller of the mean and its complement: near 1 the mean has lost digits.
         excess = np.where(self.prior <= 0.5, inside - self.prior, (1 - self.prior) - outside)
         self.low = np.where(excess > 0, self.shift, self.low)
         self.high = np.where(excess < 0, self.shift, self.high)
@@ -221,7 +236,7 @@ class Search:
                 step = step + (last := value / fall)
             trial = self.shift + step
             sure = (np.abs(step) <= TRUSTED_STEP) & (trial >= self.low) & (trial <= self.high)
-            # Where the cubic has no root nearby, its steps jump about and can land anywhere.
+            # Without a root nearby, Newton steps on the cubic do not converge.
             sure &= np.abs(last) <= CONVERGED
         step = np.where(sure, step, (self.low + self.high) / 2 - self.shift)
         step = np.where(excess == 0, 0.0, step)
@@ -231,48 +246,49 @@ class Search:
         bound = np.where(sure, near, (self.high - self.low) / 2)
         self.error = np.where(excess == 0, 0.0, bound)
 
-    def settled(self, tolerance: float) -> bool:
-        """Whether every shift is this close to its root."""
+    def converged(self, tolerance: float) -> bool:
+        """Whether every shift is within the tolerance of its root."""
         return bool((self.error <= tolerance).all())
 
 
 def _begin(
     source: Source, prior: Floats, threads: int | None
 ) -> tuple[Search, NDArray[np.int64], int]:
-    """The search after one look at the cells, their saturated cells, and the passes it took.
+    """The search after the histogram, the saturated cells of each label, and the passes used.
 
     The bins of a label take as much memory as hundreds of its cells. Where those of all labels
-    would take more than `SPREAD_BYTES`, some labels are looked at after others.
+    would take more than `SPREAD_BYTES`, labels are processed in parts.
     """
     searches, saturated = [], []
     for labels, part in spread_parts(source, SPREAD_BYTES, threads):
-        spread = part.run(LogOddsHistogram(part.n_labels, part.kind), threads=threads)
-        searches.append(_start(spread, prior[labels]))
-        saturated.append(spread.n_saturated)
-        del spread  # before the next is made
-    return Search.joined(searches), np.concatenate(saturated), len(searches)
+        histogram = part.run(LogOddsHistogram(part.n_labels, part.kind), threads=threads)
+        searches.append(_start(histogram, prior[labels]))
+        saturated.append(histogram.n_saturated)
+        del histogram  # free its memory before the next part
+    return Search.concatenate(searches), np.concatenate(saturated), len(searches)
 
 
-def _start(spread: LogOddsHistogram, prior: Floats) -> Search:
-    """The search after matching the histogram: its root, and how far the true one can be."""
-    _, below, above = spread.result()
-    shift = match_counts(spread.counts, spread.kind, prior)
+def _start(histogram: LogOddsHistogram, prior: Floats) -> Search:
+    """The search after matching the histogram: its root, bracketed by the width of the bins."""
+    _, below, above = histogram.result()
+    shift = match_counts(histogram.counts, histogram.kind, prior)
+    slack = _HISTOGRAM_TOLERANCE
     # Moving every cell by at most x moves the root by at most x.
-    return Search.around(prior, shift, shift - below - _STARTS_AT, shift + above + _STARTS_AT)
+    return Search.around(prior, shift, shift - below - slack, shift + above + slack)
 
 
 def match_counts(counts: NDArray[np.uint32], kind: Kind, prior: Floats) -> Floats:
-    """Realized shifts of counted cells, as if each stood in the middle of its bin of log-odds."""
+    """Realized shifts of binned cells, with each cell at the centre of its bin of log-odds."""
     from oddslip.kernels.logits import N_SUMS, sum_binned_sigmoids
 
     edges = edges_of(kind)
     centres = (edges[1:] + edges[:-1]) / 2
-    wanted = np.log(prior) - np.log1p(-prior)
-    search = Search.around(prior, -wanted, centres[0] - wanted, centres[-1] - wanted)
-    for _ in range(_MOST_PASSES):
+    prior_logit = np.log(prior) - np.log1p(-prior)
+    search = Search.around(prior, -prior_logit, centres[0] - prior_logit, centres[-1] - prior_logit)
+    for _ in range(_MAX_PASSES):
         sums = np.zeros((N_SUMS, prior.size))
         sum_binned_sigmoids(counts, centres, search.shift, sums)
         search.advance(sums, np.maximum(counts.sum(axis=1, dtype=np.int64), 1))
-        if search.settled(_STARTS_AT):
+        if search.converged(_HISTOGRAM_TOLERANCE):
             break
     return search.shift

@@ -1,8 +1,8 @@
-"""What the inversion leaves: the residual of a pair, and its spread within rows (Corollary 2).
+"""The residual of the inversion, and its spread within rows (Corollary 2).
 
-The residual of a cell is the weighted log-odds, less the unweighted, less ln w_j. Where it does not
-depend on the label within a row, inverting by ln w_j returns the unweighted order of that row
-whatever its level; so it is the spread within rows that counts.
+The residual of a cell is weighted log-odds - unweighted log-odds - ln w_j. If it is constant within
+a row, inverting by ln w_j restores the unweighted order of that row. Only its spread within rows
+changes the order.
 """
 
 from __future__ import annotations
@@ -27,20 +27,19 @@ Floats = NDArray[np.float64]
 
 
 class InversionBounds(NamedTuple):
-    """What a step budget T eta c leaves possible for the inversion, in nat; infinite without a cap.
+    """Limits of the inversion under a step budget T eta c, in nat; infinite without a cap.
 
     Attributes
     ----------
     gap : float
-        2 T eta c: no cell of the two arms lies further apart.
+        2 T eta c: the largest difference between the two arms in a cell.
     spread : float
-        4 T eta c: no two cells of a row have moved further apart.
+        4 T eta c: the largest difference between the shifts of two cells of a row.
     largest_intended : float
         The largest abs(ln w_j). The inversion can be exact only if it is within ``gap``.
     intended_range : float
-        The largest less the smallest ln w_j. The residual can be constant within rows, and the
-        inversion return the twin's order, only if it is within ``spread``. What is beyond is
-        ``least_spread``: the residual of no row spreads less.
+        Largest - smallest ln w_j. Only if it is within ``spread`` can the residual be constant
+        within rows, and the inversion restore the twin's order. The excess is ``least_spread``.
     """
 
     gap: float
@@ -60,28 +59,28 @@ class InversionBounds(NamedTuple):
 
     @property
     def least_spread(self) -> float:
-        """Nats by which the residual of every row spreads at least."""
+        """Least spread of the residual within every row, in nat."""
         return 0.0 if self.can_keep_order else self.intended_range - self.spread
 
     @property
     def sentence(self) -> str:
-        """What is possible, in words."""
+        """The limits as a sentence."""
         if not math.isfinite(self.gap):
             return "no cap, so no bound says whether it can be exact"
         if self.can_be_exact:
             return f"can be exact: ln w up to {nat(self.largest_intended)} of {nat(self.gap)} nat"
         if self.can_keep_order:
             return (
-                f"can not be exact: ln w up to {nat(self.largest_intended)}, cells move by at most "
+                f"cannot be exact: ln w up to {nat(self.largest_intended)}, cells move by at most "
                 f"{nat(self.gap)} nat"
             )
         return (
-            f"can not keep the order: ln w differ by {nat(self.intended_range)}, shifts by at most "
+            f"cannot keep the order: ln w differ by {nat(self.intended_range)}, shifts by at most "
             f"{nat(self.spread)} nat"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Built-in types only; None for an infinite bound."""
+        """Fields and derived values in built-in types; None for an infinite bound."""
         derived = {
             name: getattr(self, name) for name in ("can_be_exact", "can_keep_order", "least_spread")
         }
@@ -98,14 +97,18 @@ def inversion_bounds(weights: ArrayLike, budget: float) -> InversionBounds:
     weights : array-like of shape (n_labels,)
         Positive and finite.
     budget : float
-        Of `step_budget`: T eta c, in nat.
+        Step budget T eta c in nat, see `step_budget`.
+
+    Returns
+    -------
+    InversionBounds
 
     Examples
     --------
     >>> bounds = inversion_bounds([1.0, 100.0], budget=0.9)
     >>> bounds.gap, bounds.can_be_exact, bounds.spread, round(bounds.least_spread, 3)
     (1.8, False, 3.6, 1.005)
-    >>> inversion_bounds([100.0, 100.0], budget=0.9).can_keep_order  # a common weight escapes
+    >>> inversion_bounds([100.0, 100.0], budget=0.9).can_keep_order  # a common weight
     True
     """
     weight = per_label("weights", weights)
@@ -124,20 +127,20 @@ def inversion_bounds(weights: ArrayLike, budget: float) -> InversionBounds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Residual:
-    """What the inversion leaves of a pair, over the cells away from 0 and 1 in both arms.
+    """Residual of the inversion, over the cells away from 0 and 1 in both arms.
 
     Attributes
     ----------
     mean : numpy.ndarray
-        Mean residual of each label, in nat; NaN where it has no such cell.
+        Mean residual of each label, in nat; NaN without such a cell.
     largest_gap : numpy.ndarray
-        Largest abs(weighted - unweighted log-odds) of each label; NaN likewise.
+        Largest abs(weighted - unweighted log-odds) of each label; NaN without such a cell.
     n_cells : numpy.ndarray
-        Cells of each label that count.
+        Cells of each label that were used.
     spread : numpy.ndarray
-        Largest less smallest residual of every row with two such cells or more, ascending.
+        Largest - smallest residual of every row with at least two such cells, ascending.
     n_rows : int
-        Rows that were read.
+        Rows of the panel.
     """
 
     mean: Floats
@@ -148,23 +151,23 @@ class Residual:
 
     @property
     def median_spread(self) -> float | None:
-        """Median over rows; None where no row has a spread."""
+        """Median spread over rows; None if no row has a spread."""
         return float(np.median(self.spread)) if self.spread.size else None
 
     @property
     def largest_spread(self) -> float | None:
-        """Of all rows."""
+        """Largest spread of any row; None if no row has a spread."""
         return float(self.spread[-1]) if self.spread.size else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary, in built-in types."""
-        known = self.largest_gap[~np.isnan(self.largest_gap)]
+        """A summary in built-in types."""
+        gaps = self.largest_gap[~np.isnan(self.largest_gap)]
         return plain(  # type: ignore[no-any-return]
             {
                 "median_spread": self.median_spread,
                 "smallest_spread": float(self.spread[0]) if self.spread.size else None,
                 "largest_spread": self.largest_spread,
-                "largest_gap": float(known.max()) if known.size else None,
+                "largest_gap": float(gaps.max()) if gaps.size else None,
                 "n_rows": self.n_rows,
                 "n_rows_spread": int(self.spread.size),
                 "n_cells": int(self.n_cells.sum()),
@@ -180,9 +183,9 @@ def residual(
     kind: Kind | None = None,
     unweighted_kind: Kind | None = None,
 ) -> Residual:
-    """What inverting by ln w_j leaves between two arms, label by label and within rows.
+    """Difference that remains between two arms after inverting by ln w_j, per label and row.
 
-    Only cells whose probability lies strictly inside (1e-6, 1 - 1e-6) in both arms count, as for
+    Only cells whose probability is strictly inside (1e-6, 1 - 1e-6) in both arms are used, as in
     `direct_shift`.
 
     Parameters
@@ -192,12 +195,16 @@ def residual(
     weights : array-like of shape (n_labels,)
         Positive and finite.
     kind, unweighted_kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise, and the twin of the same kind.
+        Scale of each arm's scores. Default: probability, and the same kind for the twin.
+
+    Returns
+    -------
+    Residual
 
     Examples
     --------
-    >>> left = residual([[1.0, 3.0]], [[0.0, 1.0]], [1.0, 1.0], kind="margin")
-    >>> left.mean.tolist(), left.spread.tolist()
+    >>> remainder = residual([[1.0, 3.0]], [[0.0, 1.0]], [1.0, 1.0], kind="margin")
+    >>> remainder.mean.tolist(), remainder.spread.tolist()
     ([1.0, 2.0], [1.0])
     """
     arm = open_source(weighted, kind=kind)
@@ -210,7 +217,7 @@ def residual(
 
 
 class ResidualTally(MergeableTally):
-    """Residuals of blocks whose panels bring their twin's scores, of the same kind."""
+    """Residuals of blocks whose panels carry their twin's scores, of the same kind."""
 
     JOINED: ClassVar = {
         "sums": "add",
@@ -235,11 +242,11 @@ class ResidualTally(MergeableTally):
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments of an empty copy."""
         return {"weights": self.weights}
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows that brings its twin's scores."""
+        """Add one block of rows that carries its twin's scores."""
         if panel.twin is None:
             raise InvalidInput("a twin must come with every row, got a block without one.")
         other = panel.rows(0, panel.n_rows)
@@ -247,18 +254,19 @@ class ResidualTally(MergeableTally):
         self.add_pair(panel, other)
 
     def add_pair(self, panel: Panel, other: Panel) -> None:
-        """Take one block of rows of both arms."""
+        """Add one block of rows of both arms."""
         gap = log_odds_gap(panel, other)
-        known = ~np.isnan(gap)
+        valid = ~np.isnan(gap)
         self.n_rows += panel.n_rows
-        self.n_cells += known.sum(axis=0)
+        self.n_cells += valid.sum(axis=0)
         np.maximum(
-            self.largest, np.where(known, np.abs(gap), -np.inf).max(axis=0, initial=-np.inf),
+            self.largest,
+            np.where(valid, np.abs(gap), -np.inf).max(axis=0, initial=-np.inf),
             out=self.largest,
-        )  # fmt: skip
+        )
         gap -= np.log(self.weights)
-        self.sums += np.where(known, gap, 0.0).sum(axis=0)
-        gap = gap[known.sum(axis=1) > 1]
+        self.sums += np.where(valid, gap, 0.0).sum(axis=0)
+        gap = gap[valid.sum(axis=1) > 1]
         self.spreads.append(np.nanmax(gap, axis=1) - np.nanmin(gap, axis=1))
 
     def result(self) -> Residual:

@@ -1,4 +1,4 @@
-"""Saturation: cells whose probability, stored in float32, is exactly 1.0, and what they tie."""
+"""Saturation: cells whose probability is exactly 1.0 in float32, and the ties they cause."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from oddslip.core.tally import MergeableTally, State
 from oddslip.sources import Source, open_source
 from oddslip.tallies.logodds_histogram import saturated_key
 
-KEPT_BYTES = 2**28  # of scores held at once while distinct ones are counted
+MAX_DISTINCT_BYTES = 2**28  # of scores in memory while distinct ones are counted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Saturation:
-    """Saturated cells of a panel, and what they do to its top K.
+    """Saturated cells of a panel, and their effect on its top K.
 
     Attributes
     ----------
     n_rows, n_labels, k : int
         Shape of the panel, slots per row.
     n_saturated : numpy.ndarray
-        Per label, cells that float32 stores as exactly 1.0. Margins count from 17.33 on: the
-        sigmoid is computed in float64 and then cast.
+        Per label, cells that float32 stores as exactly 1.0. For margins this is 17.33 and above,
+        where the sigmoid is computed in float64 and then cast.
     n_saturated_float32 : numpy.ndarray or None
-        The same for margins whose sigmoid is computed in float32: from 16.64 on.
+        The same for margins whose sigmoid is computed in float32: 16.64 and above.
     full_rows : int
         Rows with at least k saturated cells.
     tied_rows : int
-        Rows whose top k is decided by ties: more cells equal the k-th than there are slots left.
+        Rows whose top k is decided by ties: more cells equal the k-th than there are free slots.
     n_distinct : numpy.ndarray or None
-        Distinct scores of each label; None if not asked for.
+        Distinct scores of each label; None if not counted.
     label_names : tuple of str or None
         Names of the labels.
     n_present : int or None
-        Cells that are there, where some are absent.
+        Present cells; None if no cell is absent.
     n_unit : int or None
         Margins between 0 and 1; None for probabilities.
     """
@@ -59,7 +59,7 @@ class Saturation:
 
     @property
     def n_cells_there(self) -> int:
-        """Cells there are: all of the panel, less those that are absent."""
+        """Cells of the panel without the absent ones."""
         return self.n_rows * self.n_labels if self.n_present is None else self.n_present
 
     @property
@@ -96,17 +96,16 @@ class Saturation:
         return None if self.n_distinct is None else float(self.n_distinct.mean())
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers."""
+        """All fields and derived values as lists and numbers."""
         names = [field.name for field in fields(self)]
         names += ["share", "share_float32", "mean_per_row", "mean_distinct"]
         return plain({name: getattr(self, name) for name in names})  # type: ignore[no-any-return]
 
     def to_frame(self) -> Any:
-        """A pandas frame with one line per label."""
+        """A pandas data frame with one row per label."""
         names = ("n_saturated", "n_saturated_float32", "n_distinct")
-        columns = {name: getattr(self, name) for name in names}
-        known = {name: column for name, column in columns.items() if column is not None}
-        return label_frame(known, self.label_names)
+        columns = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        return label_frame(columns, self.label_names)
 
 
 def saturation(
@@ -118,10 +117,10 @@ def saturation(
     decimals: int | None = None,
     threads: int | None = None,
 ) -> Saturation:
-    """Count saturated cells, rows that are full of them, rows decided by ties, distinct scores.
+    """Count saturated cells, rows full of them, rows decided by ties, and distinct scores.
 
-    A cell is saturated if float32 stores its probability as exactly 1.0, whatever the panel is
-    stored in. Ties are those of the scores as they are.
+    A cell is saturated if float32 stores its probability as exactly 1.0, whatever the dtype of the
+    panel. Ties are counted on the scores as they are stored.
 
     Parameters
     ----------
@@ -130,13 +129,17 @@ def saturation(
     k : int
         Slots per row.
     kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise.
+        Scale of the scores; default: probability.
     distinct : bool
-        Whether to count distinct scores, which takes a sort of every label.
+        Whether to count distinct scores, which sorts the scores of every label.
     decimals : int, optional
         Round scores to this many decimals before counting distinct ones; the paper uses 12.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; default: all available cores.
+
+    Returns
+    -------
+    Saturation
 
     Examples
     --------
@@ -183,11 +186,11 @@ class SaturationTally(MergeableTally):
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments of an empty copy."""
         return {"n_labels": self.per_label.size, "k": self.k}
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows."""
+        """Add one block of rows."""
         from oddslip.kernels.logits import count_reaching
         from oddslip.kernels.topk import rank_keys
 
@@ -195,11 +198,11 @@ class SaturationTally(MergeableTally):
         keys, dtype, absent = panel.present_keys(), panel.dtype, panel.absent
         per_row = np.empty(panel.n_rows, np.int64)
         if panel.kind == "margin":
-            earlier = saturated_key(dtype, "margin", sigmoid="float32")
-            count_reaching(keys, earlier, self.per_label_float32, per_row)
+            float32_key = saturated_key(dtype, "margin", sigmoid="float32")
+            count_reaching(keys, float32_key, self.per_label_float32, per_row)
             unit = (panel.scores >= 0) & (panel.scores <= 1)
-            there = panel.present()
-            self.n_unit += int((unit if there is None else unit & there).sum())
+            present = panel.present()
+            self.n_unit += int((unit if present is None else unit & present).sum())
         count_reaching(keys, saturated_key(dtype, panel.kind), self.per_label, per_row)
         self.full_rows += int((per_row >= self.k).sum())
         columns, best, at_kth = rank_keys(keys, self.k, None, absent)
@@ -216,11 +219,11 @@ def count_distinct(
     decimals: int | None = None,
     *,
     threads: int | None = None,
-    kept_bytes: int = KEPT_BYTES,
+    max_bytes: int = MAX_DISTINCT_BYTES,
 ) -> NDArray[np.int64]:
-    """Distinct scores of each label, exactly; a pass over the rows for every tile of labels."""
+    """Exact number of distinct scores per label; one pass over the rows per tile of labels."""
     itemsize = source.dtype.itemsize if decimals is None else 8
-    tile = max(1, kept_bytes // (source.n_rows * itemsize))
+    tile = max(1, max_bytes // (source.n_rows * itemsize))
     counts = [
         source.run(
             DistinctTally(first, min(first + tile, source.n_labels), decimals), threads=threads
@@ -231,7 +234,7 @@ def count_distinct(
 
 
 class DistinctTally:
-    """Keys of the labels ``first`` to ``last``, kept until all rows were seen."""
+    """Distinct scores of the labels ``first`` to ``last``, counted once all rows are added."""
 
     def __init__(self, first: int, last: int, decimals: int | None) -> None:
         self.first, self.last, self.decimals = first, last, decimals
@@ -242,44 +245,39 @@ class DistinctTally:
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments of an empty copy."""
         return {"first": self.first, "last": self.last, "decimals": self.decimals}
 
     def state(self) -> State:
-        """The keys, row by row."""
+        """The scores, row by row."""
         return {"cells": (np.concatenate(self.columns, axis=1).T, "append")} if self.columns else {}
 
     def restore(self, state: State) -> None:
-        """Take over keys."""
+        """Replace the scores."""
         self.columns = [np.ascontiguousarray(cells.T) for cells, _ in state.values()]
 
     def add(self, panel: Panel) -> None:
-        """Keep one block of rows, label by label."""
-        cells, there = panel.scores[:, self.first : self.last].T, panel.present()
-        if there is not None:
-            counted = zip(cells, there[:, self.first : self.last].T, strict=True)
-            self._keep([label[seen] for label, seen in counted])
-            return
-        self._keep(cells)
-
-    def _keep(self, cells: Any) -> None:
-        if isinstance(cells, list):
-            self.columns.append([self._rounded(each) for each in cells])  # type: ignore[arg-type]
-        else:
+        """Add one block of rows, label by label."""
+        cells, present = panel.scores[:, self.first : self.last].T, panel.present()
+        if present is None:
             self.columns.append(self._rounded(cells))
+            return
+        masks = present[:, self.first : self.last].T
+        columns = [self._rounded(label[mask]) for label, mask in zip(cells, masks, strict=True)]
+        self.columns.append(columns)  # type: ignore[arg-type]
 
     def _rounded(self, cells: NDArray[Any]) -> NDArray[Any]:
         if self.decimals is not None:
             cells = np.round(cells.astype(np.float64), self.decimals)
-        # Adding 0.0 makes -0.0 equal to 0.0 in its bits as well; the copy is needed anyway.
+        # Adding 0.0 turns -0.0 into 0.0, so that equal scores have equal bits.
         return np.ascontiguousarray(cells + cells.dtype.type(0))
 
     def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
+        """Add the scores of another tally."""
         self.columns += other.columns
 
     def result(self) -> NDArray[np.int64]:
-        """Distinct scores per label. Any order of the bits will do, and whole numbers sort fast."""
+        """Distinct scores per label. Sorts their bits, since integers sort fast in any order."""
         counts = np.empty(self.last - self.first, np.int64)
         for label in range(counts.size):
             cells = np.concatenate([columns[label] for columns in self.columns])

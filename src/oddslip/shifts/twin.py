@@ -1,4 +1,4 @@
-"""The twin: two arms over the same cells, the direct shift between them, and what ties cost."""
+"""Two arms over the same cells: the direct shift between them, and the cost of ties."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from oddslip.tallies.logodds_histogram import saturated_key
 
 Keys = NDArray[np.uint64]
 
-EDGE = np.float64(1e-6)  # of the direct shift, in probability, at 0 as at 1
+EDGE = np.float64(1e-6)  # the direct shift ignores probabilities this close to 0 or 1
 KEPT_CELLS = 2**25  # a quarter of a gigabyte
-BIN_BITS = 9  # each further pass narrows a range by this many bits of a key
+BIN_BITS = 9  # each pass narrows a range by this many bits of a key
 TOP = np.uint64(0xFFDFFFFFFFFFFFFF)  # key of the largest finite difference
 
 
@@ -35,25 +35,25 @@ def direct_shift(
     unweighted_kind: Kind | None = None,
     kept_cells: int = KEPT_CELLS,
 ) -> NDArray[np.float64]:
-    """Per label, the median of weighted margin - unweighted margin, by the paper's definition.
+    """Median of weighted margin - unweighted margin per label, by the paper's definition.
 
-    Over the cells whose probability lies strictly inside (1e-6, 1 - 1e-6) in both arms: further out
-    a stored probability says little about its log-odds, and a label that ran away says nothing.
+    The median is over the cells whose probability is strictly inside (1e-6, 1 - 1e-6) in both
+    arms. Further out a stored probability determines its log-odds poorly.
 
     Parameters
     ----------
     weighted, unweighted : anything of shape (n_rows, n_labels)
         The two arms: arrays, panels, sources or paths.
     kind, unweighted_kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise, and the twin of the same kind.
+        Scale of each arm's scores. Default: probability, and the same kind for the twin.
     kept_cells : int
-        How many cells may be held at once. With more cells than that, further passes narrow
-        down where the medians are.
+        Cells to hold in memory. With more cells than that, further passes narrow down the
+        medians.
 
     Returns
     -------
     numpy.ndarray of shape (n_labels,)
-        In nat. NaN for a label that has no such cell.
+        In nat; NaN for a label without such a cell.
 
     Examples
     --------
@@ -77,26 +77,26 @@ def reorder_saturated(
     kind: Kind | None = None,
     order_kind: Kind | None = None,
 ) -> NDArray[np.int32]:
-    """Rank the weighted scores, the saturated cells of a row in an order of their own.
+    """Rank the weighted scores with the saturated cells of each row reordered.
 
-    The saturated cells keep their places at the top of the row and change them among themselves:
-    by another panel (the twin's order), by the true labels (an oracle, positives first), or at
-    random. All other cells rank as before.
+    The saturated cells stay at the top of the row. Among themselves they are ordered by another
+    panel (the twin's order), by the true labels (an oracle, positives first), or at random. All
+    other cells rank as before.
 
     Parameters
     ----------
     weighted : anything of shape (n_rows, n_labels)
-        Scores whose saturated cells are put in order.
+        Scores whose saturated cells are reordered.
     order : anything of shape (n_rows, n_labels), "random", or None
-        Scores that say the order, or "random". None if labels are given.
+        Scores that define the order, or "random". None if labels are given.
     k : int
         Slots per row.
     labels : optional
-        What was true: positives first.
+        True labels: positives first.
     seed : int
-        Same seed, same order at random.
+        Seed of the random order.
     kind, order_kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise, and the order of the same kind.
+        Scale of the scores. Default: probability, and the same kind for the order.
 
     Returns
     -------
@@ -141,9 +141,9 @@ def open_twin(
     exclude: Any = None,
     nan: Nan = "refuse",
 ) -> Source:
-    """Open scores of the cells of another arm, and of its kind unless they say or bring their own.
+    """Open the scores of a twin, with rows and labels in the order of the arm.
 
-    Rows and labels come in the order of the arm's, by their names or numbers.
+    Its kind defaults to the kind of the arm, unless a panel or source carries its own.
     """
     if kind is None and not isinstance(scores, Panel | Source):
         kind = arm.kind
@@ -157,14 +157,14 @@ def open_twin(
 
 
 def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:
-    """Blocks of the same rows of both, whatever blocks either source cuts."""
-    left, right = iter(one.blocks()), iter(other.blocks())
-    a, b = next(left, None), next(right, None)
+    """Pairs of blocks with the same rows of both sources, whose own blocks may differ."""
+    one_blocks, other_blocks = iter(one.blocks()), iter(other.blocks())
+    a, b = next(one_blocks, None), next(other_blocks, None)
     while a is not None and b is not None:
         rows = min(a.n_rows, b.n_rows)
         yield a.rows(0, rows), b.rows(0, rows)
-        a = a.rows(rows, a.n_rows) if rows < a.n_rows else next(left, None)
-        b = b.rows(rows, b.n_rows) if rows < b.n_rows else next(right, None)
+        a = a.rows(rows, a.n_rows) if rows < a.n_rows else next(one_blocks, None)
+        b = b.rows(rows, b.n_rows) if rows < b.n_rows else next(other_blocks, None)
 
 
 def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
@@ -174,20 +174,20 @@ def _differences(arm: Source, twin: Source) -> Iterator[NDArray[np.float64]]:
 
 
 def log_odds_gap(one: Panel, other: Panel) -> NDArray[np.float64]:
-    """Log-odds of one block less those of the other; NaN where a cell is absent or at the edge."""
+    """Difference of log-odds between two blocks; NaN where a cell is absent or at the edge."""
     one, other = one.checked(), other.checked()
     gap = logit_block(one)
     gap -= logit_block(other)
     for panel in (one, other):
-        there = panel.present()
-        if there is not None:
-            gap[~there] = np.nan
+        present = panel.present()
+        if present is not None:
+            gap[~present] = np.nan
         gap[~_inside(panel)] = np.nan
     return gap
 
 
 def _inside(panel: Panel) -> NDArray[np.bool_]:
-    """Cells away from 0 and 1. The edge is a float64 whatever the scores are."""
+    """Cells away from 0 and 1. The edge is float64 for scores of any dtype."""
     if panel.kind == "probability":
         return np.asarray((panel.scores > EDGE) & (panel.scores < 1 - EDGE))
     return np.asarray(np.abs(panel.scores) < np.log1p(-EDGE) - np.log(EDGE))
@@ -203,25 +203,25 @@ def _median_of_rows(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _stream_median(arm: Source, twin: Source, kept_cells: int) -> NDArray[np.float64]:
-    """The same medians in bounded memory. Ranges are of keys: whole numbers, so none is lost."""
+    """The same medians in bounded memory, by bisection of integer keys."""
     from oddslip.kernels.keys import keys_of, scores_of
 
-    # (key of every difference, whether it counts), block by block, as often as asked.
     def blocks() -> Iterator[tuple[Keys, NDArray[np.bool_]]]:
+        """The key of every difference, and whether it is valid, block by block."""
         for gap in _differences(arm, twin):
             yield keys_of(gap, "margin"), ~np.isnan(gap)
 
-    total = sum((known.sum(axis=0) for _, known in blocks()), np.zeros(arm.n_labels, np.int64))
+    total = sum((valid.sum(axis=0) for _, valid in blocks()), np.zeros(arm.n_labels, np.int64))
     lower = _select(blocks, np.maximum(total - 1, 0) // 2, total, kept_cells)
     lower[total == 0] = 0
-    # The upper middle cell is the lower one again, or the next above it.
-    reached = np.zeros_like(total)
+    # The upper of the two middle cells equals the lower one, or is the next above it.
+    n_at_most = np.zeros_like(total)
     above = np.full_like(lower, TOP)
-    for keys, known in blocks():
-        higher = known & (keys > lower)
-        reached += (known & ~higher).sum(axis=0)
+    for keys, valid in blocks():
+        higher = valid & (keys > lower)
+        n_at_most += (valid & ~higher).sum(axis=0)
         above = np.minimum(above, np.where(higher, keys, TOP).min(axis=0))
-    upper = np.where(reached > total // 2, lower, above)
+    upper = np.where(n_at_most > total // 2, lower, above)
     middle = scores_of(lower, "margin") / 2 + scores_of(upper, "margin") / 2
     return np.where(total > 0, middle, np.nan)
 
@@ -232,35 +232,35 @@ def _select(
     total: NDArray[np.int64],
     kept_cells: int,
 ) -> Keys:
-    """The key of each label that has ``rank`` keys before it in order."""
+    """The key at position ``rank`` in the sorted keys of each label."""
     labels = np.arange(rank.size)
-    rank, left = rank.copy(), total.copy()
+    rank, remaining = rank.copy(), total.copy()
     low = np.zeros(rank.size, np.uint64)
     bits = 64  # every range is 2^bits wide
-    while bits > 0 and left.sum() > kept_cells:
+    while bits > 0 and remaining.sum() > kept_cells:
         shift = np.uint64(max(0, bits - BIN_BITS))
         counts = np.zeros((rank.size, 2**BIN_BITS), np.int64)
-        for keys, known in blocks():
+        for keys, valid in blocks():
             place = (keys - low) >> shift
-            inside = known & (keys >= low) & (place < 2**BIN_BITS)
+            inside = valid & (keys >= low) & (place < 2**BIN_BITS)
             flat = (place.astype(np.int64) + labels * 2**BIN_BITS)[inside]
             counts += np.bincount(flat, minlength=counts.size).reshape(counts.shape)
         before = np.cumsum(counts, axis=1)
         chosen = np.minimum((before <= rank[:, None]).sum(axis=1), 2**BIN_BITS - 1)
         rank -= (before - counts)[labels, chosen]
-        left = counts[labels, chosen]
+        remaining = counts[labels, chosen]
         low += chosen.astype(np.uint64) << shift
         bits = int(shift)
     if bits == 0:
         return low
-    kept: list[list[Keys]] = [[] for _ in labels]
+    candidates: list[list[Keys]] = [[] for _ in labels]
     widest = np.uint64(2**bits - 1)
-    for keys, known in blocks():
-        inside = known & (keys >= low) & (keys - low <= widest)
+    for keys, valid in blocks():
+        inside = valid & (keys >= low) & (keys - low <= widest)
         for label in np.flatnonzero(inside.any(axis=0)):
-            kept[label].append(keys[inside[:, label], label])
+            candidates[label].append(keys[inside[:, label], label])
     for label in np.flatnonzero(total):
-        low[label] = np.partition(np.concatenate(kept[label]), rank[label])[rank[label]]
+        low[label] = np.partition(np.concatenate(candidates[label]), rank[label])[rank[label]]
     return low
 
 
@@ -277,13 +277,13 @@ def _random_keys(panel: Panel, dice: np.random.Generator) -> NDArray[Any]:
 
 
 def _rank(panel: Panel, order: NDArray[Any], k: int) -> NDArray[np.int32]:
-    """Saturated cells by the order, then the others by their own keys."""
+    """Rank the saturated cells by ``order``, then the others by their keys."""
     from oddslip.kernels.topk import rank_keys
 
     panel = panel.checked()
     keys = panel.keys()
     saturated = keys >= saturated_key(panel.scores.dtype, panel.kind)
-    # A key of 0 stands for "not here"; all others move up by one, for which there is room.
+    # A key of 0 ranks last; all others move up by one, which does not overflow.
     first = rank_keys(np.where(saturated, order + order.dtype.type(1), order.dtype.type(0)), k)[0]
     rest = rank_keys(np.where(saturated, keys.dtype.type(0), keys + keys.dtype.type(1)), k)[0]
     n_first = np.minimum(saturated.sum(axis=1, keepdims=True), k)

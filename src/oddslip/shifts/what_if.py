@@ -1,4 +1,4 @@
-"""What-if: the ranking an ideal weighted model would show, from the unweighted scores alone."""
+"""What-if: the ranking of an ideal weighted model, computed from unweighted scores."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from oddslip.sources import open_source
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WhatIf:
-    """What the weights alone would do to the top K.
+    """Effect of ideal weights on the top K.
 
     Attributes
     ----------
     ranking : numpy.ndarray of shape (n_rows, k)
         Labels by unweighted log-odds + ln w_j, best first.
     mean_overlap : float
-        Of the k labels of a row, how many the unweighted top k shows too; mean over rows.
+        Labels of the top k that are also in the unweighted top k; mean over rows.
     share_changed : float
-        Share of rows whose top k, as a set, is not the unweighted one.
+        Share of rows whose top k, as a set, differs from the unweighted one.
     hits, unweighted_hits : float or None
-        True labels among the k, mean over rows, with and without weights; needs labels.
+        True labels in the top k with and without weights, mean over rows; None without labels.
     """
 
     ranking: NDArray[np.int32]
@@ -40,7 +40,7 @@ class WhatIf:
     unweighted_hits: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain lists and numbers."""
+        """All fields as lists and numbers."""
         return plain({field.name: getattr(self, field.name) for field in fields(self)})  # type: ignore[no-any-return]
 
 
@@ -53,10 +53,10 @@ def what_if(
     kind: Kind | None = None,
     threads: int | None = None,
 ) -> WhatIf:
-    """Rank by unweighted log-odds + ln w_j: what training with these weights should lead to.
+    """Rank by unweighted log-odds + ln w_j, the ideal effect of training with these weights.
 
-    The shifted scores exist for one block of rows at a time. Probabilities are clipped at 1e-12.
-    A weight common to all labels leaves the order as it is, clipped or not.
+    Probabilities are clipped at 1e-12. A weight common to all labels does not change the order,
+    even of clipped cells.
 
     Parameters
     ----------
@@ -65,13 +65,17 @@ def what_if(
     weights : array-like of shape (n_labels,)
         Positive and finite.
     labels : optional
-        What was true; counts the hits of both rankings.
+        True labels, to count the hits of both rankings.
     k : int
         Slots per row.
     kind : {"probability", "margin"}, optional
-        What the scores are; probabilities unless said otherwise.
+        Scale of the scores; default: probability.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; default: all available cores.
+
+    Returns
+    -------
+    WhatIf
 
     Examples
     --------
@@ -86,12 +90,16 @@ def what_if(
 
 
 def overlap(ranking: ArrayLike, other: ArrayLike) -> NDArray[np.int64]:
-    """Items that both rankings show, counted per row.
+    """Number of items that two rankings share in each row.
 
     Parameters
     ----------
     ranking, other : array-like of int, shape (n_rows, k)
         No item twice in a row; -1 where a slot is empty.
+
+    Returns
+    -------
+    numpy.ndarray of int64, shape (n_rows,)
 
     Examples
     --------
@@ -99,30 +107,41 @@ def overlap(ranking: ArrayLike, other: ArrayLike) -> NDArray[np.int64]:
     [2, 1]
     """
     one, two = np.asarray(ranking), np.asarray(other)
-    whole = one.dtype.kind in "iu" and two.dtype.kind in "iu"
-    if one.ndim != 2 or one.shape != two.shape or not whole:
+    are_integers = one.dtype.kind in "iu" and two.dtype.kind in "iu"
+    if one.ndim != 2 or one.shape != two.shape or not are_integers:
         raise InvalidInput(
             "rankings must be whole numbers of one shape (rows, k), "
             f"got {one.dtype} {one.shape} and {two.dtype} {two.shape}."
         )
-    for shown in (one, two):
-        ordered = np.sort(shown, axis=1)
+    for items in (one, two):
+        ordered = np.sort(items, axis=1)
         same = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] >= 0)
-        twice = same.any(axis=1)
-        if twice.any():
-            raise InvalidInput(
-                f"a ranking must not show an item twice, got one at row {int(twice.argmax())}."
-            )
+        has_duplicate = same.any(axis=1)
+        if has_duplicate.any():
+            row = int(has_duplicate.argmax())
+            raise InvalidInput(f"a ranking must not show an item twice, got one at row {row}.")
     return _count_shared(one, two)
 
 
 def flips(
     margin_j: ArrayLike, margin_k: ArrayLike, weight_j: ArrayLike, weight_k: ArrayLike
 ) -> NDArray[np.bool_]:
-    """Whether the weights reverse a pair of labels strictly; everything broadcasts.
+    """Whether the weights strictly reverse the order of a pair of labels.
 
-    For a label j that is ahead by its unweighted margin, this is margin_j - margin_k
-    < ln w_k - ln w_j; the other way round for one that is behind. Equal margins never flip.
+    If label j leads by its unweighted margin, the order flips where margin_j - margin_k
+    < ln w_k - ln w_j; and vice versa if it trails. Equal margins never flip.
+
+    Parameters
+    ----------
+    margin_j, margin_k : array-like
+        Unweighted margins of both labels.
+    weight_j, weight_k : array-like
+        Weights of both labels, above 0.
+
+    Returns
+    -------
+    numpy.ndarray of bool
+        The arguments broadcast.
 
     Examples
     --------
@@ -131,7 +150,7 @@ def flips(
     """
     gap = as_numbers("margin_j", margin_j) - as_numbers("margin_k", margin_k)
     weights = as_numbers("weight_j", weight_j), as_numbers("weight_k", weight_k)
-    if not all((each > 0).all() for each in weights):
+    if not all((weight > 0).all() for weight in weights):
         raise InvalidInput("weights must be above 0, got one that is not.")
     pull = np.log(weights[1]) - np.log(weights[0])
     reversed_pair: NDArray[np.bool_] = np.where(gap > 0, gap < pull, (gap < 0) & (gap > pull))
@@ -139,7 +158,7 @@ def flips(
 
 
 class WhatIfTally:
-    """Rankings of blocks of rows with and without weights; the first is kept."""
+    """Rankings of blocks of rows with and without weights; stores the weighted ones."""
 
     def __init__(self, weights: NDArray[np.float64], k: int, has_labels: bool = False) -> None:
         self.weights, self.k, self.has_labels = weights, k, has_labels
@@ -152,23 +171,24 @@ class WhatIfTally:
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments of an empty copy."""
         return {"weights": self.weights, "k": self.k, "has_labels": self.has_labels}
 
     def state(self) -> State:
-        """Rankings one after the other, with the first row and the rows of each; and counts."""
+        """Rankings concatenated, the first row and the length of each, and counts."""
         places = [(first, len(block)) for first, block in self.rankings.items()]
         none = np.empty((0, self.k), np.int32)
         return {
             "places": (np.array(places, np.int64).reshape(-1, 2), "append"),
             "rankings": (np.concatenate([none, *self.rankings.values()]), "append"),
             "counts": (
-                np.array([self.shared, self.changed, self.hits, self.unweighted_hits]), "add"
+                np.array([self.shared, self.changed, self.hits, self.unweighted_hits]),
+                "add",
             ),
-        }  # fmt: skip
+        }
 
     def restore(self, state: State) -> None:
-        """Take over rankings and counts."""
+        """Replace rankings and counts."""
         first, sizes = state["places"][0].T
         blocks = np.split(state["rankings"][0], np.cumsum(sizes)[:-1])
         self.rankings = dict(zip(first.tolist(), blocks, strict=False))
@@ -198,7 +218,7 @@ class WhatIfTally:
         self.rankings[panel.first_row] = ranking
 
     def _shifted(self, panel: Panel) -> NDArray[Any]:
-        """Keys of the shifted scores. Odds grow with log-odds and need no logarithm."""
+        """Keys of the shifted scores. Odds rank as log-odds do, without a logarithm."""
         from oddslip.kernels.keys import keys_of
         from oddslip.kernels.logits import weigh_odds
 
@@ -207,12 +227,12 @@ class WhatIfTally:
             keys: NDArray[Any] = keys_of(shifted, "margin")
             return keys
         odds = np.empty(panel.scores.shape)
-        # The largest weight is scaled to 1, so that no odds leave float64.
+        # The largest weight is scaled to 1, so that no odds overflow.
         weigh_odds(np.ascontiguousarray(panel.scores), self.weights / self.weights.max(), odds)
         return odds.view(np.uint64)
 
     def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
+        """Add the rankings and counts of another tally."""
         self.rankings |= other.rankings
         self.shared += other.shared
         self.changed += other.changed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -22,42 +22,42 @@ from oddslip.core.panel import Kind, Panel, read_sample_weight
 from oddslip.errors import InvalidInput
 from oddslip.selection.repair import Repair
 from oddslip.sklearn.repaired import Repaired
-from oddslip.sklearn.scorer import map_at_k_scorer, order_weights, parts_alike
+from oddslip.sklearn.scorer import drop_split_index, map_at_k_scorer, order_weights
 
 
 class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Fit a multi-label model and its repair on the same rows, as CalibratedClassifierCV does.
 
-    A copy of the model is fitted without each fold and scores that fold; the repair is chosen and
-    fitted on these scores, which no row had a part in. Then the model is fitted on all rows, and
-    predicts behind the repair.
+    A copy of the model is fitted without each fold and scores that fold. The repair is chosen and
+    fitted on these out-of-fold scores. Then the model is fitted on all rows, and the repair is
+    applied to its scores.
 
     Parameters
     ----------
     estimator : estimator, optional
-        A multi-label classifier that `oddslip.panel_from` reads. ``OneVsRest("logistic")`` unless
-        told.
+        A multi-label classifier that `oddslip.panel_from` reads. Default:
+        ``OneVsRest("logistic")``.
     k : int
         Slots per row; all labels where there are fewer.
     rule, metric, dead
         As for `oddslip.Repair`.
     cv : int, splitter or iterable of (train, test)
-        Folds, which are shuffled; or what cuts them.
+        Number of shuffled folds, or how to split the rows.
     seed : int
-        Same seed, same folds and choice.
+        Seed of the folds and of the choice.
 
     Attributes
     ----------
     estimator_ : estimator
         Fitted on all rows.
     repair_ : Repair
-        Chosen and fitted on the scores out of fold; ``repair_.table_`` says how.
+        Chosen and fitted on the out-of-fold scores; ``repair_.table_`` compares the candidates.
     repaired_ : Repaired
         Both, as one object.
     n_labels_, label_names_ : int, tuple of str or None
-        Of Y.
+        Number and names of the labels.
     classes_ : ndarray
-        Names of the labels, as the columns of Y have them; else their numbers, as of
+        Names of the labels if the columns of y are named; else their numbers, as in
         scikit-learn's multi-label classifiers.
 
     Examples
@@ -97,21 +97,26 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         X
             In the form the estimator takes.
         y : 0/1 cells of shape (n_rows, n_labels)
-            An array, a frame, whose columns are named, or a scipy.sparse matrix. Where X and y
-            are frames, their rows are matched by their index, or by a column ``row_id``.
+            An array, a data frame with named columns, or a scipy.sparse matrix. Rows of two data
+            frames are matched by their index, or by a column ``row_id``.
         sample_weight : array-like of shape (n_rows,), optional
-            How much each row counts, for the estimator, which must take it, and for the repair.
+            Weight of each row, passed to the estimator (which must take it) and to the repair.
         **fit_params
-            Passed on to the estimator.
+            Passed to the estimator.
+
+        Returns
+        -------
+        RepairedClassifier
+            This estimator.
         """
         if y is None:
             raise InvalidInput(
                 "RepairedClassifier requires y to be passed, but the target y is None."
             )
-        times = order_weights(X, sample_weight)
-        X, y = parts_alike(X, y)
-        rows, named = split_names(X), split_names(y, truths=True)
-        truth = _read_cells(named.table)
+        weights = order_weights(X, sample_weight)
+        X, y = drop_split_index(X, y)
+        rows, target = split_names(X), split_names(y, truths=True)
+        truth = _read_cells(target.table)
         n_rows, n_labels = truth.shape
         X = rows.table
         X = X if hasattr(X, "shape") or isinstance(X, list | tuple) else np.asarray(X)
@@ -119,31 +124,38 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             raise InvalidInput(
                 f"X and y must have the same rows, got {count_rows(X)} and {n_rows}."
             )
-        order = match_tables(rows, named, ("X", "y"), n_rows=(n_rows, n_rows))
+        order = match_tables(rows, target, ("X", "y"), n_rows=(n_rows, n_rows))
         truth = truth if order is None else truth[order]
-        times = None if times is None else np.asarray(times, np.float64)
-        read_sample_weight(times, n_rows)
-        X = without_index(X)  # from here on rows go by position
+        weights = None if weights is None else np.asarray(weights, np.float64)
+        read_sample_weight(weights, n_rows)
+        X = without_index(X)  # from here on rows are matched by position
 
-        def trained(rows: NDArray[np.int64] | None) -> Any:
-            told = dict(fit_params)
-            if times is not None:
-                told["sample_weight"] = times if rows is None else times[rows]
-            part = X if rows is None else without_index(_safe_indexing(X, rows))
-            return clone(self._template()).fit(part, truth if rows is None else truth[rows], **told)
+        def train(rows: NDArray[np.int64] | None) -> Any:
+            options = dict(fit_params)
+            if weights is not None:
+                options["sample_weight"] = weights if rows is None else weights[rows]
+            if rows is None:
+                return clone(self._template()).fit(X, truth, **options)
+            part = without_index(_safe_indexing(X, rows))
+            return clone(self._template()).fit(part, truth[rows], **options)
 
-        self.estimator_ = trained(None)
-        kind, scores = self._score_out_of_fold(X, truth, trained)
+        self.estimator_ = train(None)
+        kind, scores = self._score_out_of_fold(X, truth, train)
         prior = np.asarray(truth.mean(axis=0), np.float64).ravel()
         repair = Repair(
-            k=min(check_whole("k", self.k, 1), n_labels), rule=self.rule, metric=self.metric,
-            prior=prior, dead=self.dead, kind=kind, seed=self.seed,  # type: ignore[arg-type]
-        )  # fmt: skip
-        panel = Panel(scores, truth, kind=kind, label_names=named.columns)
-        self.repair_ = repair.fit(panel, sample_weight=times)
-        self.repaired_ = Repaired._trained(self.estimator_, self.repair_.fitted_)
+            k=min(check_whole("k", self.k, 1), n_labels),
+            rule=self.rule,
+            metric=self.metric,
+            prior=prior,
+            dead=self.dead,  # type: ignore[arg-type]
+            kind=kind,
+            seed=self.seed,
+        )
+        panel = Panel(scores, truth, kind=kind, label_names=target.columns)
+        self.repair_ = repair.fit(panel, sample_weight=weights)
+        self.repaired_ = Repaired._of_pair(self.estimator_, self.repair_.fitted_)
         self.n_labels_, self.label_names_ = n_labels, panel.label_names
-        self.classes_ = np.arange(n_labels) if named.columns is None else np.array(named.columns)
+        self.classes_ = np.arange(n_labels) if target.columns is None else np.array(target.columns)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -156,24 +168,25 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
 
         return OneVsRest("logistic")
 
-    def _score_out_of_fold(self, X: Any, truth: Any, trained: Any) -> tuple[Kind, NDArray[Any]]:
+    def _score_out_of_fold(
+        self, X: Any, truth: Any, train: Callable[[NDArray[np.int64]], Any]
+    ) -> tuple[Kind, NDArray[Any]]:
         """Every row's scores by a model that was fitted without it."""
-        n_rows = truth.shape[0]
-        known = ModelReader(self.estimator_).scorer.kind
-        kind: Kind = "probability" if known == "probability" else "margin"
-        scores, seen = np.empty(truth.shape), np.zeros(n_rows, np.int64)
-        for train, test in self._cut(X, truth):
-            part = without_index(_safe_indexing(X, test))
-            scores[test] = ModelReader(trained(train)).panel(part, kind=kind).scores
-            seen[test] += 1
-        if (seen != 1).any():
+        model_kind = ModelReader(self.estimator_).scorer.kind
+        kind: Kind = "probability" if model_kind == "probability" else "margin"
+        scores, n_folds = np.empty(truth.shape), np.zeros(truth.shape[0], np.int64)
+        for training_rows, test_rows in self._split(X, truth):
+            part = without_index(_safe_indexing(X, test_rows))
+            scores[test_rows] = ModelReader(train(training_rows)).panel(part, kind=kind).scores
+            n_folds[test_rows] += 1
+        if (n_folds != 1).any():
+            row = int(np.argmax(n_folds != 1))
             raise InvalidInput(
-                f"cv must put every row into one test fold, got row {int(np.argmax(seen != 1))} "
-                f"in {int(seen[np.argmax(seen != 1)])}."
+                f"cv must put every row into one test fold, got row {row} in {n_folds[row]}."
             )
         return kind, scores
 
-    def _cut(self, X: Any, truth: Any) -> Iterator[tuple[Any, Any]]:
+    def _split(self, X: Any, truth: Any) -> Iterator[tuple[Any, Any]]:
         n_rows = truth.shape[0]
         if isinstance(self.cv, int | np.integer):
             folds = check_whole("cv", self.cv, 2)
@@ -197,16 +210,36 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         ndarray of float64, shape (n_rows, n_labels)
             A column for each of ``classes_``.
         """
-        served, rows = self._ready(X)
-        return served.predict_proba(rows)
+        model, rows = self._model_and_rows(X)
+        return model.predict_proba(rows)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of the repaired probabilities."""
-        served, rows = self._ready(X)
-        return served.decision_function(rows)
+        """Log-odds of the repaired probabilities.
+
+        Parameters
+        ----------
+        X
+            In the form the estimator takes.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_labels)
+        """
+        model, rows = self._model_and_rows(X)
+        return model.decision_function(rows)
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """1 for each label with a repaired probability of at least one half."""
+        """1 for each label with a repaired probability of at least one half.
+
+        Parameters
+        ----------
+        X
+            In the form the estimator takes.
+
+        Returns
+        -------
+        ndarray of int64, shape (n_rows, n_labels)
+        """
         return (self.predict_proba(X) >= 0.5).astype(np.int64)
 
     def predict_topk(self, X: Any, *, k: int | None = None, names: bool = False) -> Any:
@@ -217,15 +250,15 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         X
             In the form the estimator takes.
         k : int, optional
-            Slots per row; those that the repair was chosen for unless told.
+            Slots per row; default: the k of the repair.
         names : bool
-            Names of the labels, as the columns of Y had them, instead of their numbers.
+            Whether to return the names of the labels instead of their numbers.
 
         Returns
         -------
         ndarray of int32, shape (n_rows, k)
-            Indices into ``classes_``; with ``names`` an array of names, or where X is a pandas
-            frame a frame with its index and the columns label_1 to label_k.
+            Indices into ``classes_``. With ``names``, an array of names, or for a pandas frame X a
+            frame with its index and the columns label_1 to label_k.
 
         Examples
         --------
@@ -237,23 +270,37 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         >>> model.predict_topk(X[:2], names=True).shape
         (2, 1)
         """
-        served, rows = self._ready(X)
-        return served.predict_topk(rows, k=k, names=names)
+        model, rows = self._model_and_rows(X)
+        return model.predict_topk(rows, k=k, names=names)
 
     def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
-        """The metric at K that the repair was chosen by."""
-        self._ready(X)
+        """The metric at K that the repair was chosen by.
+
+        Parameters
+        ----------
+        X
+            In the form the estimator takes.
+        Y : 0/1 cells of shape (n_rows, n_labels)
+            True labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            Weight of each row.
+
+        Returns
+        -------
+        float
+        """
+        self._model_and_rows(X)
         return map_at_k_scorer(k=self.k, metric=self.metric)(self, X, Y, sample_weight)
 
-    def _ready(self, X: Any) -> tuple[Repaired, Any]:
-        """What predicts, and the rows without a column of their ids."""
+    def _model_and_rows(self, X: Any) -> tuple[Repaired, Any]:
+        """The fitted model, and the rows without a column of their ids."""
         check_is_fitted(self)
         X = split_names(X).table
-        wanted = getattr(self, "n_features_in_", None)
+        n_features = getattr(self, "n_features_in_", None)
         shape: tuple[int, ...] = tuple(getattr(X, "shape", ()))
-        if wanted is not None and len(shape) == 2 and shape[1] != wanted:
+        if n_features is not None and len(shape) == 2 and shape[1] != n_features:
             raise InvalidInput(
-                f"X has {shape[1]} features, but {type(self).__name__} is expecting {wanted} "
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting {n_features} "
                 "features as input."
             )
         return self.repaired_, X
@@ -272,7 +319,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
 
 
 def _read_cells(y: Any) -> Any:
-    """0/1 cells as an array or a compressed sparse matrix, each of two dimensions."""
+    """0/1 cells as a two-dimensional array or CSR matrix."""
     if hasattr(y, "tocsr"):
         return y.tocsr()
     cells = y.to_numpy() if hasattr(y, "to_numpy") else np.asarray(y)
@@ -280,16 +327,16 @@ def _read_cells(y: Any) -> Any:
     if wrong.any():
         try:
             check_classification_targets(cells)
-        except ValueError as error:  # in scikit-learn's words: continuous, or unknown
+        except ValueError as error:  # scikit-learn's own message: continuous, or unknown
             raise InvalidInput(str(error)) from error
     if cells.ndim != 2 or 0 in cells.shape:
-        many = cells.ndim == 1 and wrong.any() and type_of_target(cells) == "multiclass"
+        is_multiclass = cells.ndim == 1 and wrong.any() and type_of_target(cells) == "multiclass"
         raise InvalidInput(
             "y must be 0/1 cells of shape (rows, labels), with at least one of each, got shape "
             f"{cells.shape}."
             + (
                 " Only binary classification is supported. The type of the target is multiclass."
-                if many
+                if is_multiclass
                 else ""
             )
         )

@@ -1,4 +1,4 @@
-"""`Repaired`: a fitted model behind its repair."""
+"""`Repaired`: a fitted model whose scores are repaired."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oddslip.core.results import name_ranking
 from oddslip.core.row_ids import match_labels
 from oddslip.errors import InvalidInput
 
-CLIP = 1e-12  # log-odds of a probability of 0 or 1 are those of this one
+CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
 
 
 class Repaired:
@@ -28,20 +28,20 @@ class Repaired:
     model
         Any model that `oddslip.panel_from` reads.
     repair : Repair, calibrator, FittedRepair or path
-        Fitted on this model's scores of other rows. Labels are matched by name; where only one of
-        the two has names, they go by position, with a warning.
+        Fitted on this model's scores of other rows. Labels are matched by name; if only one of
+        the two has names, they are matched by position, with a warning.
     label_names : sequence of str, optional
-        Names of the labels, in the order of the model's columns; a model that knows them brings
-        its own.
+        Names of the labels, in the order of the model's columns. Default: the names the model
+        stores, if any.
 
     Attributes
     ----------
     model
-        As it was given.
+        The fitted model.
     repair : FittedRepair
-        What is applied to its scores.
+        The repair of its scores.
     label_names : tuple of str or None
-        Names of the columns: the model's, or the repair's where it has none.
+        Names of the columns: the model's, or else the repair's.
 
     Examples
     --------
@@ -54,10 +54,10 @@ class Repaired:
     >>> model = OneVsRestClassifier(LogisticRegression(class_weight="balanced"))
     >>> model = model.fit(X[:300], Y[:300])
     >>> repair = Repair(k=2, kind="margin").fit(panel_from(model, X[300:], Y[300:]))
-    >>> served = Repaired(model, repair)
-    >>> served.predict_topk(X[:2], k=2).shape
+    >>> repaired = Repaired(model, repair)
+    >>> repaired.predict_topk(X[:2], k=2).shape
     (2, 2)
-    >>> served.predict_proba(X[:2]).shape
+    >>> repaired.predict_proba(X[:2]).shape
     (2, 3)
     """
 
@@ -69,16 +69,16 @@ class Repaired:
     def __init__(
         self, model: Any, repair: Any, *, label_names: Sequence[str] | None = None
     ) -> None:
-        self._join(model, _read_repair(repair), label_names, warn=True)
+        self._set_pair(model, _read_repair(repair), label_names, warn=True)
 
     @classmethod
-    def _trained(cls, model: Any, repair: FittedRepair) -> Self:
-        """Of a model and a repair that were fitted together, so that their labels stand alike."""
-        served = object.__new__(cls)
-        served._join(model, repair, None, warn=False)
-        return served
+    def _of_pair(cls, model: Any, repair: FittedRepair) -> Self:
+        """From a model and a repair that were fitted together, with labels in the same order."""
+        repaired = object.__new__(cls)
+        repaired._set_pair(model, repair, None, warn=False)
+        return repaired
 
-    def _join(self, model: Any, repair: FittedRepair, label_names: Any, *, warn: bool) -> None:
+    def _set_pair(self, model: Any, repair: FittedRepair, label_names: Any, *, warn: bool) -> None:
         self.model, self._reader = model, None
         names, n_labels = self._read().scorer.names, repair.maps.n_labels
         if label_names is not None:
@@ -87,33 +87,41 @@ class Repaired:
         sides = "model", "repair"
         order = match_labels(names, repair.label_names, sides, n_labels=counts, warn=warn)
         if names is None and repair.label_names is not None:
-            known = repair.label_names
-            names = known if order is None else [known[at] for at in order]
+            names = repair.label_names
+            names = names if order is None else [names[at] for at in order]
         self.label_names = None if names is None else tuple(names)
-        if repair.label_names is None:  # by position: its labels have the model's names from here
+        if repair.label_names is None:  # matched by position, so it takes the model's names
             repair = replace(repair, label_names=self.label_names)
         self.repair = repair
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Repaired probabilities, shape (n_rows, n_labels).
+        """Repaired probabilities of all labels.
 
         Parameters
         ----------
         X
             In any form `oddslip.panel_from` takes.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_labels)
         """
         return self.repair.transform(self._panel(X), dtype=np.float64)
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Log-odds of the repaired probabilities, which are clipped at 1e-12.
+        """Log-odds of the repaired probabilities, clipped at 1e-12.
 
         Parameters
         ----------
         X
             In any form `oddslip.panel_from` takes.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rows, n_labels)
         """
-        chances = np.clip(self.predict_proba(X), CLIP, 1 - CLIP)
-        return np.asarray(np.log(chances) - np.log1p(-chances))
+        probabilities = np.clip(self.predict_proba(X), CLIP, 1 - CLIP)
+        return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
 
     def predict_topk(self, X: Any, *, k: int | None = None, names: bool = False) -> Any:
         """The k labels to show in each row, best first.
@@ -123,15 +131,15 @@ class Repaired:
         X
             In any form `oddslip.panel_from` takes.
         k : int, optional
-            Slots per row; those that the repair was chosen for unless told.
+            Slots per row; default: the k of the repair.
         names : bool
-            Names of the labels instead of their numbers.
+            Whether to return the names of the labels instead of their numbers.
 
         Returns
         -------
         ndarray of int32, shape (n_rows, k)
-            Label indices; with ``names`` an array of names, or where X is a pandas frame a frame
-            with its index and the columns label_1 to label_k.
+            Label indices. With ``names``, an array of names, or for a pandas frame X a frame with
+            its index and the columns label_1 to label_k.
         """
         k = self.repair.parameters.get("k") if k is None else k
         if k is None:
@@ -151,7 +159,7 @@ class Repaired:
         return self._reader
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_reader": None}  # it is made anew where this is copied to
+        return self.__dict__ | {"_reader": None}  # a copy creates its own reader
 
     def __repr__(self) -> str:
         labels = f"{self.repair.maps.n_labels:,} labels"

@@ -17,18 +17,18 @@ from oddslip.metrics.at_k import check_choice
 from oddslip.metrics.evaluation import NAMES, evaluate
 
 
-def parts_alike(X: Any, other: Any) -> tuple[Any, Any]:
-    """Rows as scikit-learn's tools cut them: part of a frame keeps its numbers of the whole.
+def drop_split_index(X: Any, other: Any) -> tuple[Any, Any]:
+    """Two tables, without the row numbers that scikit-learn's splitting left in one of them.
 
-    Beside part of an array these numbers name nothing, so both go without. Other ids stay.
+    Part of a frame keeps the row numbers of the whole frame, which part of an array does not have.
+    Other row ids stay.
     """
-    ids = row_names(X), row_names(other)
-    for named, beside in ((0, other), (1, X)):
-        numbers = ids[named]
-        if numbers is None or hasattr(beside, "index") or is_frame(beside):
+    for table, partner in ((X, other), (other, X)):
+        numbers = row_names(table)
+        if numbers is None or hasattr(partner, "index") or is_frame(partner):
             continue
-        whole = numbers.dtype.kind in "iu" and np.unique(numbers).size == numbers.size
-        if whole and numbers.min() >= 0 and numbers.max() >= numbers.size:
+        are_numbers = numbers.dtype.kind in "iu" and np.unique(numbers).size == numbers.size
+        if are_numbers and numbers.min() >= 0 and numbers.max() >= numbers.size:
             return without_index(X), without_index(other)
     return X, other
 
@@ -37,7 +37,7 @@ def order_weights(X: Any, sample_weight: Any) -> Any:
     """Weights of the rows of X, in its order."""
     if sample_weight is None or (row_names(X) is None and row_names(sample_weight) is None):
         return sample_weight
-    X, sample_weight = parts_alike(X, sample_weight)
+    X, sample_weight = drop_split_index(X, sample_weight)
     weights = np.asarray(sample_weight)
     sides = split_names(X), split_names(sample_weight)
     n_rows = count_rows(X), weights.size
@@ -47,28 +47,35 @@ def order_weights(X: Any, sample_weight: Any) -> Any:
 
 @dataclass(eq=False)
 class RankingScorer:
-    """A metric at K of any model that `panel_from` reads: ``scorer(model, X, Y)``."""
+    """A metric at K of any model that `panel_from` reads: ``scorer(model, X, Y)``.
+
+    Parameters
+    ----------
+    k : int
+        Slots per row; all labels where there are fewer.
+    metric : str
+        Name of the metric, see `map_at_k_scorer`.
+    """
 
     k: int
     metric: str
     _weight_request: bool | str | None = field(default=None, repr=False)
 
     def __call__(self, model: Any, X: Any, Y: Any, sample_weight: Any = None) -> float:
-        """The metric of this model on these rows."""
+        """The metric of a model on some rows."""
         weights = order_weights(X, sample_weight)
-        panel = panel_from(model, *parts_alike(X, Y))
+        panel = panel_from(model, *drop_split_index(X, Y))
         k = min(self.k, panel.n_labels)
-        panel.row_ids = None  # labels and weights stand in the order of X by now
-        seen = evaluate(panel, k=k, n_replicates=0, sample_weight=weights)
-        return seen[self.metric].value
+        panel.row_ids = None  # labels and weights are in the order of X now
+        return evaluate(panel, k=k, n_replicates=0, sample_weight=weights)[self.metric].value
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
-        """Say whether scikit-learn's tools pass ``sample_weight`` on, as to its own scorers.
+        """Set whether scikit-learn's metadata routing passes ``sample_weight`` to this scorer.
 
         Parameters
         ----------
         sample_weight : bool, str or None
-            True to be given it, False not to, None to refuse it, or the name it goes by.
+            True to receive it, False to ignore it, None to reject it, or its alias.
 
         Returns
         -------
@@ -87,11 +94,11 @@ class RankingScorer:
                 "Call sklearn.set_config(enable_metadata_routing=True)."
             )
         self._weight_request = sample_weight
-        self.get_metadata_routing()  # refuses what is no request
+        self.get_metadata_routing()  # raises for an invalid request
         return self
 
     def get_metadata_routing(self) -> Any:
-        """What scikit-learn's metadata routing asks every scorer."""
+        """The request of this scorer, for scikit-learn's metadata routing."""
         request = MetadataRequest(owner=type(self).__name__)
         request.score.add_request(param="sample_weight", alias=self._weight_request)
         return request
@@ -100,7 +107,7 @@ class RankingScorer:
 def map_at_k_scorer(*, k: int = 7, metric: str = "map") -> RankingScorer:
     """A scorer for scikit-learn's tools: higher is better.
 
-    With metadata routing, ``map_at_k_scorer(k=7).set_score_request(sample_weight=True)`` is given
+    With metadata routing, ``map_at_k_scorer(k=7).set_score_request(sample_weight=True)`` receives
     the weights of the rows it scores.
 
     Parameters
@@ -109,6 +116,10 @@ def map_at_k_scorer(*, k: int = 7, metric: str = "map") -> RankingScorer:
         Slots per row; all labels where there are fewer.
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
         Which metric at K.
+
+    Returns
+    -------
+    RankingScorer
 
     Examples
     --------

@@ -21,7 +21,7 @@ from oddslip.core.panel import check_names
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_line
 from oddslip.io.files import unreadable
 from oddslip.io.inputs import FileState, check_memory, input_path, unchanged
-from oddslip.io.paths import Found
+from oddslip.io.paths import InputFiles
 from oddslip.sources.formulas import unguard
 from oddslip.sources.frames import ROW_ID_NAMES
 from oddslip.sources.long.roles import FORM, PAIRS_FORM, find_roles
@@ -41,7 +41,7 @@ class CsvBatches(SpooledBatches):
 
     Parameters
     ----------
-    found : Found
+    found : InputFiles
         The files; all must have the same header.
     truths : bool
         Whether cells are labels, 0/1, and not scores.
@@ -54,7 +54,7 @@ class CsvBatches(SpooledBatches):
 
     def __init__(
         self,
-        found: Found,
+        found: InputFiles,
         *,
         truths: bool = False,
         label_names: Sequence[str] | None = None,
@@ -75,7 +75,7 @@ class CsvBatches(SpooledBatches):
         self._maybe_whole = [name for name in texts if name != "label" or numbered]
         self._texts = texts
         lines = (batch for header in headers for batch in header.batches())
-        super().__init__(found.called, first.schema, map(self._noted, lines))
+        super().__init__(found.name, first.schema, map(self._noted, lines))
         self.whole.update(self._maybe_whole)
         for name in self.whole:
             place = self.schema.get_field_index(name)

@@ -21,7 +21,7 @@ from oddslip.core.row_ids import UnorderedNames, is_frame
 from oddslip.core.sparse import read_labels_npz, read_sparse
 from oddslip.errors import InvalidInput
 from oddslip.io.arrays import read_npy, read_npz
-from oddslip.io.paths import Found, find_files, form_of, is_files, is_path
+from oddslip.io.paths import InputFiles, find_files, form_of, is_files, is_path
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, join_positives
 from oddslip.sources.chained import ChainedSource, check_alike
@@ -210,7 +210,7 @@ def _with_seen_names(source: Source) -> Source:
     return seen
 
 
-def open_columns(found: Found, **options: Any) -> Batches:
+def open_columns(found: InputFiles, **options: Any) -> Batches:
     """Parquet or CSV files as a table of columns. Options are those of `CsvBatches`."""
     if found.form == "parquet":
         from oddslip.sources.parquet.files import ParquetFiles

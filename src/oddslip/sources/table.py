@@ -238,31 +238,31 @@ def open_table(
     label_names: Sequence[str] | None,
 ) -> TableSource:
     """A DataFrame of Spark as a source."""
-    from oddslip.spark import session
+    from oddslip.spark import session as spark
 
-    form = session.table_form(table, scores)
+    form = spark.table_form(table, scores)
     if form == "long":
-        table, scores, labels, row_id = session.grouped(table, scores, labels, row_id)
+        table, scores, labels, row_id = spark.grouped(table, scores, labels, row_id)
     elif labels is None:
-        labels = session.default_labels(table, named=label_names is not None)
+        labels = spark.default_labels(table, named=label_names is not None)
     scores = scores or "scores"
     for part, name in (("scores", scores), ("labels", labels), ("row_id", row_id),
                        ("unweighted", unweighted)):  # fmt: skip
         if name is not None:
-            session.check_column(table, part, name)
+            spark.check_column(table, part, name)
     listed = form != "rows"
     _check_listed(listed, unweighted, label_names)
-    table, dtype = session.score_type(table, scores)
+    table, dtype = spark.score_type(table, scores)
     if unweighted is not None:
-        table, other = session.score_type(table, unweighted)
+        table, other = spark.score_type(table, unweighted)
         if other != dtype:
             raise InvalidInput(
                 f"{unweighted} must be of the type of {scores}, {dtype}, got {other}."
             )
-    by_name = labels is not None and session.label_type(table, labels) == "string"
+    by_name = labels is not None and spark.label_type(table, labels) == "string"
     if by_name and label_names is None:
         raise InvalidInput("labels listed by name need label_names, got none. Pass label_names=...")
-    n_labels = session.first_width(table, scores) if label_names is None else None
+    n_labels = spark.first_width(table, scores) if label_names is None else None
     names = None if label_names is None else tuple(label_names)
     names = check_names(names, n_labels or len(names or ()))
     layout = Layout(
@@ -270,7 +270,7 @@ def open_table(
         label_names=names, scores=scores, labels=labels, row_id=row_id, twin=unweighted,
         listed=listed,
     )  # fmt: skip
-    return TableSource(session.SparkTable(table), layout)
+    return TableSource(spark.SparkTable(table), layout)
 
 
 def _check_listed(listed: bool, unweighted: Any, label_names: Any) -> None:
@@ -298,7 +298,7 @@ def open_files(
     """Parquet files that tasks read themselves, from a folder that every executor sees."""
     import pyarrow.parquet as pq
 
-    from oddslip.spark import session
+    from oddslip.spark.session import SparkFiles
 
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
@@ -348,12 +348,12 @@ def open_files(
         raise InvalidInput(
             f"{row_id} must hold whole numbers or text, got {schema.field(row_id).type}."
         )
-    engine = session.SparkFiles(session, len(units))
+    engine = SparkFiles(session, len(units))
     return TableSource(engine, layout, id_type=id_type, units=units)
 
 
 def _lists_labels(schema: pa.Schema, *, named: bool) -> bool:
-    """Whether files have a column ``labels`` that can be read: see `session.default_labels`."""
+    """Whether files have a column ``labels`` that can be read, as `default_labels` decides."""
     kind = schema.field("labels").type if "labels" in schema.names else None
     cell = getattr(kind, "value_type", None)
     if cell is None:

@@ -1,7 +1,7 @@
-"""Jobs: one importable function over numbered payloads, run in tasks; bytes come home.
+"""Jobs: an importable function that tasks call with a number, returning bytes.
 
-What all jobs share is written to one file, which every machine maps. A job that ran twice counts
-once, since only what a successful attempt gives is kept.
+Shared data is written to one file, which every machine maps. A job that ran twice counts once,
+since only the output of a successful attempt is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from oddslip.errors import InvalidInput, OddslipError
-from oddslip.spark.messages import Message, unpack, write_parcel
+from oddslip.spark.messages import Message, unpack, write_message
 from oddslip.spark.tasks import (
     FAILED,
     SCHEMA,
@@ -30,19 +30,19 @@ Job = Callable[[dict[str, Any], int], bytes]
 
 
 class Workers(Protocol):
-    """Who runs jobs. A second one is this much work."""
+    """The interface that runs jobs."""
 
     def width(self) -> int:
-        """Jobs that run side by side."""
+        """Number of jobs that run in parallel."""
         ...
 
     def run(self, shared: Path, kinds: tuple[Any, ...], n_jobs: int) -> Iterator[tuple[int, bytes]]:
-        """Run `run_job_batch` over the places 0 to ``n_jobs``, one to a task, told by this file."""
+        """Run `run_job_batch` with a shared file over the places 0 to ``n_jobs``, one per task."""
         ...
 
 
 def open_workers(engine: Any) -> Workers:
-    """The workers that an engine is: "spark", a session of Spark, or workers themselves."""
+    """The workers of an engine: "spark", a Spark session, or workers themselves."""
     if (isinstance(engine, str) and engine == "spark") or hasattr(engine, "addArtifacts"):
         from oddslip.spark.session import SparkWorkers, current_session
 
@@ -59,24 +59,24 @@ def run_jobs(
     """``job(shared, number)`` for each number: pairs of a number and its bytes, in any order."""
     if not numbers:
         return
-    told = {"job": job, "shared": shared, "numbers": list(numbers), "versions": versions()}
+    content = {"job": job, "shared": shared, "numbers": list(numbers), "versions": versions()}
     with tempfile.TemporaryDirectory(prefix="oddslip-") as folder:
-        path, kinds = write_parcel(folder, told)
+        path, kinds = write_message(folder, content)
         for number, data in workers.run(path, kinds, len(numbers)):
             if number == FAILED:
                 raise read_error(data)
             yield number, data
 
 
-def run_job_batch(parcel: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
+def run_job_batch(message: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Run the jobs whose places the batches hold."""
     try:
-        told = unpack(parcel)
-        check_versions(told["versions"])
+        content = unpack(message)
+        check_versions(content["versions"])
         for batch in batches:
             for place in batch.column(0).to_pylist():
-                number = told["numbers"][place]
-                data = told["job"](told["shared"], number)
+                number = content["numbers"][place]
+                data = content["job"](content["shared"], number)
                 columns = [pa.array([number], pa.int32()), pa.array([data])]
                 yield pa.record_batch(columns, schema=SCHEMA)
     except OddslipError as error:
@@ -84,5 +84,5 @@ def run_job_batch(parcel: Message, batches: Batches) -> Iterator[pa.RecordBatch]
 
 
 def map_parcel(path: str | Path, kinds: tuple[Any, ...]) -> Message:
-    """A parcel that lies in a file: mapped, not read."""
+    """A message in a file, which is memory-mapped."""
     return Message(kinds, np.memmap(path, np.uint8, "r"))  # type: ignore[arg-type]

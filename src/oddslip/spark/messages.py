@@ -1,11 +1,10 @@
-"""Parcels: what a task is told and sends back, as one JSON header and plain arrays.
+"""Messages to and from Spark tasks: a container with a tree of values and plain arrays.
 
-Nothing of ours is pickled. Classes and kernels travel by name, as `kinds`, beside the bytes.
+Nothing of ours is pickled. Classes and functions travel by name, as `kinds`, beside the bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -15,81 +14,85 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.io.container import container_pieces, read_container
 from oddslip.io.files import disk_full_message
 
-ALIGNED = 64
+_TREE = "tree"
 
 
 class Message(NamedTuple):
-    """Importable classes and functions, and bytes that refer to them by their place."""
+    """Importable classes and functions, and bytes that refer to them by their position."""
 
     kinds: tuple[Any, ...]
     data: bytes | memoryview
 
 
 def pack(tree: Any) -> Message:
-    """Numbers, text, lists, dicts, arrays, and objects that say their `spec`, as a parcel.
+    """Pack numbers, text, lists, dicts, arrays, and objects that have a `spec`.
 
     An object that occurs twice is one object again when it is unpacked.
+
+    Parameters
+    ----------
+    tree : any of these, nested
+
+    Returns
+    -------
+    Message
 
     Examples
     --------
     >>> unpack(pack({"a": (1, 2.5, None), "b": np.arange(3)}))
     {'a': (1, 2.5, None), 'b': array([0, 1, 2])}
     """
-    packer = _Packer()
-    described = packer.describe(tree)
-    return Message(tuple(packer.kinds), b"".join(_pieces(packer, described)))
+    kinds, pieces = _pack(tree, digests=False)
+    return Message(kinds, b"".join(pieces))
 
 
-def write_parcel(folder: str | Path, tree: Any) -> tuple[Path, tuple[Any, ...]]:
-    """A parcel as a file that goes by its content, and its kinds. No array is copied.
+def write_message(folder: str | Path, tree: Any) -> tuple[Path, tuple[Any, ...]]:
+    """Write a message to a file named by its content, without copying an array.
 
-    `unpack` takes a map of the file as it takes bytes.
+    Parameters
+    ----------
+    folder : path
+    tree : see `pack`
+
+    Returns
+    -------
+    path : Path
+        Of the file; `unpack` takes a memory map of it as it takes bytes.
+    kinds : tuple
     """
+    kinds, pieces = _pack(tree, digests=True)
+    head = next(pieces)
+    path = Path(folder, f"oddslip-{head[-32:].hex()[:32]}")  # the digest that covers all others
+    with disk_full_message(path), path.open("wb") as file:
+        file.write(head)
+        file.writelines(pieces)
+    return path, kinds
+
+
+def _pack(tree: Any, *, digests: bool) -> tuple[tuple[Any, ...], Iterator[Any]]:
     packer = _Packer()
-    described = packer.describe(tree)
-    digest, unnamed = hashlib.sha256(), Path(folder, "parcel")
-    with disk_full_message(unnamed), unnamed.open("wb") as file:
-        for piece in _pieces(packer, described):
-            digest.update(piece)
-            file.write(piece)
-    return unnamed.rename(Path(folder, f"oddslip-{digest.hexdigest()[:32]}")), tuple(packer.kinds)
+    text = json.dumps(packer.describe(tree)).encode()
+    arrays = {str(number): array for number, array in enumerate(packer.arrays)}
+    pieces = container_pieces("message", {}, {_TREE: text, **arrays}, digests=digests)
+    return tuple(packer.kinds), pieces
 
 
-def _pieces(packer: _Packer, described: Any) -> Iterator[Any]:
-    offset, places = 0, []
-    for array in packer.arrays:
-        places.append([array.dtype.str, list(array.shape), offset])
-        offset += -(-array.nbytes // ALIGNED) * ALIGNED
-    header = json.dumps({"arrays": places, "tree": described}).encode()
-    start = -(-(8 + len(header)) // ALIGNED) * ALIGNED
-    yield len(header).to_bytes(8, "little")
-    yield header.ljust(start - 8)
-    for array in packer.arrays:
-        yield array.reshape(-1).view(np.uint8).data
-        yield bytes(-array.nbytes % ALIGNED)
-
-
-def unpack(parcel: Message) -> Any:
-    """What was packed. Arrays are read-only views of the bytes."""
-    view = memoryview(parcel.data)
-    length = int.from_bytes(view[:8], "little")
-    header = json.loads(bytes(view[8 : 8 + length]))
-    start = -(-(8 + length) // ALIGNED) * ALIGNED
-    arrays = [
-        np.frombuffer(view, dtype, int(np.prod(shape)), start + offset).reshape(shape)
-        for dtype, shape, offset in header["arrays"]
-    ]
-    return _Unpacker(parcel.kinds, arrays).make(header["tree"])
+def unpack(message: Message) -> Any:
+    """Unpack a message. Arrays are read-only views of its bytes."""
+    container = read_container(message.data, "message", verify=False)
+    arrays = list(container.arrays.values())
+    return _Unpacker(message.kinds, arrays).build(json.loads(container.blobs[_TREE]))
 
 
 class _Packer:
     def __init__(self) -> None:
         self.kinds: list[Any] = []
         self.arrays: list[NDArray[Any]] = []
-        self._kept: list[Any] = []  # alive, so that no other object gets their address
-        self._seen: dict[int, int] = {}
+        self._objects: list[Any] = []  # alive, so that no other object gets their address
+        self._positions: dict[int, int] = {}
 
     def describe(self, thing: Any) -> Any:
         if isinstance(thing, np.generic):
@@ -106,16 +109,16 @@ class _Packer:
             return {"dtype": thing.str}
         if isinstance(thing, type) or callable(thing):
             return {"kind": self._kind(thing)}
-        if id(thing) in self._seen:
-            return {"again": self._seen[id(thing)]}
+        if id(thing) in self._positions:
+            return {"again": self._positions[id(thing)]}
         if isinstance(thing, np.ndarray):
-            self.arrays.append(np.ascontiguousarray(thing).reshape(thing.shape))
+            self.arrays.append(thing)
             described: dict[str, Any] = {"array": len(self.arrays) - 1}
         else:
-            made = [[name, self.describe(value)] for name, value in arguments_of(thing).items()]
-            described = {"object": self._kind(type(thing)), "spec": made}
-        self._seen[id(thing)] = len(self._kept)
-        self._kept.append(thing)
+            spec = [[name, self.describe(value)] for name, value in arguments_of(thing).items()]
+            described = {"object": self._kind(type(thing)), "spec": spec}
+        self._positions[id(thing)] = len(self._objects)
+        self._objects.append(thing)
         return described
 
     def _kind(self, kind: Any) -> int:
@@ -125,7 +128,7 @@ class _Packer:
 
 
 def arguments_of(thing: Any) -> dict[str, Any]:
-    """The arguments that make such an object anew."""
+    """The arguments that construct an equal object."""
     if hasattr(thing, "spec"):
         spec: dict[str, Any] = thing.spec()
         return spec
@@ -139,27 +142,27 @@ def arguments_of(thing: Any) -> dict[str, Any]:
 class _Unpacker:
     def __init__(self, kinds: tuple[Any, ...], arrays: list[NDArray[Any]]) -> None:
         self.kinds, self.arrays = kinds, arrays
-        self._made: list[Any] = []
+        self._objects: list[Any] = []
 
-    def make(self, told: Any) -> Any:
-        if isinstance(told, list):
-            return [self.make(each) for each in told]
-        if not isinstance(told, dict):
-            return told
-        if "dict" in told:
-            return {self.make(key): self.make(value) for key, value in told["dict"]}
-        if "tuple" in told:
-            return tuple(self.make(each) for each in told["tuple"])
-        if "dtype" in told:
-            return np.dtype(told["dtype"])
-        if "kind" in told:
-            return self.kinds[told["kind"]]
-        if "again" in told:
-            return self._made[told["again"]]
-        if "array" in told:
-            made = self.arrays[told["array"]]
+    def build(self, description: Any) -> Any:
+        if isinstance(description, list):
+            return [self.build(each) for each in description]
+        if not isinstance(description, dict):
+            return description
+        if "dict" in description:
+            return {self.build(key): self.build(value) for key, value in description["dict"]}
+        if "tuple" in description:
+            return tuple(self.build(each) for each in description["tuple"])
+        if "dtype" in description:
+            return np.dtype(description["dtype"])
+        if "kind" in description:
+            return self.kinds[description["kind"]]
+        if "again" in description:
+            return self._objects[description["again"]]
+        if "array" in description:
+            item = self.arrays[description["array"]]
         else:
-            spec = {name: self.make(value) for name, value in told["spec"]}
-            made = self.kinds[told["object"]](**spec)
-        self._made.append(made)
-        return made
+            spec = {name: self.build(value) for name, value in description["spec"]}
+            item = self.kinds[description["object"]](**spec)
+        self._objects.append(item)
+        return item

@@ -1,4 +1,4 @@
-"""Rows of a table as panels: Arrow batches in, blocks of rows out, checked on the way."""
+"""Arrow batches of a table as panels."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
 
 BLOCK_BYTES = 8 * 1024 * 1024
-LABEL_FIELDS = ("label", "item")  # of a candidate: what its label may be called
-WIDEST = 8  # blocks of all cells that a block of candidates may become, for whoever needs all
+LABEL_FIELDS = ("label", "item")  # names that the label field of a candidate may have
+WIDEST = 8  # times a block of candidates may grow when it becomes a block of all cells
 
 
 class Layout(NamedTuple):
-    """Which column of a table is what, and what its cells are.
+    """Roles of the columns of a table, and the type of its cells.
 
-    ``scores``, ``labels``, ``row_id`` and ``twin`` are names of columns; None for what is not
-    there, or not read in this pass. Where rows are ``listed``, scores are lists of (label, score)
-    of the candidates; they may say what was true themselves, and are the labels' column then.
+    ``scores``, ``labels``, ``row_id`` and ``twin`` are names of columns; None for a column that is
+    missing or not read in this pass. Where rows are ``listed``, scores are lists of (label, score)
+    of the candidates; the lists may hold the true labels too, and are the labels' column then.
     """
 
     n_labels: int
@@ -42,8 +42,8 @@ class Layout(NamedTuple):
     @property
     def columns(self) -> list[str]:
         """The columns to read."""
-        named = (self.scores, self.labels, self.row_id, self.twin)
-        return list(dict.fromkeys(name for name in named if name is not None))
+        names = (self.scores, self.labels, self.row_id, self.twin)
+        return list(dict.fromkeys(name for name in names if name is not None))
 
     @property
     def block_rows(self) -> int:
@@ -63,28 +63,28 @@ def read_panels(batches: Iterable[pa.RecordBatch], layout: Layout) -> Iterator[P
 
 def cut_blocks(batches: Iterable[pa.RecordBatch], layout: Layout) -> Iterator[pa.Table]:
     """The rows in tables of about eight megabytes of scores."""
-    most = layout.block_rows * (WIDEST if layout.listed else 1)
-    waiting: list[pa.RecordBatch] = []
+    max_rows = layout.block_rows * (WIDEST if layout.listed else 1)
+    pending: list[pa.RecordBatch] = []
     n_rows = 0
     for batch in batches:
         if batch.num_rows:
-            waiting.append(batch)
+            pending.append(batch)
             n_rows += batch.num_rows
-        if n_rows >= most:
-            yield from _cut(waiting, most)
-            waiting, n_rows = [], 0
-    if waiting:
-        yield from _cut(waiting, most)
+        if n_rows >= max_rows:
+            yield from _cut(pending, max_rows)
+            pending, n_rows = [], 0
+    if pending:
+        yield from _cut(pending, max_rows)
 
 
-def _cut(batches: list[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
+def _cut(batches: list[pa.RecordBatch], max_rows: int) -> Iterator[pa.Table]:
     table = pa.Table.from_batches(batches)
-    for start in range(0, table.num_rows, most):
-        yield table.slice(start, most)
+    for start in range(0, table.num_rows, max_rows):
+        yield table.slice(start, max_rows)
 
 
 def read_panel(table: pa.Table, layout: Layout) -> Panel:
-    """Some rows as one panel. Cells are checked by whoever reads them."""
+    """Some rows as one panel; its cells are not checked yet."""
     n_rows = table.num_rows
     panel: Panel = object.__new__(SparsePanel if layout.listed else Panel)
     panel.kind, panel.label_names = layout.kind, layout.label_names
@@ -95,8 +95,8 @@ def read_panel(table: pa.Table, layout: Layout) -> Panel:
         ids = whole_column(table, layout.row_id)
         if ids.null_count:
             raise InvalidInput(f"{layout.row_id} must name every row, got a null.")
-        whole = pa.types.is_integer(ids.type)
-        panel.row_ids = numbers_of(ids) if whole else ids.to_numpy(zero_copy_only=False)
+        is_integer = pa.types.is_integer(ids.type)
+        panel.row_ids = numbers_of(ids) if is_integer else ids.to_numpy(zero_copy_only=False)
     if isinstance(panel, SparsePanel):
         _put_candidates(table, layout, panel)
     elif layout.scores is None:
@@ -112,7 +112,7 @@ def read_panel(table: pa.Table, layout: Layout) -> Panel:
 
 
 def sum_of_keys(panel: Panel) -> int:
-    """What a set of rows is known by: a sum that no order of them changes."""
+    """The sum of the row keys, which identifies a set of rows in any order."""
     if panel.row_ids is not None:
         return int(panel.row_keys().sum(dtype=np.uint64))
     if panel.labels is None:
@@ -126,12 +126,12 @@ def whole_column(table: pa.Table, name: str) -> pa.Array:
 
 
 def numbers_of(column: pa.Array) -> NDArray[Any]:
-    """Numbers of a column without nulls, not copied; pyarrow's own way would import pandas."""
+    """Numbers of a column without nulls, not copied; pyarrow's conversion would import pandas."""
     return np.from_dlpack(column)
 
 
 def ascending(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each once, in order. Mostly they are so already, and to see that is cheap.
+    """Distinct values in order. Usually they are already, which is cheap to check.
 
     Examples
     --------
@@ -146,23 +146,21 @@ def ascending(cells: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _lists(table: pa.Table, name: str, panel: Panel) -> tuple[NDArray[np.int64], pa.Array]:
-    """Where the list of every row starts and ends, and what all of them hold."""
+    """Offsets of the list of every row, and the concatenated values."""
     column = whole_column(table, name)
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise InvalidInput(f"{name} must hold a list in every row, got null at {_at(panel, row)}.")
+        raise InvalidInput(
+            f"{name} must hold a list in every row, got null at {panel.name_row(row)}."
+        )
     lengths = numbers_of(pc.list_value_length(column))
     ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
     values = column.flatten()
     if values.null_count:
         cell = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
         row = int(np.searchsorted(ends, cell, side="right")) - 1
-        raise InvalidInput(f"{name} must hold no null, got one at {_at(panel, row)}.")
+        raise InvalidInput(f"{name} must hold no null, got one at {panel.name_row(row)}.")
     return ends, values
-
-
-def _at(panel: Panel, row: int) -> str:
-    return panel.name_row(row)
 
 
 def _scores(table: pa.Table, name: str, layout: Layout, panel: Panel) -> NDArray[Any]:
@@ -172,14 +170,14 @@ def _scores(table: pa.Table, name: str, layout: Layout, panel: Panel) -> NDArray
         row = int(wrong[0])
         raise InvalidInput(
             f"{name} must hold one score per label, n_labels={layout.n_labels:,}, "
-            f"got {ends[row + 1] - ends[row]:,} at {_at(panel, row)}."
+            f"got {ends[row + 1] - ends[row]:,} at {panel.name_row(row)}."
         )
     cells = numbers_of(values)
     return np.asarray(cells, layout.dtype).reshape(-1, layout.n_labels)
 
 
 def _put_candidates(table: pa.Table, layout: Layout, panel: SparsePanel) -> None:
-    """Candidates of every row, in the order of their labels; and which were true, if they say."""
+    """Put the candidates into the panel, in the order of labels, with true labels if present."""
     name = str(layout.scores)
     ends, values = _lists(table, name, panel)
     rows = np.repeat(np.arange(ends.size - 1), np.diff(ends))
@@ -188,17 +186,18 @@ def _put_candidates(table: pa.Table, layout: Layout, panel: SparsePanel) -> None
     for part, column in {"label": labels, **parts}.items():
         if column.null_count:
             cell = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+            row = int(rows[cell])
             raise InvalidInput(
-                f"{part} of a candidate must not be null, got one at {_at(panel, int(rows[cell]))}."
+                f"{part} of a candidate must not be null, got one at {panel.name_row(row)}."
             )
     indices = _indices(labels, rows, name, layout, panel)
     order = np.lexsort((indices, rows))
     places = (rows * layout.n_labels + indices)[order]
-    twice = np.flatnonzero(places[1:] == places[:-1])
-    if twice.size:
-        row, label = divmod(int(places[twice[0]]), layout.n_labels)
+    duplicates = np.flatnonzero(places[1:] == places[:-1])
+    if duplicates.size:
+        row, label = divmod(int(places[duplicates[0]]), layout.n_labels)
         raise InvalidInput(
-            f"a cell must be there once, got two at {_at(panel, row)}, "
+            f"a cell must be there once, got two at {panel.name_row(row)}, "
             f"label {layout.name_of(label)!r}."
         )
     cells = np.asarray(parts["score"].to_numpy(zero_copy_only=False), layout.dtype)[order]
@@ -210,7 +209,7 @@ def _put_candidates(table: pa.Table, layout: Layout, panel: SparsePanel) -> None
         if wrong.size:
             row, label = divmod(int(places[wrong[0]]), layout.n_labels)
             raise InvalidInput(
-                f"labels must be 0 or 1, got {true[wrong[0]]} at {_at(panel, row)}, "
+                f"labels must be 0 or 1, got {true[wrong[0]]} at {panel.name_row(row)}, "
                 f"label {layout.name_of(label)!r}."
             )
         panel.labels = SparseLabels(*panel.listed.kept(true == 1), shape)
@@ -220,7 +219,7 @@ def _positives(table: pa.Table, name: str, layout: Layout, panel: Panel) -> Posi
     ends, values = _lists(table, name, panel)
     rows = np.repeat(np.arange(ends.size - 1), np.diff(ends))
     indices = _indices(values, rows, name, layout, panel)
-    # Ascending within a row; a label named twice is named.
+    # Ascending within a row; a label listed twice counts once.
     cells = ascending(rows * layout.n_labels + indices)
     counts = np.bincount(cells // layout.n_labels, minlength=ends.size - 1)
     return Positives(
@@ -231,16 +230,16 @@ def _positives(table: pa.Table, name: str, layout: Layout, panel: Panel) -> Posi
 def _indices(
     values: pa.Array, rows: NDArray[np.int64], name: str, layout: Layout, panel: Panel
 ) -> NDArray[np.int64]:
-    """Numbers of labels that are listed by name or by number."""
+    """Indices of labels that are listed by name or by number."""
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        found = pc.index_in(values, pa.array(layout.label_names or (), values.type))
-        if found.null_count:
-            cell = int(np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[0])
+        matches = pc.index_in(values, pa.array(layout.label_names or (), values.type))
+        if matches.null_count:
+            cell = int(np.flatnonzero(matches.is_null().to_numpy(zero_copy_only=False))[0])
             raise InvalidInput(
                 f"{name} must be among label_names, got {values[cell].as_py()!r:.60} "
-                f"at {_at(panel, int(rows[cell]))}."
+                f"at {panel.name_row(int(rows[cell]))}."
             )
-        indices = numbers_of(found).astype(np.int64)
+        indices = numbers_of(matches).astype(np.int64)
     else:
         indices = numbers_of(values).astype(np.int64)
         wrong = np.flatnonzero((indices < 0) | (indices >= layout.n_labels))
@@ -248,6 +247,6 @@ def _indices(
             raise InvalidInput(
                 f"{name} must hold label indices between 0 and n_labels - 1 = "
                 f"{layout.n_labels - 1}, got {indices[wrong[0]]} at "
-                f"{_at(panel, int(rows[wrong[0]]))}."
+                f"{panel.name_row(int(rows[wrong[0]]))}."
             )
     return indices

@@ -1,7 +1,7 @@
-"""Apache Spark as an engine: DataFrames and `mapInArrow` alone, classic and Connect alike.
+"""Apache Spark as an engine, through DataFrames and `mapInArrow` only.
 
-No RDD, accumulator or context is touched: serverless sessions and Spark Connect have none. A task
-counts once however often it ran, since only what a successful attempt gives is kept.
+RDDs, accumulators and contexts are not used, since serverless sessions and Spark Connect have none.
+A retried task counts once, since only the output of a successful attempt is used.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from oddslip.spark.messages import Message
 from oddslip.spark.rows import LABEL_FIELDS
 from oddslip.spark.tasks import map_rows, merge_shards, read_rows, tally_rows
 
-OF_TASKS = "shard int, data binary"
-CLOSURE_BYTES = 8 * 1024 * 1024  # what tasks are told beyond this goes to them as a file
+TASK_SCHEMA = "shard int, data binary"
+CLOSURE_BYTES = 8 * 1024 * 1024  # larger messages are sent to tasks as a file
 FLOATS: dict[Any, np.dtype[Any]] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
 
@@ -43,13 +43,13 @@ class SparkTable:
         self.frame = frame
 
     def collect(
-        self, parcel: Message, columns: Sequence[str], n_shards: int
+        self, message: Message, columns: Sequence[str], n_shards: int
     ) -> Iterator[tuple[int, memoryview]]:
         """See `oddslip.spark.base.Engine`."""
-        given = self._over(tally_rows, parcel, columns, OF_TASKS)
+        output = self._over(tally_rows, message, columns, TASK_SCHEMA)
         if n_shards > 1:
-            given = given.repartition(n_shards, "shard").mapInArrow(merge_shards, OF_TASKS)
-        for batch in _fetched(given).to_batches():
+            output = output.repartition(n_shards, "shard").mapInArrow(merge_shards, TASK_SCHEMA)
+        for batch in _fetch(output).to_batches():
             yield from read_rows(batch)
 
     def check(self, column: str) -> None:
@@ -57,49 +57,50 @@ class SparkTable:
         check_column(self.frame, "a column", column)
         score_type(self.frame, column)
 
-    def attach(self, parcel: Message, columns: Sequence[str], fields: dict[str, str]) -> Any:
+    def attach(self, message: Message, columns: Sequence[str], fields: dict[str, str]) -> Any:
         """See `oddslip.spark.base.Engine`."""
         types = dict(self.frame.dtypes)
         schema = ", ".join(f"{_quoted([n])[0]} {t or types[n]}" for n, t in fields.items())
-        return self._over(map_rows, parcel, columns, schema)
+        return self._over(map_rows, message, columns, schema)
 
-    def _over(self, task: Any, parcel: Message, columns: Sequence[str], schema: str) -> Any:
+    def _over(self, task: Any, message: Message, columns: Sequence[str], schema: str) -> Any:
         frame = self.frame.select(*_quoted(columns)) if columns else self.frame
-        return frame.mapInArrow(self._told(task, parcel), schema)
+        return frame.mapInArrow(self._with_message(task, message), schema)
 
-    def _told(self, task: Any, parcel: Message) -> Any:
-        """The task with what it is told: in the closure, or in a file that executors map."""
-        if len(parcel.data) <= CLOSURE_BYTES:
-            return partial(run_in_worker, task, parcel)
-        name = f"oddslip-{hashlib.sha256(parcel.data).hexdigest()[:32]}"
-        path = Path(_sent().name, name)
+    def _with_message(self, task: Any, message: Message) -> Any:
+        """The task with its message: in the closure, or in a file that executors map."""
+        if len(message.data) <= CLOSURE_BYTES:
+            return partial(run_in_worker, task, message)
+        name = f"oddslip-{hashlib.sha256(message.data).hexdigest()[:32]}"
+        path = Path(_shared_folder().name, name)
         if not path.exists():
-            path.write_bytes(parcel.data)
-        # Another session may have been told the same; the same file again is no matter to Spark.
+            path.write_bytes(message.data)
+        # Another session may have sent the same file; Spark accepts it again.
         self.frame.sparkSession.addArtifacts(str(path), file=True)
-        return partial(run_from_file, task, parcel.kinds, name)
+        return partial(run_from_file, task, message.kinds, name)
 
 
 class SparkFiles(SparkTable):
-    """Parquet files that tasks read themselves: the JVM never touches a cell.
+    """Parquet files that tasks read themselves, without the JVM.
 
     Parameters
     ----------
     session : pyspark.sql.SparkSession
     n_units : int
-        Row groups in all; a task takes some.
+        Number of row groups, which are divided among the tasks.
     n_partitions : int, optional
+        Number of tasks; default: one per core.
     """
 
     def __init__(self, session: Any, n_units: int, n_partitions: int | None = None) -> None:
-        # One task for each core, unless told: each has its fixed cost.
+        # One task per core by default, since each task has a fixed cost.
         super().__init__(session.range(0, n_units, 1, n_partitions))
 
     def check(self, column: str) -> None:
-        """Files are looked into by the tasks."""
+        """Does nothing: the tasks check the files."""
 
-    def _over(self, task: Any, parcel: Message, columns: Sequence[str], schema: str) -> Any:
-        return super()._over(task, parcel, (), schema)
+    def _over(self, task: Any, message: Message, columns: Sequence[str], schema: str) -> Any:
+        return super()._over(task, message, (), schema)
 
 
 class SparkWorkers:
@@ -114,85 +115,85 @@ class SparkWorkers:
         self.session = session
 
     def width(self) -> int:
-        """As many tasks as Spark starts unless told: in most clusters, one for each core."""
+        """Spark's default number of tasks: in most clusters, one per core."""
         from pyspark.sql.functions import spark_partition_id
 
         places = self.session.range(0, 1 << 20).select(spark_partition_id().alias("at"))
-        return int(_fetched(places.agg({"at": "max"})).column(0)[0].as_py()) + 1
+        return int(_fetch(places.agg({"at": "max"})).column(0)[0].as_py()) + 1
 
     def run(self, shared: Path, kinds: tuple[Any, ...], n_jobs: int) -> Iterator[tuple[int, bytes]]:
         """See `oddslip.spark.jobs.Workers`."""
-        # An executor that comes later fetches it too, whatever it runs: it lies here to the end.
-        kept = Path(_sent().name, shared.name)
-        if not kept.exists():
-            shutil.move(shared, kept)
+        # Executors that join later fetch the file too, so it stays until the process ends.
+        path = Path(_shared_folder().name, shared.name)
+        if not path.exists():
+            shutil.move(shared, path)
         try:
-            self.session.addArtifacts(str(kept), file=True)
+            self.session.addArtifacts(str(path), file=True)
         except Exception as error:
-            raise _explained(error) from error
+            raise _explain(error) from error
         places = self.session.range(0, n_jobs, 1, n_jobs)
-        given = places.mapInArrow(
-            partial(run_from_file, run_job_batch, kinds, shared.name), OF_TASKS
+        output = places.mapInArrow(
+            partial(run_from_file, run_job_batch, kinds, shared.name), TASK_SCHEMA
         )
-        for batch in _fetched(given).to_batches():
+        for batch in _fetch(output).to_batches():
             yield from ((number, bytes(data)) for number, data in read_rows(batch))
 
 
-def _fetched(frame: Any) -> pa.Table:
-    """The rows of a small frame; what went wrong is one line."""
+def _fetch(frame: Any) -> pa.Table:
+    """The rows of a small frame; Spark's errors become one line."""
     try:
         table: pa.Table = frame.toArrow()
     except OddslipError:
         raise
     except Exception as error:
-        raise _explained(error) from error
+        raise _explain(error) from error
     return table
 
 
 @cache
-def _sent() -> tempfile.TemporaryDirectory[str]:
-    """Where files that executors fetch lie as long as this process lives."""
+def _shared_folder() -> tempfile.TemporaryDirectory[str]:
+    """Folder of the files that executors fetch; it lives as long as this process."""
     return tempfile.TemporaryDirectory(prefix="oddslip-")
 
 
 def run_from_file(
     task: Any, kinds: tuple[Any, ...], name: str, batches: Any
 ) -> Iterator[pa.RecordBatch]:
-    """Run a task that is told what a file of the session says; the file is mapped, not read."""
+    """Run a task whose message is in a file of the session, which is memory-mapped."""
     from pyspark import SparkFiles as Files
 
     data = np.memmap(Files.get(name), np.uint8, "r")
     yield from run_in_worker(task, Message(kinds, data), batches)  # type: ignore[arg-type]
 
 
-def run_in_worker(task: Any, parcel: Message, batches: Any) -> Iterator[pa.RecordBatch]:
-    """Run a task in a worker of Spark, which others will use after it."""
-    yield from task(parcel, batches)
+def run_in_worker(task: Any, message: Message, batches: Any) -> Iterator[pa.RecordBatch]:
+    """Run a task in a Spark worker, which runs other tasks after it."""
+    yield from task(message, batches)
     set_modules_aside(len(sys.modules))
 
 
 @cache
 def set_modules_aside(n_modules: int) -> None:
-    """Once for these modules: they are no garbage.
+    """Exclude loaded modules from garbage collection, once per number of modules.
 
-    Spark's workers look for garbage after every task, among all objects of all modules: 35
-    milliseconds with ours, most of what a small task costs.
+    Spark's workers collect garbage after every task, over all objects of all modules: 35
+    milliseconds with ours, most of the time of a small task.
     """
     gc.collect()
     gc.freeze()
 
 
 def current_session() -> Any:
-    """The session there is; one on this machine where there is none."""
+    """The active session, or a new one on this machine."""
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        return start_session()  # says what to install
+        return start_session()  # raises an error with the install command
     return SparkSession.getActiveSession() or start_session()
 
 
 def start_session(master: str = "local[*]", **config: Any) -> Any:
-    """A session on this master; the one there is, if there is one.
+    """The active session, or a new one on this master.
 
     Parameters
     ----------
@@ -200,6 +201,10 @@ def start_session(master: str = "local[*]", **config: Any) -> Any:
         ``local[*]``, ``local-cluster[2,1,2048]``, ``spark://host:7077`` or ``sc://host`` (Connect).
     **config
         Settings of Spark, with ``_`` for each dot: ``spark_executor_memory="2g"``.
+
+    Returns
+    -------
+    pyspark.sql.SparkSession
     """
     try:
         from pyspark.sql import SparkSession
@@ -207,7 +212,7 @@ def start_session(master: str = "local[*]", **config: Any) -> Any:
         raise MissingDependency(
             'Spark needs pyspark and Java 17. Run: pip install "oddslip[spark]"'
         ) from error
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else executors take the system's
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # default: the system's Python
     builder = SparkSession.builder.appName("oddslip")
     builder = builder.config("spark.ui.showConsoleProgress", str(sys.stderr.isatty()).lower())
     for name, value in config.items():
@@ -227,10 +232,10 @@ def start_session(master: str = "local[*]", **config: Any) -> Any:
 
 
 def table_form(frame: Any, scores: str | None) -> str:
-    """How a frame holds scores: "rows" of lists, "listed" candidates, or "long", a row a cell."""
+    """Form of a table: "rows" of score lists, "listed" candidates, or "long", a row per cell."""
     name = scores or ("scores" if "scores" in frame.columns else "score")
     if name not in frame.columns:
-        return "rows"  # refused by whoever looks for the column
+        return "rows"  # the error comes from the code that reads the column
     kind = _field(frame, name).dataType
     if kind.typeName() in FLOATS:
         return "long"
@@ -241,27 +246,27 @@ def table_form(frame: Any, scores: str | None) -> str:
 def grouped(
     frame: Any, scores: str | None, labels: str | None, row_id: str | None
 ) -> tuple[Any, str, str | None, str]:
-    """A long table with the candidates of a row in one list: one shuffle, whenever it is read.
+    """A long table with the candidates of each row in one list, at the cost of one shuffle.
 
-    Its columns are named as those of a long Parquet file are, unless told: row, label, score and,
-    where it says what was true, true.
+    The default names of the columns are those of a long Parquet file: row, label, score and,
+    for true labels, true.
     """
     from pyspark.sql.functions import col, collect_list, struct
 
     scores, row_id = scores or "score", row_id or "row"
-    for part, name in (("scores", scores), ("row_id", row_id), ("label", "label"),
-                       ("labels", labels)):  # fmt: skip
+    roles = {"scores": scores, "row_id": row_id, "label": "label", "labels": labels}
+    for role, name in roles.items():
         if name is not None:
-            check_column(frame, part, name)
+            check_column(frame, role, name)
     cells = {"label": "label", "score": scores} | ({} if labels is None else {"true": labels})
     fields = [col(_quoted([name])[0]).alias(part) for part, name in cells.items()]
     lists = collect_list(struct(*fields)).alias("scores")
-    found = frame.groupBy(_quoted([row_id])[0]).agg(lists)
-    return found, "scores", None if labels is None else "scores", row_id
+    rows = frame.groupBy(_quoted([row_id])[0]).agg(lists)
+    return rows, "scores", None if labels is None else "scores", row_id
 
 
 def score_type(frame: Any, name: str) -> tuple[Any, np.dtype[Any]]:
-    """The frame with these scores as lists, and what a cell is. ML vectors become lists."""
+    """The frame with scores as lists, and the dtype of a cell. ML vectors become lists."""
     kind: Any = _field(frame, name).dataType
     if kind.typeName() == "udt" or "VectorUDT" in str(kind):
         from pyspark.ml.functions import vector_to_array
@@ -282,10 +287,10 @@ def score_type(frame: Any, name: str) -> tuple[Any, np.dtype[Any]]:
 
 
 def label_type(frame: Any, name: str) -> str:
-    """Whether true labels are listed by name ("string"), by number ("int"), or told ("true")."""
+    """Form of true labels: names ("string"), numbers ("int") or a field of candidates ("true")."""
     kind = _field(frame, name).dataType
     cell = kind.elementType.typeName() if kind.typeName() == "array" else None
-    if cell == "struct" and "true" in kind.elementType.names:  # candidates that say it themselves
+    if cell == "struct" and "true" in kind.elementType.names:  # candidates with their own labels
         return "true"
     if cell == "string":
         return "string"
@@ -298,21 +303,21 @@ def label_type(frame: Any, name: str) -> str:
 
 
 def default_labels(frame: Any, *, named: bool) -> str | None:
-    """The column ``labels``, where there is one that lists labels; None where there is none.
+    """The column ``labels`` if it lists labels, else None.
 
-    Names are read only where it is known which labels there are (``named``).
+    Names are only accepted if the names of all labels are known (``named``).
     """
     if "labels" not in frame.columns:
         return None
     try:
         form = label_type(frame, "labels")
-    except InvalidInput:  # nobody said that these are the labels
+    except InvalidInput:  # another column of this name
         return None
     return "labels" if form == "int" or (form == "string" and named) else None
 
 
 def first_width(frame: Any, name: str) -> int:
-    """How many scores the first row holds."""
+    """Number of scores in the first row."""
     row = frame.select(_quoted([name])[0]).first()
     if row is None:
         raise InvalidInput("a table must hold at least one row, got none.")
@@ -322,10 +327,10 @@ def first_width(frame: Any, name: str) -> int:
 
 
 def check_column(frame: Any, part: str, name: Any) -> str:
-    """The name of a column that is there."""
+    """The name of an existing column."""
     if not isinstance(name, str) or name not in frame.columns:
-        listed = ", ".join(frame.columns)
-        raise InvalidInput(f"{part} must name a column, one of {listed:.120}, got {name!r:.60}.")
+        columns = ", ".join(frame.columns)
+        raise InvalidInput(f"{part} must name a column, one of {columns:.120}, got {name!r:.60}.")
     return name
 
 
@@ -334,7 +339,7 @@ def _field(frame: Any, name: str) -> Any:
 
 
 def _quoted(columns: Sequence[str]) -> list[str]:
-    """Names as Spark takes them whatever letters they hold."""
+    """Names quoted for Spark, so that they may hold any character."""
     return ["`" + name.replace("`", "``") + "`" for name in columns]
 
 
@@ -343,25 +348,25 @@ def _first_line(error: BaseException) -> str:
     return (lines[0] if lines else type(error).__name__)[:200]
 
 
-def _explained(error: Exception) -> OddslipError:
-    """Spark's errors are pages long; what matters is one line of them."""
+def _explain(error: Exception) -> OddslipError:
+    """Our error with the one informative line of Spark's error."""
     text = str(error)
     if "No module named 'oddslip" in text or "No module named 'pyarrow'" in text:
         return MissingDependency(
-            "executors need oddslip as the driver has it, and one has none. "
+            "executors need the driver's version of oddslip, and one has none. "
             "Install the same version on every worker, or point PYSPARK_PYTHON at one that has it."
         )
     if "No space left on device" in text:
         return SparkFailed(
-            "a Spark job failed: the disk of a worker is full (No space left on device). Make room "
-            "there, or let spark.local.dir name another disk."
+            "a Spark job failed: the disk of a worker is full (No space left on device). Free "
+            "some space, or set spark.local.dir to another disk."
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("at ")]  # Java's stack
-    telling = [line for line in lines if "Error" in line or "Exception" in line]
-    cause = (telling[-1] if telling else _first_line(error))[:300]
+    informative = [line for line in lines if "Error" in line or "Exception" in line]
+    cause = (informative[-1] if informative else _first_line(error))[:300]
     return SparkFailed(f"a Spark job failed: {cause}")
 
 
 class SparkFailed(OddslipError, RuntimeError):  # noqa: N818
-    """Spark gave up on a job."""
+    """A Spark job failed."""

@@ -1,7 +1,7 @@
-"""What runs in a task, on whatever machine: rows in, states of tallies or finished rows out.
+"""Functions that run in a task: rows in, states of tallies or finished rows out.
 
-A task is told a `Message`. It compares versions first. What we refuse is caught here and sent home
-as a row: one line for the user, and no attempt to run the task again.
+A task receives a `Message` and compares versions first. Our own errors are returned as a row, so
+that the user reads one line and the task is not retried.
 """
 
 from __future__ import annotations
@@ -30,51 +30,51 @@ from oddslip.spark.rows import (
 
 SCHEMA = pa.schema([("shard", pa.int32()), ("data", pa.binary())])
 FAILED = -1  # the shard of an error
-ROWS, KEYS = "#rows", "#keys"  # how many rows were seen, and the sum of their keys
+ROWS, KEYS = "#rows", "#keys"  # number of rows, and the sum of their keys
 ERRORS = {each.__name__: each for each in (InvalidInput, MissingDependency, UnreadableFile)}
 
 Batches = Iterable[pa.RecordBatch]
 
 
 def versions() -> dict[str, str]:
-    """What must be the same on every machine."""
+    """Versions that must be the same on every machine."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"oddslip": __version__, "NumPy": np.__version__, "Python": python}
 
 
-def check_versions(wanted: dict[str, str], found: dict[str, str] | None = None) -> None:
-    """Refuse to work beside another version."""
-    for name, here in (versions() if found is None else found).items():
-        if here != wanted[name]:
+def check_versions(driver: dict[str, str], executor: dict[str, str] | None = None) -> None:
+    """Raise unless these versions are the versions of the driver."""
+    for name, here in (versions() if executor is None else executor).items():
+        if here != driver[name]:
             raise InvalidInput(
-                f"every executor must run {name} {wanted[name]}, as the driver does, got {here} "
+                f"every executor must run {name} {driver[name]}, as the driver does, got {here} "
                 f"on {platform.node()}. Install the same version there."
             )
 
 
-def tally_rows(parcel: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Feed the rows to a tally; give its state, cut into shards."""
+def tally_rows(message: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Add the rows to a tally, and yield its state, cut into shards."""
     try:
-        told = unpack(parcel)
-        check_versions(told["versions"])
-        tally: Tally = told["tally"]
-        layout: Layout = told["layout"]
+        content = unpack(message)
+        check_versions(content["versions"])
+        tally: Tally = content["tally"]
+        layout: Layout = content["layout"]
         n_rows, keys = 0, 0
-        for panel in read_panels(read_units(told, batches), layout):
+        for panel in read_panels(read_units(content, batches), layout):
             tally.add(panel)
             n_rows += panel.n_rows
             keys += sum_of_keys(panel)
         state = tally.state() if n_rows else {}
         state[ROWS] = np.array([n_rows]), "add"
         state[KEYS] = np.array([keys % 2**64], np.uint64), "add"
-        for shard, piece in cut_state(state, told["shards"]):
+        for shard, piece in cut_state(state, content["shards"]):
             yield write_row(shard, piece)
     except OddslipError as error:
         yield write_error(error)
 
 
 def merge_shards(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Merge the states of each shard, one after the other: two lie in memory at a time."""
+    """Merge the states of each shard; two are in memory at a time."""
     merged: dict[int, State] = {}
     for batch in batches:
         for shard, data in read_rows(batch):
@@ -87,11 +87,11 @@ def merge_shards(batches: Batches) -> Iterator[pa.RecordBatch]:
         yield write_row(shard, state)
 
 
-def read_units(told: dict[str, Any], batches: Batches) -> Batches:
-    """The batches themselves, or those of the files that they number."""
-    if "units" not in told:
+def read_units(content: dict[str, Any], batches: Batches) -> Batches:
+    """The batches themselves, or the row groups whose numbers they hold."""
+    if "units" not in content:
         return batches
-    return _read_files(told["units"], told["layout"], batches)
+    return _read_files(content["units"], content["layout"], batches)
 
 
 def _read_files(
@@ -117,7 +117,7 @@ def _read_files(
 
 
 def cut_state(state: State, n_shards: int) -> Iterator[tuple[int, State]]:
-    """Pieces of a state. What is appended, and counts of rows, stay in the first."""
+    """Pieces of a state. Appended arrays and row counts go to the first piece."""
     if n_shards == 1:
         yield 0, state
         return
@@ -137,7 +137,7 @@ def cut_state(state: State, n_shards: int) -> Iterator[tuple[int, State]]:
 
 
 def join_shards(shards: dict[int, State], shapes: dict[str, tuple[int, ...]]) -> State:
-    """A whole state again, in these shapes, and in arrays of its own."""
+    """The whole state in these shapes, copied into new arrays."""
     pieces: dict[str, list[NDArray[Any]]] = {}
     joins: dict[str, Any] = {}
     for shard in sorted(shards):
@@ -146,7 +146,7 @@ def join_shards(shards: dict[int, State], shapes: dict[str, tuple[int, ...]]) ->
             joins[name] = how
     state: State = {}
     for name, parts in pieces.items():
-        # A view of what came over a wire need not begin where a number may.
+        # A view of received bytes may not be aligned.
         whole = np.array(parts[0]) if len(parts) == 1 else np.concatenate(parts)
         if name in shapes and joins[name] != "append":
             whole = whole.reshape(shapes[name])
@@ -166,12 +166,12 @@ def read_state(data: bytes | memoryview) -> State:
 
 
 def write_error(error: OddslipError) -> pa.RecordBatch:
-    """What was refused, as a row."""
+    """An error as a row."""
     return _row(FAILED, pack([type(error).__name__, str(error)]).data)
 
 
 def read_error(data: bytes | memoryview) -> OddslipError:
-    """What was refused, to be raised here."""
+    """An error from its bytes."""
     name, message = unpack(Message((), data))
     return ERRORS.get(name, OddslipError)(message)
 
@@ -181,7 +181,7 @@ def _row(shard: int, data: bytes | memoryview) -> pa.RecordBatch:
 
 
 def read_rows(batch: Any) -> Iterator[tuple[int, memoryview]]:
-    """The rows that tasks gave, as views: states may be gigabytes."""
+    """The rows that tasks return, as views: states may be gigabytes."""
     for shard, data in zip(batch.column("shard"), batch.column("data"), strict=True):
         yield shard.as_py(), memoryview(data.as_buffer())
 
@@ -189,31 +189,31 @@ def read_rows(batch: Any) -> Iterator[tuple[int, memoryview]]:
 # ------------------------------------------------------------------------------------ rows for rows
 
 
-def map_rows(parcel: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Finished rows: whatever ``make`` gives for a panel, beside the rows' ids."""
-    told = unpack(parcel)
-    check_versions(told["versions"])
-    layout: Layout = told["layout"]
-    make: Callable[..., dict[str, pa.Array]] = told["make"]
-    for block in cut_blocks(read_units(told, batches), layout):
-        made = make(read_panel(block, layout), **told["options"])
-        columns = {layout.row_id: whole_column(block, str(layout.row_id))} | made
+def map_rows(message: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Finished rows: the columns that ``make`` computes for a panel, beside the row ids."""
+    content = unpack(message)
+    check_versions(content["versions"])
+    layout: Layout = content["layout"]
+    compute: Callable[..., dict[str, pa.Array]] = content["make"]
+    for block in cut_blocks(read_units(content, batches), layout):
+        columns = {str(layout.row_id): whole_column(block, str(layout.row_id))}
+        columns |= compute(read_panel(block, layout), **content["options"])
         yield pa.record_batch(list(columns.values()), names=list(columns))
 
 
 def top_of_panel(panel: Panel, *, columns: NDArray[np.int32], values: NDArray[Any]) -> pa.Array:
     """The top K of each row, as lists of (label, score); shorter where a slot is empty."""
-    shown = columns >= 0
-    ends = np.concatenate([[0], np.cumsum(shown.sum(axis=1))])
-    return list_cells(panel, ends, columns[shown], values[shown].astype(np.float64))
+    filled = columns >= 0
+    ends = np.concatenate([[0], np.cumsum(filled.sum(axis=1))])
+    return list_cells(panel, ends, columns[filled], values[filled].astype(np.float64))
 
 
 def list_cells(
     panel: Panel, ends: NDArray[Any], labels: NDArray[np.int32], values: NDArray[Any]
 ) -> pa.Array:
     """Lists of (label, score), one for each row."""
-    named: pa.Array = pa.array(labels)
+    names: pa.Array = pa.array(labels)
     if panel.label_names is not None:
-        named = pa.array(panel.label_names, pa.string()).take(named)
-    cells = pa.StructArray.from_arrays([named, pa.array(values)], ["label", "score"])
+        names = pa.array(panel.label_names, pa.string()).take(names)
+    cells = pa.StructArray.from_arrays([names, pa.array(values)], ["label", "score"])
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), cells)

@@ -54,11 +54,14 @@ def best_of(x, y, fixed=0.0):
         p = expit(x @ theta + fixed)
         return x.T @ (x * (p * (1 - p))[:, None])
 
-    found = minimize(
-        loss, np.zeros(x.shape[1]), jac=gradient, hess=curvature, method="trust-exact",
+    theta = minimize(
+        loss,
+        np.zeros(x.shape[1]),
+        jac=gradient,
+        hess=curvature,
+        method="trust-exact",
         options={"gtol": 1e-10, "maxiter": 500},
-    )  # fmt: skip
-    theta = found.x
+    ).x
     for _ in range(3):  # the last digits
         theta = theta - np.linalg.solve(curvature(theta), gradient(theta))
     return theta, loss(theta)

@@ -25,7 +25,7 @@ from oracles import (
     make_panel,
 )
 
-# --- labels that can not be fitted --------------------------------------------------------------
+# --- labels that cannot be fitted --------------------------------------------------------------
 
 
 def statuses_and_fits(columns, kind="margin"):
@@ -310,9 +310,9 @@ def test_cells_far_out_leave_the_offset_of_the_others_and_the_ranks_right(far):
     margins[: len(far)] = np.array(far)[:, None]
     labels[: len(far)] = margins[: len(far)] > 0  # as they say, so that they cost nothing
     repair = Offset(kind="margin").fit(margins, labels).fitted_
-    own = [offset_of(margins[len(far) :, j], labels[len(far) :, j]) for j in range(4)]
-    np.testing.assert_allclose(repair.maps.b, own, atol=1e-8)
-    ranks = np.argsort(-(margins + own), axis=1, kind="stable")[len(far) :, :2]
+    offsets = [offset_of(margins[len(far) :, j], labels[len(far) :, j]) for j in range(4)]
+    np.testing.assert_allclose(repair.maps.b, offsets, atol=1e-8)
+    ranks = np.argsort(-(margins + offsets), axis=1, kind="stable")[len(far) :, :2]
     np.testing.assert_array_equal(repair.rank(margins, k=2)[len(far) :], ranks)
 
 

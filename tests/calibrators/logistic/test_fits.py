@@ -43,9 +43,13 @@ def test_the_kernels_logarithms_agree_with_scipys(kind):
     n = row.shape[1]
     sums = np.zeros((4, n))
     add_positives(
-        row, kind == "probability", np.array([0, n]), np.arange(n, dtype=np.int32),
-        np.zeros((3, n)), sums,
-    )  # fmt: skip
+        row,
+        kind == "probability",
+        np.array([0, n]),
+        np.arange(n, dtype=np.int32),
+        np.zeros((3, n)),
+        sums,
+    )
     np.testing.assert_allclose(sums[1], log_odds_of(scores, kind), rtol=1e-14, atol=4e-16)
     expected = features_of(scores, kind)
     far = np.abs(log_odds_of(scores, kind)) < 690
@@ -59,8 +63,8 @@ def test_the_summary_keeps_count_and_three_moments():
     cells.summarise()
     for power in range(4):
         expected = (scores**power).mean(axis=0)
-        found = (cells.points**power * cells.weights).sum(axis=1) / 5000
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        moment = (cells.points**power * cells.weights).sum(axis=1) / 5000
+        np.testing.assert_allclose(moment, expected, rtol=1e-6)
     assert (cells.weights.sum(axis=1) == 5000).all()
 
 
@@ -170,7 +174,7 @@ def test_blocks_threads_and_order_of_rows_do_not_matter(monkeypatch, kind, threa
             if hasattr(one, name):
                 np.testing.assert_allclose(getattr(other, name), getattr(one, name), atol=1e-10)
         np.testing.assert_array_equal(one.status, other.status)
-        np.testing.assert_array_equal(one.seen.n_positives, labels.sum(axis=0))
+        np.testing.assert_array_equal(one.label_totals.n_positives, labels.sum(axis=0))
 
 
 def test_three_passes_are_enough_where_scores_are_smooth():

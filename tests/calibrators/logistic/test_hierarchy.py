@@ -69,8 +69,8 @@ def test_the_inversion_is_a_special_case():
 
 
 def test_the_label_free_shift_is_a_special_case():
-    wanted = affine(LabelFree(prior=PAIR.prior, kind="margin"))
-    assert_same(fit_at(alpha=(0, -1, 0, 0)), *wanted, tolerance=1e-4)
+    expected = affine(LabelFree(prior=PAIR.prior, kind="margin"))
+    assert_same(fit_at(alpha=(0, -1, 0, 0)), *expected, tolerance=1e-4)
 
 
 def test_the_offset_is_a_special_case():
@@ -85,9 +85,9 @@ def test_popularity_is_a_special_case():
     fit = fit_at(alpha=(0, 0, 1, 0), gamma=MIN_SLOPE)
     np.testing.assert_allclose(fit.slope, MIN_SLOPE, rtol=1e-5)
     np.testing.assert_allclose(fit.intercept, logit(PAIR.prior), atol=1e-6)
-    wanted = np.argsort(-PAIR.prior)
-    found = np.argsort(-(fit.intercept + fit.slope * MARGINS), axis=1)
-    assert (found[:, 0] == wanted[0]).mean() > 0.9
+    order = np.argsort(-PAIR.prior)
+    ranking = np.argsort(-(fit.intercept + fit.slope * MARGINS), axis=1)
+    assert (ranking[:, 0] == order[0]).mean() > 0.9
 
 
 # --- what is found ------------------------------------------------------------------------------
@@ -155,16 +155,18 @@ def test_labels_that_are_not_heard_say_nothing_of_the_others():
     labels, prior = LABELS.copy(), LABELS.mean(axis=0)
     labels[:, 3] = False
     with_it = Hierarchical(kind="margin", prior=prior).fit(MARGINS, labels)
-    kept = np.arange(12) != 3
-    alone = Hierarchical(kind="margin", prior=prior[kept]).fit(MARGINS[:, kept], labels[:, kept])
+    others = np.arange(12) != 3
+    alone = Hierarchical(kind="margin", prior=prior[others]).fit(
+        MARGINS[:, others], labels[:, others]
+    )
     np.testing.assert_allclose(with_it.hyper_.beta, alone.hyper_.beta, atol=0.02)
 
 
-@pytest.mark.parametrize("given", [True, False])
-def test_only_a_given_prior_promises_positives(given):
+@pytest.mark.parametrize("has_prior", [True, False])
+def test_only_a_given_prior_promises_positives(has_prior):
     labels = LABELS.copy()
     labels[:, 3] = False
-    prior = np.where(np.arange(12) == 3, 19 / 3000, LABELS.mean(axis=0)) if given else None
+    prior = np.where(np.arange(12) == 3, 19 / 3000, LABELS.mean(axis=0)) if has_prior else None
     repaired = Hierarchical(kind="margin", prior=prior).fit_transform(MARGINS, labels)
     assert repaired[:, 3].mean() < 12 / 3000
 
@@ -306,15 +308,17 @@ def test_no_panel_breaks_it(seed):
 def test_the_label_free_shift_is_the_realized_shift(kind):
     scores = PAIR.weighted if kind == "probability" else MARGINS
     fitted = LabelFree(prior=PAIR.prior, kind=kind).fit(scores)
-    wanted = realized_shift(scores, PAIR.prior, kind=kind)
-    found = -fitted.fitted_.maps.b
-    np.testing.assert_allclose(found[wanted.identified], wanted.shift[wanted.identified], atol=1e-9)
+    expected = realized_shift(scores, PAIR.prior, kind=kind)
+    shift = -fitted.fitted_.maps.b
+    np.testing.assert_allclose(
+        shift[expected.identified], expected.shift[expected.identified], atol=1e-9
+    )
 
 
 def test_the_shift_of_a_summary_is_near_that_of_the_rows():
-    found = match_prevalence(SUMMARY[0], SUMMARY[1], PAIR.prior)
-    np.testing.assert_allclose(found, realized_shift(MARGINS, PAIR.prior, kind="margin").shift,
-                               atol=1e-4)  # fmt: skip
+    shift = match_prevalence(SUMMARY[0], SUMMARY[1], PAIR.prior)
+    expected = realized_shift(MARGINS, PAIR.prior, kind="margin").shift
+    np.testing.assert_allclose(shift, expected, atol=1e-4)
 
 
 def test_labels_do_not_matter_to_a_label_free_fit_with_a_prior():

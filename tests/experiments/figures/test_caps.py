@@ -65,7 +65,10 @@ def test_series_without_a_cap_stand_side_by_side():
 
 
 def test_only_uncapped_points_can_be_drawn():
-    draw_caps([CapPoint("a", None, None, None, 0.2)]).savefig(io.BytesIO())
+    figure = draw_caps([CapPoint("a", None, None, None, 0.2)])
+    figure.savefig(io.BytesIO())
+    assert len(lines_of(figure.axes[0], marker="^")) == 1
+    assert lines_of(figure.axes[0], marker="o") == []
 
 
 def test_axes_carry_their_unit():

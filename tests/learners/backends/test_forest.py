@@ -26,9 +26,11 @@ def sparse_features(rng, n_rows=600, n_features=12):
 
 
 def grow(X, y, rounds=8, **parameters):
-    told = {**QUIET, "objective": "binary", "min_data_in_leaf": 5, **parameters}
-    categories = told.pop("categorical_feature", "auto")
-    return lgb.train(told, lgb.Dataset(X, y, params=told, categorical_feature=categories), rounds)
+    options = {**QUIET, "objective": "binary", "min_data_in_leaf": 5, **parameters}
+    categories = options.pop("categorical_feature", "auto")
+    return lgb.train(
+        options, lgb.Dataset(X, y, params=options, categorical_feature=categories), rounds
+    )
 
 
 def their_sums(boosters, X):
@@ -170,7 +172,7 @@ def test_a_list_of_boosters_is_scored_together_to_the_same_bits():
         np.testing.assert_array_equal(few, expected)
 
 
-def test_boosters_that_can_not_be_laid_out_share_a_list_with_others():
+def test_unsupported_boosters_share_a_list_with_others():
     rng = np.random.default_rng(10)
     X = sparse_features(rng, LAY_AFTER)
     plain, holed = grow(X, X[:, 0] > 0.4), grow(with_missing(X), X[:, 1] > 0.4)

@@ -30,9 +30,15 @@ def missing(cells):
     return cells
 
 
-def theirs(rows, truth, weight, **told):
+def theirs(rows, truth, weight, **parameters):
     model = HistGradientBoostingClassifier(
-        **{"learning_rate": 0.05, "random_state": 42, "early_stopping": False, **SMALL, **told}
+        **{
+            "learning_rate": 0.05,
+            "random_state": 42,
+            "early_stopping": False,
+            **SMALL,
+            **parameters,
+        }
     )
     return model.fit(rows, truth, sample_weight=np.where(truth, weight, 1.0))
 
@@ -44,19 +50,19 @@ def theirs(rows, truth, weight, **told):
 def test_margins_have_the_bits_of_scikit_learns_decision_function(rows, weights):
     ours = OneVsRest("hist", weights=weights, parameters=SMALL, threads=2).fit(rows, Y)
     assert ours.constant_.tolist() == [False, False, False, True]
-    others = np.vstack([rows, rows * 1e-37, missing(rows), np.full_like(rows[:1], np.inf)])
-    for asked in (rows, others):
-        margins = ours.predict_margin(asked)
+    unusual = np.vstack([rows, rows * 1e-37, missing(rows), np.full_like(rows[:1], np.inf)])
+    for batch in (rows, unusual):
+        margins = ours.predict_margin(batch)
         for label in range(3):
             loop = theirs(rows, Y[:, label], ours.weights_[label])
-            np.testing.assert_array_equal(margins[:, label], loop.decision_function(asked))
+            np.testing.assert_array_equal(margins[:, label], loop.decision_function(batch))
 
 
 def test_trees_with_more_leaves_than_the_kernel_holds_have_the_same_bits():
-    told = {"max_iter": 2, "max_leaf_nodes": 90, "min_samples_leaf": 1}
-    ours = OneVsRest("hist", parameters=told).fit(X, Y)
+    parameters = {"max_iter": 2, "max_leaf_nodes": 90, "min_samples_leaf": 1}
+    ours = OneVsRest("hist", parameters=parameters).fit(X, Y)
     assert max(model.n_leaves.max() for model in ours._models) > 64
-    expected = theirs(X, Y[:, 0], 1.0, **told).decision_function(X)
+    expected = theirs(X, Y[:, 0], 1.0, **parameters).decision_function(X)
     np.testing.assert_array_equal(ours.predict_margin(X)[:, 0], expected)
 
 
@@ -68,17 +74,17 @@ def test_sparse_rows_are_the_rows_they_stand_for():
 
 
 def test_it_is_saved_without_pickle_and_continues_from_a_checkpoint(tmp_path):
-    told = {"parameters": SMALL, "checkpoint": tmp_path / "kept"}
-    model = OneVsRest("hist", **told).fit(X, Y, label_names=list("abcd"))
+    options = {"parameters": SMALL, "checkpoint": tmp_path / "kept"}
+    model = OneVsRest("hist", **options).fit(X, Y, label_names=list("abcd"))
     margins = model.predict_margin(missing(X))
-    model.save(tmp_path / "model.oddslip")
-    again = OneVsRest.load(tmp_path / "model.oddslip")
-    kept = OneVsRest("hist", **told).fit(X, Y)
+    model.save(tmp_path / "model.oddmodel")
+    loaded = OneVsRest.load(tmp_path / "model.oddmodel")
+    continued = OneVsRest("hist", **options).fit(X, Y)
     rows = missing(X)
-    for other in (again, kept):
+    for other in (loaded, continued):
         np.testing.assert_array_equal(other.predict_margin(X), model.predict_margin(X))
         np.testing.assert_array_equal(other.predict_margin(rows), model.predict_margin(rows))
-    assert again.label_names_ == tuple("abcd")
+    assert loaded.label_names_ == tuple("abcd")
     assert margins.shape == Y.shape
     assert b"pickle" not in BACKEND.dump(model._models[0])
 
@@ -103,21 +109,21 @@ def test_a_matched_pair_can_be_trained_without_any_extra():
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    ("options", "message"),
     [
         ({"parameters": {"max_iter": 0}}, "scikit-learn refuses this: .*max_iter"),
         ({"parameters": {"num_leaves": 4}}, "of hist must be among max_iter, .* got 'num_leaves'"),
         ({"max_delta_step": 1.0}, "max_delta_step must be 0 for learner='hist', which has no cap"),
     ],
 )
-def test_what_it_can_not_do_is_refused_in_words(told, words):
-    with pytest.raises(InvalidInput, match=words):
-        OneVsRest("hist", **told).fit(X, Y)
+def test_unsupported_options_are_rejected(options, message):
+    with pytest.raises(InvalidInput, match=message):
+        OneVsRest("hist", **options).fit(X, Y)
 
 
 def arrays_of(model):
-    with np.load(io.BytesIO(BACKEND.dump(model))) as held:
-        return dict(held)
+    with np.load(io.BytesIO(BACKEND.dump(model))) as arrays:
+        return dict(arrays)
 
 
 TRAINED = OneVsRest("hist", parameters=SMALL, threads=1).fit(X, Y)._models[0]

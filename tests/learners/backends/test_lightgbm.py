@@ -42,15 +42,15 @@ def users_loop(X, Y, weights, cap):
     """What a person writes by hand, with no word on bins or layouts."""
     models = []
     for j in range(Y.shape[1]):
-        told = {"objective": "binary", "scale_pos_weight": weights[j], "max_delta_step": cap}
-        told |= {"num_leaves": 7, "learning_rate": 0.1, "verbosity": -1, "num_threads": 1}
-        models.append(lgb.train(told, lgb.Dataset(X, Y[:, j]), num_boost_round=ROUNDS))
+        parameters = {"objective": "binary", "scale_pos_weight": weights[j], "max_delta_step": cap}
+        parameters |= {"num_leaves": 7, "learning_rate": 0.1, "verbosity": -1, "num_threads": 1}
+        models.append(lgb.train(parameters, lgb.Dataset(X, Y[:, j]), num_boost_round=ROUNDS))
     return models
 
 
 def trees_of(booster, place=0, together=1):
     """Splits, thresholds and leaf sizes of one label's trees."""
-    listed = booster.dump_model()["tree_info"][place::together]
+    trees = booster.dump_model()["tree_info"][place::together]
 
     def walk(node):
         if "leaf_value" in node:
@@ -59,7 +59,7 @@ def trees_of(booster, place=0, together=1):
         return (*split, walk(node["left_child"]), walk(node["right_child"]))
 
     # A label that is done gets trees of a single leaf while the rest of its group goes on.
-    return [walk(tree["tree_structure"]) for tree in listed if tree["num_leaves"] > 1]
+    return [walk(tree["tree_structure"]) for tree in trees if tree["num_leaves"] > 1]
 
 
 @pytest.mark.parametrize("form", ["dense", "csr", "csc"])
@@ -85,13 +85,13 @@ def test_exact_is_the_users_loop_bit_for_bit_and_grouped_grows_the_same_trees(fo
 def test_how_labels_are_grouped_never_changes_a_bit():
     X, Y = make_rows("csr", seed=3)
     ready = BACKEND.prepare(X, BACKEND.defaults() | PARAMETERS)
-    told = BACKEND.defaults() | PARAMETERS
+    parameters = BACKEND.defaults() | PARAMETERS
     weights = np.array([1.0, 5.0, 40.0, 0.1, 3.0, 100.0])
 
     def margins(groups):
         return np.column_stack(
             [
-                BACKEND.predict_margin(BACKEND.train(ready, Y[:, g], weights[g], told, 0), X)
+                BACKEND.predict_margin(BACKEND.train(ready, Y[:, g], weights[g], parameters, 0), X)
                 for g in groups
             ]
         )
@@ -103,20 +103,20 @@ def test_how_labels_are_grouped_never_changes_a_bit():
 def test_both_arms_start_from_the_unweighted_label_mean():
     X, Y = make_rows("dense", seed=1)
     # One round with a leaf step capped at next to nothing leaves the start alone.
-    told = {"num_iterations": 1, "learning_rate": 1.0, "num_leaves": 3}
+    parameters = {"num_iterations": 1, "learning_rate": 1.0, "num_leaves": 3}
     mean = Y.mean(axis=0)
     start = np.log(mean / (1 - mean))
     for weights in ("none", "balanced", "10x"):
         for mode in ("grouped", "exact"):
-            arm = OneVsRest(weights=weights, max_delta_step=1e-9, mode=mode, parameters=told)
+            arm = OneVsRest(weights=weights, max_delta_step=1e-9, mode=mode, parameters=parameters)
             assert np.abs(arm.fit(X, Y).predict_margin(X) - start).max() <= 2e-9
 
 
 def test_a_leaf_of_a_one_round_model_is_the_newton_step_from_that_mean():
     X = np.repeat([[0.0], [1.0]], 60, axis=0)
     y = np.r_[np.zeros(50), np.ones(10), np.zeros(30), np.ones(30)].astype(np.uint8)[:, None]
-    weight, told = 7.0, {"num_iterations": 1, "learning_rate": 1.0}
-    margins = OneVsRest(weights=[weight], parameters=told).fit(X, y).predict_margin(X)
+    weight, parameters = 7.0, {"num_iterations": 1, "learning_rate": 1.0}
+    margins = OneVsRest(weights=[weight], parameters=parameters).fit(X, y).predict_margin(X)
     p = y.mean()
     for rows in (slice(0, 60), slice(60, 120)):
         up, down = y[rows].sum(), 60 - y[rows].sum()
@@ -132,9 +132,9 @@ def test_a_label_that_stops_splitting_leaves_the_others_of_its_group_alone():
     Y[:, 0] = X[:, 0] > 0
     Y[:2, 1] = 1  # too few rows for two leaves of 20 to differ much
     Y[:, 2] = X[:, 1] > 1
-    told = {**PARAMETERS, "min_gain_to_split": 5.0}
-    grouped = OneVsRest(parameters=told, threads=1).fit(X, Y)
-    exact = OneVsRest(parameters=told, mode="exact").fit(X, Y)
+    parameters = {**PARAMETERS, "min_gain_to_split": 5.0}
+    grouped = OneVsRest(parameters=parameters, threads=1).fit(X, Y)
+    exact = OneVsRest(parameters=parameters, mode="exact").fit(X, Y)
     assert np.ptp(exact.predict_margin(X)[:, 1]) == 0
     assert np.abs(grouped.predict_margin(X) - exact.predict_margin(X)).max() <= 1e-12
 
@@ -149,23 +149,23 @@ UNSPLITTABLE = {"num_iterations": 5, "min_data_in_leaf": 50}
 
 
 @pytest.mark.parametrize("mode", ["grouped", "exact"])
-@pytest.mark.parametrize("told", [{}, {"boost_from_average": False}])
+@pytest.mark.parametrize("parameters", [{}, {"boost_from_average": False}])
 @pytest.mark.parametrize("weights", ["none", "balanced"])
-def test_where_no_feature_can_be_split_every_label_predicts_its_mean(mode, told, weights):
+def test_where_no_feature_can_be_split_every_label_predicts_its_mean(mode, parameters, weights):
     X, Y = make_few_rows()
-    model = OneVsRest(weights=weights, mode=mode, parameters=UNSPLITTABLE | told).fit(X, Y)
+    model = OneVsRest(weights=weights, mode=mode, parameters=UNSPLITTABLE | parameters).fit(X, Y)
     means = [math.log(y.mean() / (1 - y.mean())) for y in Y.T]
     np.testing.assert_allclose(model.predict_margin(X), np.tile(means, (79, 1)), rtol=1e-14)
 
 
 def test_a_model_without_a_split_is_scored_saved_and_continued_like_any_other(tmp_path):
     X, Y = make_few_rows()
-    told = {"parameters": UNSPLITTABLE, "checkpoint": tmp_path / "kept"}
-    model = OneVsRest(**told).fit(X, Y)
+    options = {"parameters": UNSPLITTABLE, "checkpoint": tmp_path / "kept"}
+    model = OneVsRest(**options).fit(X, Y)
     margins = model.predict_margin(X)
-    model.save(tmp_path / "m.oddslip")
-    assert np.array_equal(OneVsRest.load(tmp_path / "m.oddslip").predict_margin(X), margins)
-    assert np.array_equal(OneVsRest(**told).fit(X, Y).predict_margin(X), margins)
+    model.save(tmp_path / "m.oddmodel")
+    assert np.array_equal(OneVsRest.load(tmp_path / "m.oddmodel").predict_margin(X), margins)
+    assert np.array_equal(OneVsRest(**options).fit(X, Y).predict_margin(X), margins)
     score_to_file(model, X, tmp_path / "s.npy", kind="margin")
     assert np.array_equal(np.load(tmp_path / "s.npy"), margins)
     many = np.tile(X, (LAY_AFTER // 79 + 1, 1))  # as many rows as get trees laid out anew
@@ -185,34 +185,34 @@ def test_a_start_from_zero_without_a_split_goes_to_the_mean_in_groups_as_alone(r
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 3))
     Y = X + rng.normal(size=X.shape) * [0.1, 3, 50] > 1
-    told = {"num_iterations": rounds, "boost_from_average": False, "min_gain_to_split": 20}
-    grouped = OneVsRest(parameters=told).fit(X, Y).predict_margin(X)
-    exact = OneVsRest(parameters=told, mode="exact").fit(X, Y).predict_margin(X)
+    parameters = {"num_iterations": rounds, "boost_from_average": False, "min_gain_to_split": 20}
+    grouped = OneVsRest(parameters=parameters).fit(X, Y).predict_margin(X)
+    exact = OneVsRest(parameters=parameters, mode="exact").fit(X, Y).predict_margin(X)
     assert (np.ptp(exact, axis=0) == 0).tolist() == [False, False, True]
     assert np.abs(grouped - exact).max() <= 1e-12
 
 
 @pytest.mark.parametrize(
-    "told", [{"feature_fraction": 0.5}, {"boosting": "dart"}, {"extra_trees": True}]
+    "parameters", [{"feature_fraction": 0.5}, {"boosting": "dart"}, {"extra_trees": True}]
 )
-def test_what_draws_per_tree_is_refused_in_groups_and_taken_one_by_one(told):
+def test_what_draws_per_tree_is_refused_in_groups_and_taken_one_by_one(parameters):
     X, Y = make_rows("dense")
     with pytest.raises(InvalidInput, match='Use mode="exact"'):
-        OneVsRest(parameters={**PARAMETERS, **told}).fit(X, Y)
-    OneVsRest(mode="exact", parameters={**PARAMETERS, **told, "num_iterations": 2}).fit(X, Y)
+        OneVsRest(parameters={**PARAMETERS, **parameters}).fit(X, Y)
+    OneVsRest(mode="exact", parameters={**PARAMETERS, **parameters, "num_iterations": 2}).fit(X, Y)
 
 
 def test_bagged_rows_are_the_same_in_groups_as_alone():
     X, Y = make_rows("dense", seed=2)
-    told = {**PARAMETERS, "bagging_fraction": 0.5, "bagging_freq": 1}
-    grouped = OneVsRest(parameters=told).fit(X, Y).predict_margin(X)
-    exact = OneVsRest(parameters=told, mode="exact").fit(X, Y).predict_margin(X)
+    parameters = {**PARAMETERS, "bagging_fraction": 0.5, "bagging_freq": 1}
+    grouped = OneVsRest(parameters=parameters).fit(X, Y).predict_margin(X)
+    exact = OneVsRest(parameters=parameters, mode="exact").fit(X, Y).predict_margin(X)
     assert np.abs(grouped - exact).max() <= 1e-12
 
 
 def test_parameters_have_many_names_and_one_meaning():
-    told = BACKEND.canonical({"n_estimators": 3, "eta": 0.5, "min_child_samples": 2})
-    assert told == {"num_iterations": 3, "learning_rate": 0.5, "min_data_in_leaf": 2}
+    parameters = BACKEND.canonical({"n_estimators": 3, "eta": 0.5, "min_child_samples": 2})
+    assert parameters == {"num_iterations": 3, "learning_rate": 0.5, "min_data_in_leaf": 2}
 
 
 @pytest.mark.parametrize("key", ["objective", "scale_pos_weight", "n_jobs", "is_unbalance"])
@@ -225,8 +225,8 @@ def test_what_one_vs_rest_says_itself_is_refused_among_parameters(key):
 @pytest.mark.parametrize("mode", ["grouped", "exact"])
 def test_a_group_survives_being_dumped(mode):
     X, Y = make_rows("csr")
-    told = BACKEND.defaults() | PARAMETERS | {"mode": mode}
-    model = BACKEND.train(BACKEND.prepare(X, told), Y, np.ones(6), told, 0)
+    parameters = BACKEND.defaults() | PARAMETERS | {"mode": mode}
+    model = BACKEND.train(BACKEND.prepare(X, parameters), Y, np.ones(6), parameters, 0)
     data = BACKEND.dump(model)
     again = BACKEND.load(data)
     assert np.array_equal(BACKEND.predict_margin(again, X), BACKEND.predict_margin(model, X))
@@ -287,5 +287,5 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 255)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.parametrize("mode", ["grouped", "exact"])
 def test_a_process_forked_after_training_trains_the_same_trees(mode):
-    told = subprocess.run([sys.executable, "-c", FORKED, mode], check=False, timeout=240)
-    assert told.returncode == 0
+    process = subprocess.run([sys.executable, "-c", FORKED, mode], check=False, timeout=240)
+    assert process.returncode == 0

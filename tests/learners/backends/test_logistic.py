@@ -31,8 +31,10 @@ def balanced(Y):
 
 
 def train(X, Y, weights, **changed):
-    told = {**BACKEND.defaults(), **changed}
-    return BACKEND.train(BACKEND.prepare(X, told), Y, np.asarray(weights, float), told, 0)
+    parameters = {**BACKEND.defaults(), **changed}
+    return BACKEND.train(
+        BACKEND.prepare(X, parameters), Y, np.asarray(weights, float), parameters, 0
+    )
 
 
 def margins(X, Y, weights, **changed):
@@ -91,8 +93,8 @@ def test_lbfgs_takes_the_steps_of_scikit_learn_where_a_sparse_x_is_standardised(
     X = (X > 1) * np.linspace(0.5, 3, X.shape[1])
     scaled = StandardScaler().fit_transform(X)
     weights = np.full(Y.shape[1], heavy)
-    told = {"standardise": True, "solver": "lbfgs", "tol": 1e-4, "max_iter": 2000}
-    ours = margins(sp.csr_matrix(X), Y, weights, **told)
+    parameters = {"standardise": True, "solver": "lbfgs", "tol": 1e-4, "max_iter": 2000}
+    ours = margins(sp.csr_matrix(X), Y, weights, **parameters)
     for label in range(Y.shape[1]):
         shares = np.where(Y[:, label] == 1, heavy, 1.0)
         model = LogisticRegression(tol=1e-4, max_iter=2000)
@@ -141,8 +143,8 @@ def test_rare_labels_with_huge_weights_are_solved_in_a_few_steps():
 def test_no_features_worth_a_coefficient_give_the_weighted_mean():
     _, Y = make_rows()
     X = np.zeros((len(Y), 2))
-    found = margins(X, Y, balanced(Y))
-    np.testing.assert_allclose(found, 0, atol=1e-12)
+    scores = margins(X, Y, balanced(Y))
+    np.testing.assert_allclose(scores, 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
@@ -207,6 +209,6 @@ def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
     X, Y = make_rows()
     model = OneVsRest("logistic", weights="balanced", threads=2).fit(X, Y)
     np.testing.assert_allclose(model.predict_margin(X), margins(X, Y, balanced(Y)), atol=1e-10)
-    model.save(tmp_path / "model.oddslip")
-    back = OneVsRest.load(tmp_path / "model.oddslip")
+    model.save(tmp_path / "model.oddmodel")
+    back = OneVsRest.load(tmp_path / "model.oddmodel")
     np.testing.assert_array_equal(back.predict_margin(X), model.predict_margin(X))

@@ -38,8 +38,8 @@ def parameters(**changed):
 
 
 def train(X, Y, weights, seed=0, **changed):
-    told = parameters(**changed)
-    return BACKEND.train(BACKEND.prepare(X, told), Y, np.asarray(weights, float), told, seed)
+    options = parameters(**changed)
+    return BACKEND.train(BACKEND.prepare(X, options), Y, np.asarray(weights, float), options, seed)
 
 
 def margins(X, Y, weights, seed=0, **changed):
@@ -50,12 +50,12 @@ def balanced(Y):
     return (1 - Y.mean(axis=0)) / Y.mean(axis=0)
 
 
-def watch(monkeypatch, X, Y, weights):
+def record_batches(monkeypatch, X, Y, weights):
     """Every batch's truth and pos_weight, as the loss sees them."""
-    seen = []
+    batches = []
 
     def loss(logits, truth, *, pos_weight):
-        seen.append((truth.numpy().copy(), pos_weight.numpy().copy()))
+        batches.append((truth.numpy().copy(), pos_weight.numpy().copy()))
         return torch.nn.functional.binary_cross_entropy_with_logits(
             logits, truth, pos_weight=pos_weight
         )
@@ -63,19 +63,22 @@ def watch(monkeypatch, X, Y, weights):
     with monkeypatch.context() as patched:
         patched.setattr(mlps, "binary_cross_entropy_with_logits", loss)
         train(X, Y, weights)
-    return seen
+    return batches
 
 
 def test_the_arms_differ_in_pos_weight_alone(monkeypatch):
     X, Y = make_rows()
     weights = balanced(Y)
-    plain, weighted = (watch(monkeypatch, X, Y, told) for told in (np.ones(N_LABELS), weights))
+    plain, weighted = (
+        record_batches(monkeypatch, X, Y, arm_weights)
+        for arm_weights in (np.ones(N_LABELS), weights)
+    )
     assert len(plain) == len(weighted) == 3 * 5
-    for (truth, ones), (same, told) in zip(plain, weighted, strict=True):
+    for (truth, ones), (same, arm_weights) in zip(plain, weighted, strict=True):
         np.testing.assert_array_equal(truth, same)
         np.testing.assert_array_equal(ones, 1)
-        np.testing.assert_array_equal(told, weights.astype(np.float32))
-    before = [margins(X, Y, told, epochs=0) for told in (np.ones(N_LABELS), weights)]
+        np.testing.assert_array_equal(arm_weights, weights.astype(np.float32))
+    before = [margins(X, Y, arm_weights, epochs=0) for arm_weights in (np.ones(N_LABELS), weights)]
     np.testing.assert_array_equal(*before)
     assert np.abs(margins(X, Y, weights) - margins(X, Y, np.ones(N_LABELS))).max() > 1e-3
 
@@ -83,8 +86,8 @@ def test_the_arms_differ_in_pos_weight_alone(monkeypatch):
 def test_every_epoch_sees_every_row_once_in_an_order_of_its_own(monkeypatch):
     X, _ = make_rows()
     bits = ((np.arange(N_ROWS)[:, None] >> np.arange(8)) & 1).astype(np.uint8)
-    seen = [truth for truth, _ in watch(monkeypatch, X, bits, np.ones(8))]
-    rows = np.concatenate(seen) @ (1 << np.arange(8))
+    truths = [truth for truth, _ in record_batches(monkeypatch, X, bits, np.ones(8))]
+    rows = np.concatenate(truths) @ (1 << np.arange(8))
     epochs = rows.reshape(3, N_ROWS).astype(int)
     assert all(sorted(epoch) == list(range(N_ROWS)) for epoch in epochs.tolist())
     assert len({tuple(epoch) for epoch in epochs.tolist()}) == 3
@@ -193,8 +196,8 @@ def test_a_dumped_network_comes_back_whole():
 def test_it_learns():
     X, Y = make_rows()
     Y = (X[:, :N_LABELS] > 0).astype(np.uint8)
-    found = margins(X, Y, np.ones(N_LABELS), epochs=60, learning_rate=1e-2)
-    assert ((found > 0) == Y).mean() > 0.98
+    scores = margins(X, Y, np.ones(N_LABELS), epochs=60, learning_rate=1e-2)
+    assert ((scores > 0) == Y).mean() > 0.98
 
 
 def test_cells_that_are_not_finite_are_refused():
@@ -214,15 +217,15 @@ def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
     from oddslip.learners import OneVsRest
 
     X, Y = make_rows()
-    told = {"hidden": [8], "epochs": 2}
-    model = OneVsRest("mlp", weights="balanced", seed=3, threads=2, parameters=told).fit(X, Y)
+    options = {"hidden": [8], "epochs": 2}
+    model = OneVsRest("mlp", weights="balanced", seed=3, threads=2, parameters=options).fit(X, Y)
     np.testing.assert_allclose(
         model.predict_margin(X),
-        margins(X, Y, balanced(Y), seed=3, **{**BACKEND.defaults(), **told}),
+        margins(X, Y, balanced(Y), seed=3, **{**BACKEND.defaults(), **options}),
         atol=1e-10,
     )
-    model.save(tmp_path / "model.oddslip")
-    back = OneVsRest.load(tmp_path / "model.oddslip")
+    model.save(tmp_path / "model.oddmodel")
+    back = OneVsRest.load(tmp_path / "model.oddmodel")
     np.testing.assert_array_equal(back.predict_margin(X), model.predict_margin(X))
 
 
@@ -262,6 +265,11 @@ def test_without_centring_features_are_divided_by_their_deviations_alone():
 
 def test_the_network_of_section_3_is_that_of_the_supplement():
     assert preset_parameters("paper-mlp-pairs") == {
-        "hidden": [256, 256], "epochs": 20, "learning_rate": 1e-3, "batch_rows": 512,
-        "weight_decay": 1e-4, "constants": True, "centre": False,
-    }  # fmt: skip
+        "hidden": [256, 256],
+        "epochs": 20,
+        "learning_rate": 1e-3,
+        "batch_rows": 512,
+        "weight_decay": 1e-4,
+        "constants": True,
+        "centre": False,
+    }

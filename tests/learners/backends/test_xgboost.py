@@ -39,8 +39,8 @@ def parameters(**changed):
 
 
 def train(X, Y, weights, seed=0, **changed):
-    told = parameters(**changed)
-    return BACKEND.train(BACKEND.prepare(X, told), Y, np.asarray(weights, float), told, seed)
+    options = parameters(**changed)
+    return BACKEND.train(BACKEND.prepare(X, options), Y, np.asarray(weights, float), options, seed)
 
 
 def margins(X, Y, weights, seed=0, **changed):
@@ -49,12 +49,12 @@ def margins(X, Y, weights, seed=0, **changed):
 
 def loop(X, Y, weights, **changed):
     """What a user writes: a model per label, each on a matrix of its own."""
-    told = parameters(**changed)
-    rounds = told.pop("n_estimators")
-    del told["start"]
+    options = parameters(**changed)
+    rounds = options.pop("n_estimators")
+    del options["start"]
     columns = []
     for label in range(Y.shape[1]):
-        told |= {
+        options |= {
             "objective": "binary:logistic",
             # XGBoost's reader of decimals can miss the last bit of a float64, not of a float32.
             "scale_pos_weight": float(np.float32(weights[label])),
@@ -63,7 +63,9 @@ def loop(X, Y, weights, **changed):
             "seed": 0,
         }
         matrix = xgb.QuantileDMatrix(X, Y[:, label], nthread=1)
-        columns.append(xgb.train(told, matrix, rounds).predict(xgb.DMatrix(X), output_margin=True))
+        columns.append(
+            xgb.train(options, matrix, rounds).predict(xgb.DMatrix(X), output_margin=True)
+        )
     return np.stack(columns, axis=1).astype(float)
 
 
@@ -105,13 +107,13 @@ def make_words(seed, share=0.08, n_words=40):
 
 def loop_scores(X, Y, weights, rows, **changed):
     """Margins of other rows by a loop over labels that knows nothing of words."""
-    told = parameters(**changed)
-    rounds, _ = told.pop("n_estimators"), told.pop("start")
-    told |= {"objective": "binary:logistic", "nthread": 1, "seed": 0}
+    options = parameters(**changed)
+    rounds, _ = options.pop("n_estimators"), options.pop("start")
+    options |= {"objective": "binary:logistic", "nthread": 1, "seed": 0}
     columns = []
     for label, weight in enumerate(weights):
-        told |= {"scale_pos_weight": float(weight)}
-        booster = xgb.train(told, xgb.QuantileDMatrix(X, Y[:, label], nthread=1), rounds)
+        options |= {"scale_pos_weight": float(weight)}
+        booster = xgb.train(options, xgb.QuantileDMatrix(X, Y[:, label], nthread=1), rounds)
         columns.append(booster.inplace_predict(rows, predict_type="margin"))
     return np.stack(columns, axis=1).astype(float)
 
@@ -121,16 +123,16 @@ def loop_scores(X, Y, weights, rows, **changed):
 def test_features_of_two_values_give_the_splits_of_all_cells(seed, depth, weighted):
     X, Y = make_words(seed)
     weights = balanced(Y) if weighted else np.ones(N_LABELS)
-    told = {"max_depth": depth, "start": "weighted"}
-    assert BACKEND.prepare(X, parameters(**told)).high is not None
-    model = train(X, Y, weights, **told)
+    options = {"max_depth": depth, "start": "weighted"}
+    assert BACKEND.prepare(X, parameters(**options)).high is not None
+    model = train(X, Y, weights, **options)
     # Rows that were standardised otherwise: below, between, beyond, and just at the values.
     rng = np.random.default_rng(seed)
     rows = np.vstack([X, X * 1.01, X * 0.99, rng.normal(0, 2, X.shape)])
     rows[0, 0] = np.nan
-    found = BACKEND.predict_margin(model, rows)
-    wanted = loop_scores(X, Y, weights, rows, **told)
-    np.testing.assert_array_equal(found[1:], wanted[1:])
+    scores = BACKEND.predict_margin(model, rows)
+    expected = loop_scores(X, Y, weights, rows, **options)
+    np.testing.assert_array_equal(scores[1:], expected[1:])
 
 
 def test_words_come_back_from_a_dump_and_groups_split_them_alike():
@@ -145,7 +147,7 @@ def test_words_come_back_from_a_dump_and_groups_split_them_alike():
 
 
 @pytest.mark.parametrize(
-    ("why", "change", "told"),
+    ("why", "change", "options"),
     [
         ("a third value", {"cell": 0.123}, {}),
         ("a missing cell", {"cell": np.nan}, {}),
@@ -153,11 +155,11 @@ def test_words_come_back_from_a_dump_and_groups_split_them_alike():
         ("a direction", {}, {"monotone_constraints": "(" + ",".join(["1"] * 40) + ")"}),
     ],
 )
-def test_all_cells_are_trained_on_where_two_values_do_not_say_all(why, change, told):
+def test_all_cells_are_trained_on_where_two_values_do_not_say_all(why, change, options):
     X, _ = make_words(2, change.get("share", 0.08))
     if "cell" in change:
         X[7, 3] = change["cell"]
-    assert BACKEND.prepare(X, parameters(**told)).high is None
+    assert BACKEND.prepare(X, parameters(**options)).high is None
 
 
 @pytest.mark.parametrize("sampled", [{}, {"subsample": 0.7, "colsample_bytree": 0.5}])
@@ -204,9 +206,9 @@ def test_both_arms_start_from_the_unweighted_label_mean():
 def test_xgboost_left_alone_starts_a_weighted_arm_higher():
     """Why base_score is told: remove this once XGBoost starts both arms alike."""
     X, Y = make_rows()
-    told = {"objective": "binary:logistic", "learning_rate": 0.0, "nthread": 1}
+    options = {"objective": "binary:logistic", "learning_rate": 0.0, "nthread": 1}
     starts = [
-        xgb.train({**told, "scale_pos_weight": weight}, xgb.QuantileDMatrix(X, Y[:, 4]), 1)
+        xgb.train({**options, "scale_pos_weight": weight}, xgb.QuantileDMatrix(X, Y[:, 4]), 1)
         .predict(xgb.DMatrix(X[:1]), output_margin=True)
         .item()
         for weight in (1.0, 30.0)
@@ -265,22 +267,22 @@ def test_rows_score_alike_dense_or_sparse(trained):
 
 def test_threads_may_share_the_quantised_matrix():
     X, Y = make_rows()
-    told = parameters()
-    prepared = BACKEND.prepare(X, told)
+    options = parameters()
+    prepared = BACKEND.prepare(X, options)
     weights = balanced(Y)
     alone = margins(X, Y, weights)
-    found = {}
+    scores = {}
 
     def work(part):
-        model = BACKEND.train(prepared, Y[:, part], weights[part], told, 0)
-        found[part.start] = BACKEND.predict_margin(model, X)
+        model = BACKEND.train(prepared, Y[:, part], weights[part], options, 0)
+        scores[part.start] = BACKEND.predict_margin(model, X)
 
     threads = [threading.Thread(target=work, args=(slice(a, b),)) for a, b in ((0, 3), (3, 5))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    np.testing.assert_array_equal(np.hstack([found[0], found[3]]), alone)
+    np.testing.assert_array_equal(np.hstack([scores[0], scores[3]]), alone)
 
 
 def test_training_changes_neither_rows_nor_labels_nor_weights():
@@ -325,13 +327,15 @@ def test_one_vs_rest_trains_saves_and_loads_it(tmp_path):
     from oddslip.learners import OneVsRest
 
     X, Y = make_rows()
-    told = {"n_estimators": 5}
-    model = OneVsRest("xgboost", weights="balanced", seed=3, threads=2, parameters=told).fit(X, Y)
+    options = {"n_estimators": 5}
+    model = OneVsRest("xgboost", weights="balanced", seed=3, threads=2, parameters=options).fit(
+        X, Y
+    )
     np.testing.assert_allclose(
         model.predict_margin(X),
-        margins(X, Y, balanced(Y), seed=3, **{**BACKEND.defaults(), **told}),
+        margins(X, Y, balanced(Y), seed=3, **{**BACKEND.defaults(), **options}),
         atol=1e-10,
     )
-    model.save(tmp_path / "model.oddslip")
-    back = OneVsRest.load(tmp_path / "model.oddslip")
+    model.save(tmp_path / "model.oddmodel")
+    back = OneVsRest.load(tmp_path / "model.oddmodel")
     np.testing.assert_array_equal(back.predict_margin(X), model.predict_margin(X))

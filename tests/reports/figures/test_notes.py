@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from oddslip.reports.figures.notes import Note, place_notes
 from oddslip.reports.figures.style import new_figure
@@ -52,5 +53,10 @@ def test_a_text_far_from_its_point_has_a_line_to_it():
     assert axis.texts[0].arrow_patch is not None
 
 
-def test_no_notes_need_no_drawing():
-    place_notes(None, [])
+def test_no_notes_need_no_drawing(monkeypatch):
+    draws = []
+    monkeypatch.setattr(Figure, "draw_without_rendering", draws.append)
+    figure = Figure()
+    place_notes(figure, [])
+    assert draws == []
+    assert figure.get_children() == [figure.patch]

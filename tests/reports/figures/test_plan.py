@@ -71,4 +71,7 @@ def test_hostile_names_are_drawn_literally_in_the_order_of_their_shift():
 
 
 def test_many_labels_can_be_drawn():
-    planned(5000).plot().savefig(io.BytesIO())
+    axis = planned(5000).plot().axes[0]
+    axis.figure.savefig(io.BytesIO())
+    marks = drawn(axis, lambda line: line.get_ydata())
+    assert len(marks["o"]) + len(marks["D"]) == 5000

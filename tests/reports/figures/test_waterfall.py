@@ -122,7 +122,10 @@ def test_no_number_is_drawn_over_the_ceiling_or_the_twin():
 
 
 def test_zeros_can_be_drawn():
-    draw_waterfalls([Waterfall("nothing", "MAP@7", 0, 0, 0, 0, 0, 0)]).draw_without_rendering()
+    figure = draw_waterfalls([Waterfall("nothing", "MAP@7", 0, 0, 0, 0, 0, 0)])
+    figure.draw_without_rendering()
+    low, high = figure.axes[0].get_xlim()
+    assert low <= 0 < high < np.inf
 
 
 def test_figure_one_holds_both_panels():

@@ -106,4 +106,6 @@ def test_a_long_log_shows_its_end(records):
 
 def test_one_run_is_enough(records, tmp_path):
     write_trend(records[:1], tmp_path / "trend.html")
-    read((tmp_path / "trend.html").read_text())
+    reader = read((tmp_path / "trend.html").read_text())
+    assert records[0]["when"] in " ".join(reader.text)
+    assert [tag for tag, _ in reader.tags].count("rect") == 1

@@ -1,1 +1,1 @@
-"""Logistic maps of the log-odds: the estimators, and how all labels are fitted at once."""
+"""Logistic maps of the log-odds, fitted for all labels at once."""

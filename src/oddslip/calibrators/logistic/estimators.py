@@ -24,7 +24,7 @@ from oddslip.sources import Source
 
 
 class _Logistic(PerLabelCalibrator):
-    """What all logistic maps share; a subclass says what it fits."""
+    """Base of the logistic calibrators; a subclass implements `_fit`."""
 
     def __init__(
         self,
@@ -48,26 +48,26 @@ class _Logistic(PerLabelCalibrator):
     def _map_summary(
         self, summary: Summary, near: LogisticFit | None = None
     ) -> tuple[LabelMaps, LabelRecord, LogisticFit]:
-        """The maps as a summary of the rows gives them, which is nearly what the rows give.
+        """The maps fitted on a summary of the rows, nearly those fitted on the rows.
 
-        ``near`` is a fit to start from; the new one is handed back for the next.
+        ``near`` is a fit to start from. The new fit is returned for the next call.
         """
         check_policy(self.dead, self.tau)
         fit = self._fit(summary, near)
         return *self._map_fit(summary.kind, fit), fit
 
     def _map_fit(self, kind: Kind, fit: LogisticFit) -> tuple[LabelMaps, LabelRecord]:
-        record = self._record(fit.seen, fit.status != Status.FITTED)
+        record = self._record(fit.label_totals, fit.status != Status.FITTED)
         # A label without negatives among the calibration rows gets its prior as a constant.
-        alone = (fit.status == Status.NO_NEGATIVE) & ~record.dead
+        constant = (fit.status == Status.NO_NEGATIVE) & ~record.dead
         maps = build_maps(
             kind,
             "log_odds",
             record,
-            code=np.where(alone, CONSTANT, fit.code),
-            a=np.where(alone, record.prior, fit.a),
-            b=np.where(alone, 0.0, fit.b),
-            c=np.where(alone, 0.0, fit.c),
+            code=np.where(constant, CONSTANT, fit.code),
+            a=np.where(constant, record.prior, fit.a),
+            b=np.where(constant, 0.0, fit.b),
+            c=np.where(constant, 0.0, fit.c),
         )
         return maps, record
 
@@ -141,8 +141,8 @@ class Temperature(_Logistic):
     Parameters
     ----------
     shared : bool
-        One temperature for all labels, fitted on all cells, dead ones included. Where no
-        positive temperature improves the likelihood, scores stay as they are.
+        Whether to fit one temperature on all cells, including those of dead labels. If no positive
+        temperature improves the likelihood, scores are not changed.
     dead, tau, prior, kind
         As in `Isotonic`.
 
@@ -174,7 +174,7 @@ class Temperature(_Logistic):
     ) -> LogisticFit:
         model = {"slope": True, "intercept": False, "shared": self.shared}
         fit = fit_affine(source, **model, near=near, threads=threads)
-        # No temperature helps: a shared slope of zero would tie all cells, so scores stay raw.
+        # No temperature helps. A shared slope of zero would tie all cells, so keep raw scores.
         if self.shared and (fit.status == Status.NOT_INCREASING).any():
             return replace(fit, a=np.ones_like(fit.a), b=np.zeros_like(fit.b))
         return fit

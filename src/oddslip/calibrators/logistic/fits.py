@@ -1,9 +1,8 @@
 """Offset, Platt, temperature and beta fits of every label of a source at once.
 
-Plain maximum likelihood in float64, nothing shrunk. A source is read three times as a rule: once
-for the range of each label's scores, once for a summary of them on which the fit is solved, and
-once for an exact Newton step from there. A `Summary` in its place is not read at all, and the
-optimum on it is taken as it is.
+Maximum likelihood in float64 without shrinkage. A source is usually read three times: for the range
+of each label's scores, for a summary of them on which the fit is solved, and for an exact Newton
+step from there. With a `Summary` in place of a source, the optimum on the summary is the result.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ Indices = NDArray[np.int64]
 
 SUMMARY_ROUNDS = 200
 EXACT_ROUNDS = 100
-FAR = 1e5  # log-odds beyond which a mean of them has no digits left for cells near 0
-UNRESOLVED = 1e-6  # share of a label's range that its summary cannot be trusted to tell apart
-VANISHING = 1e-10  # a slope that moves no logit by more than this is none
+FAR = 1e5  # log-odds beyond which their mean has no digits left for cells near 0
+UNRESOLVED = 1e-6  # share of a label's range that its summary cannot resolve
+VANISHING = 1e-10  # slopes that move no logit by more than this count as 0
 
 
 class Status(IntEnum):
-    """How the fit of a label went."""
+    """Outcome of the fit of a label."""
 
     FITTED = 0
     NO_POSITIVE = 1
@@ -47,9 +46,9 @@ class Status(IntEnum):
 class LogisticFit:
     """The logit of the probability of each label, as a map of its score s.
 
-    Where ``code`` is AFFINE of `oddslip.kernels.maps`, it is ``a`` x log-odds of s + ``b``, and c
-    is 0; where it is BETA, ``a`` ln s - ``b`` ln(1 - s) + ``c``. ``status`` holds a `Status` code
-    per label, ``seen`` how often it was true, ``n_passes`` how often the source was read.
+    If ``code`` is AFFINE of `oddslip.kernels.maps`, it is ``a`` x log-odds of s + ``b``, and c is
+    0; if it is BETA, ``a`` ln s - ``b`` ln(1 - s) + ``c``. ``status`` holds a `Status` code per
+    label, ``label_totals`` its positives, ``n_passes`` the passes over the source.
     """
 
     code: int
@@ -57,7 +56,7 @@ class LogisticFit:
     b: Floats
     c: Floats
     status: NDArray[np.int8]
-    seen: LabelTotals
+    label_totals: LabelTotals
     n_passes: int
 
 
@@ -72,13 +71,12 @@ def fit_affine(
 ) -> LogisticFit:
     """Fit P(true) = sigmoid(a z + b) for every label, z being the log-odds of the score.
 
-    Margins are taken as they are, probabilities after clipping to [1e-12, 1 - 1e-12]. What can
-    not be fitted is said in ``status``:
+    Probabilities are clipped to [1e-12, 1 - 1e-12]. ``status`` says what was not fitted:
 
     - no positive, or no negative: a = 1, b = 0.
     - SEPARABLE: every positive scores at least as high as every negative (constant scores
-      included), or all but, so no finite slope is best, or none that float64 can tell; a = 1
-      and b is the offset fit. Without an intercept it is 0 that separates them, and b = 0.
+      included), or nearly, so that no finite slope is best in float64; a = 1 and b is the
+      offset fit. Without an intercept, 0 separates them, and b = 0.
     - NOT_INCREASING: the best slope is not positive; a = 0 and b is the log-odds of the
       label's prevalence, with or without an intercept.
     - NOT_CONVERGED: treated as separable.
@@ -86,17 +84,21 @@ def fit_affine(
     Parameters
     ----------
     source : Source or Summary
-        With labels.
+        Rows with labels.
     slope, intercept : bool
         What to fit: both is Platt scaling, the intercept alone an offset (a = 1), the slope
         alone a temperature (a = 1 / T, b = 0).
     shared : bool
-        One fit over the cells of all labels. Labels without a positive or a negative share it
-        too; their status still says so.
+        Whether to make one fit over the cells of all labels. Labels without a positive or a
+        negative share it, but have their own status.
     near : LogisticFit, optional
-        A fit to start from on the summary, of much the same rows. It saves time alone.
+        A fit of similar rows to start from on the summary, which saves time.
     threads : int, optional
-        By default as many as there are cores.
+        Threads to use; default: all available cores.
+
+    Returns
+    -------
+    LogisticFit
 
     Examples
     --------
@@ -129,11 +131,15 @@ def fit_beta(
     Parameters
     ----------
     source : Source or Summary
-        With labels.
+        Rows with labels.
     near : LogisticFit, optional
         As in `fit_affine`.
     threads : int, optional
-        By default as many as there are cores.
+        Threads to use; default: all available cores.
+
+    Returns
+    -------
+    LogisticFit
 
     Examples
     --------
@@ -158,7 +164,7 @@ def _labelled(source: Source | Summary) -> Source | Summary:
 def _result(
     code: int, cells: Cells, a: Floats, b: Floats, c: Floats, status: NDArray[np.int8]
 ) -> LogisticFit:
-    return LogisticFit(code, a, b, c, status, cells.seen, cells.n_passes)
+    return LogisticFit(code, a, b, c, status, cells.label_totals, cells.n_passes)
 
 
 def _fit(
@@ -173,11 +179,11 @@ def _fit(
     n_labels = cells.source.n_labels
     slopes, offset = np.ones((1 if form == "affine" else 2, n_labels)), np.zeros(n_labels)
     live = np.flatnonzero(np.isin(status, (Status.FITTED, Status.SEPARABLE)))
-    if cells.known is None and not cells.shared and 0 < 2 * live.size <= n_labels:
-        # Most labels have no positive, or no negative: a summary of the others alone is enough.
-        part = cells.narrowed(live)
-        own = None if near is None else (near[0][:, live], near[1][live], near[2][live])
-        slopes[:, live], offset[live], status[live] = _fit(part, form, slope, intercept, own)
+    if cells.summary is None and not cells.shared and 0 < 2 * live.size <= n_labels:
+        # Most labels have no positive, or no negative: only the others need a summary.
+        part = cells.of_labels(live)
+        part_near = None if near is None else (near[0][:, live], near[1][live], near[2][live])
+        slopes[:, live], offset[live], status[live] = _fit(part, form, slope, intercept, part_near)
         cells.n_passes = part.n_passes
     elif live.size:
         cells.summarise()
@@ -192,22 +198,22 @@ def _fit(
             _fit_offsets(model, np.flatnonzero(np.isin(status, chosen)), theta, status)
         fitted = model.coefficients(theta)
         slopes, offset = fitted[0] + np.zeros((1, n_labels)), fitted[1] + np.zeros(n_labels)
-    wide = np.broadcast_to(status, n_labels).copy()
-    wide[cells.label_positives == 0] = Status.NO_POSITIVE
-    wide[cells.never_negative] = Status.NO_NEGATIVE
-    return slopes, offset, wide
+    label_status = np.broadcast_to(status, n_labels).copy()
+    label_status[cells.label_positives == 0] = Status.NO_POSITIVE
+    label_status[cells.never_negative] = Status.NO_NEGATIVE
+    return slopes, offset, label_status
 
 
 def _first_statuses(cells: Cells, slope: bool, intercept: bool) -> NDArray[np.int8]:
-    """What the counts and ranges of each fit already say."""
+    """The statuses that follow from counts and ranges."""
     status = np.full(cells.n_positives.size, Status.FITTED, np.int8)
     if slope:
         if intercept:
-            parted = cells.negative_high <= cells.positive_low
+            separable = cells.negative_high <= cells.positive_low
         else:
-            parted = (cells.negative_high <= 0) & (cells.positive_low >= 0)
-            parted |= (cells.low == 0) & (cells.high == 0)
-        status[parted] = Status.SEPARABLE
+            separable = (cells.negative_high <= 0) & (cells.positive_low >= 0)
+            separable |= (cells.low == 0) & (cells.high == 0)
+        status[separable] = Status.SEPARABLE
     status[cells.n_positives == 0] = Status.NO_POSITIVE
     status[cells.n_positives == cells.n_cells] = Status.NO_NEGATIVE
     return status
@@ -221,7 +227,7 @@ def _fit_slopes(
     near: Floats | None = None,
     usable: NDArray[np.bool_] | None = None,
 ) -> None:
-    """Fill in the parameters of the fits to be made, from no slope at all or from those near."""
+    """Set the parameters of the fits, starting from slope 0 or from ``near``."""
     fits = np.flatnonzero(status == Status.FITTED)
     if not fits.size:
         return
@@ -233,11 +239,11 @@ def _fit_slopes(
     first = start
     if near is not None and usable is not None:
         first = np.where(usable[fits], near[:, fits], start)
-    rough, done = descend(_among(model.summary, fits), first, free, rounds=SUMMARY_ROUNDS)
+    rough, converged = descend(_among(model.summary, fits), first, free, rounds=SUMMARY_ROUNDS)
     exact = model.recenter(rough, fits) if model.cells.exact else rough
     if model.cells.exact:
-        # Where a few bins hold everything the summary misleads; then start anew, on the cells.
-        exact, done = descend(
+        # If all cells are in a few bins the summary misleads; then restart on the cells.
+        exact, converged = descend(
             _among(model.exact, fits), exact, free, rounds=EXACT_ROUNDS, fallback=start
         )
     flat = (exact[1:] <= VANISHING).all(axis=0)
@@ -245,14 +251,14 @@ def _fit_slopes(
     exact[0, flat] = prior[flat]
     steep = (exact[1:] > STEEPEST).any(axis=0)
     status[fits[flat]] = Status.NOT_INCREASING
-    status[fits[~flat & ~done]] = Status.NOT_CONVERGED
+    status[fits[~flat & ~converged]] = Status.NOT_CONVERGED
     status[fits[steep]] = Status.SEPARABLE
-    fitted = flat | (done & ~steep)
+    fitted = flat | (converged & ~steep)
     theta[:, fits] = np.where(fitted, exact, model.identity()[:, fits])
 
 
 def _fit_offsets(model: Model, fits: Indices, theta: Floats, status: NDArray[np.int8]) -> None:
-    """Fill in the intercept at slope 1: the mean probability must equal the prevalence."""
+    """Set the intercept at slope 1: the mean probability must equal the prevalence."""
     if not fits.size:
         return
     cells = model.cells
@@ -265,15 +271,19 @@ def _fit_offsets(model: Model, fits: Indices, theta: Floats, status: NDArray[np.
     prior = cells.prior_log_odds()[fits]
     low, high = middle + prior - cells.high[fits], middle + prior - cells.low[fits]
     start[0] = np.clip(prior, low, high)
-    start, done = find_roots(_among(model.summary, fits), start, low, high, rounds=SUMMARY_ROUNDS)
+    start, converged = find_roots(
+        _among(model.summary, fits), start, low, high, rounds=SUMMARY_ROUNDS
+    )
     if cells.exact:
-        lost = far & (np.abs(start[0] - middle) < UNRESOLVED * (high - low))
-        start[0] = np.where(lost, np.clip(prior, low, high), start[0])
-        start, done = find_roots(_among(model.exact, fits), start, low, high, rounds=EXACT_ROUNDS)
+        unresolved = far & (np.abs(start[0] - middle) < UNRESOLVED * (high - low))
+        start[0] = np.where(unresolved, np.clip(prior, low, high), start[0])
+        start, converged = find_roots(
+            _among(model.exact, fits), start, low, high, rounds=EXACT_ROUNDS
+        )
     theta[0, fits] = start[0]
-    status[fits[~done]] = Status.NOT_CONVERGED
+    status[fits[~converged]] = Status.NOT_CONVERGED
 
 
 def _among(evaluate: Evaluate, fits: Indices) -> Evaluate:
-    """The same, where fits are numbered among the chosen ones."""
+    """The same function with fits numbered among these."""
     return lambda theta, live: evaluate(theta, fits[live])

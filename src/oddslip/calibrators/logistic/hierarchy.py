@@ -6,14 +6,14 @@ The map of label j is logit p = a_j + g_j m, with m the log-odds of the score. I
 
 with c_j the label-free shift, pi_j the prevalence in training and w_j the weight. A label departs
 from that by a level u and a slope v, at the log-odds where the label-free map gives pi_j: by
-u + v (m - c_j - logit pi_j). There level and slope say different things: measured at m = 0, far
-from the cells of a rare label, each would undo the other. (u, v) has a normal distribution, or
-Student's if ``freedom`` is finite.
+u + v (m - c_j - logit pi_j). There level and slope are nearly independent; at m = 0, far from the
+cells of a rare label, they would be strongly correlated. (u, v) has a normal distribution, or
+Student's t if ``freedom`` is finite.
 
-All is found from a summary of the cells (weighted points, and the positives' number and sum), by
+The fit uses a summary of the cells (weighted points, and the positives' number and sum) and
 generalised EM: one Newton step of every label's map, then the hyper-parameters from the quadratic
-around it (Laplace). A few labels with wild scores hardly move the rest: Student's distribution
-weighs those down that depart far, and leverage those whose covariates lie far out.
+around it (Laplace). A few labels with extreme scores hardly affect the rest: Student's distribution
+reduces the weight of those that depart far, and leverage of those with extreme covariates.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from oddslip.calibrators.logistic.newton import Evaluate, descend, find_roots
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-# What is believed before any label is seen. Set on the scores of five MULAN sets (emotions, birds,
-# medical, enron, corel5k): docs/calibrators.md.
+# The hyper-prior. Chosen on the scores of five MULAN sets (emotions, birds, medical, enron,
+# corel5k), see docs/calibrators.md.
 ALPHA_DEVIATION = 1.0  # of each alpha around 0
 GAMMA_DEVIATION = 0.5  # of gamma around 1
-DEVIATIONS = (0.2, 0.05)  # of a label's level and slope around what the covariates say
-BELIEF = 5.0  # labels that these deviations are worth
-FREEDOM = 8.0  # of Student's distribution of the labels
-FAR_OUT = 3.0  # spreads from the median beyond which a covariate is weighed down
+DEVIATIONS = (0.2, 0.05)  # of a label's level and slope around their prior means
+BELIEF = 5.0  # weight of these deviations, in labels
+FREEDOM = 8.0  # degrees of freedom of Student's distribution of the labels
+FAR_OUT = 3.0  # spreads from the median beyond which the weight of a covariate is reduced
 
-MIN_SLOPE = 1e-3  # maps must rise, and keep the order within their label
+MIN_SLOPE = 1e-3  # maps must increase, to keep the order of rows within a label
 ROUNDS = 40
 TOLERANCE = 1e-4  # of hyper-parameters from one round to the next
 MAP_ROUNDS = 200
-SETTLED = 40.0  # logits beyond it carry no weight
-CHUNK = 1 << 15  # points taken at a time, to stay in cache
+SETTLED = 40.0  # logits beyond it have no weight
+CHUNK = 1 << 15  # points per block, to stay in cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,13 +54,14 @@ class Hyper:
     Attributes
     ----------
     alpha : numpy.ndarray of shape (4,)
-        Of the intercept: constant, label-free shift, log-odds of the prior, log-weight.
+        Coefficients of the intercept: constant, label-free shift, log-odds of the prior,
+        log-weight.
     gamma : float
         Mean slope.
     covariance : numpy.ndarray of shape (2, 2)
-        Of a label's level and slope around their means.
+        Covariance of a label's level and slope around their means.
     freedom : float
-        Degrees of freedom of the labels' distribution; infinite: normal.
+        Degrees of freedom of the labels' distribution; infinite for a normal distribution.
     """
 
     alpha: Floats
@@ -70,22 +71,22 @@ class Hyper:
 
     @property
     def beta(self) -> Floats:
-        """Alpha and gamma in one."""
+        """Alpha and gamma in one array."""
         return np.append(self.alpha, self.gamma)
 
     def distance(self, other: Hyper) -> float:
-        """The largest difference in any number."""
+        """The largest difference between any two parameters."""
         means = np.abs(self.beta - other.beta).max()
         return float(max(means, np.abs(self.covariance - other.covariance).max()))
 
 
 def first_hyper() -> Hyper:
-    """Raw scores, from which labels depart by as much as is believed before any is seen."""
+    """The initial prior: raw scores, with the deviations of the hyper-prior."""
     return Hyper(np.zeros(4), 1.0, np.diag(np.square(DEVIATIONS)), FREEDOM)
 
 
 class HierarchicalFit(NamedTuple):
-    """Intercept and slope of every label's log-odds, and the prior found."""
+    """Intercept and slope of every label's log-odds, and the estimated prior."""
 
     intercept: Floats
     slope: Floats
@@ -102,29 +103,33 @@ def fit_hierarchical(
     prior: Floats,
     log_weights: Floats | None = None,
     *,
-    unheard: NDArray[np.bool_] | None = None,
+    unobservable: NDArray[np.bool_] | None = None,
     hyper: Hyper | None = None,
     start: Hyper | None = None,
 ) -> HierarchicalFit:
-    """Fit the maps of all labels, and the prior they share unless it is given.
+    """Fit the maps of all labels and, unless given, the prior they share.
 
     Parameters
     ----------
     points, weights : ndarrays of shape (n_labels, n_points)
-        Log-odds of each label's cells, and how many cells each point stands for (0: none).
+        Log-odds of each label's cells, and the number of cells of each point (0: none).
     n_positives, positive_sums : ndarrays of shape (n_labels,)
         Positives of each label, and the sum of their log-odds.
     prior : ndarray of shape (n_labels,)
-        Prevalence in training, strictly between 0 and 1: see `possible_prior`.
+        Prevalence in training, strictly between 0 and 1, see `possible_prior`.
     log_weights : ndarray of shape (n_labels,), optional
-        ln w_j of the weights trained with.
-    unheard : ndarray of shape (n_labels,), optional
-        Labels whose positives these rows do not show, though there are some. They say nothing of
-        the others, and get the common slope and a mean probability of ``prior``.
+        ln w_j of the training weights.
+    unobservable : ndarray of bool, shape (n_labels,), optional
+        Labels that have positives, but not in these rows. They do not affect the others, and get
+        the common slope and a mean probability of ``prior``.
     hyper : Hyper, optional
-        Take this prior as it is.
+        A fixed prior.
     start : Hyper, optional
-        Begin here instead of at raw scores: a fit on nearly the same rows needs fewer rounds.
+        Initial prior instead of raw scores: a fit on nearly the same rows needs fewer rounds.
+
+    Returns
+    -------
+    HierarchicalFit
 
     Examples
     --------
@@ -134,54 +139,54 @@ def fit_hierarchical(
     True
     """
     labels = Labels.of(points, weights, n_positives, positive_sums, prior, log_weights)
-    silent = np.zeros(prior.size, np.bool_) if unheard is None else unheard
-    labels.leverage[silent] = 0.0
-    belief = hyper or start or first_hyper()
-    theta, trust = labels.means(belief), np.ones(prior.size)
-    n_rounds, moved = 0, np.inf
-    while moved > TOLERANCE and n_rounds < ROUNDS:
+    excluded = np.zeros(prior.size, np.bool_) if unobservable is None else unobservable
+    labels.leverage[excluded] = 0.0
+    estimate = hyper or start or first_hyper()
+    theta, trust = labels.means(estimate), np.ones(prior.size)
+    n_rounds, change = 0, np.inf
+    while change > TOLERANCE and n_rounds < ROUNDS:
         n_rounds += 1
-        before = belief
+        before = estimate
         gradient, curvature = labels.sums(theta)
         if hyper is None:
-            belief = _estimate_means(labels, theta, trust, gradient, curvature, belief)
-        precision = _precision(belief, trust)
-        step = _newton_step(labels, theta, gradient, curvature, belief, precision)
+            estimate = _estimate_means(labels, theta, trust, gradient, curvature, estimate)
+        precision = _precision(estimate, trust)
+        step = _newton_step(labels, theta, gradient, curvature, estimate, precision)
         theta = theta + step
-        departure = theta - labels.means(belief)
+        departure = theta - labels.means(estimate)
         second = departure[:, None] * departure[None] + _inverse(curvature + precision)
-        trust = _trust(second, belief)
+        trust = _trust(second, estimate)
         if hyper is None:
-            belief = _estimate_spread(labels, second, trust, belief)
-            moved = before.distance(belief)
+            estimate = _estimate_spread(labels, second, trust, estimate)
+            change = before.distance(estimate)
         else:
-            moved = float(np.abs(step).max())
-    theta = _finish(labels, theta, trust, belief)
+            change = float(np.abs(step).max())
+    theta = _finish(labels, theta, trust, estimate)
     intercept, slope = theta[0] - theta[1] * labels.center, theta[1]
-    if silent.any():
-        slope[silent] = belief.gamma
-        intercept[silent] = -match_prevalence(
-            belief.gamma * points[silent], weights[silent], prior[silent]
+    if excluded.any():
+        slope[excluded] = estimate.gamma
+        intercept[excluded] = -match_prevalence(
+            estimate.gamma * points[excluded], weights[excluded], prior[excluded]
         )
-    return HierarchicalFit(intercept, slope, belief, labels.shift, n_rounds)
+    return HierarchicalFit(intercept, slope, estimate, labels.shift, n_rounds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labels:
-    """The cells of all labels, seen from each label's center; and its covariates.
+    """The cells of all labels, relative to each label's center, and its covariates.
 
-    ``design`` has shape (labels, 2, 5): what level and slope are, as multiples of alpha and gamma.
+    ``design`` has shape (labels, 2, 5): level and slope as linear functions of alpha and gamma.
     """
 
-    points: Floats  # from the center
+    points: Floats  # relative to the center
     weights: Floats
     n_positives: Floats
-    positive_sums: Floats  # from the center
+    positive_sums: Floats  # relative to the center
     center: Floats
     shift: Floats
     design: Floats
     leverage: Floats
-    reach: Floats  # of the points from the center
+    reach: Floats  # largest distance of a point from the center
     parts: tuple[slice, ...] = field(repr=False)
 
     @classmethod
@@ -220,16 +225,16 @@ class Labels:
         )
 
     def means(self, hyper: Hyper) -> Floats:
-        """Level and slope that the prior expects of each label, (2, labels)."""
+        """Prior means of level and slope of each label, (2, labels)."""
         return np.ascontiguousarray((self.design @ hyper.beta).T)
 
     def moved(self, step: Floats, theta: Floats) -> Floats:
-        """How far a step from here moves any logit of each label that carries weight."""
+        """How far a step from here moves the logits of each label that have weight."""
         count = np.minimum(self.reach, (SETTLED + np.abs(theta[0])) / theta[1])
         return np.asarray(np.abs(step[0]) + np.abs(step[1]) * count)
 
     def sums(self, theta: Floats, live: Indices | None = None) -> tuple[Floats, Floats]:
-        """Gradient and curvature of the loss of some labels, all unless told."""
+        """Gradient and curvature of the loss of some labels; default: all."""
         n = theta.shape[1]
         which: Iterator[slice | Indices] = iter(self.parts)
         at = iter(self.parts)
@@ -255,37 +260,37 @@ class Labels:
 
 
 def match_prevalence(points: Floats, weights: Floats, prior: Floats) -> Floats:
-    """Label-free shifts: the b with mean of sigmoid(m - b) equal to the prior, per label."""
-    wanted = np.log(prior) - np.log1p(-prior)
+    """Label-free shifts b per label: the mean of sigmoid(m - b) equals the prior."""
+    prior_logit = np.log(prior) - np.log1p(-prior)
     n_rows = weights.sum(axis=1)
-    there = weights > 0
-    low = wanted - np.where(there, points, -np.inf).max(axis=1)
-    high = wanted - np.where(there, points, np.inf).min(axis=1)
+    present = weights > 0
+    low = prior_logit - np.where(present, points, -np.inf).max(axis=1)
+    high = prior_logit - np.where(present, points, np.inf).min(axis=1)
 
     def excess(theta: Floats, live: Indices) -> tuple[Floats, Floats]:
         logit = points[live] + theta[0][:, None]
         e = np.exp(-np.abs(logit))
         q = e / (1 + e)
         p = np.where(logit >= 0, 1 - q, q)
-        # Of a prior and its complement the smaller is matched: near 1 a mean has lost its digits.
+        # Match the smaller of a prior and its complement: near 1 a mean has lost digits.
         rare = prior[live] <= 0.5
         up = (weights[live] * p).sum(axis=1) - prior[live] * n_rows[live]
         down = (1 - prior[live]) * n_rows[live] - (weights[live] * (1 - p)).sum(axis=1)
         slope = (weights[live] * q * (1 - q)).sum(axis=1)
         return np.where(rare, up, down)[None], slope[None, None]
 
-    first = np.clip(wanted - (points * weights).sum(axis=1) / n_rows, low, high)
-    found, _ = find_roots(excess, first[None], low, high, rounds=MAP_ROUNDS)
-    return np.asarray(-found[0])
+    first = np.clip(prior_logit - (points * weights).sum(axis=1) / n_rows, low, high)
+    roots, _ = find_roots(excess, first[None], low, high, rounds=MAP_ROUNDS)
+    return np.asarray(-roots[0])
 
 
 def _leverage(covariates: list[Floats]) -> Floats:
-    """Less than 1 for labels with a covariate far from the others'."""
+    """Weights of labels, below 1 for those with a covariate far from the others'."""
     weight = np.ones(covariates[0].size)
     for values in covariates:
         middle = np.median(values)
         distance = np.abs(values - middle)
-        # At least half a nat: labels that are all but alike are not far apart.
+        # At least half a nat, since nearly equal labels are not far apart.
         spread = max(1.4826 * float(np.median(distance)), 0.5)
         weight = np.minimum(
             weight, (FAR_OUT * spread / np.maximum(distance, FAR_OUT * spread)) ** 2
@@ -294,12 +299,12 @@ def _leverage(covariates: list[Floats]) -> Floats:
 
 
 def _precision(hyper: Hyper, trust: Floats) -> Floats:
-    """Of each label's departure, (2, 2, labels)."""
+    """Precision of each label's departure, (2, 2, labels)."""
     return np.asarray(np.linalg.inv(hyper.covariance)[:, :, None] * trust)
 
 
 def _inverse(matrices: Floats) -> Floats:
-    """Of positive definite matrices, (2, 2, labels), scaled so that nothing overflows."""
+    """Inverses of positive definite matrices, (2, 2, labels), scaled to avoid overflow."""
     scale = 1 / np.sqrt(np.stack([matrices[0, 0], matrices[1, 1]]))
     between = matrices[0, 1] * scale[0] * scale[1]
     rest = np.maximum(1 - between**2, 1e-14)
@@ -326,8 +331,8 @@ def _estimate_means(
 ) -> Hyper:
     """Alpha and gamma from the quadratic around every label's map, given the labels' spread."""
     posterior = _inverse(curvature + _precision(hyper, trust))
-    # Each label is an observation of its theta: of precision `curvature`, at the quadratic's
-    # minimum. Seen through the prior's spread it weighs less, and where it says nothing, nothing.
+    # Each label is an observation of its theta at the minimum of the quadratic, with precision
+    # `curvature`. The spread of the prior reduces its weight.
     shrunk = np.eye(2)[:, :, None] - _times(curvature, posterior)
     weight = _times(shrunk, curvature)
     pull = _times(shrunk, _times(curvature, theta) - gradient)
@@ -338,7 +343,7 @@ def _estimate_means(
     matrix = flat.T @ weighted.reshape(2 * n_labels, size) + np.diag(belief)
     right = flat.T @ (labels.leverage * pull).T.reshape(-1) + belief * np.append(np.zeros(4), 1.0)
     step = np.linalg.solve((matrix + matrix.T) / 2, right) - hyper.beta
-    # A long way from here the quadratic says little: see `_newton_step`.
+    # The quadratic is only accurate nearby, see `_newton_step`.
     moved = (labels.design @ step).T
     step *= _share(float((labels.leverage * labels.moved(moved, theta)).max()))
     beta = hyper.beta + step
@@ -347,13 +352,13 @@ def _estimate_means(
 
 def _estimate_spread(labels: Labels, second: Floats, trust: Floats, hyper: Hyper) -> Hyper:
     """The covariance of the labels' departures, of expected squares ``second``."""
-    known = BELIEF * np.diag(np.square(DEVIATIONS))
-    seen = (labels.leverage * trust * second).sum(axis=2)
-    return replace(hyper, covariance=(known + seen) / (BELIEF + labels.leverage.sum()))
+    prior_squares = BELIEF * np.diag(np.square(DEVIATIONS))
+    squares = (labels.leverage * trust * second).sum(axis=2)
+    return replace(hyper, covariance=(prior_squares + squares) / (BELIEF + labels.leverage.sum()))
 
 
 def _trust(second: Floats, hyper: Hyper) -> Floats:
-    """How much each departure counts: little if it is far, where the distribution is Student's."""
+    """Weight of each label's departure: small if it is far, under Student's distribution."""
     if np.isinf(hyper.freedom):
         return np.ones(second.shape[2])
     distance = (np.linalg.inv(hyper.covariance)[:, :, None] * second).sum(axis=(0, 1))
@@ -368,7 +373,7 @@ def _newton_step(
     hyper: Hyper,
     precision: Floats,
 ) -> Floats:
-    """A step towards each label's most probable map; slopes stay above the least."""
+    """A step towards each label's most probable map, with slopes of at least `MIN_SLOPE`."""
     slope = gradient + _times(precision, theta - labels.means(hyper))
     bend = curvature + precision
     step = -_times(_inverse(bend), slope)
@@ -379,9 +384,10 @@ def _newton_step(
 
 
 def _share(moved: Any) -> Any:
-    """How much of a step to take that moves logits by this much.
+    """The share to take of a step that moves logits by this much.
 
-    A logit moved by r changes its curvature by at most e^r, so ln(1 + r) / r never climbs.
+    A logit moved by r changes its curvature by at most e^r, so with ln(1 + r) / r the loss never
+    rises.
     """
     return np.log1p(moved) / np.maximum(moved, np.finfo(float).tiny)
 
@@ -403,6 +409,6 @@ def _finish(labels: Labels, theta: Floats, trust: Floats, hyper: Hyper) -> Float
         return gradient * unit, curvature * unit[:, None] * unit[None]
 
     solver: Evaluate = evaluate
-    begin = np.maximum((theta - least) / units, [[-np.inf], [0.0]])
-    found, _ = descend(solver, begin, np.ones(2, bool), rounds=MAP_ROUNDS)
-    return np.asarray(found * units + least)
+    first = np.maximum((theta - least) / units, [[-np.inf], [0.0]])
+    solution, _ = descend(solver, first, np.ones(2, bool), rounds=MAP_ROUNDS)
+    return np.asarray(solution * units + least)

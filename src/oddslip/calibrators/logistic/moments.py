@@ -1,11 +1,11 @@
-"""The loss of logistic fits, and what it needs of the cells: ranges, a summary, and exact sums.
+"""The loss of logistic fits, and the sums it needs: ranges, a summary, and exact sums.
 
 Each of these is one pass over a source. The summary cuts every label's log-odds into bins and
-keeps the first three moments of each; two points per bin have the same moments. So the likelihood
-over hundreds of points stands in for the one over all rows, and its optimum is nearly the true one.
+stores the first three moments of each; two points per bin have the same moments. So the likelihood
+over hundreds of points approximates the one over all rows, and its optimum is nearly the true one.
 
 Ranges and moments of disjoint rows add up. So those of folds, collected in one pass, give a
-`Summary` of the rows outside each fold, and fits on it read no row at all.
+`Summary` of the rows outside each fold, on which fits need no further pass.
 """
 
 from __future__ import annotations
@@ -41,64 +41,62 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MAX_BINS, MIN_BINS = 256, 32
-BINS_IN_ALL = 1 << 20  # at most this many bins together, as long as each label has a few
-FARTHEST = 1e100  # margins beyond it would overflow when squared
-LABELS_AT_ONCE = 4096  # labels whose bins become points at a time
-CHUNK = 32  # labels of the summary taken at a time, to stay in cache
+MAX_TOTAL_BINS = 1 << 20  # of all labels together, unless that leaves fewer than MIN_BINS each
+MAX_MARGIN = 1e100  # larger margins would overflow when squared
+LABELS_PER_BLOCK = 4096  # labels whose bins become points at a time
+CHUNK = 32  # labels of the summary per block, to stay in cache
 MIN_SPREAD = 1e-290  # the inverse of a smaller one would overflow
 
 
 _PER_LABEL = (
-    "label_positives", "positive_weights", "n_positives", "label_low", "label_high",
-    "negative_low", "positive_low", "negative_high", "positive_high", "low", "high",
-)  # fmt: skip
+    *("label_positives", "positive_weights", "n_positives", "label_low", "label_high"),
+    *("negative_low", "positive_low", "negative_high", "positive_high", "low", "high"),
+)
 
 
 class Cells:
-    """Counts, ranges and summary of some rows, per fit; and further passes over their source.
+    """Counts, ranges and summary of some rows per fit, and further passes over their source.
 
-    A `Summary` in place of a source is all there is: no pass is made, and no sum is exact.
+    With a `Summary` in place of a source no pass is made, and no sum is exact.
     """
 
     def __init__(self, source: Source | Summary, shared: bool, threads: int | None) -> None:
         self.source, self.shared, self.threads = source, shared, threads
         self.n_passes = 0
         self.exact = not isinstance(source, Summary)
-        self.known = source if isinstance(source, Summary) else getattr(source, "summary", None)
-        ranges = self.run(Ranges(source.n_labels)) if self.known is None else self.known.ranges
+        self.summary = source if isinstance(source, Summary) else getattr(source, "summary", None)
+        ranges = self.run(Ranges(source.n_labels)) if self.summary is None else self.summary.ranges
         self.label_positives = ranges.n_positives
         self.total_weight = source.total_weight
         self.totals = source.totals if isinstance(source, Summary) else source.totals(threads)
         self.positive_weights = ranges.positive_weights
-        self.n_positives = self._joined(self.positive_weights, np.sum)
+        self.n_positives = self._per_fit(self.positive_weights, np.sum)
         self.n_cells = self.totals
         if shared:
             each = np.broadcast_to(self.totals, source.n_labels)
             self.n_cells = float(each.sum()) if np.ndim(self.totals) else self.totals * each.size
         ends = log_odds(ranges.result(), source.kind)
         self.label_low, self.label_high = _outer(ends)
-        self.negative_low, self.positive_low = (self._joined(ends[k], np.min) for k in (0, 2))
-        self.negative_high, self.positive_high = (self._joined(ends[k], np.max) for k in (1, 3))
+        self.negative_low, self.positive_low = (self._per_fit(ends[k], np.min) for k in (0, 2))
+        self.negative_high, self.positive_high = (self._per_fit(ends[k], np.max) for k in (1, 3))
         self.low = np.minimum(self.negative_low, self.positive_low)
         self.high = np.maximum(self.negative_high, self.positive_high)
         self.n_labels = source.n_labels
 
     @property
-    def seen(self) -> LabelTotals:
-        """How often each label was true."""
+    def label_totals(self) -> LabelTotals:
+        """Positives of each label."""
         return LabelTotals(self.label_positives, self.positive_weights, self.totals)
 
     @property
     def never_negative(self) -> NDArray[np.bool_]:
-        """Labels that are true in every row that has them."""
+        """Labels that are true in every row in which they are present."""
         if np.ndim(self.totals):
             return np.asarray(self.positive_weights == self.totals)
         return np.asarray(self.label_positives == self.source.n_rows)
 
-    def narrowed(self, labels: Indices) -> Cells:
-        """The same of some labels alone, with the same bins: a summary is large, and not all
-        labels need one.
-        """
+    def of_labels(self, labels: Indices) -> Cells:
+        """The same for some labels, with the same bins, since a summary is large."""
         assert isinstance(self.source, Source)
         part = copy(self)
         part.source = ColumnSource(self.source, labels)
@@ -112,23 +110,23 @@ class Cells:
         """One more pass over the source."""
         assert isinstance(self.source, Source)
         self.n_passes += 1
-        ready: Tally = tally
-        return self.source.run(ready, threads=self.threads)
+        typed: Tally = tally
+        return self.source.run(typed, threads=self.threads)
 
-    def _joined(self, values: Floats, how: Any) -> Floats:
+    def _per_fit(self, values: Floats, how: Any) -> Floats:
         return np.asarray(how(values, keepdims=True) if self.shared else values)
 
     def prior_log_odds(self) -> Floats:
-        """Log-odds of each fit's prevalence; 0 where it has none."""
+        """Log-odds of each fit's prevalence; 0 if that is 0 or 1."""
         negatives = self.n_cells - self.n_positives
         both = (self.n_positives > 0) & (negatives > 0)
         return np.log(np.where(both, self.n_positives, 1)) - np.log(np.where(both, negatives, 1))
 
     def summarise(self) -> None:
         """Read the source into points and weights, (fits, points)."""
-        if self.known is not None:  # which other fits read too
-            self.moments = self.known.moments
-            points, weights = self.known.points()
+        if self.summary is not None:  # shared with other fits
+            self.moments = self.summary.moments
+            points, weights = self.summary.points()
         else:
             assert isinstance(self.source, Source)
             limits = self.label_low, self.label_high
@@ -144,11 +142,11 @@ class Cells:
 
     def positives_about(self, which: int, center: Floats) -> Floats:
         """Sum of a feature over each fit's positives, measured from the fit's center."""
-        return self._joined(self.moments.positives_about(which, center), np.sum)
+        return self._per_fit(self.moments.positives_about(which, center), np.sum)
 
 
 class Model:
-    """Loss of every fit at given parameters: its gradient and curvature.
+    """Gradient and curvature of the loss of every fit at given parameters.
 
     ``theta`` holds the intercept and one slope per feature. Features are moved by ``center`` and
     divided by ``scale``, so that they lie in [-1, 1] and the intercept hardly depends on slopes.
@@ -166,10 +164,10 @@ class Model:
             self.plain = np.stack(beta_features(cells.points))
             self.ends = np.stack(beta_features(ends))
         mean = (self.plain * cells.weights).sum(axis=2) / cells.weights.sum(axis=1)
-        self._put(mean if centered else np.zeros_like(mean))
+        self._set_center(mean if centered else np.zeros_like(mean))
 
-    def _put(self, center: Floats) -> None:
-        """Measure the features from here."""
+    def _set_center(self, center: Floats) -> None:
+        """Measure the features from this center."""
         spread = np.abs(self.ends - center[:, :, None]).max(axis=2)
         self.center, self.scale = center, np.where(spread < MIN_SPREAD, 1, spread)
         self.features = (self.plain - center[:, :, None]) / self.scale[:, :, None]
@@ -179,9 +177,9 @@ class Model:
         self.positives = np.stack(positives) / self.scale
 
     def recenter(self, theta: Floats, fits: Indices) -> Floats:
-        """Measure features from where the curvature lies; the same parameters in these terms.
+        """Measure features from the center of the curvature; returns the parameters in these terms.
 
-        A steep fit has its undecided cells at one end of the range. Seen from the middle their
+        A steep fit has its undecided cells at one end of the range. Measured from the middle their
         logits would be small differences of large numbers.
         """
         if not self.centered:
@@ -192,22 +190,22 @@ class Model:
         slopes = theta[1:] / self.scale[:, fits]
         center = self.center.copy()
         center[:, fits] += shift * self.scale[:, fits]
-        self._put(center)
+        self._set_center(center)
         return np.vstack([theta[0] + (theta[1:] * shift).sum(axis=0), slopes * self.scale[:, fits]])
 
     def measure_from_zero(self, fits: Indices) -> None:
         """Measure the features of these fits from 0, or from the end of their range next to it.
 
-        Logits of cells near 0 then keep their digits however far other cells lie.
+        Logits of cells near 0 then keep their digits, however far away other cells are.
         """
         nearest = np.clip(0.0, self.cells.low, self.cells.high)
         origin = nearest[None] if self.which == (0,) else np.stack(beta_features(nearest))
         center = self.center.copy()
         center[:, fits] = origin[:, fits]
-        self._put(center)
+        self._set_center(center)
 
     def identity(self) -> Floats:
-        """Parameters that leave the score as it is."""
+        """Parameters of the identity map."""
         return np.vstack([self.center.sum(axis=0), self.scale])
 
     def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
@@ -237,7 +235,7 @@ class Model:
         columns = np.arange(n_labels) if self.cells.shared else fits
         frame = np.stack([self.center[:, fits], 1 / self.scale[:, fits]], axis=1)
         frame = frame.reshape(-1, fits.size)
-        wide = np.zeros(columns.size)  # all labels take the parameters of the one fit they share
+        wide = np.zeros(columns.size)  # broadcasts the one shared fit to all labels
         tally = SumsAt(self.kernel, self.n_sums, columns, frame + wide, theta + wide)
         sums = self.cells.run(tally).result()
         if self.cells.shared:
@@ -247,7 +245,7 @@ class Model:
     def _assembled(self, sums: Floats, fits: Indices) -> tuple[Floats, Floats]:
         size = 1 + len(self.which)
         gradient = np.empty((size, fits.size))
-        # Whole numbers first: what is left is small where cells saturate, and must stay exact.
+        # Integers first: the rest is small where cells saturate, and must stay exact.
         gradient[0] = (sums[0] - self.cells.n_positives[fits]) + sums[1]
         gradient[1:] = sums[2 : 1 + size] - self.positives[:, fits]
         curvature = np.empty((size, size, fits.size))
@@ -257,12 +255,12 @@ class Model:
 
 
 class Ranges:
-    """Lowest and highest score of each label's negatives and positives. Checks every cell."""
+    """Lowest and highest score of each label's negatives and positives; checks every cell."""
 
     def __init__(self, n_labels: int) -> None:
         self.ends = _empty_ranges(n_labels)
         self.n_positives = np.zeros(n_labels, np.int64)
-        self.positive_units = np.zeros(n_labels, np.int64)  # where rows have weights
+        self.positive_units = np.zeros(n_labels, np.int64)  # if rows have weights
         self.unit = 0.0
 
     def empty_like(self) -> Self:
@@ -270,7 +268,7 @@ class Ranges:
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of fresh ones."""
+        """Constructor arguments of an empty copy."""
         return {"n_labels": self.ends.shape[1]}
 
     def state(self) -> State:
@@ -284,7 +282,7 @@ class Ranges:
         }
 
     def restore(self, state: State) -> None:
-        """Take over lows, highs and counts."""
+        """Replace lows, highs and counts."""
         self.ends[0:4:2], self.ends[1:4:2] = state["lows"][0], state["highs"][0]
         self.n_positives, self.positive_units = (
             owned(state[name][0]) for name in ("n_positives", "positive_units")
@@ -292,7 +290,7 @@ class Ranges:
         self.unit = state["unit"][0].item()
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows; refuses it if a cell is not valid."""
+        """Add one block of rows; raises if a cell is invalid."""
         positives = _positives_of(panel)
         if isinstance(panel, SparsePanel) or panel.absent is not None:
             panel = panel.checked()
@@ -305,17 +303,17 @@ class Ranges:
             panel.kind == "probability" and (low.min() < 0 or high.max() > 1)
         ):
             panel.mended()
-        if max(-low.min(), high.max()) > FARTHEST:
+        if max(-low.min(), high.max()) > MAX_MARGIN:
             raise InvalidInput(
-                f"margins must lie within {FARTHEST:g} of 0, got one beyond that in the rows "
+                f"margins must lie within {MAX_MARGIN:g} of 0, got one beyond that in the rows "
                 f"from {panel.first_row}. Check that scores are log-odds."
             )
         self._widen(ends)
         self.n_positives += np.bincount(positives.indices, minlength=panel.n_labels)
         if panel.sample_weight is not None:
             self.unit = panel.sample_weight.unit
-            each = np.repeat(panel.sample_weight.units, positives.counts)
-            np.add.at(self.positive_units, positives.indices, each)
+            units = np.repeat(panel.sample_weight.units, positives.counts)
+            np.add.at(self.positive_units, positives.indices, units)
 
     def merge(self, other: Self) -> None:
         """Widen by another's ranges."""
@@ -326,7 +324,7 @@ class Ranges:
 
     @property
     def positive_weights(self) -> Floats:
-        """Weight of each label's positives: their number, where rows count alike."""
+        """Weight of each label's positives: their number, if rows have no weights."""
         return np.asarray(self.positive_units * self.unit if self.unit else self.n_positives, float)
 
     def _widen(self, ends: Floats) -> None:
@@ -334,9 +332,9 @@ class Ranges:
         self.ends[1:4:2] = np.maximum(self.ends[1:4:2], ends[1:4:2])
 
     def result(self) -> Floats:
-        """Four rows: low and high of the negatives, then of the positives. Empty: inf, -inf.
+        """Four rows: low and high of the negatives, then of the positives; inf, -inf if empty.
 
-        A label without any cell has its range at 0.
+        A label without cells has the range 0 to 0.
         """
         ends = self.ends[:4].copy()
         ends[:2, np.isinf(ends).all(axis=0)] = 0.0
@@ -348,16 +346,16 @@ class Ranges:
 
 
 def count_bins(n_labels: int, share: float = 1.0) -> int:
-    """Bins of each label, where there are so many labels; ``share`` makes them fewer."""
-    return int(share * np.clip(BINS_IN_ALL // n_labels, MIN_BINS, MAX_BINS))
+    """Bins per label for this number of labels; a smaller ``share`` gives fewer bins."""
+    return int(share * np.clip(MAX_TOTAL_BINS // n_labels, MIN_BINS, MAX_BINS))
 
 
 class Moments(MergeableTally):
-    """Every label's log-odds in bins with their moments, and sums over the positives.
+    """Moments of every label's log-odds in bins, and sums over the positives.
 
-    ``low`` and ``high`` are the range of each label's log-odds; bins and the order of additions
-    are those of ``n_labels`` labels, of which these may be some. ``share`` makes the bins fewer.
-    ``scale`` is about the weight of a row: see `weight_scale`.
+    ``low`` and ``high`` are the range of each label's log-odds. Bins and the order of additions are
+    those of ``n_labels`` labels, of which these may be a part. A smaller ``share`` gives fewer
+    bins. ``scale`` is about the weight of a row, see `weight_scale`.
     """
 
     JOINED: ClassVar = {"moments": "add", "sums": "add"}
@@ -375,15 +373,15 @@ class Moments(MergeableTally):
         self.low, self.high, self.kind = low, high, kind
         self.n_labels, self.share, self.scale = n_labels, share, scale
         n_bins = count_bins(n_labels, share)
-        # Never so narrow that the last digit of a log-odds decides about bins.
+        # Not so narrow that the last digit of a log-odds decides about bins.
         least = 1e-12 * np.maximum(1, np.maximum(np.abs(low), np.abs(high)))
         self.width = np.maximum((high - low) / n_bins, least)
         self.moments = np.zeros((low.size, n_bins, N_MOMENTS))
-        # Each feature is measured from where it levels off, so that what is left there is exact.
+        # Each feature is measured from where it levels off, to be exact there.
         self.centers = np.stack([low, beta_features(high)[0], beta_features(low)[1]])
         self.sums = np.zeros((4, low.size))
-        self._filled: tuple[NDArray[Any], Floats] | None = None  # scores, and how often
-        # Joining the bins of two groups of blocks should cost little beside filling them.
+        self._filled: tuple[NDArray[Any], Floats] | None = None  # placeholders and their number
+        # Merging the bins of two groups of blocks should cost little compared with filling them.
         self.blocks_apart = max(1, n_labels * n_bins * N_MOMENTS * 8 // BLOCK_BYTES)
 
     def empty_like(self) -> Self:
@@ -391,27 +389,27 @@ class Moments(MergeableTally):
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments of an empty copy."""
         names = ("low", "high", "kind", "n_labels", "share", "scale")
         return {name: getattr(self, name) for name in names}
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows."""
-        probable, times = self.kind == "probability", _times_of(panel)
+        """Add one block of rows."""
+        probable, times = self.kind == "probability", _weights_of(panel)
         if isinstance(panel, SparsePanel):
             return self._add_listed(panel)
         scores = np.ascontiguousarray(panel.scores)
         if panel.absent is not None:
-            known, before = self._filled or (None, 0.0)
-            scores, some, more = panel.filled(known)
-            self._filled = some, before + more
+            placeholder, n_before = self._filled or (None, 0.0)
+            scores, placeholder, n_absent = panel.filled(placeholder)
+            self._filled = placeholder, n_before + n_absent
         add_moments(scores, probable, self.low, 1 / self.width, self.moments, times)
         add_positives(scores, probable, *_positives_of(panel), self.centers, self.sums, times)
         return None
 
     def _add_listed(self, panel: SparsePanel) -> None:
-        """Take the cells that a block lists."""
-        labels, times = panel.listed.indices, _cell_times(panel)
+        """Add the cells that a block lists."""
+        labels, weights = panel.listed.indices, _cell_weights(panel)
         z = log_odds(panel.checked().cells.astype(np.float64), self.kind)
         at = (z - self.low[labels]) / self.width[labels]
         n_bins = self.moments.shape[1]
@@ -420,23 +418,23 @@ class Moments(MergeableTally):
         place = (labels * n_bins + bins) * N_MOMENTS
         flat = self.moments.reshape(-1)
         for power in range(N_MOMENTS):
-            np.add.at(flat, place + power, times * u**power)
+            np.add.at(flat, place + power, weights * u**power)
         positives = _positives_of(panel)
-        own = positives.among(panel.listed, panel.n_labels)
-        features = z[own], *beta_features(z[own])
-        np.add.at(self.sums[0], positives.indices, times[own])
+        positive_cells = positives.among(panel.listed, panel.n_labels)
+        features = z[positive_cells], *beta_features(z[positive_cells])
+        np.add.at(self.sums[0], positives.indices, weights[positive_cells])
         for which, feature in enumerate(features):
             moved = feature - self.centers[which][positives.indices]
-            np.add.at(self.sums[1 + which], positives.indices, times[own] * moved)
+            np.add.at(self.sums[1 + which], positives.indices, weights[positive_cells] * moved)
 
     def settle(self) -> None:
-        """Take out what was filled in for absent cells."""
+        """Subtract the placeholders of absent cells."""
         if self._filled is None:
             return
-        some, times = self._filled
+        placeholder, n_absent = self._filled
         once = np.zeros_like(self.moments)
-        add_moments(some, self.kind == "probability", self.low, 1 / self.width, once)
-        self.moments -= once * times[:, None, None]
+        add_moments(placeholder, self.kind == "probability", self.low, 1 / self.width, once)
+        self.moments -= once * n_absent[:, None, None]
         empty = self.moments[:, :, 0] == 0
         self.moments[empty] = 0.0
         self._filled = None
@@ -455,25 +453,25 @@ class Moments(MergeableTally):
     def result(self) -> tuple[Floats, Floats]:
         """Points and their weights, each (labels, points): two per bin, with its moments.
 
-        As many points as the fullest label needs; those of a few labels at a time, since what
-        leads to them takes several times their memory.
+        There are as many points as the fullest label needs. They are computed in blocks of labels,
+        since that takes several times their memory.
         """
         self.settle()
-        starts = range(0, self.low.size, LABELS_AT_ONCE)
-        parts = [self._points(slice(start, start + LABELS_AT_ONCE)) for start in starts]
-        most = max(weights.shape[1] for _, weights in parts)
-        points, weights = np.empty((self.low.size, most)), np.zeros((self.low.size, most))
+        starts = range(0, self.low.size, LABELS_PER_BLOCK)
+        parts = [self._points(slice(start, start + LABELS_PER_BLOCK)) for start in starts]
+        n_points = max(weights.shape[1] for _, weights in parts)
+        points, weights = np.empty((self.low.size, n_points)), np.zeros((self.low.size, n_points))
         for start, (place, weight) in zip(starts, parts, strict=True):
             rows, width = slice(start, start + len(place)), place.shape[1]
             points[rows, :width], weights[rows, :width] = place, weight
             points[rows, width:] = place[:, :1]
-        # A label without any cell has a point that weighs hardly anything.
+        # A label without cells has a point of negligible weight.
         empty = weights.sum(axis=1) == 0
         points[empty], weights[empty, :1] = 0.0, self.scale * 2**-20
         return points, weights
 
     def drop_bins(self) -> None:
-        """Let go of the bins, once points were made of them."""
+        """Free the memory of the bins, once the points are computed."""
         self.moments = self.moments[:0]
 
     def _points(self, labels: slice) -> tuple[Floats, Floats]:
@@ -481,13 +479,13 @@ class Moments(MergeableTally):
         n = np.where(count > 0, count, 1)
         mean = first / n
         variance = second / n - mean**2
-        lone = variance < 1e-12
-        spread = np.sqrt(np.where(lone, 1, variance))
+        single_point = variance < 1e-12
+        spread = np.sqrt(np.where(single_point, 1, variance))
         skew = (third / n - 3 * mean * variance - mean**3) / spread**3
-        skew = np.where(lone, 0, skew)
+        skew = np.where(single_point, 0, skew)
         half = np.hypot(1, skew / 2)
-        spread[lone] = 0
-        # Whole multiples of 2**-20 add up without rounding, so counts of points stay exact.
+        spread[single_point] = 0
+        # Integer multiples of 2**-20 add up without rounding, so counts of points stay exact.
         quantum = self.scale * 2**-20
         upper = np.rint(count * (0.5 - skew / (4 * half)) / quantum) * quantum
         place = np.clip(
@@ -505,13 +503,13 @@ class Moments(MergeableTally):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summary:
-    """What logistic fits need of some rows, in place of a source of them."""
+    """Ranges and moments of some rows, in place of a source."""
 
     ranges: Ranges
     moments: Moments
     n_rows: int
     totals: Any
-    _made: list[tuple[Floats, Floats]] = field(default_factory=list, repr=False)
+    _points: list[tuple[Floats, Floats]] = field(default_factory=list, repr=False)
 
     @property
     def total_weight(self) -> float:
@@ -519,24 +517,24 @@ class Summary:
         return float(np.max(self.totals))
 
     def points(self) -> tuple[Floats, Floats]:
-        """Points and weights of the moments, made once for all fits that ask for them."""
-        if not self._made:
-            self._made.append(self.moments.result())
-        return self._made[0]
+        """Points and weights of the moments, computed once for all fits."""
+        if not self._points:
+            self._points.append(self.moments.result())
+        return self._points[0]
 
     @property
     def n_labels(self) -> int:
-        """Labels summarised."""
+        """Number of labels."""
         return int(self.ranges.n_positives.size)
 
     @property
     def kind(self) -> Kind:
-        """What the scores are."""
+        """Scale of the scores."""
         return self.moments.kind
 
     @classmethod
     def join(cls, parts: Sequence[Summary]) -> Summary:
-        """The summary of all rows of some disjoint parts, which have the same bins."""
+        """The summary of all rows of disjoint parts with the same bins."""
         ranges, moments = parts[0].ranges.empty_like(), parts[0].moments.empty_like()
         for part in parts:
             ranges.merge(part.ranges)
@@ -546,7 +544,7 @@ class Summary:
 
 
 class SumsAt(MergeableTally):
-    """Sums over the cells of some labels at given parameters, by one of the kernels."""
+    """Sums of a kernel over the cells of some labels at given parameters."""
 
     JOINED: ClassVar = {"sums": "add"}
     blocks_apart = 1
@@ -563,13 +561,18 @@ class SumsAt(MergeableTally):
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
-        return {"kernel": self.kernel, "n_sums": len(self.sums), "columns": self.columns,
-                "frame": self.frame, "theta": self.theta}  # fmt: skip
+        """Constructor arguments of an empty copy."""
+        return {
+            "kernel": self.kernel,
+            "n_sums": len(self.sums),
+            "columns": self.columns,
+            "frame": self.frame,
+            "theta": self.theta,
+        }
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows."""
-        probable, times = panel.kind == "probability", _times_of(panel)
+        """Add one block of rows."""
+        probable, times = panel.kind == "probability", _weights_of(panel)
         if isinstance(panel, SparsePanel):
             return self._add_listed(panel)
         parameters = self.columns, self.frame, self.theta
@@ -577,28 +580,28 @@ class SumsAt(MergeableTally):
             scores = np.ascontiguousarray(panel.scores)
             self.kernel(scores, probable, *parameters, self.sums, times)
             return None
-        scores, some, more = panel.filled()
+        scores, placeholder, n_absent = panel.filled()
         once = np.zeros_like(self.sums)
         self.kernel(scores, probable, *parameters, self.sums, times)
-        self.kernel(some, probable, *parameters, once, None)
-        self.sums -= once * more[self.columns]
+        self.kernel(placeholder, probable, *parameters, once, None)
+        self.sums -= once * n_absent[self.columns]
         return None
 
     def _add_listed(self, panel: SparsePanel) -> None:
-        """Take the cells that a block lists: the kernel sees one row of them."""
-        place = np.full(panel.n_labels, -1, np.int64)
-        place[self.columns] = np.arange(self.columns.size)
-        owners = place[panel.listed.indices]
-        known = owners >= 0
-        owners, times = owners[known], _cell_times(panel)[known]
-        cells = np.ascontiguousarray(panel.checked().cells[known])[None]
+        """Add the cells that a block lists, as one row for the kernel."""
+        column_of = np.full(panel.n_labels, -1, np.int64)
+        column_of[self.columns] = np.arange(self.columns.size)
+        owners = column_of[panel.listed.indices]
+        selected = owners >= 0
+        owners, weights = owners[selected], _cell_weights(panel)[selected]
+        cells = np.ascontiguousarray(panel.checked().cells[selected])[None]
         sums = np.zeros((len(self.sums), owners.size))
         frame, theta = (np.ascontiguousarray(each[:, owners]) for each in (self.frame, self.theta))
         if owners.size:
-            whole = np.arange(owners.size)
-            self.kernel(cells, panel.kind == "probability", whole, frame, theta, sums, None)
+            positions = np.arange(owners.size)
+            self.kernel(cells, panel.kind == "probability", positions, frame, theta, sums, None)
         for total, each in zip(self.sums, sums, strict=True):
-            np.add.at(total, owners, times * each)
+            np.add.at(total, owners, weights * each)
 
     def result(self) -> Floats:
         """The sums, one column per label."""
@@ -606,7 +609,7 @@ class SumsAt(MergeableTally):
 
 
 def log_odds(scores: Floats, kind: Kind) -> Floats:
-    """Log-odds of scores: margins as they are, probabilities clipped."""
+    """Log-odds of scores; probabilities are clipped."""
     if kind == "margin":
         return scores
     s = np.clip(scores, CLIP, 1 - CLIP)
@@ -620,54 +623,54 @@ def beta_features(z: Floats) -> tuple[Floats, Floats]:
 
 
 def _empty_ranges(n_labels: int) -> Floats:
-    """Low and high of the negatives, then of the positives; the last row marks cells with NaN."""
+    """Low and high of the negatives, then of the positives; the last row marks NaN cells."""
     ends = np.zeros((5, n_labels))
     ends[0:4:2], ends[1:4:2] = np.inf, -np.inf
     return ends
 
 
 def _positives_of(panel: Panel) -> Positives:
-    """True labels of every row; none where the panel has no labels, as for a label-free fit."""
+    """True labels of every row; none for a panel without labels, as in a label-free fit."""
     if panel.labels is None:
         return Positives(np.zeros(panel.n_rows + 1, np.int64), np.empty(0, np.int32))
     return panel.positives()
 
 
 def _present_ranges(panel: Panel, positives: Positives) -> Floats:
-    """The ranges of a checked block of which cells are absent."""
+    """The ranges of a checked block with absent cells."""
     ends = _empty_ranges(panel.n_labels)
     if isinstance(panel, SparsePanel):
         labels, cells = panel.listed.indices, panel.cells.astype(np.float64)
         true = np.zeros(cells.size, np.bool_)
         true[positives.among(panel.listed, panel.n_labels)] = True
-        for first, wanted in ((0, ~true), (2, true)):
-            np.minimum.at(ends[first], labels[wanted], cells[wanted])
-            np.maximum.at(ends[first + 1], labels[wanted], cells[wanted])
+        for first, mask in ((0, ~true), (2, true)):
+            np.minimum.at(ends[first], labels[mask], cells[mask])
+            np.maximum.at(ends[first + 1], labels[mask], cells[mask])
         return ends
-    there = panel.present()
-    assert there is not None
+    present = panel.present()
+    assert present is not None
     rows = np.repeat(np.arange(panel.n_rows), positives.counts)
-    true = np.zeros(there.shape, np.bool_)
+    true = np.zeros(present.shape, np.bool_)
     true[rows, positives.indices] = True
-    for first, wanted in ((0, there & ~true), (2, there & true)):
-        ends[first] = np.min(panel.scores, axis=0, where=wanted, initial=np.inf)
-        ends[first + 1] = np.max(panel.scores, axis=0, where=wanted, initial=-np.inf)
+    for first, mask in ((0, present & ~true), (2, present & true)):
+        ends[first] = np.min(panel.scores, axis=0, where=mask, initial=np.inf)
+        ends[first + 1] = np.max(panel.scores, axis=0, where=mask, initial=-np.inf)
     return ends
 
 
-def _cell_times(panel: SparsePanel) -> Floats:
+def _cell_weights(panel: SparsePanel) -> Floats:
     """The weight of each listed cell."""
-    times = _times_of(panel)
-    return np.repeat(np.ones(panel.n_rows) if times is None else times, panel.listed.counts)
+    weights = _weights_of(panel)
+    return np.repeat(np.ones(panel.n_rows) if weights is None else weights, panel.listed.counts)
 
 
-def _times_of(panel: Panel) -> Floats | None:
-    """The weight of each row; None where they count alike."""
+def _weights_of(panel: Panel) -> Floats | None:
+    """The weight of each row; None without weights."""
     return None if panel.sample_weight is None else panel.sample_weight.times
 
 
 def weight_scale(mean: float) -> float:
-    """The power of two next to the mean weight of rows: 1 where they count alike."""
+    """The power of two next to the mean weight of rows; 1 without weights."""
     return float(2.0 ** np.rint(np.log2(mean)))
 
 
@@ -677,17 +680,17 @@ def _outer(ends: Floats) -> tuple[Floats, Floats]:
 
 
 def _packed(points: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Points of positive weight first, and no more columns than the fullest label needs."""
+    """Points of positive weight first, with as many columns as the fullest label needs."""
     order = np.argsort(weights <= 0, axis=1, kind="stable")
-    most = int((weights > 0).sum(axis=1).max())
-    order = order[:, :most]
+    n_points = int((weights > 0).sum(axis=1).max())
+    order = order[:, :n_points]
     weights = np.take_along_axis(weights, order, 1)
     points = np.take_along_axis(points, order, 1)
     return np.where(weights > 0, points, points[:, :1]), weights
 
 
 def _sum_points(features: Floats, weights: Floats, theta: Floats) -> Floats:
-    """The sums of the kernels, over weighted points."""
+    """The sums of the kernels over weighted points."""
     logit = theta[0][:, None] + sum(
         t[:, None] * u for t, u in zip(theta[1:], features, strict=True)
     )

@@ -1,10 +1,10 @@
-"""Newton's method for many small logistic fits side by side.
+"""Newton's method for many small logistic fits in parallel.
 
 Parameters are columns of ``theta``: the intercept first, then one slope per feature. Features lie
 in [-1, 1], so a step moves no logit by more than the sum of its absolute entries: its *reach*.
-That bounds how far the curvature can change on the way: after a full step of reach r the next one
-is about r/2 as long (self-concordance of the logistic loss). So a fit knows that it is done
-without another look at the data.
+That bounds the change of the curvature along the step: after a full step of reach r the next one
+is about r/2 as long (self-concordance of the logistic loss). So convergence is known without
+another pass over the data.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
-# Gradient (parameters, fits) and curvature (parameters, parameters, fits) of the fits listed.
+# Gradient (parameters, fits) and curvature (parameters, parameters, fits) of some fits.
 Evaluate = Callable[[Floats, Indices], tuple[Floats, Floats]]
 
 TOLERANCE = 1e-11  # of a parameter, relative where it exceeds 1
 TRUSTED = 0.1  # reach up to which the bound above is used
-SETTLED = 40.0  # a logit this far from 0 has a weight below the rounding of those near it
+SETTLED = 40.0  # a logit this far from 0 has a weight below the rounding error of others
 OVERSHOOT = 0.25  # slope past the minimum along a step, as a share of the slope at its start
-FLAT = 1e-200  # no curvature at all: every logit has run off to where nothing moves
-ASTRAY = 0.1  # squared length of a first step, in standard errors, after which a start is dropped
-STEEPEST = 1e8  # logits so far apart leave no digits for a cell in doubt: separable, in effect
-NEGLIGIBLE = 1e-13  # twice what a step can gain; in steep fits rounding allows for no less
-SINGULAR = 1e-12  # directions of less curvature than this, relatively, are left alone
+FLAT = 1e-200  # no curvature: the weights of all cells vanish
+ASTRAY = 0.1  # squared length of a first step, in standard errors, above which a start is dropped
+STEEPEST = 1e8  # slopes above this have no digits left for cells in between: separable in effect
+NEGLIGIBLE = 1e-13  # twice the gain of a step; in steep fits rounding does not allow for less
+SINGULAR = 1e-12  # directions of less relative curvature are not moved
 
 
 @dataclass(slots=True)
 class Steps:
-    """Newton steps of some fits, with what is needed to judge them."""
+    """Newton steps of some fits, with their reach, decrement and standard errors."""
 
     step: Floats
     reach: Floats
@@ -41,12 +41,12 @@ class Steps:
     spread: Floats
 
     def error_after(self) -> Floats:
-        """How far each parameter may still be off after the full step."""
-        reach = np.minimum(self.reach, TRUSTED)  # larger ones are not trusted anyway
+        """Bound on the error of each parameter after the full step."""
+        reach = np.minimum(self.reach, TRUSTED)  # the bound does not hold for larger ones
         return np.asarray(reach / 2 * np.sqrt(self.decrement) * self.spread)
 
     def where(self, chosen: NDArray[np.bool_], others: Steps) -> Steps:
-        """These steps, save for the chosen fits, which take the others'."""
+        """These steps, with the chosen fits replaced by the others."""
         pairs = zip(self._parts(), others._parts(), strict=True)
         return Steps(*(np.where(chosen, theirs, ours) for ours, theirs in pairs))
 
@@ -58,11 +58,11 @@ class Steps:
         return self.step, self.reach, self.decrement, self.spread
 
 
-def newton_steps(gradient: Floats, curvature: Floats, held: NDArray[np.bool_]) -> Steps:
-    """Steps that leave the held parameters and the directions without curvature where they are."""
+def newton_steps(gradient: Floats, curvature: Floats, fixed: NDArray[np.bool_]) -> Steps:
+    """Steps that do not move fixed parameters and directions without curvature."""
     diagonal = np.einsum("kkn->kn", curvature)
-    moving = ~held & (diagonal > FLAT)
-    lost = (~held & ~moving & (np.abs(gradient) > TOLERANCE)).any(axis=0)
+    moving = ~fixed & (diagonal > FLAT)
+    has_no_curvature = (~fixed & ~moving & (np.abs(gradient) > TOLERANCE)).any(axis=0)
     scale = np.where(moving, 1 / np.sqrt(np.where(moving, diagonal, 1)), 0)
     scaled = np.moveaxis(curvature * scale[:, None] * scale[None], 2, 0)
     values, vectors = np.linalg.eigh(scaled)
@@ -72,7 +72,7 @@ def newton_steps(gradient: Floats, curvature: Floats, held: NDArray[np.bool_]) -
     step = -np.einsum("ikn,kn->in", inverse, gradient)
     return Steps(
         step,
-        np.where(lost, np.inf, np.abs(step).sum(axis=0)),
+        np.where(has_no_curvature, np.inf, np.abs(step).sum(axis=0)),
         np.maximum(-(step * gradient).sum(axis=0), 0),
         np.sqrt(np.maximum(np.einsum("kkn->kn", inverse), 0)),
     )
@@ -84,21 +84,21 @@ def bounded_steps(
     """Newton steps of the free parameters, where no slope may fall below 0."""
     slopes = np.arange(len(theta)) > 0
     at_zero = slopes[:, None] & (theta <= 0)
-    held = ~free[:, None] | (at_zero & (gradient >= 0))
+    fixed = ~free[:, None] | (at_zero & (gradient >= 0))
     while True:
-        steps = newton_steps(gradient, curvature, held)
+        steps = newton_steps(gradient, curvature, fixed)
         sinking = at_zero & (steps.step < 0)
         if not sinking.any():
-            counts = _reach_that_counts(theta, steps.step)
+            counts = _effective_reach(theta, steps.step)
             steps.reach = np.where(np.isinf(steps.reach), np.inf, np.minimum(steps.reach, counts))
             return steps
-        held = held | sinking
+        fixed = fixed | sinking
 
 
-def _reach_that_counts(theta: Floats, step: Floats) -> Floats:
-    """How far a step moves logits within SETTLED of 0; the others carry no weight.
+def _effective_reach(theta: Floats, step: Floats) -> Floats:
+    """How far a step moves logits within SETTLED of 0; the others have no weight.
 
-    In a steep fit most cells lie far beyond, and move far without any consequence.
+    In a steep fit most cells are far beyond, and move far without consequences.
     """
     slopes = theta[1:] > 0
     share = np.abs(step[1:]) / np.where(slopes, theta[1:], 1)
@@ -114,14 +114,14 @@ def descend(
     rounds: int,
     fallback: Floats | None = None,
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Minimise each fit's loss from ``theta``, slopes kept at 0 or above; which fits are done.
+    """Minimise each fit's loss from ``theta`` with slopes of at least 0.
 
-    Only gradients are compared along a step: it is cut where the loss rises again too steeply.
-    A fit that finds itself far from its minimum at the start goes on from ``fallback``. One whose
-    slope exceeds STEEPEST is left there.
+    Returns the parameters, and which fits converged. Only gradients are compared along a step,
+    which is cut where the loss rises too steeply. A fit that is far from its minimum at the start
+    continues from ``fallback``. A fit whose slope exceeds STEEPEST stops there.
     """
     theta = theta.copy()
-    done = np.zeros(theta.shape[1], bool)
+    converged = np.zeros(theta.shape[1], bool)
     live = np.arange(theta.shape[1])
     base, share = theta.copy(), np.ones(live.size)
     zeros = np.zeros(live.size)
@@ -132,13 +132,13 @@ def descend(
         trial = _moved(base, steps.step, share)
         gradient, curvature = evaluate(trial, live)
         rise = (gradient * steps.step).sum(axis=0)
-        kept = rise > OVERSHOOT * steps.decrement
-        cut = np.clip(steps.decrement / np.where(kept, steps.decrement + rise, 1), 0.1, 0.5)
+        overshoots = rise > OVERSHOOT * steps.decrement
+        cut = np.clip(steps.decrement / np.where(overshoots, steps.decrement + rise, 1), 0.1, 0.5)
         new = bounded_steps(trial, gradient, curvature, free)
         new_share = _longest_share(trial, new)
         target = _moved(trial, new.step, new_share)
         small = TOLERANCE * np.maximum(1, np.abs(target))
-        ready = ~kept & (new.reach <= TRUSTED) & (new_share == 1)
+        ready = ~overshoots & (new.reach <= TRUSTED) & (new_share == 1)
         ready &= (new.error_after() <= small).all(axis=0) | (new.decrement <= NEGLIGIBLE)
         if turn == 0 and fallback is not None:
             astray = (new.decrement > ASTRAY) | np.isinf(new.reach)
@@ -146,28 +146,28 @@ def descend(
             new = new.where(astray, steps)
             ready &= ~astray
         if turn > 0:
-            lost = ~kept & ~ready & (trial[1:] > STEEPEST).any(axis=0)
-            target = np.where(lost, trial, target)
-            ready |= lost
-        theta[:, live] = np.where(ready, target, np.where(kept, base, trial))
-        done[live[ready]] = True
-        share = np.where(kept, share * cut, new_share)[~ready]
-        base = np.where(kept, base, trial)[:, ~ready]
-        steps = new.where(kept, steps).only(~ready)
+            too_steep = ~overshoots & ~ready & (trial[1:] > STEEPEST).any(axis=0)
+            target = np.where(too_steep, trial, target)
+            ready |= too_steep
+        theta[:, live] = np.where(ready, target, np.where(overshoots, base, trial))
+        converged[live[ready]] = True
+        share = np.where(overshoots, share * cut, new_share)[~ready]
+        base = np.where(overshoots, base, trial)[:, ~ready]
+        steps = new.where(overshoots, steps).only(~ready)
         live = live[~ready]
-    return theta, done
+    return theta, converged
 
 
 def _longest_share(theta: Floats, steps: Steps) -> Floats:
-    """How much of each step can be taken until a slope reaches 0, at most all of it."""
+    """The share of each step until a slope reaches 0, at most 1."""
     falls, slopes = -steps.step[1:], theta[1:]
-    reached = falls > slopes  # alone: a fall that is next to nothing may not be divided by
-    room = np.where(reached, slopes / np.where(reached, falls, 1), 1)
-    return np.asarray(room.min(axis=0, initial=1))
+    reaches_zero = falls > slopes  # only these are divided, since others may be nearly 0
+    limit = np.where(reaches_zero, slopes / np.where(reaches_zero, falls, 1), 1)
+    return np.asarray(limit.min(axis=0, initial=1))
 
 
 def _moved(theta: Floats, step: Floats, share: Floats) -> Floats:
-    """A share of the step; slopes that all but vanish are set to 0, so that they can be held."""
+    """Parameters after a share of the step; slopes that nearly vanish are set to 0."""
     moved = theta + share * step
     slopes = moved[1:]
     slopes[slopes < TOLERANCE * np.abs(theta[1:])] = 0
@@ -177,18 +177,18 @@ def _moved(theta: Floats, step: Floats, share: Floats) -> Floats:
 def find_roots(
     evaluate: Evaluate, theta: Floats, low: Floats, high: Floats, *, rounds: int
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Intercepts at which the gradient vanishes, between ``low`` and ``high``, slopes as given.
+    """Intercepts between ``low`` and ``high`` at which the gradient vanishes, for fixed slopes.
 
-    The gradient grows with the intercept, so the bracket always holds: where Newton's step
-    leaves it, or does not shrink, the bracket is halved. Nothing is assumed of the curvature,
-    which underflows between far-apart groups of saturated cells.
+    The gradient grows with the intercept, so the bracket always holds. Where Newton's step leaves
+    it, or does not shrink, the bracket is halved. Nothing is assumed about the curvature, which
+    can underflow between distant groups of saturated cells. Also returns which fits converged.
     """
     theta = theta.copy()
     low, high = low.copy(), high.copy()
-    done = np.zeros(theta.shape[1], bool)
-    last = np.full(theta.shape[1], np.inf)
+    converged = np.zeros(theta.shape[1], bool)
+    last_step = np.full(theta.shape[1], np.inf)
     for _ in range(rounds):
-        live = np.flatnonzero(~done)
+        live = np.flatnonzero(~converged)
         if not live.size:
             break
         at = theta[0, live]
@@ -199,13 +199,15 @@ def find_roots(
         with np.errstate(over="ignore"):
             step = -g / np.maximum(h, np.finfo(float).tiny)
         target = at + step
-        inside = (target >= low[live]) & (target <= high[live]) & (np.abs(step) <= last[live] / 2)
+        inside = (
+            (target >= low[live]) & (target <= high[live]) & (np.abs(step) <= last_step[live] / 2)
+        )
         middle = low[live] + (high[live] - low[live]) / 2
         small = TOLERANCE * np.maximum(1, np.abs(at))
         reach = np.minimum(np.abs(step), TRUSTED)
         ready = inside & (reach < TRUSTED) & (reach**2 / 2 <= small)
         ready |= (high[live] - low[live] <= small) | (g == 0)
         theta[0, live] = np.where(g == 0, at, np.where(inside, target, middle))
-        last[live] = np.abs(theta[0, live] - at)
-        done[live[ready]] = True
-    return theta, done
+        last_step[live] = np.abs(theta[0, live] - at)
+        converged[live[ready]] = True
+    return theta, converged

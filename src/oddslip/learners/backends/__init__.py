@@ -1,1 +1,1 @@
-"""The learners, each behind the protocol that `oddslip.learners.backends.base` states."""
+"""The learners, each as a `Backend`."""

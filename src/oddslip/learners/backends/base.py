@@ -1,9 +1,9 @@
-"""What a learner must offer to be trained one-vs-rest, where each lives, the paper's presets."""
+"""`Backend`: the interface of a learner; the registry of learners; the presets of the paper."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
@@ -17,14 +17,14 @@ from oddslip.errors import InvalidInput, MissingDependency, OddslipError
 class Backend(ABC):
     """A learner. Labels are trained in groups; a group has one model.
 
-    ``parameters`` is `defaults` with what the user said on top. Three keys come from `OneVsRest`
-    itself, each only if `defaults` has it: ``max_delta_step``, ``mode`` and ``threads``, the
-    threads this very call may use.
+    ``parameters`` are `defaults` updated with the user's. Three keys are set by `OneVsRest`, each
+    only if `defaults` has it: ``max_delta_step``, ``mode`` and ``threads``, the number of threads
+    this call may use.
     """
 
     name: str
     extension: str  # of a saved group, such as ".lgb.txt"
-    batches_rows: bool = False  # whether `train` wants Y as sparse rows
+    batches_rows: bool = False  # whether `train` takes Y as sparse rows
 
     @abstractmethod
     def defaults(self) -> dict[str, Any]:
@@ -35,7 +35,7 @@ class Backend(ABC):
         """Versions of the packages on which the trained bits depend."""
 
     def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Parameters under one name each; a name that the learner does not know is refused."""
+        """Parameters under their canonical names; an unknown name is an error."""
         unknown = [name for name in parameters if name not in self.defaults()]
         if unknown:
             raise InvalidInput(
@@ -45,7 +45,7 @@ class Backend(ABC):
         return dict(parameters)
 
     def workers(self, parameters: dict[str, Any], threads: int) -> int:
-        """Groups that may be trained side by side; one unless a learner says more."""
+        """Number of groups to train in parallel."""
         return 1
 
     def trains_constants(self, parameters: dict[str, Any]) -> bool:
@@ -54,11 +54,11 @@ class Backend(ABC):
 
     @abstractmethod
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Any:
-        """What all labels and arms share: a binned, quantised or standardised X."""
+        """The form of X that all labels and arms share: binned, quantised or standardised."""
 
     @abstractmethod
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
-        """Labels to train together so that a group's working memory stays in the budget."""
+        """Labels per group, so that the working memory of a group stays in the budget."""
 
     @abstractmethod
     def train(
@@ -82,17 +82,17 @@ class Backend(ABC):
         return np.asarray(expit(self.predict_margin(model, X)))
 
     def n_rounds(self, model: Any) -> int:
-        """Rounds of boosting; refused by a learner that has none."""
+        """Rounds of boosting; an error for a learner without rounds."""
         raise InvalidInput(
             f"early_stopping must be left out for learner={self.name!r}, which has no rounds."
         )
 
     def stage(self, model: Any, X: Any, start: int, stop: int) -> NDArray[np.float64]:
-        """What rounds ``start`` to ``stop`` add to the log-odds; the first adds where it starts."""
+        """Log-odds added by rounds ``start`` to ``stop``; the first includes the initial margin."""
         raise NotImplementedError
 
     def cut(self, model: Any, n_rounds: int) -> Any:
-        """The same model with its first rounds alone."""
+        """The same model with only its first rounds."""
         raise NotImplementedError
 
     @abstractmethod
@@ -101,88 +101,73 @@ class Backend(ABC):
 
     @abstractmethod
     def load(self, data: bytes, n_labels: int | None = None, n_features: int | None = None) -> Any:
-        """The model that was dumped, checked before any library or kernel sees it.
+        """The dumped model, checked before it reaches any library or kernel.
 
-        The labels and features it must have are told where they are known.
+        The expected numbers of labels and features are checked too, if known.
         """
 
 
 @contextmanager
 def refusals(learner: str, *errors: type[Exception]) -> Iterator[None]:
-    """What a learner refuses is refused by us, in its words.
+    """Turn a learner's errors into ours, with its message.
 
-    By then everything but the parameters was checked, and those are the learner's to judge: it
-    trips over a type that it does not know as well.
+    Everything except the parameters is checked before, and those only the learner can judge. An
+    invalid one may also raise TypeError or ValueError.
     """
-    refused: tuple[type[Exception], ...] = (*errors, TypeError, ValueError)
+    kinds: tuple[type[Exception], ...] = (*errors, TypeError, ValueError)
     try:
         yield
     except OddslipError:
         raise
-    except refused as error:
-        said = " ".join(str(error).partition("Stack trace")[0].split()).rstrip(".")[:400]
-        raise InvalidInput(f"{learner} refuses this: {said}. See parameters and X.") from error
+    except kinds as error:
+        message = " ".join(str(error).partition("Stack trace")[0].split()).rstrip(".")[:400]
+        raise InvalidInput(f"{learner} refuses this: {message}. See parameters and X.") from error
 
 
-def _open_lightgbm() -> Backend:
-    from oddslip.learners.backends.lightgbm import BACKEND
-
-    return BACKEND
-
-
-def _open_xgboost() -> Backend:
-    from oddslip.learners.backends.xgboost import BACKEND
-
-    return BACKEND
-
-
-def _open_hist() -> Backend:
-    from oddslip.learners.backends.hist import BACKEND
-
-    return BACKEND
-
-
-def _open_logistic() -> Backend:
-    from oddslip.learners.backends.logistic import BACKEND
-
-    return BACKEND
-
-
-def _open_mlp() -> Backend:
-    from oddslip.learners.backends.mlp import BACKEND
-
-    return BACKEND
-
-
-# Name of a learner: what loads it, and what to install.
-_HOMES: dict[str, tuple[Callable[[], Backend], str]] = {
-    "lightgbm": (_open_lightgbm, "oddslip[lightgbm]"),
-    "xgboost": (_open_xgboost, "oddslip[xgboost]"),
-    "hist": (_open_hist, "oddslip"),
-    "logistic": (_open_logistic, "oddslip"),
-    "mlp": (_open_mlp, "oddslip[mlp]"),
+# What to install for each learner.
+_INSTALLS = {
+    "lightgbm": "oddslip[lightgbm]",
+    "xgboost": "oddslip[xgboost]",
+    "hist": "oddslip",
+    "logistic": "oddslip",
+    "mlp": "oddslip[mlp]",
 }
-LEARNERS = tuple(_HOMES)
+LEARNERS = tuple(_INSTALLS)
+
+
+def _import_backend(name: str) -> Backend:
+    module: Any
+    if name == "lightgbm":
+        from oddslip.learners.backends import lightgbm as module
+    elif name == "xgboost":
+        from oddslip.learners.backends import xgboost as module
+    elif name == "hist":
+        from oddslip.learners.backends import hist as module
+    elif name == "logistic":
+        from oddslip.learners.backends import logistic as module
+    else:
+        from oddslip.learners.backends import mlp as module
+    backend: Backend = module.BACKEND
+    return backend
 
 
 def get_backend(name: str) -> Backend:
-    """The backend of a learner. Its package is loaded here and not before.
+    """The backend of a learner, whose library is only imported here.
 
     Examples
     --------
     >>> get_backend("lightgbm").extension
     '.lgb.txt'
     """
-    if not isinstance(name, str) or name not in _HOMES:
+    if not isinstance(name, str) or name not in _INSTALLS:
         raise InvalidInput(f"learner must be one of {', '.join(LEARNERS)}, got {name!r}.")
-    open_backend, package = _HOMES[name]
     try:
-        return open_backend()
+        return _import_backend(name)
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("oddslip"):
             raise
         raise MissingDependency(
-            f'OneVsRest(learner="{name}") needs {error.name}. Run: pip install "{package}"'
+            f'OneVsRest(learner="{name}") needs {error.name}. Run: pip install "{_INSTALLS[name]}"'
         ) from error
 
 
@@ -274,5 +259,5 @@ def preset_parameters(name: str) -> dict[str, Any]:
     >>> preset_parameters("paper-booster")["num_iterations"]
     60
     """
-    preset_learner(name)  # refuses a name that is none
+    preset_learner(name)  # raises for an unknown name
     return deepcopy(_PRESETS[name][1])

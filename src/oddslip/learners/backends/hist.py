@@ -1,11 +1,11 @@
-"""scikit-learn's HistGradientBoostingClassifier, one-vs-rest: boosting with the base install.
+"""scikit-learn's HistGradientBoostingClassifier, one-vs-rest, without further dependencies.
 
-Each label is one fit of scikit-learn's own. Its trees are then kept as plain arrays, in LightGBM's
-numbering, and scored by `oddslip.kernels.trees`, or by NumPy where a row has missing values. Either
-way the sums have the bits of scikit-learn's `decision_function`.
+Each label is one scikit-learn fit. Its trees are then stored as arrays, in LightGBM's numbering,
+and scored by `oddslip.kernels.trees`, or by NumPy where a row has missing values. Either way the
+sums equal scikit-learn's `decision_function` to the last bit.
 
-scikit-learn starts a weighted fit from the log-odds of the weighted mean: the start alone lifts a
-label by ln w, and leaves have little to add. LightGBM's weighted arm starts where its twin does.
+scikit-learn starts a weighted fit from the log-odds of the weighted mean: the start alone raises a
+label by ln w, and leaves add little. LightGBM's weighted arm starts where its twin does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from oddslip.adapters.forest import Forest, Trees, can_be_laid, lay
+from oddslip.adapters.forest import Forest, Trees, is_supported, lay_out
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend, refusals
 from oddslip.learners.model_validation.hist import read_hist
@@ -34,14 +34,14 @@ _DEFAULTS: dict[str, Any] = {
     "l2_regularization": 0.0,
     "max_bins": 255,
 }
-_LABELS_PER_GROUP = 8  # finished groups are kept, and threads have one each
-_MOST_CELLS = 2**29  # 4 GB of float64: scikit-learn takes no sparse rows
-_TINY = 1e-35  # the kernel takes smaller features for zero
+_LABELS_PER_GROUP = 8  # a checkpoint stores whole groups, and each thread trains one
+_MAX_CELLS = 2**29  # 4 GB of float64; scikit-learn does not accept sparse rows
+_TINY = 1e-35  # the kernel treats smaller features as zero
 
 
 @dataclass
 class HistModel:
-    """Trees of a group, label after label and round after round, and where each label starts."""
+    """Trees of a group in order of label and round, and the initial margin of each label."""
 
     starts: NDArray[np.float64]  # (labels,)
     n_trees: NDArray[np.int64]  # (labels,): rounds
@@ -53,18 +53,18 @@ class HistModel:
     missing_left: NDArray[np.uint8]
     value: NDArray[np.float64]  # (leaves,)
     n_features: int
-    forest: Forest | None = None  # the same trees laid out, once rows were scored
-    refused: bool = False  # these trees can not be laid out
+    forest: Forest | None = None  # the layout of the trees, computed when rows are scored
+    unsupported: bool = False  # whether the layout does not support these trees
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What is stored."""
+        """The arrays to store."""
         return {name: getattr(self, name) for name in ARRAYS} | {
             "n_features": np.array([self.n_features], np.int64)
         }
 
 
-ARRAYS = ("starts", "n_trees", "n_leaves", "feature", "threshold", "left", "right",
-          "missing_left", "value")  # fmt: skip
+_NODE_ARRAYS = ("feature", "threshold", "left", "right", "missing_left")
+ARRAYS = ("starts", "n_trees", "n_leaves", *_NODE_ARRAYS, "value")
 
 
 class Hist(Backend):
@@ -82,20 +82,20 @@ class Hist(Backend):
         return {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
     def workers(self, parameters: dict[str, Any], threads: int) -> int:
-        """Groups side by side, one thread each."""
+        """Groups in parallel, one thread each."""
         return threads
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> NDArray[np.float64]:
-        """Dense rows. Each fit bins them for itself."""
-        if X.shape[0] * X.shape[1] > _MOST_CELLS:
+        """Dense rows; each fit bins them itself."""
+        if X.shape[0] * X.shape[1] > _MAX_CELLS:
             raise InvalidInput(
-                f"X must have at most {_MOST_CELLS:,} cells for learner='hist', which takes dense "
-                f"rows alone, got {X.shape[0]:,} x {X.shape[1]:,}. Use learner='lightgbm'."
+                f"X must have at most {_MAX_CELLS:,} cells for learner='hist', which only takes "
+                f"dense rows, got {X.shape[0]:,} x {X.shape[1]:,}. Use learner='lightgbm'."
             )
         return _dense(X)
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
-        """Labels of a group. They are fitted one by one, so memory does not matter."""
+        """Labels per group. They are fitted one by one, so memory does not matter."""
         return max(1, min(_LABELS_PER_GROUP, -(-n_labels // 4)))
 
     def train(
@@ -117,8 +117,8 @@ class Hist(Backend):
     def predict_margin(self, model: HistModel, X: Any) -> NDArray[np.float64]:
         """Log-odds of every label of the group, on one thread."""
         rows = _dense(X)
-        _lay(model)
-        if model.forest is not None and not _is_strange(rows):
+        _lay_out_once(model)
+        if model.forest is not None and not _is_unsupported(rows):
             return model.forest.sum_rows(rows)
         return _walk(model, rows, 0, self.n_rounds(model))
 
@@ -127,24 +127,22 @@ class Hist(Backend):
         return int(model.n_trees.max(initial=0))
 
     def stage(self, model: HistModel, X: Any, start: int, stop: int) -> NDArray[np.float64]:
-        """What some rounds add to the log-odds."""
+        """Log-odds added by some rounds."""
         return _walk(model, _dense(X), start, stop)
 
     def cut(self, model: HistModel, n_rounds: int) -> HistModel:
-        """The same model with its first rounds alone."""
+        """The same model with only its first rounds."""
         label = np.repeat(np.arange(model.n_trees.size), model.n_trees)
         number = np.arange(label.size) - (np.cumsum(model.n_trees) - model.n_trees)[label]
         trees = number < n_rounds
         nodes = np.repeat(trees, model.n_leaves - 1)
-        kept = {name: getattr(model, name)[nodes] for name in
-                ("feature", "threshold", "left", "right", "missing_left")}  # fmt: skip
         return HistModel(
             starts=model.starts,
             n_trees=np.minimum(model.n_trees, n_rounds),
             n_leaves=model.n_leaves[trees],
             value=model.value[np.repeat(trees, model.n_leaves)],
             n_features=model.n_features,
-            **kept,
+            **{name: getattr(model, name)[nodes] for name in _NODE_ARRAYS},
         )
 
     def dump(self, model: HistModel) -> bytes:
@@ -156,7 +154,7 @@ class Hist(Backend):
     def load(
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
     ) -> HistModel:
-        """The model that was dumped."""
+        """The dumped model."""
         arrays: dict[str, Any] = read_hist(data, n_labels, n_features)
         return HistModel(**arrays | {"n_features": int(arrays["n_features"][0])})
 
@@ -183,46 +181,46 @@ def _fit(
 
 
 def _read(fit: HistGradientBoostingClassifier) -> dict[str, Any]:
-    """Trees of a fit in LightGBM's numbering: nodes and leaves are counted apart."""
-    told: dict[str, list[Any]] = {name: [] for name in ARRAYS[2:]}
+    """Trees of a fit in LightGBM's numbering, which counts nodes and leaves separately."""
+    arrays: dict[str, list[Any]] = {name: [] for name in ARRAYS[2:]}
     for (predictor,) in fit._predictors:
         nodes = predictor.nodes
         leaf = nodes["is_leaf"].astype(bool)
-        place = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
+        index = np.where(leaf, ~(np.cumsum(leaf) - 1), np.cumsum(~leaf) - 1)
         inner = nodes[~leaf]
         if inner["is_categorical"].any():
             raise InvalidInput("learner='hist' must have numbers as features, got categories.")
-        told["n_leaves"].append([leaf.sum()])
-        told["feature"].append(inner["feature_idx"])
-        told["threshold"].append(inner["num_threshold"])
-        told["left"].append(place[inner["left"]])
-        told["right"].append(place[inner["right"]])
-        told["missing_left"].append(inner["missing_go_to_left"])
-        told["value"].append(nodes["value"][leaf])
+        arrays["n_leaves"].append([leaf.sum()])
+        arrays["feature"].append(inner["feature_idx"])
+        arrays["threshold"].append(inner["num_threshold"])
+        arrays["left"].append(index[inner["left"]])
+        arrays["right"].append(index[inner["right"]])
+        arrays["missing_left"].append(inner["missing_go_to_left"])
+        arrays["value"].append(nodes["value"][leaf])
     start = float(np.ravel(fit._baseline_prediction)[0])
-    return told | {"starts": [[start]], "n_trees": [[len(fit._predictors)]]}
+    return arrays | {"starts": [[start]], "n_trees": [[len(fit._predictors)]]}
 
 
 def _join(labels: list[dict[str, Any]], n_features: int) -> HistModel:
-    kinds = {"starts": np.float64, "threshold": np.float64, "value": np.float64,
-             "missing_left": np.uint8}  # fmt: skip
-    joined: dict[str, Any] = {
-        name: np.concatenate([np.empty(0), *(part for told in labels for part in told[name])])
-        .astype(kinds.get(name, np.int64))
-        for name in ARRAYS
-    }  # fmt: skip
-    return HistModel(n_features=n_features, **joined)
+    dtypes: dict[str, Any] = dict.fromkeys(("starts", "threshold", "value"), np.float64)
+    dtypes["missing_left"] = np.uint8
+    arrays: dict[str, Any] = {}
+    for name in ARRAYS:
+        parts = [part for label in labels for part in label[name]]
+        whole = np.concatenate([np.empty(0), *parts])
+        arrays[name] = whole.astype(dtypes.get(name, np.int64))
+    return HistModel(n_features=n_features, **arrays)
 
 
-def _lay(model: HistModel) -> None:
-    """Lay the trees out, if they can be; each label starts with a tree of a single leaf."""
-    if model.forest is not None or model.refused:
+def _lay_out_once(model: HistModel) -> None:
+    """Compute the layout if it supports the trees; the start of a label is a tree of one leaf."""
+    if model.forest is not None or model.unsupported:
         return
     trees = [_one_label(model, label) for label in range(model.starts.size)]
-    if trees and all(can_be_laid(each) for each in trees):
-        model.forest = lay(trees)
+    if trees and all(is_supported(each) for each in trees):
+        model.forest = lay_out(trees)
     else:
-        model.refused = True
+        model.unsupported = True
 
 
 def _one_label(model: HistModel, label: int) -> Trees:
@@ -244,15 +242,15 @@ def _one_label(model: HistModel, label: int) -> Trees:
     return Trees(1, model.n_features, fields)
 
 
-def _is_strange(rows: NDArray[np.float64]) -> bool:
-    """Whether the kernel would misread a cell: it knows no missing value and nothing tiny."""
+def _is_unsupported(rows: NDArray[np.float64]) -> bool:
+    """Whether rows hold cells that the kernel does not support: missing or tiny values."""
     sizes = np.abs(rows)
     return bool((np.isnan(rows) | ((sizes > 0) & (sizes <= _TINY))).any())
 
 
 def _walk(model: HistModel, rows: NDArray[np.float64], start: int, stop: int) -> NDArray[Any]:
-    """Sums of some rounds, tree by tree, all rows at once."""
-    everyone = np.arange(len(rows))
+    """Sums of some rounds in NumPy, tree by tree."""
+    row_numbers = np.arange(len(rows))
     sums = np.zeros((len(rows), model.starts.size))
     if start == 0:
         sums += model.starts
@@ -261,13 +259,13 @@ def _walk(model: HistModel, rows: NDArray[np.float64], start: int, stop: int) ->
     first_tree = np.cumsum(model.n_trees) - model.n_trees
     for label, n_trees in enumerate(model.n_trees):
         for tree in range(first_tree[label] + start, first_tree[label] + min(stop, n_trees)):
-            place = np.full(len(rows), 0 if model.n_leaves[tree] > 1 else ~0)
-            while (inner := place >= 0).any():
-                node = first_node[tree] + place[inner]
-                cells = rows[everyone[inner], model.feature[node]]
-                left = np.where(
+            index = np.full(len(rows), 0 if model.n_leaves[tree] > 1 else ~0)
+            while (inner := index >= 0).any():
+                node = first_node[tree] + index[inner]
+                cells = rows[row_numbers[inner], model.feature[node]]
+                goes_left = np.where(
                     np.isnan(cells), model.missing_left[node], cells <= model.threshold[node]
                 )
-                place[inner] = np.where(left, model.left[node], model.right[node])
-            sums[:, label] += model.value[first_leaf[tree] + ~place]
+                index[inner] = np.where(goes_left, model.left[node], model.right[node])
+            sums[:, label] += model.value[first_leaf[tree] + ~index]
     return sums

@@ -1,9 +1,9 @@
 """LightGBM, one-vs-rest, in two modes on one binned Dataset.
 
-``grouped`` trains a group of labels as one Booster: creating a Booster costs more than growing a
-label's trees, and a group pays it once. Gradients have the bits of LightGBM's own binary
-objective, so the trees are the same. ``exact`` is the plain loop, label by label.
-Either way every arm starts from the unweighted mean of its label, as LightGBM does.
+``grouped`` trains a group of labels as one Booster, since creating a Booster costs more than
+growing the trees of a label. Gradients equal those of LightGBM's binary objective to the last bit,
+so the trees are the same. ``exact`` is the plain loop over labels. Either way every arm starts from
+the unweighted mean of its label, as LightGBM does.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ _ALIASES = {
     "max_delta_step": "max_tree_output max_leaf_output",
 }
 _CANONICAL = {alias: name for name, text in _ALIASES.items() for alias in text.split()}
-# What OneVsRest says itself: the loss, its weights, the threads and the seed.
-_OURS = {
+# Set by OneVsRest: the loss, its weights, the threads and the seed.
+_RESERVED = {
     *("objective", "objective_type", "app", "application", "loss", "num_class", "num_classes"),
     *("scale_pos_weight", "is_unbalance", "unbalance", "unbalanced_sets", "sigmoid"),
     *("num_threads", "num_thread", "nthread", "nthreads", "n_jobs"),
     *("seed", "random_seed", "random_state", "verbosity", "verbose"),
     *("early_stopping_round", "early_stopping_rounds", "early_stopping", "n_iter_no_change"),
 }
-# What draws at random per tree, or looks at all labels of a Booster at once.
-_ALONE = {
+# Values that are safe in groups. Others draw at random per tree, or use all labels of a Booster.
+_SAFE_IN_GROUPS = {
     "boosting": ("gbdt", "gbrt"),
     "data_sample_strategy": ("bagging",),
     "feature_fraction": (1, 1.0),
@@ -69,38 +69,39 @@ _ALONE = {
     "use_quantized_grad": (False,),
     "linear_tree": (False,),
 }
-_CELL_BYTES = 40  # a label and row while it trains: score, its copy, derivatives, truth
-_MOST_TOGETHER = 64  # by then creating a Booster hardly counts, and finished groups are kept
+_CELL_BYTES = 40  # per label and row in training: score, its copy, derivatives, label
+_MAX_GROUP_SIZE = 64  # larger groups save little, and a checkpoint stores whole groups
 
-_FORKED = Event()  # set in a process that was forked after this was loaded
+_FORKED = Event()  # set in a process that was forked after this import
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_FORKED.set)
 
-_LAYING = Lock()  # one for all groups: a model with a lock of its own could not be copied
+_LAYOUT_LOCK = Lock()  # global, since a model that holds a lock cannot be copied
 
 
 @dataclass
 class GroupModel:
-    """Trees of a group of labels: one Booster for all, one for each, or none where no feature can
-    be split; and where they start.
+    """Trees and initial margins of a group of labels.
+
+    There is one Booster for all labels, one for each, or none if no feature can be split.
     """
 
     boosters: tuple[lgb.Booster, ...]
-    starts: NDArray[np.float64]  # added to the Booster's sums; zero where its trees hold it
-    forest: Forest | None = None  # the same trees, once enough rows were scored
-    scored: int = 0
-    refused: bool = False  # these trees can not be laid out
+    starts: NDArray[np.float64]  # added to the Booster's sums; zero if its trees include it
+    forest: Forest | None = None  # the layout of the trees, once enough rows were scored
+    n_scored: int = 0
+    unsupported: bool = False  # whether the layout does not support these trees
 
     def sum_rows(self, rows: Any) -> NDArray[np.float64]:
-        """Sums of the trees, by LightGBM or by the forest: the bits are the same."""
+        """Sums of the trees, by LightGBM or by the layout, with the same bits."""
         if not self.boosters:
             return np.zeros((rows.shape[0], self.starts.size))
-        self.scored += rows.shape[0]
-        if self.scored >= LAY_AFTER and not (self.forest or self.refused):
-            with _LAYING:
-                if not (self.forest or self.refused):
+        self.n_scored += rows.shape[0]
+        if self.n_scored >= LAY_AFTER and not (self.forest or self.unsupported):
+            with _LAYOUT_LOCK:
+                if not (self.forest or self.unsupported):
                     self.forest = lay_forest([b.model_to_string() for b in self.boosters])
-                    self.refused = self.forest is None
+                    self.unsupported = self.forest is None
         if self.forest is not None:
             return self.forest.sum_rows(rows)
         sums = [
@@ -125,19 +126,19 @@ class LightGBM(Backend):
         return {"lightgbm": lgb.__version__, "numpy": np.__version__}
 
     def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Parameters under LightGBM's main names; refuses what `OneVsRest` says itself."""
-        renamed = {}
+        """Parameters under LightGBM's main names; those that `OneVsRest` sets are an error."""
+        result = {}
         for key, value in parameters.items():
-            if key in _OURS:
+            if key in _RESERVED:
                 raise InvalidInput(
                     f"parameters must not hold {key!r}: OneVsRest sets it. "
                     "See its arguments weights, seed and threads."
                 )
-            renamed[_CANONICAL.get(key, key)] = value
-        return renamed
+            result[_CANONICAL.get(key, key)] = value
+        return result
 
     def workers(self, parameters: dict[str, Any], threads: int) -> int:
-        """Groups side by side, one thread each; the exact loop shares one label, so alone."""
+        """Groups in parallel, one thread each; the exact loop uses all threads for one label."""
         return threads if parameters["mode"] == "grouped" else 1
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> lgb.Dataset:
@@ -150,9 +151,9 @@ class LightGBM(Backend):
             return lgb.Dataset(rows, np.zeros(X.shape[0], np.float32), params=shared).construct()
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
-        """Labels that fit into the memory, at most as many as are worth it."""
+        """Labels that fit into the memory, at most `_MAX_GROUP_SIZE`."""
         fitting = memory_bytes // (_CELL_BYTES * max(1, n_rows))
-        return int(max(1, min(n_labels, fitting, _MOST_TOGETHER)))
+        return int(max(1, min(n_labels, fitting, _MAX_GROUP_SIZE)))
 
     def train(
         self,
@@ -178,11 +179,11 @@ class LightGBM(Backend):
         settings = _booster_parameters({**parameters, "seed": seed})
         rounds = check_whole("num_iterations", parameters["num_iterations"])
         if parameters["mode"] == "exact":
-            grown = [
+            boosters = [
                 _grow_alone(prepared, Y[:, j], float(weights[j]), settings, rounds)
                 for j in range(Y.shape[1])
             ]
-            return GroupModel(tuple(grown), np.zeros(Y.shape[1]))
+            return GroupModel(tuple(boosters), np.zeros(Y.shape[1]))
         means = np.array([start_margin(Y[:, j]) for j in range(Y.shape[1])])
         if not _can_split(prepared):
             return GroupModel((), means)
@@ -194,7 +195,7 @@ class LightGBM(Backend):
 
     def predict_margin(self, model: GroupModel, X: Any) -> NDArray[np.float64]:
         """Log-odds of every label of the group, on one thread."""
-        # A plain dtype is all LightGBM asks; blocks are small, so this copy is too.
+        # LightGBM needs a float dtype; blocks are small, so the copy is cheap.
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         with refusals("LightGBM", lgb.basic.LightGBMError):
             return model.sum_rows(rows) + model.starts
@@ -204,18 +205,18 @@ class LightGBM(Backend):
         return max((booster.current_iteration() for booster in model.boosters), default=0)
 
     def stage(self, model: GroupModel, X: Any, start: int, stop: int) -> NDArray[np.float64]:
-        """What some rounds add to the log-odds."""
+        """Log-odds added by some rounds."""
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
-        told: dict[str, Any] = {"start_iteration": start, "num_iteration": stop - start}
+        rounds: dict[str, Any] = {"start_iteration": start, "num_iteration": stop - start}
         sums = [
-            np.asarray(booster.predict(rows, raw_score=True, num_threads=1, **told))
+            np.asarray(booster.predict(rows, raw_score=True, num_threads=1, **rounds))
             for booster in model.boosters
         ]
-        begun = model.starts if start == 0 else np.zeros(model.starts.size)
-        return np.column_stack(sums) + begun if sums else np.tile(begun, (rows.shape[0], 1))
+        initial = model.starts if start == 0 else np.zeros(model.starts.size)
+        return np.column_stack(sums) + initial if sums else np.tile(initial, (rows.shape[0], 1))
 
     def cut(self, model: GroupModel, n_rounds: int) -> GroupModel:
-        """The same model with its first rounds alone."""
+        """The same model with only its first rounds."""
         texts = [booster.model_to_string(num_iteration=n_rounds) for booster in model.boosters]
         return GroupModel(tuple(_from_text(text) for text in texts), model.starts)
 
@@ -228,7 +229,7 @@ class LightGBM(Backend):
     def load(
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
     ) -> GroupModel:
-        """The group that was dumped."""
+        """The dumped group."""
         head, _, rest = data.partition(b"\n")
         try:
             stored = parse_json(head)
@@ -236,12 +237,12 @@ class LightGBM(Backend):
         except (ValueError, KeyError, TypeError) as error:
             raise UnreadableFile("a group of labels is not one of LightGBM's.") from error
         texts = [part.decode("latin-1") for part in cut_parts(rest, lengths)]
-        listed = sum(check_model_text(text, n_features) for text in texts)
+        n_trained = sum(check_model_text(text, n_features) for text in texts)
         labels = starts.size if n_labels is None else n_labels
         if starts.shape != (labels,) or not np.isfinite(starts).all():
             raise UnreadableFile(f"a group of labels must start from {labels} finite margins.")
-        if texts and listed != labels:
-            raise UnreadableFile(f"a group must have trees for {labels} labels, got {listed}.")
+        if texts and n_trained != labels:
+            raise UnreadableFile(f"a group must have trees for {labels} labels, got {n_trained}.")
         return GroupModel(tuple(_from_text(text) for text in texts), starts)
 
 
@@ -249,7 +250,7 @@ BACKEND = LightGBM()
 
 
 def start_margin(truth: NDArray[np.uint8]) -> float:
-    """Log-odds of the mean of a label: where both arms start, whatever the weight.
+    """Log-odds of the mean of a label, where both arms start whatever the weight.
 
     Examples
     --------
@@ -257,18 +258,18 @@ def start_margin(truth: NDArray[np.uint8]) -> float:
     -1.0986122886681098
     """
     mean = int(np.count_nonzero(truth)) / truth.size
-    mean = max(min(mean, 1.0 - 1e-15), 1e-15)  # LightGBM's own bounds
+    mean = max(min(mean, 1.0 - 1e-15), 1e-15)  # LightGBM's bounds
     return math.log(mean / (1.0 - mean))
 
 
 def _booster_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     settings = {key: value for key, value in parameters.items() if key not in ("mode", "threads")}
-    # OpenMP's threads do not follow into a forked process, which would wait for them forever.
-    # One thread needs no others, and the trees are the same.
+    # OpenMP's threads do not exist in a forked process, which would wait for them forever.
+    # The trees are the same with one thread.
     threads = 1 if _FORKED.is_set() else int(parameters["threads"])
     settings |= {"num_threads": threads, "verbosity": -1}
     if not (settings.get("force_row_wise") or settings.get("force_col_wise")):
-        settings["force_col_wise"] = True  # else every Booster tries both
+        settings["force_col_wise"] = True  # else every Booster measures both
     return settings
 
 
@@ -278,8 +279,8 @@ def _check_mode(parameters: dict[str, Any]) -> None:
         raise InvalidInput(f'mode must be "grouped" or "exact", got {mode!r}.')
     if mode == "exact":
         return
-    for key, harmless in _ALONE.items():
-        if key in parameters and parameters[key] not in harmless:
+    for key, safe in _SAFE_IN_GROUPS.items():
+        if key in parameters and parameters[key] not in safe:
             raise InvalidInput(
                 f'mode="grouped" must not be used with {key}={parameters[key]!r}: labels of a '
                 'group would not get the trees they get alone. Use mode="exact".'
@@ -287,18 +288,18 @@ def _check_mode(parameters: dict[str, Any]) -> None:
 
 
 def _check_constraints(parameters: dict[str, Any], n_features: int) -> None:
-    """Refuse a feature that is not there: LightGBM would end the process."""
+    """Raise for a missing feature, at which LightGBM would abort the process."""
     for key in ("interaction_constraints", "interaction_constraint"):
-        named = re.findall(r"-?\d+", str(parameters.get(key, "")))
-        strange = [number for number in named if not 0 <= int(number[:18]) < n_features]
-        if strange:
+        numbers = re.findall(r"-?\d+", str(parameters.get(key, "")))
+        unknown = [number for number in numbers if not 0 <= int(number[:18]) < n_features]
+        if unknown:
             raise InvalidInput(
-                f"{key} must name features from 0 to {n_features - 1}, got {strange[0][:20]}."
+                f"{key} must name features from 0 to {n_features - 1}, got {unknown[0][:20]}."
             )
 
 
 def _can_split(prepared: lgb.Dataset) -> bool:
-    """Whether a feature has bins: with none LightGBM's loop gives means, and its groups fail."""
+    """Whether any feature has bins; with none, LightGBM fails to train a group."""
     return any(prepared.feature_num_bin(j) > 0 for j in range(prepared.num_feature()))
 
 
@@ -327,34 +328,34 @@ def _grow_together(
     *,
     unsplit: NDArray[np.float64],
 ) -> lgb.Booster:
-    """One Booster for all. A label whose first tree has no split starts from ``unsplit``."""
+    """One Booster for all labels. A label whose first tree has no split starts at ``unsplit``."""
     n_rows, n_labels = Y.shape
     truths = np.ascontiguousarray(Y.T)
     weights = np.ascontiguousarray(weights, np.float64)
     gradients = np.empty((n_labels, n_rows), np.float32)
     hessians = np.empty_like(gradients)
 
-    def derive(sums: NDArray[np.float64], _: lgb.Dataset) -> tuple[Any, Any]:
-        # The Booster's sums lie label after label; so do what it takes. Nothing is copied.
+    def objective(sums: NDArray[np.float64], _: lgb.Dataset) -> tuple[Any, Any]:
+        # The Booster's sums and derivatives are in label-major order, so nothing is copied.
         by_label = sums.reshape(n_rows, n_labels, order="F").T
         weigh_gradients(by_label, truths, starts, weights, gradients, hessians)
         return (gradients.T, hessians.T) if n_labels > 1 else (gradients[0], hessians[0])
 
-    # The start is added to the sums rather than kept in the Dataset: Boosters on other threads
-    # share that Dataset.
+    # The start is added to the sums and not set in the Dataset, which Boosters on other threads
+    # share.
     booster = lgb.Booster({**settings, "objective": "none", "num_class": n_labels}, prepared)
     for number in range(rounds):
-        booster.update(fobj=derive)
+        booster.update(fobj=objective)
         if number == 0 and not np.array_equal(starts, unsplit):
-            # As alone: LightGBM goes to the mean where a start from zero finds no split.
+            # As LightGBM itself does: without a split, a start from zero becomes the mean.
             trees = booster.dump_model(num_iteration=1)["tree_info"]
-            lone = np.array([tree["num_leaves"] == 1 for tree in trees])
-            starts[lone] = unsplit[lone]
+            has_no_split = np.array([tree["num_leaves"] == 1 for tree in trees])
+            starts[has_no_split] = unsplit[has_no_split]
     return _without_training(booster)
 
 
 def _without_training(booster: lgb.Booster) -> lgb.Booster:
-    """The same trees without the training rows, their scores and bins that a Booster keeps."""
+    """The same trees without the training rows, scores and bins that a Booster holds."""
     return _from_text(booster.model_to_string())
 
 

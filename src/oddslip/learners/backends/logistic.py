@@ -1,11 +1,11 @@
 """L2-regularised logistic regression of all labels of a group at once, by Newton's method.
 
 The loss is scikit-learn's: the sum over rows of weight times log-loss, plus the squared
-coefficients over 2C; the intercept is free. All labels of a group share each product with X, and
-every label is solved until its gradient is zero to rounding: outright where features are few, by
-conjugate gradients otherwise. An early stop would leave two arms
-apart by more than their weights: scikit-learn's default tolerance leaves margins of weighted
-labels off by whole units. Who wants just those asks for ``solver="lbfgs"``.
+coefficients over 2C, without a penalty on the intercept. All labels of a group share each product
+with X, and every label is solved until its gradient is zero up to rounding: directly with few
+features, by conjugate gradients otherwise. An early stop would add differences between two arms
+that are not due to the weights: scikit-learn's default tolerance leaves errors of whole units in
+the margins of weighted labels. ``solver="lbfgs"`` reproduces scikit-learn.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from oddslip.learners.backends.base import Backend
 from oddslip.learners.model_validation.arrays import check_shapes, read_arrays
 
 Array = NDArray[np.float64]
-_BYTES_PER_CELL = 96  # a dozen float64 arrays of shape (rows, labels) at the worst moment
+_BYTES_PER_CELL = 96  # at most a dozen float64 arrays of shape (rows, labels)
 _SOLVERS = ("newton", "lbfgs")
 _ROUNDING = 1e-14
 _CG_STEPS = 500
-_ROWS = 2048  # of X scaled at a time
-_FEW_FEATURES = 1000  # up to which Newton's equations of a dense X are solved outright
+_ROWS = 2048  # rows of X that are scaled at a time
+_FEW_FEATURES = 1000  # up to this many, Newton's equations of a dense X are solved directly
 
 
 class Design(NamedTuple):
-    """X with a column of ones, seen through a standardisation that is never carried out."""
+    """X with a column of ones, standardised implicitly: its cells are not changed."""
 
     X: Any
     means: Array
     scales: Array
-    squares: Array  # of the standardised columns, summed
-    Xt: Any = None  # X transposed, where its products are many
+    squares: Array  # sums of squares of the standardised columns
+    Xt: Any = None  # X transposed, if many products need it
 
     def forward(self, W: Array) -> Array:
         """Margins of coefficients, the intercept last."""
@@ -67,11 +67,10 @@ class LogisticBackend(Backend):
     """One-vs-rest logistic regression.
 
     Parameters are ``C`` (1.0, the inverse of the penalty), ``standardise`` (False; True gives
-    every feature mean 0 and deviation 1 over the training rows first, sparse X stays sparse),
-    ``tol`` (1e-8, the largest gradient left), ``max_iter`` (200 Newton steps) and ``solver``
+    every feature mean 0 and deviation 1 over the training rows first; a sparse X stays sparse),
+    ``tol`` (1e-8, the largest gradient at the end), ``max_iter`` (200 Newton steps) and ``solver``
     ("newton"; "lbfgs" is scikit-learn's ``LogisticRegression``, label by label: ``tol`` is then
-    the largest gradient of the mean loss, ``max_iter`` counts its steps. A sparse X that is to be
-    standardised stays sparse: the same steps, in sums of another order).
+    the largest gradient of the mean loss, and ``max_iter`` counts its steps).
     """
 
     name = "logistic"
@@ -117,11 +116,11 @@ class LogisticBackend(Backend):
             means, scales[:, 0] = column_moments(rows)
             squares = np.full(n_features, float(n_rows))
             if parameters["solver"] == "lbfgs" and not sparse.issparse(rows):
-                rows = (rows - means) / scales[:, 0]  # sums over cells are carried out, as there
+                rows = (rows - means) / scales[:, 0]  # explicitly, as scikit-learn's users do
         return Design(rows, means, scales, squares)
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
-        """Labels to train together so that a group's working memory stays in the budget."""
+        """Labels per group, so that the working memory of a group stays in the budget."""
         per_label = _BYTES_PER_CELL * max(1, n_rows + n_features)
         return int(max(1, min(n_labels, memory_bytes // per_label)))
 
@@ -133,17 +132,17 @@ class LogisticBackend(Backend):
         parameters: dict[str, Any],
         seed: int,
     ) -> Coefficients:
-        """Coefficients of a group: ``Y`` of shape (n_rows, g), no label all 0 or all 1."""
+        """Train a group; ``Y`` has shape (n_rows, g), no label all 0 or all 1."""
         penalties = np.full((prepared.X.shape[1] + 1, 1), 1 / float(parameters["C"]))
         penalties[-1] = 0
         truth = np.ascontiguousarray(Y, np.float64)
-        shares = 1 + truth * (np.asarray(weights, np.float64) - 1)
+        row_weights = 1 + truth * (np.asarray(weights, np.float64) - 1)
         if parameters["solver"] == "lbfgs":
             standardised = parameters["standardise"] and sparse.issparse(prepared.X)
-            follow = partial(_follow_unseen, prepared) if standardised else _follow
-            W = follow(prepared.X, truth, shares, parameters)
+            fit = partial(_fit_lbfgs_standardised, prepared) if standardised else _fit_lbfgs
+            W = fit(prepared.X, truth, row_weights, parameters)
         else:
-            W = _solve(prepared, truth, shares, penalties, parameters)
+            W = _solve(prepared, truth, row_weights, penalties, parameters)
         slopes = W[:-1] / prepared.scales
         return Coefficients(slopes, W[-1] - prepared.means @ slopes)
 
@@ -160,7 +159,7 @@ class LogisticBackend(Backend):
     def load(
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
     ) -> Coefficients:
-        """The model that was dumped."""
+        """The dumped model."""
         arrays = read_arrays(data)
         check_shapes(arrays, {"slopes": (n_features, n_labels), "intercepts": (n_labels,)})
         check_shapes(arrays, {"slopes": (None, arrays["intercepts"].size), "intercepts": (None,)})
@@ -168,31 +167,35 @@ class LogisticBackend(Backend):
 
 
 def _solve(
-    design: Design, truth: Array, shares: Array, penalties: Array, parameters: dict[str, Any]
+    design: Design, truth: Array, row_weights: Array, penalties: Array, parameters: dict[str, Any]
 ) -> Array:
-    """Coefficients of all labels. Labels leave as soon as they are done."""
-    mean = (shares * truth).sum(axis=0) / shares.sum(axis=0)
+    """Coefficients of all labels by Newton's method. Converged labels drop out."""
+    mean = (row_weights * truth).sum(axis=0) / row_weights.sum(axis=0)
     W = np.zeros((penalties.size, truth.shape[1]))
-    W[-1] = np.log(mean) - np.log1p(-mean)  # the optimum if no feature said anything
-    # No gradient can be told from zero below the rounding of the sums it is made of.
-    size = np.sqrt(max(1.0, design.squares.max(initial=0)) * (shares**2).sum(axis=0))
+    W[-1] = np.log(mean) - np.log1p(-mean)  # the optimum without features
+    # A gradient below the rounding error of its sums cannot be told from zero.
+    size = np.sqrt(max(1.0, design.squares.max(initial=0)) * (row_weights**2).sum(axis=0))
     tol = np.maximum(float(parameters["tol"]), _ROUNDING * size)
     live, margins = np.arange(W.shape[1]), design.forward(W)
-    few = not sparse.issparse(design.X) and design.X.shape[1] <= _FEW_FEATURES
-    take_step = _newton_step if few else _conjugate_step
+    few_features = not sparse.issparse(design.X) and design.X.shape[1] <= _FEW_FEATURES
+    take_step = _newton_step if few_features else _conjugate_step
     for _ in range(int(parameters["max_iter"])):
-        chances = expit(margins)
-        gradient = design.backward(shares * (chances - truth)) + penalties * W[:, live]
-        going = np.abs(gradient).max(axis=0) > tol[live]
-        if not going.all():
-            live, margins, truth = live[going], margins[:, going], truth[:, going]
-            shares, chances, gradient = shares[:, going], chances[:, going], gradient[:, going]
+        probabilities = expit(margins)
+        gradient = design.backward(row_weights * (probabilities - truth)) + penalties * W[:, live]
+        active = np.abs(gradient).max(axis=0) > tol[live]
+        if not active.all():
+            live, margins, truth = live[active], margins[:, active], truth[:, active]
+            row_weights, probabilities, gradient = (
+                row_weights[:, active],
+                probabilities[:, active],
+                gradient[:, active],
+            )
         if live.size == 0:
             return W
-        curvature = shares * chances * (1 - chances)
+        curvature = row_weights * probabilities * (1 - probabilities)
         step = take_step(design, curvature, gradient, penalties)
         W[:, live], margins = _descend(
-            W[:, live], margins, step, design.forward(step), gradient, truth, shares, penalties
+            W[:, live], margins, step, design.forward(step), gradient, truth, row_weights, penalties
         )
     from sklearn.exceptions import ConvergenceWarning
 
@@ -205,8 +208,8 @@ def _solve(
     return W
 
 
-def _follow(X: Any, truth: Array, shares: Array, parameters: dict[str, Any]) -> Array:
-    """Coefficients of each label where scikit-learn's default solver stops."""
+def _fit_lbfgs(X: Any, truth: Array, row_weights: Array, parameters: dict[str, Any]) -> Array:
+    """Coefficients of each label by scikit-learn's default solver."""
     from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(
@@ -216,51 +219,56 @@ def _follow(X: Any, truth: Array, shares: Array, parameters: dict[str, Any]) -> 
     )
     W = np.empty((X.shape[1] + 1, truth.shape[1]))
     for label in range(truth.shape[1]):
-        model.fit(X, truth[:, label], sample_weight=shares[:, label])
+        model.fit(X, truth[:, label], sample_weight=row_weights[:, label])
         W[:-1, label], W[-1, label] = model.coef_[0], model.intercept_[0]
     return W
 
 
-def _follow_unseen(
-    design: Design, X: Any, truth: Array, shares: Array, parameters: dict[str, Any]
+def _fit_lbfgs_standardised(
+    design: Design, X: Any, truth: Array, row_weights: Array, parameters: dict[str, Any]
 ) -> Array:
-    """As `_follow`, where a sparse X is standardised: in products, never in its cells."""
+    """As `_fit_lbfgs`, with a sparse X that is standardised implicitly."""
     from scipy.optimize import minimize
 
     design = design._replace(X=X, Xt=X.T.tocsr())
     W = np.zeros((X.shape[1] + 1, truth.shape[1]))
-    # Where scikit-learn 1.8 lets it stop.
-    options = {"maxiter": int(parameters["max_iter"]), "gtol": float(parameters["tol"]),
-               "maxls": 50, "ftol": 64 * np.finfo(float).eps}  # fmt: skip
+    # The stopping rule of scikit-learn 1.8.
+    options = {
+        "maxiter": int(parameters["max_iter"]),
+        "gtol": float(parameters["tol"]),
+        "maxls": 50,
+        "ftol": 64 * np.finfo(float).eps,
+    }
     for label in range(truth.shape[1]):
         one = slice(label, label + 1)
-        total = shares[:, label].sum()
-        told = design, truth[:, one], shares[:, one] / total, 1 / (float(parameters["C"]) * total)
+        total = row_weights[:, label].sum()
+        penalty = 1 / (float(parameters["C"]) * total)
+        data = design, truth[:, one], row_weights[:, one] / total, penalty
         W[:, label] = minimize(
-            _mean_loss, W[:, label], told, "L-BFGS-B", jac=True, options=options
+            _mean_loss, W[:, label], data, "L-BFGS-B", jac=True, options=options
         ).x
     return W
 
 
 def _mean_loss(
-    w: Array, design: Design, true: Array, shares: Array, penalty: float
+    w: Array, design: Design, truth: Array, row_weights: Array, penalty: float
 ) -> tuple[float, Array]:
-    """The loss of one label and its gradient; shares of the rows add up to 1."""
+    """The loss of one label and its gradient; the weights of the rows add up to 1."""
     margins = design.forward(w[:, None])
-    gradient = design.backward(shares * (expit(margins) - true))[:, 0]
+    gradient = design.backward(row_weights * (expit(margins) - truth))[:, 0]
     gradient[:-1] += penalty * w[:-1]
-    loss = (shares * (np.logaddexp(0, margins) - true * margins)).sum()
+    loss = (row_weights * (np.logaddexp(0, margins) - truth * margins)).sum()
     return float(loss + 0.5 * penalty * (w[:-1] @ w[:-1])), gradient
 
 
 def _newton_step(design: Design, curvature: Array, gradient: Array, penalties: Array) -> Array:
-    """The Newton step of each label by Cholesky: rare labels with large weights need it exact."""
+    """The exact Newton step of each label, which rare labels with large weights need."""
     from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
     step = np.empty_like(gradient)
     for label in range(gradient.shape[1]):
         matrix = _hessian(design, curvature[:, label]) + np.diag(penalties[:, 0])
-        # A nudge of rounding size where a label's curvature is all but zero.
+        # Add a term of rounding size, in case the curvature of a label is nearly zero.
         diagonal = np.einsum("ii->i", matrix)
         diagonal += 1e-13 * diagonal.max() + np.finfo(float).tiny
         try:
@@ -293,31 +301,31 @@ def _hessian(design: Design, curvature: Array) -> Array:
 
 
 def _conjugate_step(design: Design, curvature: Array, gradient: Array, penalties: Array) -> Array:
-    """Conjugate gradients towards the Newton step, for all labels side by side."""
+    """The Newton step of all labels by conjugate gradients."""
     n_rows = float(len(curvature))
-    # The true diagonal would cost another pass over X; the columns' squares say nearly as much.
+    # The exact diagonal would cost another pass over X; this approximation is nearly as good.
     squares = np.append(design.squares, n_rows)[:, None]
     diagonal = squares * curvature.mean(axis=0) + penalties + np.finfo(float).tiny
-    step, left = np.zeros_like(gradient), -gradient
-    first = np.sqrt((left**2).sum(axis=0))
-    goal = first * np.minimum(0.25, np.sqrt(first / (first + n_rows)))
-    scaled = left / diagonal
-    along, energy = scaled, (left * scaled).sum(axis=0)
-    going = np.ones(first.size, bool)
+    step, remainder = np.zeros_like(gradient), -gradient
+    initial_norm = np.sqrt((remainder**2).sum(axis=0))
+    goal = initial_norm * np.minimum(0.25, np.sqrt(initial_norm / (initial_norm + n_rows)))
+    scaled = remainder / diagonal
+    direction, energy = scaled, (remainder * scaled).sum(axis=0)
+    active = np.ones(initial_norm.size, bool)
     for _ in range(_CG_STEPS):
-        image = design.backward(curvature * design.forward(along)) + penalties * along
-        bend = (along * image).sum(axis=0)
-        going &= bend > 0
-        length = np.divide(energy, bend, out=np.zeros_like(bend), where=going)
-        step = step + length * along
-        left = left - length * image
-        going &= np.sqrt((left**2).sum(axis=0)) > goal
-        if not going.any():
+        image = design.backward(curvature * design.forward(direction)) + penalties * direction
+        bend = (direction * image).sum(axis=0)
+        active &= bend > 0
+        length = np.divide(energy, bend, out=np.zeros_like(bend), where=active)
+        step = step + length * direction
+        remainder = remainder - length * image
+        active &= np.sqrt((remainder**2).sum(axis=0)) > goal
+        if not active.any():
             break
-        scaled = left / diagonal
-        fresh = (left * scaled).sum(axis=0)
-        turn = np.divide(fresh, energy, out=np.zeros_like(fresh), where=energy > 0)
-        along, energy = scaled + turn * along, fresh
+        scaled = remainder / diagonal
+        new_energy = (remainder * scaled).sum(axis=0)
+        ratio = np.divide(new_energy, energy, out=np.zeros_like(new_energy), where=energy > 0)
+        direction, energy = scaled + ratio * direction, new_energy
     return step
 
 
@@ -325,30 +333,30 @@ def _descend(
     W: Array,
     margins: Array,
     step: Array,
-    moved: Array,
+    margin_step: Array,
     gradient: Array,
     truth: Array,
-    shares: Array,
+    row_weights: Array,
     penalties: Array,
 ) -> tuple[Array, Array]:
-    """Go along the step, and half as far as long as a label's loss does not fall enough."""
+    """Backtracking line search: halve a label's step until its loss falls enough."""
 
-    def losses(far: Array) -> Array:
-        here, there = W + far * step, margins + far * moved
-        # Not logaddexp(0, there) - truth * there: what cancels there is lost to rounding.
-        rows = shares * np.logaddexp(0, sides * there)
+    def losses(length: Array) -> Array:
+        here, there = W + length * step, margins + length * margin_step
+        # Not logaddexp(0, there) - truth * there, which loses digits by cancellation.
+        rows = row_weights * np.logaddexp(0, signs * there)
         return np.asarray(rows.sum(axis=0) + 0.5 * (penalties * here**2).sum(axis=0))
 
-    sides = 1 - 2 * truth
+    signs = 1 - 2 * truth
     slope = (gradient * step).sum(axis=0)
-    far = np.ones(step.shape[1])
-    before = losses(np.zeros_like(far))
+    length = np.ones(step.shape[1])
+    initial = losses(np.zeros_like(length))
     for _ in range(40):
-        short = losses(far) > before + 1e-4 * far * slope + 1e-12 * np.abs(before)
-        if not short.any():
+        too_long = losses(length) > initial + 1e-4 * length * slope + 1e-12 * np.abs(initial)
+        if not too_long.any():
             break
-        far[short] /= 2
-    return W + far * step, margins + far * moved
+        length[too_long] /= 2
+    return W + length * step, margins + length * margin_step
 
 
 def _as_float64(X: Any) -> Any:
@@ -365,7 +373,7 @@ def column_moments(rows: Any) -> tuple[Array, Array]:
         spread, noise = np.sqrt(np.maximum(mean_squares - means**2, 0)), 1e-7
     else:
         spread, noise = np.asarray(rows.std(axis=0, dtype=np.float64)), 1e-13
-    # What rounding leaves of a constant column is not to be blown up.
+    # Do not scale up the rounding errors of a constant column.
     return means, np.where(spread <= noise * np.abs(means), 1.0, spread)
 
 

@@ -1,7 +1,7 @@
 """A shared-trunk MLP in torch: one network for all labels, a ``pos_weight`` for each.
 
-The seed fixes the first weights and the order of the batches, neither of which looks at the
-label weights: two arms of one seed differ in ``pos_weight`` alone. Torch's global state (seed,
+The seed fixes the initial weights and the order of the batches, neither of which depends on the
+label weights: two arms of one seed differ only in ``pos_weight``. Torch's global state (seed,
 threads, default type and device) is neither read nor changed.
 """
 
@@ -29,21 +29,21 @@ _PREDICT_BYTES = 16 * 1024 * 1024
 
 
 class Standardised(NamedTuple):
-    """Rows as they came, and what brings each feature to mean 0 and deviation 1."""
+    """Rows, and the means and deviations that standardise their features."""
 
     X: Any
     means: NDArray[np.float64]
     scales: NDArray[np.float64]
 
     def take(self, rows: Any) -> NDArray[np.float64]:
-        """These rows, dense and standardised. Only a batch of a sparse X is ever dense."""
+        """These rows, dense and standardised; a sparse X is only made dense by batches."""
         batch = self.X[rows]
         dense = batch.toarray() if sparse.issparse(batch) else batch
         return np.asarray((dense - self.means) / self.scales, np.float64)
 
 
 class Network(NamedTuple):
-    """Layers as arrays of shape (inputs, outputs), with the standardisation before them."""
+    """Layers as arrays of shape (inputs, outputs), and the standardisation before them."""
 
     means: NDArray[np.float64]
     scales: NDArray[np.float64]
@@ -56,16 +56,16 @@ class MLPBackend(Backend):
 
     Parameters are ``hidden`` ([256, 256]), ``epochs`` (20, no early stopping), ``batch_rows``
     (256), ``learning_rate`` (0.001, of Adam), ``weight_decay`` (0, of Adam), and ``constants``
-    (False; True gives labels of a single class an output too, whose scores are not used, as one
-    network over whatever labels there are has it). Layers start as ``torch.nn.Linear`` does.
-    Features are standardised with the training rows' means and deviations; ``centre`` False leaves
-    the means alone, so that a 0 of a sparse feature stays 0. The loss is the mean
-    over cells of binary cross-entropy, positives of label j weighted by its ``pos_weight``.
+    (False; True gives labels of a single class an output too, whose scores are not used). Layers
+    are initialised as in ``torch.nn.Linear``. Features are standardised with the means and
+    deviations of the training rows; with ``centre`` False the means are not subtracted, so that
+    zeros of a sparse feature stay 0. The loss is the mean over cells of binary cross-entropy, with
+    positives of label j weighted by its ``pos_weight``.
     """
 
     name = "mlp"
     extension = ".npz"
-    batches_rows = True  # wants truth by rows: a batch of them is all that is ever dense
+    batches_rows = True  # true labels are made dense by batches of rows
 
     def defaults(self) -> dict[str, Any]:
         """Parameters and their default values."""
@@ -101,7 +101,7 @@ class MLPBackend(Backend):
         return Standardised(rows, means if parameters["centre"] else np.zeros_like(means), scales)
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
-        """All labels: they share the trunk. Memory is that of a batch."""
+        """All labels, since they share the trunk; memory is needed for one batch only."""
         return max(1, n_labels)
 
     def train(
@@ -112,11 +112,11 @@ class MLPBackend(Backend):
         parameters: dict[str, Any],
         seed: int,
     ) -> Network:
-        """The network of all labels: ``Y`` of shape (n_rows, g), dense or sparse rows."""
+        """Train the network of all labels; ``Y`` has shape (n_rows, g), dense or sparse rows."""
         _check_parameters(parameters)
-        dice = torch.Generator(device="cpu").manual_seed(seed)
+        generator = torch.Generator(device="cpu").manual_seed(seed)
         widths = [prepared.X.shape[1], *parameters["hidden"], Y.shape[1]]
-        slopes, biases = _first_layers(widths, dice)
+        slopes, biases = _first_layers(widths, generator)
         pos_weight = torch.from_numpy(np.array(weights, np.float32))
         optimiser = torch.optim.Adam(
             [*slopes, *biases],
@@ -126,7 +126,7 @@ class MLPBackend(Backend):
         n_rows, step = Y.shape[0], int(parameters["batch_rows"])
         with torch.enable_grad():
             for _ in range(int(parameters["epochs"])):
-                order = torch.randperm(n_rows, generator=dice, device="cpu").numpy()
+                order = torch.randperm(n_rows, generator=generator, device="cpu").numpy()
                 for start in range(0, n_rows, step):
                     rows = order[start : start + step]
                     batch = torch.from_numpy(prepared.take(rows).astype(np.float32))
@@ -147,7 +147,7 @@ class MLPBackend(Backend):
 
     def predict_margin(self, model: Network, X: Any) -> NDArray[np.float64]:
         """Raw log-odds of a block of rows, shape (rows, g)."""
-        # In float64, so that the way rows are cut into blocks does not show in float32 scores.
+        # In float64, so that float32 scores do not depend on how rows are cut into blocks.
         rows = Standardised(
             X.tocsr() if sparse.issparse(X) else np.asarray(X), model.means, model.scales
         )
@@ -167,7 +167,7 @@ class MLPBackend(Backend):
         return margins
 
     def predict_stored(self, model: Network, X: Any) -> NDArray[np.float32]:
-        """Probabilities of all rows from one pass of the network in float32, as torch has them."""
+        """Probabilities of all rows from one pass of the network in float32, as in torch."""
         rows = X.tocsr() if sparse.issparse(X) else np.asarray(X)
         cells = Standardised(rows, model.means, model.scales).take(slice(None))
         slopes = [torch.from_numpy(np.ascontiguousarray(slope.T)) for slope in model.slopes]
@@ -188,7 +188,7 @@ class MLPBackend(Backend):
     def load(
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
     ) -> Network:
-        """The model that was dumped."""
+        """The dumped model."""
         arrays = read_arrays(data)
         depth = range(check_layers(arrays, n_labels, n_features))
         return Network(
@@ -218,16 +218,16 @@ def _check_parameters(parameters: dict[str, Any]) -> None:
 
 
 def _first_layers(
-    widths: list[int], dice: torch.Generator
+    widths: list[int], generator: torch.Generator
 ) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Layers as ``torch.nn.Linear`` starts them, from this generator alone."""
+    """Layers initialised as by ``torch.nn.Linear``, with this generator."""
     slopes: list[torch.Tensor] = []
     biases: list[torch.Tensor] = []
-    for before, after in pairwise(widths):
-        bound = 1 / math.sqrt(before)
-        for kept, shape in ((slopes, (after, before)), (biases, (after,))):
+    for n_inputs, n_outputs in pairwise(widths):
+        bound = 1 / math.sqrt(n_inputs)
+        for tensors, shape in ((slopes, (n_outputs, n_inputs)), (biases, (n_outputs,))):
             layer = torch.empty(shape, dtype=torch.float32, device="cpu")
-            kept.append(layer.uniform_(-bound, bound, generator=dice).requires_grad_())
+            tensors.append(layer.uniform_(-bound, bound, generator=generator).requires_grad_())
     return slopes, biases
 
 

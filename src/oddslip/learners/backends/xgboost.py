@@ -1,19 +1,19 @@
 """XGBoost: one quantised matrix for all labels and arms, one Booster for a group of labels.
 
-XGBoost's multi-label mode takes no weight per label, so a custom objective carries it. The
-objective repeats the arithmetic of ``binary:logistic`` with ``scale_pos_weight``, float32
-operation by operation, and the trees of a label see nothing of the other labels. A group is
-therefore bit-identical to a loop of ``binary:logistic`` models with the same ``base_score`` and
-the same float32 weight, however the labels are grouped. (XGBoost reads ``scale_pos_weight`` from
-text and misses the last bit of one float64 in fifty.)
+XGBoost's multi-label mode has no weight per label, so a custom objective carries it. The objective
+repeats the arithmetic of ``binary:logistic`` with ``scale_pos_weight``, float32 operation by
+operation, and the trees of a label do not depend on the other labels. A group is therefore
+bit-identical to a loop of ``binary:logistic`` models with the same ``base_score`` and the same
+float32 weight, however the labels are grouped. (XGBoost parses ``scale_pos_weight`` from text and
+misses the last bit of one float64 in fifty.)
 
-Left alone, XGBoost 3 starts from the weighted label mean, so that a weighted arm starts higher than
-its twin. Here both arms start from the unweighted mean, unless ``start="weighted"`` asks for what
-``XGBClassifier`` does: then each label is a ``binary:logistic`` Booster of its own.
+By default XGBoost 3 starts from the weighted label mean, so that a weighted arm starts higher than
+its twin. Here both arms start from the unweighted mean, unless ``start="weighted"`` asks for
+XGBoost's default: then each label is a ``binary:logistic`` Booster of its own.
 
-Where every feature has two values, as words of a text do, the rarer cells alone say all: they are
-trained on as the cells that are there, and the trees are rewritten to split where those of all
-cells would, in less time the fewer cells are there.
+Where every feature has two values, as words of a text do, only the cells with the rarer value are
+stored. The trees are then rewritten to split where those of all cells would. The fewer cells are
+stored, the faster the training.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from oddslip.learners.backends.base import Backend, refusals
 from oddslip.learners.model_validation.head import cut_parts
 from oddslip.learners.model_validation.xgboost import check_booster
 
-_BYTES_PER_CELL = 32  # margins twice, gradients twice, XGBoost's own copies, the label
+_BYTES_PER_CELL = 32  # margins twice, gradients twice, XGBoost's copies, the label
 _ROWS_AT_ONCE = 4_096
-_FEW = 0.25  # share of cells above which the cells that are there save nothing
+_MAX_STORED_SHARE = 0.25  # above this share of cells, storing few cells saves nothing
 _LABELS_PER_GROUP = 8  # larger groups save nothing and leave cores idle
 _SAMPLERS = ("subsample", "colsample_bytree", "colsample_bylevel", "colsample_bynode")
 _ALIASES = {"eta": "learning_rate", "lambda": "reg_lambda", "num_boost_round": "n_estimators"}
-# What OneVsRest says itself: the loss, its weights, the start, the threads and the seed.
-_OURS = {
-    "objective", "scale_pos_weight", "base_score", "num_target", "num_class", "multi_strategy",
-    "tree_method", "device", "nthread", "n_jobs", "seed", "random_state",
-}  # fmt: skip
+# Set by OneVsRest: the loss, its weights, the start, the threads and the seed.
+_RESERVED = {
+    *("objective", "scale_pos_weight", "base_score", "num_target", "num_class", "multi_strategy"),
+    *("tree_method", "device", "nthread", "n_jobs", "seed", "random_state"),
+}
 _STARTS = ("mean", "weighted")
 _MANY = b"oddslip-boosters\n"
 _ZEROS = "oddslip_zeros"
@@ -52,7 +52,7 @@ _ZEROS = "oddslip_zeros"
 class Prepared(NamedTuple):
     """The quantised rows, and whether cells that are not stored count as missing.
 
-    ``high`` is the upper of two values of each feature, where the matrix holds these cells alone.
+    ``high`` is the upper of two values of each feature, if the matrix only stores those cells.
     """
 
     matrix: xgb.QuantileDMatrix
@@ -92,7 +92,7 @@ class XGBoostBackend(Backend):
         }
 
     def canonical(self, parameters: dict[str, Any]) -> dict[str, Any]:
-        """Parameters as they came: XGBoost has more than we know."""
+        """Parameters unchanged, since XGBoost has more than `defaults`."""
         return dict(parameters)
 
     def versions(self) -> dict[str, str]:
@@ -100,10 +100,10 @@ class XGBoostBackend(Backend):
         return {"numpy": np.__version__, "xgboost": xgb.__version__}
 
     def prepare(self, X: Any, parameters: dict[str, Any]) -> Prepared:
-        """The quantised matrix. It carries no labels and never changes: threads may share it."""
-        _settle(parameters)
+        """The quantised matrix, without labels, so that threads can share it."""
+        _canonical(parameters)
         rows, high = _rows(X), None
-        # A parameter that we do not know may tell left from right, or present from missing.
+        # Other parameters may treat left and right, or present and missing cells, differently.
         if not sparse.issparse(X) and parameters.keys() <= self.defaults().keys():
             present = _find_present(rows)
             if present is not None:
@@ -113,13 +113,13 @@ class XGBoostBackend(Backend):
         return Prepared(matrix, bool(sparse.issparse(X)), high)
 
     def group_size(self, n_labels: int, n_rows: int, n_features: int, memory_bytes: int) -> int:
-        """Labels to train together: what memory allows, and groups enough for several threads."""
+        """Labels per group: limited by memory, with enough groups for several threads."""
         fits = memory_bytes // (_BYTES_PER_CELL * max(1, n_rows))
         return int(max(1, min(fits, _LABELS_PER_GROUP, -(-n_labels // 4))))
 
     def workers(self, parameters: dict[str, Any], threads: int) -> int:
-        """Groups side by side, one thread each: the result does not depend on the threads."""
-        # Boosters of one label each take turns to put their label into the shared matrix.
+        """Groups in parallel, one thread each, so that results do not depend on the threads."""
+        # Boosters of one label each set their label in the shared matrix, one at a time.
         return threads if parameters["start"] == "mean" else 1
 
     def train(
@@ -130,7 +130,7 @@ class XGBoostBackend(Backend):
         parameters: dict[str, Any],
         seed: int,
     ) -> BoosterGroup:
-        """Model of a group: ``Y`` of shape (n_rows, g), no label all 0 or all 1."""
+        """Train a group; ``Y`` has shape (n_rows, g), no label all 0 or all 1."""
         with refusals("XGBoost", xgb.core.XGBoostError):
             return self._grow(prepared, Y, weights, parameters, seed)
 
@@ -149,9 +149,9 @@ class XGBoostBackend(Backend):
                 for j in range(n_labels)
             ]
             return BoosterGroup(boosters, prepared.zeros_missing)
-        apart = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
-        apart |= parameters.get("booster") == "dart"
-        parts = [slice(j, j + 1) for j in range(n_labels)] if apart else [slice(0, n_labels)]
+        separately = any(float(parameters.get(name, 1)) < 1 for name in _SAMPLERS)
+        separately |= parameters.get("booster") == "dart"
+        parts = [slice(j, j + 1) for j in range(n_labels)] if separately else [slice(0, n_labels)]
         boosters = [
             _boost(prepared, np.ascontiguousarray(Y[:, part]), weights[part], parameters, seed)
             for part in parts
@@ -167,13 +167,13 @@ class XGBoostBackend(Backend):
         return max(booster.num_boosted_rounds() for booster in model.boosters)
 
     def stage(self, model: BoosterGroup, X: Any, start: int, stop: int) -> NDArray[np.float64]:
-        """What some rounds add to the log-odds, in XGBoost's float32."""
+        """Log-odds added by some rounds, in XGBoost's float32."""
         sums = _sum_rounds(model, X, (start, stop))
-        # A range of rounds brings the start along, which belongs to the first of them.
+        # XGBoost adds the initial margin to any range of rounds; it belongs to the first.
         return sums - (_starts(model) if start else 0)
 
     def cut(self, model: BoosterGroup, n_rounds: int) -> BoosterGroup:
-        """The same model with its first rounds alone."""
+        """The same model with only its first rounds."""
         boosters = []
         for booster in model.boosters:
             short = booster[:n_rounds]
@@ -187,7 +187,7 @@ class XGBoostBackend(Backend):
         return _predict(model, X, (0, 0), "value")
 
     def dump(self, model: BoosterGroup) -> bytes:
-        """XGBoost's own UBJSON of the Booster; several follow a line with their lengths."""
+        """XGBoost's UBJSON of the Booster; several follow a line with their lengths."""
         raws = [bytes(booster.save_raw("ubj")) for booster in model.boosters]
         if len(raws) == 1:
             return raws[0]
@@ -197,7 +197,7 @@ class XGBoostBackend(Backend):
     def load(
         self, data: bytes, n_labels: int | None = None, n_features: int | None = None
     ) -> BoosterGroup:
-        """The model that was dumped."""
+        """The dumped model."""
         raws = [data]
         if data.startswith(_MANY):
             at = data.index(b"\n", len(_MANY)) + 1
@@ -225,17 +225,17 @@ def _boost(
     settings, rounds = _boosting(parameters, seed)
     settings |= {
         "multi_strategy": "one_output_per_tree",
-        # The number of labels is told, not read from the matrix, which has no labels.
+        # Set explicitly, since the matrix has no labels.
         "num_target": labels.shape[1],
         "base_score": [float(mean) for mean in labels.mean(axis=0)],
     }
     gradients = np.empty(labels.shape, np.float32)
     hessians = np.empty(labels.shape, np.float32)
-    single = weights.astype(np.float32)
+    float32_weights = weights.astype(np.float32)
 
     def objective(margins: Any, _: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         cells = np.ascontiguousarray(margins, np.float32).reshape(labels.shape)
-        fill_gradients(cells, labels, single, gradients, hessians)
+        fill_gradients(cells, labels, float32_weights, gradients, hessians)
         return gradients, hessians
 
     return _mark(xgb.train(settings, prepared.matrix, rounds, obj=objective), prepared)
@@ -256,47 +256,50 @@ def _boost_alone(
 
 
 def _boosting(parameters: dict[str, Any], seed: int) -> tuple[dict[str, Any], int]:
-    """What XGBoost is told of any label, and the rounds."""
-    settings = _settle(parameters)
+    """Parameters for XGBoost that are common to all labels, and the rounds."""
+    settings = _canonical(parameters)
     rounds = int(settings.pop("n_estimators"))
     del settings["start"]
-    said = {"seed": seed, "nthread": 1, "tree_method": "hist", "objective": "binary:logistic"}
-    return settings | said, rounds
+    fixed = {"seed": seed, "nthread": 1, "tree_method": "hist", "objective": "binary:logistic"}
+    return settings | fixed, rounds
 
 
 def _find_present(X: NDArray[Any]) -> tuple[sparse.csr_matrix, NDArray[np.float32]] | None:
     """Cells at the upper of two values, if no feature has more and these cells are few."""
     if not X.size or X.dtype.kind not in "fiub":
         return None
-    # Float32 is what XGBoost sees of them.
+    # XGBoost uses float32.
     low, high = (edge.astype(np.float32) for edge in (X.min(axis=0), X.max(axis=0)))
     if not (np.isfinite(low).all() and np.isfinite(high).all()):
         return None
     blocks = []
     for start in range(0, len(X), _ROWS_AT_ONCE):
         block = X[start : start + _ROWS_AT_ONCE].astype(np.float32, copy=False)
-        there = block == high
-        if not (there | (block == low)).all():
+        is_high = block == high
+        if not (is_high | (block == low)).all():
             return None
-        there &= high > low
-        if there.mean() > _FEW:
+        is_high &= high > low
+        if is_high.mean() > _MAX_STORED_SHARE:
             return None
-        blocks.append(sparse.csr_matrix(there))
+        blocks.append(sparse.csr_matrix(is_high))
     present = sparse.vstack(blocks, format="csr")
     stored = high[present.indices]
     return sparse.csr_matrix((stored, present.indices, present.indptr), shape=X.shape), high
 
 
 def _split_between(booster: xgb.Booster, high: NDArray[np.float32]) -> xgb.Booster:
-    """Trees of cells that are there or not, as trees that split below the upper value."""
+    """Trees that split on stored cells, rewritten to split below the upper value."""
     model = json.loads(booster.save_raw("json"))
     for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
         left, right = tree["left_children"], tree["right_children"]
-        for node, below in enumerate(left):
-            if below < 0:  # a leaf
+        for node, child in enumerate(left):
+            if child < 0:  # a leaf
                 continue
-            if not tree["default_left"][node]:  # cells that are not there are the lower ones
-                left[node], right[node] = right[node], left[node]
+            if not tree["default_left"][node]:  # cells that are not stored have the lower value
+                left[node], right[node] = (
+                    right[node],
+                    left[node],
+                )
                 tree["default_left"][node] = 1
             tree["split_conditions"][node] = float(high[tree["split_indices"][node]])
     rewritten = xgb.Booster()
@@ -320,7 +323,7 @@ def _sum_rounds(model: BoosterGroup, X: Any, rounds: tuple[int, int]) -> NDArray
 def _predict(
     model: BoosterGroup, X: Any, rounds: tuple[int, int], what: str
 ) -> NDArray[np.float32]:
-    """What XGBoost predicts, of rows in the form that was trained on."""
+    """XGBoost's predictions; rows are brought into the form of training, sparse or dense."""
     rows = _rows(X)
     if model.zeros_missing and not sparse.issparse(rows):
         rows = sparse.csr_matrix(rows)
@@ -336,37 +339,37 @@ def _predict(
 
 
 def _starts(model: BoosterGroup) -> NDArray[np.float64]:
-    """Where each label starts, as log-odds."""
+    """Initial log-odds of each label."""
     means = []
     for booster in model.boosters:
-        told = json.loads(booster.save_config())["learner"]["learner_model_param"]["base_score"]
-        means += [float(mean) for mean in told.strip("[]").split(",")]
-    chances = np.array(means)
-    return np.asarray(np.log(chances) - np.log1p(-chances))
+        config = json.loads(booster.save_config())["learner"]["learner_model_param"]
+        means += [float(mean) for mean in config["base_score"].strip("[]").split(",")]
+    probabilities = np.array(means)
+    return np.asarray(np.log(probabilities) - np.log1p(-probabilities))
 
 
-def _settle(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters under one name each: what the user said goes before the default."""
-    settled = {name: value for name, value in parameters.items() if name not in _ALIASES}
+def _canonical(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Parameters under their canonical names; the user's alias overrides a default."""
+    settings = {name: value for name, value in parameters.items() if name not in _ALIASES}
     for name in parameters.keys() & _ALIASES.keys():
-        settled[_ALIASES[name]] = parameters[name]
-    refused = sorted(settled.keys() & _OURS)
-    if refused:
+        settings[_ALIASES[name]] = parameters[name]
+    reserved = sorted(settings.keys() & _RESERVED)
+    if reserved:
         raise InvalidInput(
-            f"parameters must not set {refused[0]!r}, which OneVsRest sets itself. Leave it out."
+            f"parameters must not set {reserved[0]!r}, which OneVsRest sets itself. Leave it out."
         )
-    rounds = settled["n_estimators"]
+    rounds = settings["n_estimators"]
     if not isinstance(rounds, int | np.integer) or rounds < 0:
         raise InvalidInput(f"n_estimators must be at least 0, got n_estimators={rounds!r:.60}.")
-    if settled["start"] not in _STARTS:
+    if settings["start"] not in _STARTS:
         raise InvalidInput(
-            f"start must be one of {', '.join(_STARTS)}, got start={settled['start']!r:.60}."
+            f"start must be one of {', '.join(_STARTS)}, got start={settings['start']!r:.60}."
         )
-    return settled
+    return settings
 
 
 def _rows(X: Any) -> Any:
-    # XGBoost knows scipy's matrices and not all of its arrays; nothing is copied here.
+    # XGBoost accepts scipy's matrices and not all of its arrays; nothing is copied here.
     return sparse.csr_matrix(X) if sparse.issparse(X) else np.asarray(X)
 
 

@@ -1,8 +1,7 @@
-"""A model file with a right checksum is still a stranger's file.
+"""Validation of model files, whose checksum shows that they are undamaged, not that they are safe.
 
-A checksum says that a file was not damaged, not that it is well meant. LightGBM, XGBoost and our
-kernels follow children, features and lengths without a look, so what a file says is checked
-completely before they see it: the head and its groups (`head`), LightGBM's text (`lightgbm`),
-XGBoost's UBJSON (`xgboost`), coefficients and layers (`arrays`), and the shape of any tree
-(`trees`). What is unknown here is refused, in one line.
+LightGBM, XGBoost and our kernels follow children, features and lengths without checks. So the
+contents of a file are validated completely first: the head and its groups (`head`), LightGBM's text
+(`lightgbm`), XGBoost's UBJSON (`xgboost`), coefficients and layers (`arrays`) and the trees of
+scikit-learn (`hist`). Anything unknown raises `UnreadableFile` with one line.
 """

@@ -1,4 +1,4 @@
-"""Coefficients and layers in an .npz held in memory: the names, shapes and finite cells wanted."""
+"""Validate coefficients and layers in an .npz: names, shapes, and finite cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DAMAGE = "a group of labels is damaged"
 
 
 def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz, of which each must hold finite floating-point cells."""
+    """Read the arrays of an .npz, which must hold finite floating-point cells."""
     if data[:2] != b"PK":
         raise UnreadableFile(f"{_DAMAGE}: its arrays must be an .npz.")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -30,29 +30,29 @@ def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def check_shapes(arrays: Mapping[str, Any], wanted: Mapping[str, tuple[int | None, ...]]) -> None:
-    """Refuse other names, and other shapes than wanted; None is any length."""
-    if set(arrays) != set(wanted):
-        strange = sorted(set(arrays) ^ set(wanted))
-        raise UnreadableFile(f"{_DAMAGE}: array {strange[0][:20]!r} is missing or unknown.")
-    for name, shape in wanted.items():
-        got = arrays[name].shape
-        fits = len(got) == len(shape) and all(
-            size is None or size == came for size, came in zip(shape, got, strict=False)
+def check_shapes(arrays: Mapping[str, Any], expected: Mapping[str, tuple[int | None, ...]]) -> None:
+    """Raise unless the arrays have these names and shapes; None is any length."""
+    if set(arrays) != set(expected):
+        difference = sorted(set(arrays) ^ set(expected))
+        raise UnreadableFile(f"{_DAMAGE}: array {difference[0][:20]!r} is missing or unknown.")
+    for name, shape in expected.items():
+        actual = arrays[name].shape
+        fits = len(actual) == len(shape) and all(
+            size in (None, other) for size, other in zip(shape, actual, strict=False)
         )
         if not fits:
-            raise UnreadableFile(f"{_DAMAGE}: {name} must be of shape {shape}, got {got}.")
+            raise UnreadableFile(f"{_DAMAGE}: {name} must be of shape {shape}, got {actual}.")
 
 
 def check_layers(
     arrays: Mapping[str, NDArray[Any]], n_labels: int | None, n_features: int | None
 ) -> int:
-    """Refuse layers that do not follow on one another. Returns how many there are."""
+    """Raise unless each layer fits the one before it. Returns the number of layers."""
     depth = sum(name.startswith("slope") for name in arrays)
     names = [f"{part}{at}" for at in range(depth) for part in ("slope", "bias")]
-    wanted: dict[str, tuple[int | None, ...]] = dict.fromkeys(names[::2], (None, None))
-    wanted |= dict.fromkeys(names[1::2], (None,))
-    check_shapes(arrays, wanted | {"means": (n_features,), "scales": (n_features,)})
+    expected: dict[str, tuple[int | None, ...]] = dict.fromkeys(names[::2], (None, None))
+    expected |= dict.fromkeys(names[1::2], (None,))
+    check_shapes(arrays, expected | {"means": (n_features,), "scales": (n_features,)})
     widths = [arrays["means"].size, *(arrays[name].size for name in names[1::2])]
     if depth == 0 or (n_labels is not None and widths[-1] != n_labels):
         raise UnreadableFile(f"{_DAMAGE}: it must have layers that end in {n_labels} labels.")

@@ -1,28 +1,23 @@
-"""The head of a saved model: who was trained on what, and which label is in which group."""
+"""Validate the head of a saved model: its settings, its labels, and their groups."""
 
 from __future__ import annotations
 
 import struct
 import zipfile
-import zlib
 from collections.abc import Iterable
 from itertools import pairwise
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.errors import MissingDependency, OddslipError, UnreadableFile, first_line
+from oddslip.io import arrays
 from oddslip.learners.backends.base import Backend
 
-_MOST = 2**53  # rows: counts are divided in float64
-# What json, zipfile, NumPy and the boosters raise on what they can not read.
-DAMAGED = (
-    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, OSError, RuntimeError,
-    SyntaxError, TypeError, ValueError, TokenError, struct.error, zipfile.BadZipFile,
-    zipfile.LargeZipFile, zlib.error,
-)  # fmt: skip
+MAX_ROWS = 2**53  # counts are divided in float64
+# Errors of json, zipfile, NumPy and the boosters for files that they cannot read.
+DAMAGED = (*arrays.DAMAGED, AttributeError, struct.error, zipfile.LargeZipFile)
 _KINDS: dict[str, tuple[type, ...]] = {
     "learner": (str,),
     "weights": (str, int, float, list),
@@ -38,7 +33,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def check_head(head: dict[str, Any]) -> None:
-    """Refuse a head that says less, more or other than `OneVsRest.save` writes, by ValueError."""
+    """Raise ValueError unless a head holds what `OneVsRest.save` writes."""
     estimator = head["estimator"]
     if not isinstance(estimator, dict):
         raise ValueError("estimator must be a table")
@@ -46,9 +41,10 @@ def check_head(head: dict[str, Any]) -> None:
         if key not in _KINDS or not isinstance(value, _KINDS[key]) or isinstance(value, bool):
             raise ValueError(f"estimator must not hold {key[:30]}={value!r:.30}")
     n_rows, n_features = head["n_rows"], head["n_features"]
-    if not _is_whole(n_rows, 1, _MOST) or not _is_whole(n_features, 0, 2**31 - 1):
-        raise ValueError(f"rows and features must be counts, got {n_rows!r:.30}, "
-                         f"{n_features!r:.30}")  # fmt: skip
+    if not _is_whole(n_rows, 1, MAX_ROWS) or not _is_whole(n_features, 0, 2**31 - 1):
+        raise ValueError(
+            f"rows and features must be counts, got {n_rows!r:.30}, {n_features!r:.30}"
+        )
     positives, weights = head["n_positives"], head["weights"]
     if not isinstance(positives, list) or not positives:
         raise ValueError("n_positives must list a count for each label")
@@ -69,12 +65,12 @@ def check_head(head: dict[str, Any]) -> None:
 
 
 def check_groups(groups: Any, live: Iterable[int]) -> list[NDArray[np.int64]]:
-    """Groups in which every label with a model is exactly once, or a ValueError."""
+    """The groups as arrays; ValueError unless they hold each label with a model exactly once."""
     if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
         raise ValueError("groups must be lists of labels")
-    listed = [label for group in groups for label in group]
-    wanted = [int(label) for label in live]
-    if not all(type(label) is int for label in listed) or sorted(listed) != wanted:
+    labels = [label for group in groups for label in group]
+    expected = [int(label) for label in live]
+    if not all(type(label) is int for label in labels) or sorted(labels) != expected:
         raise ValueError("groups must hold every label with a model exactly once")
     if not all(groups):
         raise ValueError("groups must not be empty")
@@ -82,7 +78,7 @@ def check_groups(groups: Any, live: Iterable[int]) -> list[NDArray[np.int64]]:
 
 
 def load_group(backend: Backend, data: bytes, n_labels: int, n_features: int) -> Any:
-    """The model of a group, or `UnreadableFile`: whatever a backend's reader raises."""
+    """Load the model of a group; any error of the backend becomes `UnreadableFile`."""
     try:
         return backend.load(data, n_labels=n_labels, n_features=n_features)
     except (UnreadableFile, MissingDependency):
@@ -92,13 +88,13 @@ def load_group(backend: Backend, data: bytes, n_labels: int, n_features: int) ->
 
 
 def cut_parts(data: bytes, lengths: Any) -> list[bytes]:
-    """Parts of these lengths, which must be all there is."""
-    whole = isinstance(lengths, list) and all(_is_whole(length, 1, len(data)) for length in lengths)
-    if not whole or sum(lengths) != len(data):
+    """Cut bytes into parts of these lengths, without a rest."""
+    valid = isinstance(lengths, list) and all(_is_whole(length, 1, len(data)) for length in lengths)
+    if not valid or sum(lengths) != len(data):
         raise UnreadableFile("a group of labels is damaged: its parts have other lengths.")
     ends = np.cumsum([0, *lengths]).tolist()
     return [data[start:stop] for start, stop in pairwise(ends)]
 
 
-def _is_whole(value: Any, least: int, most: int) -> bool:
-    return type(value) is int and least <= value <= most
+def _is_whole(value: Any, minimum: int, maximum: int) -> bool:
+    return type(value) is int and minimum <= value <= maximum

@@ -1,4 +1,4 @@
-"""Trees of scikit-learn kept as arrays in an .npz: every node, leaf and number is looked at."""
+"""Validate the trees of scikit-learn, saved as arrays in an .npz: every node, leaf and number."""
 
 from __future__ import annotations
 
@@ -16,15 +16,22 @@ from oddslip.io.arrays import unpack_arrays
 
 _DAMAGE = "a group of labels is damaged"
 _TYPES = {
-    "starts": np.float64, "n_trees": np.int64, "n_leaves": np.int64, "feature": np.int64,
-    "threshold": np.float64, "left": np.int64, "right": np.int64, "missing_left": np.uint8,
-    "value": np.float64, "n_features": np.int64,
-}  # fmt: skip
-_MOST = 2**31
+    "starts": np.float64,
+    "n_trees": np.int64,
+    "n_leaves": np.int64,
+    "feature": np.int64,
+    "threshold": np.float64,
+    "left": np.int64,
+    "right": np.int64,
+    "missing_left": np.uint8,
+    "value": np.float64,
+    "n_features": np.int64,
+}
+MAX_COUNT = 2**31 - 1
 
 
 def read_hist(data: bytes, n_labels: int | None, n_features: int | None) -> dict[str, NDArray[Any]]:
-    """The arrays, or `UnreadableFile` for whatever a kernel could trip over."""
+    """Read the arrays; raise `UnreadableFile` for anything that a kernel could not handle."""
     if data[:2] != b"PK":
         raise UnreadableFile(f"{_DAMAGE}: its trees must be an .npz.")
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -38,9 +45,9 @@ def read_hist(data: bytes, n_labels: int | None, n_features: int | None) -> dict
 def _fault(
     arrays: dict[str, NDArray[Any]], n_labels: int | None, n_features: int | None
 ) -> str | None:
-    strange = sorted(set(arrays) ^ set(_TYPES))
-    if strange:
-        return f"array {strange[0][:20]!r} is missing or unknown"
+    difference = sorted(set(arrays) ^ set(_TYPES))
+    if difference:
+        return f"array {difference[0][:20]!r} is missing or unknown"
     for name, dtype in _TYPES.items():
         if arrays[name].ndim != 1 or arrays[name].dtype != dtype:
             return f"{name} must be a list of {np.dtype(dtype).name}"
@@ -51,9 +58,13 @@ def _fault(
     if arrays["n_features"].size != 1:
         return "n_features must be one number"
     features = int(arrays["n_features"][0])
-    if not 0 <= features < _MOST or (n_features is not None and features != n_features):
+    if not 0 <= features <= MAX_COUNT or (n_features is not None and features != n_features):
         return f"it must have {n_features} features, got {features}"
-    if _beyond(n_trees, 0) or _beyond(n_leaves, 1) or int(n_trees.sum()) != n_leaves.size:
+    if (
+        _out_of_range(n_trees, 0)
+        or _out_of_range(n_leaves, 1)
+        or int(n_trees.sum()) != n_leaves.size
+    ):
         return "n_trees and n_leaves must count what is there"
     n_nodes = int(n_leaves.sum()) - n_leaves.size
     for name in ("feature", "threshold", "left", "right", "missing_left"):
@@ -68,5 +79,5 @@ def _fault(
     return tree_error(n_leaves, arrays["feature"], arrays["left"], arrays["right"], features)
 
 
-def _beyond(counts: NDArray[np.int64], least: int) -> bool:
-    return bool(counts.size and (counts.min() < least or counts.max() >= _MOST))
+def _out_of_range(counts: NDArray[np.int64], minimum: int) -> bool:
+    return bool(counts.size and (counts.min() < minimum or counts.max() > MAX_COUNT))

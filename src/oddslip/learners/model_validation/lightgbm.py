@@ -1,8 +1,8 @@
-"""LightGBM's model text, line by line, before LightGBM reads it.
+"""Validate LightGBM's model text, line by line, before LightGBM reads it.
 
-LightGBM cuts the text where ``tree_sizes`` says, sizes its buffers by ``num_class`` and walks to
-whatever child a node names. So the text must be exactly what LightGBM writes: the same lines in
-the same order, arrays of the length ``num_leaves`` asks for, trees that are trees.
+LightGBM cuts the text at ``tree_sizes``, sizes its buffers by ``num_class`` and follows any child
+of a node. So the text must be exactly what LightGBM writes: the same lines in the same order,
+arrays whose lengths agree with ``num_leaves``, and valid trees.
 """
 
 from __future__ import annotations
@@ -42,23 +42,29 @@ _FLOATS = str.maketrans("", "", "0123456789-+.e ")
 _LOOSE = str.maketrans("", "", "0123456789-+.e infa")  # a gain may be inf or nan
 
 # Lines of a tree, in order, and how many numbers each holds: by nodes, by leaves, or one.
-_PER_NODE = ("split_feature", "split_gain", "threshold", "decision_type", "left_child",
-             "right_child")  # fmt: skip
+_PER_NODE = (
+    "split_feature",
+    "split_gain",
+    "threshold",
+    "decision_type",
+    "left_child",
+    "right_child",
+)
 _PER_LEAF = ("leaf_value", "leaf_weight", "leaf_count")
 _PER_NODE_AFTER = ("internal_value", "internal_weight", "internal_count")
 _CATEGORIES = ("cat_boundaries", "cat_threshold")
 _LINEAR = ("leaf_const", "num_features", "leaf_features", "leaf_coeff")
 _PLAIN = ("num_leaves", "num_cat", *_PER_NODE, *_PER_LEAF, *_PER_NODE_AFTER, "is_linear")
 _TINY = float(np.finfo(np.float64).tiny)
-_MOST_DECISION = 11  # two bits below for category and default, missing values of kind 0, 1 or 2
+_MAX_DECISION = 11  # two bits below for category and default, missing values of kind 0, 1 or 2
 
 
 class _Fault(ValueError):  # noqa: N818
-    """What is wrong with the text."""
+    """The text is not valid."""
 
 
 def check_model_text(text: str, n_features: int | None = None) -> int:
-    """Refuse a text that LightGBM would not have written. Returns the labels it has trees for."""
+    """Raise unless LightGBM could have written the text. Returns its number of labels."""
     try:
         return _check(text, n_features)
     except (ValueError, OverflowError) as error:
@@ -72,9 +78,9 @@ def _refuse(why: str) -> NoReturn:
 def _check(text: str, n_features: int | None) -> int:
     if not text.isascii() or "\r" in text or "\0" in text:
         raise _Fault("a model must be plain text")
-    head, cut, rest = text.partition("\n\n")
-    body, ended, tail = rest.partition("end of trees\n")
-    if not cut or not ended or (body and not body.endswith("\n\n\n")):
+    head, separator, rest = text.partition("\n\n")
+    body, end, tail = rest.partition("end of trees\n")
+    if not separator or not end or (body and not body.endswith("\n\n\n")):
         raise _Fault("a model must have a head, trees and an end of trees")
     fields = _read_head(head.split("\n"))
     n_labels, last = int(fields["num_tree_per_iteration"]), int(fields["max_feature_idx"])
@@ -109,7 +115,7 @@ def _read_head(lines: list[str]) -> dict[str, str]:
 
 
 def _check_features(fields: dict[str, str], n_features: int) -> None:
-    # By their number first: a name is only made for each once the text is that long.
+    # Compare counts first, so that names are only built for as many features as the text holds.
     names, infos = fields["feature_names"].split(" "), fields["feature_infos"].split(" ")
     if not len(names) == len(infos) == n_features:
         raise _Fault(f"feature_names and feature_infos must hold {n_features} each")
@@ -124,8 +130,8 @@ def _check_features(fields: dict[str, str], n_features: int) -> None:
 
 def _check_trees(body: str, sizes: str, n_labels: int, n_features: int) -> None:
     trees = body.split("\n\n\n")[:-1] if body else []
-    told = [int(size) for size in sizes.split(" ")] if sizes else []
-    if told != [len(tree) + 3 for tree in trees]:
+    lengths = [int(size) for size in sizes.split(" ")] if sizes else []
+    if lengths != [len(tree) + 3 for tree in trees]:
         raise _Fault("tree_sizes must be the lengths of the trees")
     if len(trees) % n_labels:
         raise _Fault(f"{len(trees)} trees must be the same number for each of {n_labels} labels")
@@ -165,22 +171,22 @@ def _check_columns(columns: dict[str, list[str]], n_features: int, special: set[
     for key, column in inner.items():
         _check_counts(key, column, nodes)
     for key in _PER_LEAF:
-        # LightGBM leaves weight and count of a lone leaf out.
-        lone = key != "leaf_value"
-        wanted = [
-            0 if lone and n == 0 and not value else n + 1
+        # LightGBM omits weight and count of a single leaf.
+        optional = key != "leaf_value"
+        expected = [
+            0 if optional and n == 0 and not value else n + 1
             for n, value in zip(nodes, columns[key], strict=True)
         ]
-        _check_counts(key, columns[key], wanted)
-    # Nobody scores by these, but LightGBM reads them on threads of its own, where an error ends
-    # the process.
+        _check_counts(key, columns[key], expected)
+    # Not used for scoring, but LightGBM parses them on its own threads, where an error ends the
+    # process.
     for key in ("split_gain", "internal_value", "internal_weight"):
         _floats(columns[key], _LOOSE)
     for key in ("leaf_count", "internal_count"):
         _integers(columns[key])
     decisions = _integers(columns["decision_type"])
-    if decisions.size and (decisions.min() < 0 or decisions.max() > _MOST_DECISION):
-        raise _Fault(f"decision_type must be between 0 and {_MOST_DECISION}")
+    if decisions.size and (decisions.min() < 0 or decisions.max() > _MAX_DECISION):
+        raise _Fault(f"decision_type must be between 0 and {_MAX_DECISION}")
     if not special and (decisions & 1).any():
         raise _Fault("a split by category must have categories")
     if special:
@@ -196,11 +202,11 @@ def _check_columns(columns: dict[str, list[str]], n_features: int, special: set[
         raise _Fault(fault)
 
 
-def _check_counts(key: str, column: list[str], wanted: list[int]) -> None:
+def _check_counts(key: str, column: list[str], expected: list[int]) -> None:
     counts = [value.count(" ") + 1 if value else 0 for value in column]
-    if counts != wanted:
-        at = next(at for at, count in enumerate(counts) if count != wanted[at])
-        raise _Fault(f"{key} of tree {at} must hold {wanted[at]} numbers, got {counts[at]}")
+    if counts != expected:
+        at = next(at for at, count in enumerate(counts) if count != expected[at])
+        raise _Fault(f"{key} of tree {at} must hold {expected[at]} numbers, got {counts[at]}")
 
 
 def _check_special(number: int, values: dict[str, str], n_features: int) -> None:
@@ -209,11 +215,11 @@ def _check_special(number: int, values: dict[str, str], n_features: int) -> None
     linear = values["is_linear"]
     if n_cat < 0 or linear not in ("0", "1"):
         raise _Fault(f"num_cat and is_linear of tree {number} must be 0 or more, and 0 or 1")
-    wanted = [*_PLAIN, "shrinkage", *(_CATEGORIES if n_cat else ())]
-    wanted += _LINEAR if linear == "1" else ()
-    if set(values) != set(wanted):
-        strange = sorted(set(values) ^ set(wanted))
-        raise _Fault(f"{strange[0][:40]} is missing or unknown in tree {number}")
+    expected = [*_PLAIN, "shrinkage", *(_CATEGORIES if n_cat else ())]
+    expected += _LINEAR if linear == "1" else ()
+    if set(values) != set(expected):
+        difference = sorted(set(values) ^ set(expected))
+        raise _Fault(f"{difference[0][:40]} is missing or unknown in tree {number}")
     if n_cat:
         edges = _integers([values["cat_boundaries"]])
         words = _integers([values["cat_threshold"]], bits=32)
@@ -221,9 +227,9 @@ def _check_special(number: int, values: dict[str, str], n_features: int) -> None
             raise _Fault(f"cat_boundaries of tree {number} must rise from 0")
         if words.size != edges[-1] or words.min() < 0:
             raise _Fault(f"cat_threshold of tree {number} must hold {edges[-1]} numbers")
-    chosen = (_integers([values["decision_type"]]) & 1) == 1
-    places = _floats([values["threshold"]])[chosen]
-    if not np.isin(places, np.arange(n_cat)).all():
+    by_category = (_integers([values["decision_type"]]) & 1) == 1
+    categories = _floats([values["threshold"]])[by_category]
+    if not np.isin(categories, np.arange(n_cat)).all():
         raise _Fault(f"a split by category of tree {number} must name one of {n_cat}")
     if linear == "1":
         _check_counts("leaf_const", [values["leaf_const"]], [n_leaves])
@@ -247,29 +253,29 @@ def _integers(column: list[str], each: int | None = None, bits: int = 31) -> NDA
     return numbers
 
 
-def _floats(column: list[str], allowed: dict[int, Any] = _FLOATS) -> NDArray[np.float64]:
-    return np.array([float(word) for word in _words(column, allowed, None)], np.float64)
+def _floats(column: list[str], characters: dict[int, Any] = _FLOATS) -> NDArray[np.float64]:
+    return np.array([float(word) for word in _words(column, characters, None)], np.float64)
 
 
 def _check_normal(key: str, column: list[str]) -> NDArray[np.float64]:
-    """Numbers within the range of float64: beyond it, above or below, LightGBM ends the process."""
+    """Numbers within the normal range of float64; others make LightGBM end the process."""
     words = _words(column, _FLOATS, None)
     numbers = np.array([float(word) for word in words], np.float64)
     sizes = np.abs(numbers)
     if not np.isfinite(numbers).all() or ((sizes > 0) & (sizes < _TINY)).any():
         raise _Fault(f"{key} must be finite, and 0 or at least {_TINY:.3g} in size")
-    # What reads as zero must be written as zero.
+    # A number that parses to zero must be written as zero.
     if any(words[at].partition("e")[0].strip("+-0.") for at in np.flatnonzero(numbers == 0)):
         raise _Fault(f"{key} must be 0 or at least {_TINY:.3g} in size")
     return numbers
 
 
-def _words(column: list[str], allowed: dict[int, Any], each: int | None) -> list[str]:
-    joined = " ".join(value for value in column if value)
-    strange = joined.translate(allowed)
-    if strange:
-        raise _Fault(f"a field must hold numbers, got {strange[:20]!r}")
-    words = joined.split(" ") if joined else []
+def _words(column: list[str], characters: dict[int, Any], each: int | None) -> list[str]:
+    text = " ".join(value for value in column if value)
+    rest = text.translate(characters)
+    if rest:
+        raise _Fault(f"a field must hold numbers, got {rest[:20]!r}")
+    words = text.split(" ") if text else []
     if each is not None and len(words) != each * len(column):
         raise _Fault("a field must hold one number for each tree")
     return words

@@ -1,8 +1,8 @@
-"""XGBoost's UBJSON, read and checked by ourselves before XGBoost reads it.
+"""Parse and validate XGBoost's UBJSON before XGBoost reads it.
 
-Only the part of UBJSON that XGBoost writes is read: counted arrays, keys and text with a length of
-64 bits. Only models that `OneVsRest` trains are let through: ``binary:logistic``, one output per
-tree, splits by number.
+The parser knows the part of UBJSON that XGBoost writes: counted arrays, keys and text with lengths
+of 64 bits. Valid models are those that `OneVsRest` trains: ``binary:logistic``, one output per
+tree, numerical splits.
 """
 
 from __future__ import annotations
@@ -15,16 +15,30 @@ import numpy as np
 
 from oddslip.errors import UnreadableFile
 
-_DEEPEST = 16
+_MAX_DEPTH = 16
 _SCALARS = {b"i": ">b", b"U": ">B", b"I": ">h", b"l": ">i", b"L": ">q", b"d": ">f", b"D": ">d"}
-_TYPES = {b"i": ">i1", b"U": ">u1", b"I": ">i2", b"l": ">i4", b"L": ">i8", b"d": ">f4",
-          b"D": ">f8"}  # fmt: skip
+_TYPES = {
+    b"i": ">i1",
+    b"U": ">u1",
+    b"I": ">i2",
+    b"l": ">i4",
+    b"L": ">i8",
+    b"d": ">f4",
+    b"D": ">f8",
+}
 _CONSTANTS = {b"Z": None, b"T": True, b"F": False}
 _NODES = {
-    "base_weights": ">f4", "default_left": ">u1", "left_children": ">i4", "loss_changes": ">f4",
-    "parents": ">i4", "right_children": ">i4", "split_conditions": ">f4", "split_indices": ">i4",
-    "split_type": ">u1", "sum_hessian": ">f4",
-}  # fmt: skip
+    "base_weights": ">f4",
+    "default_left": ">u1",
+    "left_children": ">i4",
+    "loss_changes": ">f4",
+    "parents": ">i4",
+    "right_children": ">i4",
+    "split_conditions": ">f4",
+    "split_indices": ">i4",
+    "split_type": ">u1",
+    "sum_hessian": ">f4",
+}
 _CATEGORIES = {"categories", "categories_nodes", "categories_segments", "categories_sizes"}
 _NO_PARENT = 2**31 - 1
 _FLOAT = r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
@@ -32,11 +46,11 @@ _BASE = re.compile(rf"\[?{_FLOAT}(?:,{_FLOAT})*\]?")
 
 
 class _Fault(ValueError):  # noqa: N818
-    """What is wrong with the model."""
+    """The model is not valid."""
 
 
 def check_booster(raw: bytes, n_features: int | None = None) -> int:
-    """Refuse bytes that XGBoost would not have written. Returns the labels they score."""
+    """Raise unless XGBoost could have written the bytes. Returns their number of labels."""
     try:
         reader = _Reader(raw)
         model = reader.value(0)
@@ -48,7 +62,7 @@ def check_booster(raw: bytes, n_features: int | None = None) -> int:
 
 
 class _Reader:
-    """Values of UBJSON, one after another."""
+    """A parser of UBJSON."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw, self.at = raw, 0
@@ -70,8 +84,8 @@ class _Reader:
         return size
 
     def value(self, depth: int) -> Any:
-        """The next value, whatever it is."""
-        if depth > _DEEPEST:
+        """The next value, of any type."""
+        if depth > _MAX_DEPTH:
             raise _Fault("it is nested too deeply")
         marker = self.take(1)
         if marker in _SCALARS:
@@ -116,9 +130,8 @@ def _check(model: Any, n_features: int | None) -> int:
     if len(_integers(model["version"])) != 3:
         raise _Fault("version must be three numbers")
     learner = model["learner"]
-    wanted = {"attributes", "feature_names", "feature_types", "gradient_booster",
-              "learner_model_param", "objective"}  # fmt: skip
-    _check_keys(learner, wanted, "learner")
+    keys = {"attributes", "feature_names", "feature_types", "gradient_booster"}
+    _check_keys(learner, keys | {"learner_model_param", "objective"}, "learner")
     if len(learner["feature_names"]) or len(learner["feature_types"]):
         raise _Fault("features must have no names or types")
     _check_texts(learner["attributes"], "attributes")
@@ -129,9 +142,9 @@ def _check(model: Any, n_features: int | None) -> int:
     weight = objective["reg_loss_param"]["scale_pos_weight"]
     if objective["name"] != "binary:logistic" or not re.fullmatch(_FLOAT, weight):
         raise _Fault("objective must be binary:logistic")
-    n_labels, told = _check_param(learner["learner_model_param"])
-    if n_features is not None and told != n_features:
-        raise _Fault(f"num_feature must be {n_features}, got {told}")
+    n_labels, n_columns = _check_param(learner["learner_model_param"])
+    if n_features is not None and n_columns != n_features:
+        raise _Fault(f"num_feature must be {n_features}, got {n_columns}")
     booster = learner["gradient_booster"]
     if booster["name"] == "dart":
         _check_keys(booster, {"name", "gbtree", "weight_drop"}, "gradient_booster")
@@ -142,14 +155,14 @@ def _check(model: Any, n_features: int | None) -> int:
     _check_keys(booster, {"name", "model"}, "gradient_booster")
     if booster["name"] != "gbtree":
         raise _Fault(f"unknown booster {booster['name']!r:.30}")
-    _check_forest(booster["model"], n_labels, told)
+    _check_forest(booster["model"], n_labels, n_columns)
     return n_labels
 
 
 def _check_param(param: dict[str, str]) -> tuple[int, int]:
     """Labels and features."""
-    wanted = {"base_score", "boost_from_average", "num_class", "num_feature", "num_target"}
-    _check_keys(param, wanted, "learner_model_param")
+    expected = {"base_score", "boost_from_average", "num_class", "num_feature", "num_target"}
+    _check_keys(param, expected, "learner_model_param")
     _check_texts(param, "learner_model_param")
     n_labels, n_features = _count(param["num_target"]), _count(param["num_feature"])
     if param["num_class"] != "0" or param["boost_from_average"] not in ("0", "1") or n_labels < 1:
@@ -164,8 +177,8 @@ def _check_param(param: dict[str, str]) -> tuple[int, int]:
 
 
 def _check_forest(model: Any, n_labels: int, n_features: int) -> None:
-    wanted = {"gbtree_model_param", "iteration_indptr", "tree_info", "trees"}
-    _check_keys(model, wanted, "model", optional=frozenset({"cats"}))
+    expected = {"gbtree_model_param", "iteration_indptr", "tree_info", "trees"}
+    _check_keys(model, expected, "model", optional=frozenset({"cats"}))
     if any(len(part) for part in model.get("cats", {}).values()):
         raise _Fault("cats must be empty")
     param, trees = model["gbtree_model_param"], model["trees"]
@@ -173,8 +186,8 @@ def _check_forest(model: Any, n_labels: int, n_features: int) -> None:
     _check_texts(param, "gbtree_model_param")
     if _count(param["num_parallel_tree"]) < 1 or _count(param["num_trees"]) != len(trees):
         raise _Fault(f"num_trees must be {len(trees)}")
-    of_label, ends = _integers(model["tree_info"]), _integers(model["iteration_indptr"])
-    if len(of_label) != len(trees) or not all(0 <= label < n_labels for label in of_label):
+    labels, ends = _integers(model["tree_info"]), _integers(model["iteration_indptr"])
+    if len(labels) != len(trees) or not all(0 <= label < n_labels for label in labels):
         raise _Fault(f"tree_info must hold a label for each of {len(trees)} trees")
     if not ends or ends[0] != 0 or ends[-1] != len(trees) or ends != sorted(ends):
         raise _Fault(f"iteration_indptr must rise from 0 to {len(trees)}")
@@ -208,18 +221,18 @@ def _check_tree(tree: Any, number: int, n_features: int) -> None:
     if not np.isfinite(tree["base_weights"]).all():
         raise _Fault(f"base_weights of {name} must be finite")
     left, right = tree["left_children"].astype(np.int64), tree["right_children"].astype(np.int64)
-    places = np.arange(n_nodes)
+    nodes = np.arange(n_nodes)
     inner = left != -1
     children = np.concatenate([left[inner], right[inner]])
-    parents = np.concatenate([places[inner], places[inner]])
+    parents = np.concatenate([nodes[inner], nodes[inner]])
     if ((right != -1) != inner).any() or (children <= parents).any():
         raise _Fault(f"a child of {name} must be a later node")
-    # All but the root, each once: children come after parents, so all are reached from the root.
-    if not np.array_equal(np.sort(children), places[1:]):
+    # Children come after parents, so each node but the root, once, means a tree.
+    if not np.array_equal(np.sort(children), nodes[1:]):
         raise _Fault(f"each node of {name} must be reached exactly once")
-    wanted = np.full(n_nodes, _NO_PARENT)
-    wanted[children] = parents
-    if not np.array_equal(tree["parents"].astype(np.int64), wanted):
+    expected = np.full(n_nodes, _NO_PARENT)
+    expected[children] = parents
+    if not np.array_equal(tree["parents"].astype(np.int64), expected):
         raise _Fault(f"parents of {name} must be those of its children")
     features = tree["split_indices"].astype(np.int64)
     if (features < 0).any() or (features[inner] >= n_features).any():
@@ -227,13 +240,13 @@ def _check_tree(tree: Any, number: int, n_features: int) -> None:
 
 
 def _check_keys(
-    table: Any, wanted: set[str], name: str, optional: frozenset[str] = frozenset()
+    table: Any, expected: set[str], name: str, optional: frozenset[str] = frozenset()
 ) -> None:
     if not isinstance(table, dict):
         raise _Fault(f"{name} must be a table")
-    strange = sorted((wanted - table.keys()) | (table.keys() - wanted - optional))
-    if strange:
-        raise _Fault(f"{strange[0][:40]!r} of {name} is missing or unknown")
+    difference = sorted((expected - table.keys()) | (table.keys() - expected - optional))
+    if difference:
+        raise _Fault(f"{difference[0][:40]!r} of {name} is missing or unknown")
 
 
 def _check_texts(table: dict[str, Any], name: str) -> None:
@@ -248,7 +261,7 @@ def _count(text: str) -> int:
 
 
 def _integers(values: Any) -> list[int]:
-    listed = values.tolist() if isinstance(values, np.ndarray) else values
-    if not isinstance(listed, list) or not all(type(value) is int for value in listed):
+    numbers = values.tolist() if isinstance(values, np.ndarray) else values
+    if not isinstance(numbers, list) or not all(type(value) is int for value in numbers):
         raise _Fault("a list must hold whole numbers")
-    return listed
+    return numbers

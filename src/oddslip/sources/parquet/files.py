@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from oddslip.errors import InvalidInput, OddslipError, UnreadableFile
 from oddslip.io.files import unreadable
 from oddslip.io.inputs import FileState, check_memory, input_path, unchanged
-from oddslip.io.paths import Found, find_files
+from oddslip.io.paths import InputFiles, find_files
 from oddslip.sources.batches import Batches
 from oddslip.sources.parquet.footer import read_chunks
 
@@ -29,9 +29,9 @@ DAMAGED = "cut short, damaged or not a Parquet file"
 class ParquetFiles(Batches):
     """Files found at a path, in their order. All must have the same columns."""
 
-    def __init__(self, found: Found | Path) -> None:
-        found = found if isinstance(found, Found) else find_files(found)
-        self.path = path = found.called
+    def __init__(self, found: InputFiles | Path) -> None:
+        found = found if isinstance(found, InputFiles) else find_files(found)
+        self.path = path = found.name
         self.files = found.files
         self.n_rows = 0
         self.footers: dict[Any, Any] = {}

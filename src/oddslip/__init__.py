@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from oddslip.core.lazy import lazy_names
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 DEFAULT_SEED = 42  # defined here to avoid imports
 
 if TYPE_CHECKING:

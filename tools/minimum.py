@@ -22,10 +22,10 @@ ROOT = Path(__file__).parents[1]
 ENVIRONMENT = ROOT / ".venv-minimum"
 
 # Extras whose floors are tried. torch alone is larger than all the others together.
-EXTRAS = ("lightgbm", "data")
+EXTRAS = ("lightgbm",)
 # Of the tools of development, these are packages that the library itself works with.
 # xgboost-cpu is xgboost without 300 MB of code for graphic cards; both have one floor.
-PARTNERS = ("pandas", "xgboost-cpu")
+PARTNERS = ("pandas", "polars", "xgboost-cpu")
 # These only run the tests, so any version will do.
 RUNNERS = ("pytest", "pytest-xdist", "hypothesis")
 

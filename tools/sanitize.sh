@@ -27,7 +27,7 @@ export LD_PRELOAD ASAN_OPTIONS PYTHONMALLOC=malloc PYTHONPATH=$copy/src
 # sanitizer, not in a signal.
 left_out=(
     --ignore=tests/browser
-    --ignore=tests/engines
+    --ignore=tests/spark
     --ignore=tests/serving/test_json.py
     --ignore=tests/serving/test_sql.py
     --deselect=tests/test_benchmarks.py::test_a_toy_run_sets_ours_beside_a_peer_that_agrees_and_leaves_no_file[spark]

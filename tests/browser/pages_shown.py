@@ -24,8 +24,15 @@ def pretty_diagnosis(n_rows=20_000, n_replicates=2000):
     slipped = rng.random(400) < 0.8
     realized = np.where(slipped, rng.uniform(0.15, 0.75, 400), rng.uniform(0.97, 1.0, 400))
     pair = synthetic_pair(
-        n_rows, 400, prevalence=(0.0005, 0.15), signal=1.0, realized=realized, noise=0.5,
-        saturate=0.004, n_dead=9, seed=7,
+        n_rows,
+        400,
+        prevalence=(0.0005, 0.15),
+        signal=1.0,
+        realized=realized,
+        noise=0.5,
+        saturate=0.004,
+        n_dead=9,
+        seed=7,
     )
     held_out = pair.calibration
     return diagnose(

@@ -162,6 +162,8 @@ def test_without_lightgbm_it_says_which_extra_to_install(tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     monkeypatch.delitem(sys.modules, "oddslip.learners.backends.lightgbm", raising=False)
+    # An earlier import also left the module as an attribute of its package.
+    monkeypatch.delattr("oddslip.learners.backends.lightgbm", raising=False)
     assert main(["demo"]) == 2
     error = capsys.readouterr().err
     assert re.fullmatch(r"oddslip: .*oddslip\[lightgbm\].*\n", error)

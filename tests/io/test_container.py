@@ -5,6 +5,7 @@ import tracemalloc
 import zlib
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -99,6 +100,11 @@ def test_the_same_contents_give_the_same_bytes_and_members_are_aligned():
     view = read_container(GOOD, "model").arrays["x"]
     assert not view.flags.owndata
     assert not view.flags.writeable
+
+
+def test_bytes_may_come_in_any_buffer():
+    for buffer in (bytearray(GOOD), memoryview(GOOD).cast("b"), pa.py_buffer(GOOD)):
+        assert read_container(buffer, "model").arrays["x"].tolist() == list(range(12))
 
 
 @pytest.mark.parametrize("array", [np.array([None]), np.zeros(2, "f8,i4"), np.zeros(2, "V3")])

@@ -234,7 +234,7 @@ def read_container(
     b'tree'
     """
     if not isinstance(source, str | os.PathLike):
-        view = memoryview(source)
+        view = memoryview(source).cast("B")  # buffers of pyarrow are signed
         reader = _Reader(f"the {kind}", lambda start, stop: view[start:stop], view.nbytes)
         return reader.read(kind, verify)
     path = input_path(source)

@@ -173,7 +173,8 @@ TEXTS = {
     "node its own child": number("left_child", 1, 1),
     "node child of its child": number("left_child", 2, 1),
     "both children alike": lambda text: line_of(
-        "right_child", re.search(r"left_child=(.*)", text)[1])(text),
+        "right_child", re.search(r"left_child=(.*)", text)[1]
+    )(text),
     "leaf reached twice": number("left_child", 4, -1),
     "feature out of range": number("split_feature", 0, N_FEATURES),
     "feature a billion": number("split_feature", 0, 10**9),
@@ -191,14 +192,22 @@ TEXTS = {
     "decision below zero": number("decision_type", 0, -3),
     "categories without bounds": line_of("num_cat", 3),
     "a million categories": both(
-        line_of("num_cat", 10**6), replace("is_linear=", "cat_boundaries=0 1\ncat_threshold=1\nis_linear="),
-        number("decision_type", 0, 1)),
+        line_of("num_cat", 10**6),
+        replace("is_linear=", "cat_boundaries=0 1\ncat_threshold=1\nis_linear="),
+        number("decision_type", 0, 1),
+    ),
     "category bounds too far": both(
-        line_of("num_cat", 1), number("decision_type", 0, 1), number("threshold", 0, 0),
-        replace("is_linear=", "cat_boundaries=0 9000000\ncat_threshold=1\nis_linear=")),
+        line_of("num_cat", 1),
+        number("decision_type", 0, 1),
+        number("threshold", 0, 0),
+        replace("is_linear=", "cat_boundaries=0 9000000\ncat_threshold=1\nis_linear="),
+    ),
     "category index too far": both(
-        line_of("num_cat", 1), number("decision_type", 0, 1), number("threshold", 0, 99999),
-        replace("is_linear=", "cat_boundaries=0 1\ncat_threshold=1\nis_linear=")),
+        line_of("num_cat", 1),
+        number("decision_type", 0, 1),
+        number("threshold", 0, 99999),
+        replace("is_linear=", "cat_boundaries=0 1\ncat_threshold=1\nis_linear="),
+    ),
     "threshold not a number": number("threshold", 0, "nan"),
     "threshold infinite": number("threshold", 0, "inf"),
     "threshold beyond float": number("threshold", 0, "1e999"),
@@ -224,30 +233,46 @@ TEXTS = {
     "no thresholds": drop_line("threshold"),
     "children twice": replace("left_child=", "left_child=0\nleft_child="),
     "linear without slopes": line_of("is_linear", 1),
-    "linear beyond features": both(line_of("is_linear", 1), replace(
-        "shrinkage=", "leaf_const=0 0 0 0 0 0\nnum_features=1 0 0 0 0 0\nleaf_features=900\n"
-        "leaf_coeff=1\nshrinkage=")),
-    "linear counts below zero": both(line_of("is_linear", 1), replace(
-        "shrinkage=", "leaf_const=0 0 0 0 0 0\nnum_features=-1 0 0 0 0 0\nleaf_features=\n"
-        "leaf_coeff=\nshrinkage=")),
+    "linear beyond features": both(
+        line_of("is_linear", 1),
+        replace(
+            "shrinkage=",
+            "leaf_const=0 0 0 0 0 0\nnum_features=1 0 0 0 0 0\nleaf_features=900\n"
+            "leaf_coeff=1\nshrinkage=",
+        ),
+    ),
+    "linear counts below zero": both(
+        line_of("is_linear", 1),
+        replace(
+            "shrinkage=",
+            "leaf_const=0 0 0 0 0 0\nnum_features=-1 0 0 0 0 0\nleaf_features=\n"
+            "leaf_coeff=\nshrinkage=",
+        ),
+    ),
     "fewer classes than trees": line_of("num_class", 1),
     "more classes than trees": line_of("num_class", 1000),
     "more trees per round": line_of("num_tree_per_iteration", 5),
     "no trees per round": line_of("num_tree_per_iteration", 0),
     "trees per round below zero": line_of("num_tree_per_iteration", -2),
     "a billion classes": both(
-        line_of("num_class", 10**9), line_of("num_tree_per_iteration", 10**9)),
+        line_of("num_class", 10**9), line_of("num_tree_per_iteration", 10**9)
+    ),
     "fewer features": line_of("max_feature_idx", 1),
     "more features": line_of("max_feature_idx", 900),
     "features below zero": line_of("max_feature_idx", -1),
     "feature names too few": line_of("feature_names", "Column_0"),
     "feature infos too few": line_of("feature_infos", "none"),
-    "unknown objective": replace("feature_names=", "objective=multiclass num_class:9\nfeature_names="),
+    "unknown objective": replace(
+        "feature_names=", "objective=multiclass num_class:9\nfeature_names="
+    ),
     "ranking objective": replace("feature_names=", "objective=lambdarank\nfeature_names="),
     "unknown head line": replace("feature_names=", "surprise=1\nfeature_names="),
     "unknown tree line": replace("is_linear=", "surprise=1\nis_linear="),
     "trees out of order": replace("Tree=1\n", "Tree=4\n"),
-    "one tree too many": replace("end of trees", "Tree=6\nnum_leaves=1\nnum_cat=0\nsplit_feature=\nleaf_value=1\n\n\nend of trees"),
+    "one tree too many": replace(
+        "end of trees",
+        "Tree=6\nnum_leaves=1\nnum_cat=0\nsplit_feature=\nleaf_value=1\n\n\nend of trees",
+    ),
     "no end of trees": replace("end of trees", ""),
     "quoted parameter": replace("[boosting: gbdt]", '[boosting: g"b"dt]'),
     "unknown parameter": replace("[boosting: gbdt]", "[BOOSTING gbdt]"),
@@ -255,7 +280,7 @@ TEXTS = {
     "a zero byte": replace("threshold=", "thres\0hold="),
     "line ends of Windows": lambda text: text.replace("\n", "\r\n"),
     "no text at all": lambda text: "tree",
-}  # fmt: skip
+}
 STALE = {  # sizes told wrong, and not put right
     "stale sizes": number("tree_sizes", 0, 90),
     "sizes of a billion": number("tree_sizes", 0, 10**9),
@@ -456,8 +481,7 @@ ARRAYS = {
     "mlp": {
         "a first layer of fewer features": arrays_with(slope0=lambda a: a[:2]),
         "layers that do not follow": arrays_with(bias0=lambda a: a[:2]),
-        "a last layer of one label": arrays_with(
-            slope1=lambda a: a[:, :1], bias1=lambda a: a[:1]),
+        "a last layer of one label": arrays_with(slope1=lambda a: a[:, :1], bias1=lambda a: a[:1]),
         "no last layer": arrays_with(slope1=None, bias1=None),
         "no layers": arrays_with(slope0=None, bias0=None, slope1=None, bias1=None),
         "a layer without bias": arrays_with(bias1=None),
@@ -467,7 +491,7 @@ ARRAYS = {
         "scales of one feature": arrays_with(scales=lambda a: a[:1]),
         "slopes not finite": arrays_with(slope0=nan_first),
     },
-}  # fmt: skip
+}
 
 CASES = [
     *(["text", name] for name in TEXTS),

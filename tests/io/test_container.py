@@ -5,6 +5,7 @@ import tracemalloc
 import zlib
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -101,6 +102,11 @@ def test_the_same_contents_give_the_same_bytes_and_members_are_aligned():
     assert not view.flags.writeable
 
 
+def test_bytes_may_come_in_any_buffer():
+    for buffer in (bytearray(GOOD), memoryview(GOOD).cast("b"), pa.py_buffer(GOOD)):
+        assert read_container(buffer, "model").arrays["x"].tolist() == list(range(12))
+
+
 @pytest.mark.parametrize("array", [np.array([None]), np.zeros(2, "f8,i4"), np.zeros(2, "V3")])
 def test_objects_and_records_are_not_written(array):
     with pytest.raises(TypeError, match="x must hold numbers"):
@@ -159,9 +165,12 @@ JSON = st.recursive(
 )
 
 
+ENTRY_KEYS = ["name", "dtype", "shape", "offset", "bytes", "encoding", "sha256"]
+KEYS = ["kind", "meta", "members", *ENTRY_KEYS, None]
+
+
 @settings(max_examples=500)
-@given(st.sampled_from(["kind", "meta", "members", "name", "dtype", "shape", "offset", "bytes",
-                        "encoding", "sha256", None]), JSON)  # fmt: skip
+@given(st.sampled_from(KEYS), JSON)
 @example("dtype", "|O")
 @example("shape", [2**62, 0])
 @example("shape", [-1])

@@ -55,15 +55,7 @@ _LOADERS = {
     "model": " Load it with OneVsRest.load.",
 }
 _ADVICE = {"group": "Remove it to train it again.", "message": "Run again."}
-_DAMAGED = (
-    ArithmeticError,
-    EOFError,
-    LookupError,
-    MemoryError,
-    TypeError,
-    ValueError,
-    zlib.error,
-)
+_DAMAGED = (ArithmeticError, EOFError, LookupError, MemoryError, TypeError, ValueError, zlib.error)
 
 
 class Container(NamedTuple):
@@ -242,10 +234,9 @@ def read_container(
     b'tree'
     """
     if not isinstance(source, str | os.PathLike):
-        view = memoryview(source)
-        return _Reader(f"the {kind}", lambda start, stop: view[start:stop], view.nbytes).read(
-            kind, verify
-        )
+        view = memoryview(source).cast("B")  # buffers of pyarrow are signed
+        reader = _Reader(f"the {kind}", lambda start, stop: view[start:stop], view.nbytes)
+        return reader.read(kind, verify)
     path = input_path(source)
     try:
         with path.open("rb", buffering=0) as file:
@@ -322,7 +313,7 @@ class _Reader:
         raise self._other_kind(header["kind"], kind)
 
     def _check_start(self, kind: str, advice: str) -> int:
-        """Refuse other files. Returns the length of the header."""
+        """Raise for other files and versions. Returns the length of the header."""
         start = bytes(self.get(0, min(self.size, START_BYTES)))
         if older_kind(start) is not None:
             raise self._other_kind(older_kind(start), kind)
@@ -393,7 +384,7 @@ class _Reader:
 
 
 def _read_entry(entry: dict[str, Any]) -> _Member:
-    """A member as the header lists it, in numbers that are possible."""
+    """Validate an entry of the header."""
     name, dtype, shape, encoding = (entry[key] for key in ("name", "dtype", "shape", "encoding"))
     if not isinstance(name, str) or not (dtype is None or _DTYPE.fullmatch(dtype)):
         raise ValueError(f"a member has the name {name!r:.30} and the type {dtype!r:.30}")
@@ -416,7 +407,7 @@ def _read_entry(entry: dict[str, Any]) -> _Member:
 
 
 def _inflate(body: memoryview, n_bytes: int) -> bytes:
-    """Unpack what must give exactly so many bytes, and never more."""
+    """Unpack a member, to exactly so many bytes."""
     stream = zlib.decompressobj()
     unpacked = stream.decompress(body, n_bytes + 1)
     if len(unpacked) != n_bytes or not stream.eof or stream.unused_data:

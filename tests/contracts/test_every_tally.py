@@ -25,7 +25,7 @@ from oddslip.metrics.reliability import ReliabilityTally
 from oddslip.selection.folds import (
     FoldCounter,
     FoldTally,
-    KeyedFolds,
+    HashFolds,
     PooledBuckets,
     PositiveCellTally,
     draw_folds,
@@ -77,7 +77,7 @@ def make_moments():
     return Moments(*counted(Ranges(N_LABELS)).log_odds("probability"), "probability", N_LABELS)
 
 
-DEALS = [KeyedFolds(3, 1, repeat) for repeat in range(2)]
+DEALS = [HashFolds(3, 1, repeat) for repeat in range(2)]
 
 
 def make_trial():
@@ -139,7 +139,7 @@ TALLIES = {
     "PooledBuckets": lambda: PooledBuckets(
         draw_folds(N_ROWS, 3)[0], 3, SCORES.dtype, "probability"
     ),
-    "FoldTally, keyed": lambda: make_folds(KeyedFolds(3, 1, 0)),
+    "FoldTally, keyed": lambda: make_folds(HashFolds(3, 1, 0)),
     "LadderTally": lambda: make_ladder(DEALS[0]),
     "LadderTally, held out": lambda: make_ladder(None),
     "RowParts": make_row_parts,

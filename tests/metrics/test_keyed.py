@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, poisson
 
 from oddslip import InvalidInput, Panel, evaluate
-from oddslip.core.row_keys import hash_ids, keyed_folds, keyed_sample
+from oddslip.core.row_keys import hash_ids, sample_keys
 from oddslip.kernels.resampling import draw_poisson
 from oddslip.metrics.bootstrap import KeyedSums
+from oddslip.selection.folds import assign_folds
+from oddslip.sources import open_source
 
 N = 400
 RNG = np.random.default_rng(3)
@@ -83,11 +85,12 @@ def test_an_odd_number_of_replicates_is_filled():
 
 def test_folds_and_samples_hold_about_their_share_and_repeats_differ():
     keys = hash_ids(np.arange(50_000))
-    folds = keyed_folds(keys, 5, seed=1)
-    assert chisquare(np.bincount(folds)).pvalue > 1e-4
-    assert np.mean(folds == keyed_folds(keys, 5, seed=1, repeat=1)) == pytest.approx(0.2, abs=0.02)
-    assert keyed_sample(keys, 0.1, seed=1).mean() == pytest.approx(0.1, abs=0.01)
-    assert keyed_sample(keys, 1.0, seed=1).all()
+    source = open_source(np.broadcast_to(0.5, (70_000, 1)))
+    first, second = (each.of_keys(keys) for each in assign_folds(source, 5, seed=1, n_repeats=2))
+    assert chisquare(np.bincount(first)).pvalue > 1e-4
+    assert np.mean(first == second) == pytest.approx(0.2, abs=0.02)
+    assert sample_keys(keys, 0.1, seed=1).mean() == pytest.approx(0.1, abs=0.01)
+    assert sample_keys(keys, 1.0, seed=1).all()
 
 
 @settings(max_examples=15, deadline=None)

@@ -1,7 +1,6 @@
 """Trials by sums: what rows that are kept would say, and the same in any order."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from oddslip import InvalidInput, Panel, Repair
@@ -10,7 +9,7 @@ from oddslip.selection import folds as numbered_folds
 from oddslip.selection import trials as numbered
 from oddslip.selection.candidates import PAPER, RAW, WIDE
 from oddslip.selection.cross import cross_choose
-from oddslip.selection.folds import KeyedFolds
+from oddslip.selection.folds import assign_folds
 from oddslip.selection.keyed import try_keyed
 from oddslip.selection.rules import read_rule
 from oddslip.selection.trials import try_candidates
@@ -31,7 +30,14 @@ def as_keyed(monkeypatch):
     """Rows in order, dealt to the folds that their keys decide."""
 
     def draw(n_rows, n_folds, *, seed, n_repeats):
-        return np.stack([KeyedFolds(n_folds, seed, at).of(PANEL) for at in range(n_repeats)])
+        return np.stack(
+            [
+                each.of(PANEL)
+                for each in assign_folds(
+                    open_source(PANEL), n_folds, seed=seed, n_repeats=n_repeats
+                )
+            ]
+        )
 
     monkeypatch.setattr(numbered, "draw_folds", draw)
     assert numbered_folds.draw_folds is not draw
@@ -88,14 +94,7 @@ def test_the_table_has_intervals_by_the_normal_law():
     assert table.to_frame().shape[0] == len(PAPER)
 
 
-def test_rows_without_ids_and_rows_with_weights_are_refused():
-    with pytest.raises(InvalidInput, match="drawing folds by keys needs row ids"):
-        Repair(k=3, keyed=True).fit(PAIR.weighted, PAIR.labels)
-    with pytest.raises(InvalidInput, match="sample_weight goes with rows in order"):
-        Repair(k=3, keyed=True).fit(PANEL, sample_weight=pd.Series(np.ones(N), index=IDS))
-
-
 def test_a_fold_without_rows_is_refused():
     few = Panel(np.asarray(PAIR.weighted)[:3], PANEL.truths()[:3], row_ids=IDS[:3])
-    with pytest.raises(InvalidInput, match="every fold must hold a row"):
+    with pytest.raises(InvalidInput, match="n_folds must be at most n_rows=3"):
         try_keyed(open_source(few), (RAW,), k=3)

@@ -25,7 +25,7 @@ from oddslip.core.row_ids import (
     row_names,
     take_ids,
 )
-from oddslip.core.row_keys import hash_ids, need_ids
+from oddslip.core.row_keys import hash_ids, hash_row_numbers, need_ids
 from oddslip.core.weights import read_numbers
 from oddslip.errors import InvalidInput
 from oddslip.io.inputs import FileArray
@@ -135,6 +135,7 @@ class Panel:
 
     __slots__ = (
         "_absent",
+        "_row_keys",
         "excluded",
         "first_row",
         "kind",
@@ -157,6 +158,7 @@ class Panel:
     excluded: Positives | None
     nan_absent: bool
     _absent: Positives | None
+    _row_keys: NDArray[np.uint64] | None  # where they were found already
     first_row: int
     numbered: bool  # whether rows have an order; else an id is all that they are known by
     twin: NDArray[Any] | None  # scores of another model for the same cells
@@ -185,6 +187,7 @@ class Panel:
         self.excluded, self.nan_absent, self._absent = None, False, None
         self.first_row = 0
         self.numbered = True
+        self._row_keys = None
         self.twin = None
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
             raise InvalidInput(
@@ -301,13 +304,19 @@ class Panel:
         block.sample_weight = None if weight is None else weight.take(slice(start, stop))
         block.first_row = self.first_row + start
         block.numbered = self.numbered
+        block._row_keys = None if self._row_keys is None else self._row_keys[start:stop]
         block.twin = None if self.twin is None else self.twin[start:stop]
         return block
 
     def row_keys(self) -> NDArray[np.uint64]:
-        """What rows are known by where they have no order: see `oddslip.core.row_keys`."""
-        need_ids(self.row_ids is not None, "what is decided")
-        return hash_ids(cast("NDArray[Any]", self.row_ids))
+        """Key of each row: see `oddslip.core.row_keys`. It stays with a row that is taken."""
+        if self._row_keys is None:
+            if self.row_ids is not None:
+                self._row_keys = hash_ids(self.row_ids)
+            else:
+                need_ids(self.numbered, "what is decided")
+                self._row_keys = hash_row_numbers(self.first_row, self.n_rows)
+        return self._row_keys
 
     def name_row(self, row: int) -> str:
         """What an error calls a row: by its number, or by its id where rows have no order."""

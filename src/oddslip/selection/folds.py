@@ -26,7 +26,7 @@ from oddslip.calibrators.logistic.moments import (
 )
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Kind, Panel, SampleWeight, SparsePanel
-from oddslip.core.row_keys import keyed_folds
+from oddslip.core.row_keys import FOLDS, Keys, hash_with_salt
 from oddslip.core.tally import (
     MergeableTally,
     State,
@@ -63,23 +63,71 @@ BINS_SHARE = 0.5  # of the bins of a fit on all rows: folds are held all at once
 AT_ONCE = 256 * 1024 * 1024  # bytes of summaries of folds up to which repeats share a pass
 
 
-class KeyedFolds(NamedTuple):
-    """Folds that the keys of rows decide: see `oddslip.core.row_keys.keyed_folds`."""
+class HashFolds(NamedTuple):
+    """Folds decided by row keys: intervals of the salted key.
+
+    ``cuts`` are the n_folds - 1 thresholds between them.
+    """
 
     n_folds: int
     seed: int
     repeat: int
+    cuts: NDArray[np.uint64]
 
     def of(self, panel: Panel) -> Folds:
         """The fold of each row of a panel."""
-        keys = panel.row_keys()
-        return keyed_folds(keys, self.n_folds, seed=self.seed, repeat=self.repeat)
+        return self.of_keys(panel.row_keys())
+
+    def of_keys(self, keys: Keys) -> Folds:
+        """The fold of each key."""
+        hashes = hash_with_salt(keys, FOLDS, self.seed, self.repeat)
+        return np.searchsorted(self.cuts, hashes, side="right").astype(np.int32)
+
+
+def assign_folds(
+    source: Source, n_folds: Any, *, seed: Any = DEFAULT_SEED, n_repeats: int = 1
+) -> list[HashFolds]:
+    """Folds of all rows, one assignment per repeat.
+
+    Up to `MAX_SMALL_ROWS` rows the cuts are quantiles of the salted keys, so that folds differ by
+    at most one id. Above, they are equal parts of all hashes, and the rows need not be known.
+
+    Examples
+    --------
+    >>> from oddslip.sources import open_source
+    >>> (folds,) = assign_folds(open_source(np.full((7, 2), 0.5)), 3)
+    >>> np.bincount(folds.of_keys(open_source(np.full((7, 2), 0.5)).row_keys())).tolist()
+    [3, 2, 2]
+    """
+    _check_whole("n_folds", n_folds, 2)
+    _check_whole("seed", seed, 0)
+    keys = source.small_keys()
+    if keys is not None:
+        keys = np.unique(keys)
+        if n_folds > keys.size:
+            rows = f"n_rows={keys.size}" if keys.size == source.n_rows else f"{keys.size} row ids"
+            raise InvalidInput(
+                f"n_folds must be at most {rows}, got n_folds={n_folds}. Pass more rows."
+            )
+    return [
+        HashFolds(n_folds, seed, repeat, _find_cuts(keys, n_folds, seed, repeat))
+        for repeat in range(n_repeats)
+    ]
+
+
+def _find_cuts(keys: Keys | None, n_folds: int, seed: int, repeat: int) -> Keys:
+    if keys is None:
+        return np.array([2**64 * fold // n_folds for fold in range(1, n_folds)], np.uint64)
+    hashes = np.sort(hash_with_salt(keys, FOLDS, seed, repeat))
+    sizes = [len(part) for part in np.array_split(hashes, n_folds)]
+    cuts: Keys = hashes[np.cumsum(sizes)[:-1]]
+    return cuts
 
 
 class Dealt(NamedTuple):
     """How rows fall: the fold of each or what decides it, of each positive cell, and sizes."""
 
-    folds: Folds | KeyedFolds
+    folds: Folds | HashFolds
     fold_of: NDArray[np.integer]
     n_rows: Ints
     n_present: NDArray[np.float64] | None = None  # cells that are there, of rows known by keys
@@ -334,7 +382,7 @@ class FoldTally:
 
     def __init__(
         self,
-        folds: Folds | KeyedFolds,
+        folds: Folds | HashFolds,
         n_folds: int,
         positives: Positives | None,
         empty: Empty,
@@ -367,7 +415,7 @@ class FoldTally:
 
     def add(self, panel: Panel) -> None:
         """Deal the rows of one block to their folds, those first in which no thread is at work."""
-        if isinstance(self.folds, KeyedFolds):
+        if isinstance(self.folds, HashFolds):
             here = self.folds.of(panel)
         else:
             here = self.folds[panel.first_row : panel.first_row + panel.n_rows]
@@ -492,7 +540,7 @@ def fold_totals(source: Source, dealt: Dealt, n_folds: int) -> NDArray[np.float6
         return totals
     if weight is None:
         return dealt.n_rows.astype(np.float64)
-    assert not isinstance(dealt.folds, KeyedFolds)
+    assert not isinstance(dealt.folds, HashFolds)
     units = weight.units.astype(np.float64)
     return weight.floats(np.bincount(dealt.folds, units, minlength=n_folds))
 
@@ -581,7 +629,7 @@ class FoldCounter:
             kinds += [fewer] * (empty.moments is not None)
             tallies = []
             for kind, dealt in product(kinds, some):
-                positives = None if isinstance(dealt.folds, KeyedFolds) else self.cells.positives
+                positives = None if isinstance(dealt.folds, HashFolds) else self.cells.positives
                 tallies.append(FoldTally(dealt.folds, n_folds, positives, kind))
             every = TallyGroup(tallies)
             made = self.source.run(every, threads=threads, what="cells of folds").result()

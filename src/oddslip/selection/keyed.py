@@ -40,7 +40,7 @@ from oddslip.selection.fold_fits import (
     fit_folds,
     summary_needed,
 )
-from oddslip.selection.folds import Dealt, FoldCounter, KeyedFolds, PositiveCells
+from oddslip.selection.folds import Dealt, FoldCounter, HashFolds, PositiveCells, assign_folds
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
 from oddslip.tallies.cell_counts import Ints, PositiveKeys
@@ -170,7 +170,7 @@ class KeyedPositives(MergeableTally):
     }  # fmt: skip
 
     def __init__(
-        self, n_labels: int, dtype: Any, deals: Sequence[KeyedFolds], partial: bool = False
+        self, n_labels: int, dtype: Any, deals: Sequence[HashFolds], partial: bool = False
     ) -> None:
         self.deals, self.partial = tuple(deals), partial
         self.cells = PositiveKeys(n_labels, dtype)
@@ -239,7 +239,7 @@ class TrialTally(MergeableTally):
     ----------
     fitted : list
         Maps by repeat, fold and candidate. Labels that rows say nothing of are out of play.
-    deals : list of KeyedFolds
+    deals : list of HashFolds
     raw : int
         The place of raw among the candidates.
     k, metric
@@ -252,7 +252,7 @@ class TrialTally(MergeableTally):
     def __init__(
         self,
         fitted: list[MapsByFold],
-        deals: Sequence[KeyedFolds],
+        deals: Sequence[HashFolds],
         raw: int,
         k: int,
         metric: str,
@@ -349,10 +349,10 @@ def try_keyed(
     """
     k = check_k(k, source.n_labels)
     check_choice("metric", metric, NAMES)
-    need_ids(source.has_ids, "drawing folds")
+    need_ids(source.has_ids or source.ordered, "drawing folds")
     if source.sample_weight is not None:
         raise InvalidInput("sample_weight goes with rows in order, got it with rows by keys.")
-    deals = [KeyedFolds(n_folds, seed, repeat) for repeat in range(n_repeats)]
+    deals = assign_folds(source, n_folds, seed=seed, n_repeats=n_repeats)
     first: list[Any] = [KeyedPositives(source.n_labels, source.dtype, deals, source.partial)]
     if summary_needed((*candidates, *also)):
         first.append(Ranges(source.n_labels))

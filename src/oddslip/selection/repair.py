@@ -17,6 +17,7 @@ from oddslip.calibrators.fingerprint import Expected
 from oddslip.calibrators.policy import DeadPolicy, check_policy
 from oddslip.core.panel import Kind
 from oddslip.core.results import as_frame, html_table, plain
+from oddslip.core.row_keys import need_ids
 from oddslip.core.weights import by_label, resolve_weights
 from oddslip.metrics.at_k import resolve_propensities
 from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
@@ -308,6 +309,8 @@ class Repair(ScoreTransformer):
         propensities = resolve_propensities(
             self.propensities, self._weights_of(source), source.n_labels, source.label_names
         )
+        if self.keyed:
+            need_ids(source.has_ids, "drawing folds")
         try_all: Any = try_keyed if self.keyed or not source.ordered else try_candidates
         trials: Trials | KeyedTrials = try_all(
             source,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oddslip.calibrators.catalogue import CANDIDATES, CATALOGUE
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.panel import Panel
-from oddslip.core.row_keys import keyed_sample
+from oddslip.core.row_keys import sample_keys
 from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.drift import SharedRows, Takeover, find_drift, find_takeover
@@ -42,7 +42,7 @@ from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
 from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown, reliability_of
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_fits import affordable
-from oddslip.selection.folds import KeyedFolds
+from oddslip.selection.folds import HashFolds
 from oddslip.selection.keyed import KeyedTrials, try_keyed
 from oddslip.selection.rules import read_rule
 from oddslip.shifts import overlap, realized_shift, saturation
@@ -61,7 +61,7 @@ class Rungs(NamedTuple):
     """All that ranks the rows: maps by rung, one or one for each fold, and what needs no map."""
 
     maps: dict[str, list[LabelMaps]]
-    folds: KeyedFolds | None
+    folds: HashFolds | None
     popular: dict[str, Any]  # by rung, a list, or maps where each row has labels of its own
     what_if: LabelMaps | None
     dead: NDArray[np.bool_]  # (folds, labels): whom the identity policy may hand slots to
@@ -237,7 +237,7 @@ def _climb_held_out(
 def _rungs(
     case: Case,
     maps: dict[str, list[LabelMaps]],
-    folds: KeyedFolds | None,
+    folds: HashFolds | None,
     dead: NDArray[np.bool_],
 ) -> Rungs:
     what_if = None
@@ -486,7 +486,7 @@ class RowSample(MergeableTally):
     def add(self, panel: Panel) -> None:
         """Take the chosen rows of one block."""
         keys = panel.row_keys()
-        rows = np.flatnonzero(keyed_sample(keys, self.share, seed=self.seed))
+        rows = np.flatnonzero(sample_keys(keys, self.share, seed=self.seed))
         self._keys.append(keys[rows])
         self._scores.append(panel.scores[rows])
         twin = panel.scores if panel.twin is None else panel.twin
@@ -521,7 +521,7 @@ class KeySample(MergeableTally):
     def add(self, panel: Panel) -> None:
         """Take the chosen keys of one block."""
         keys = panel.row_keys()
-        self._keys.append(keys[keyed_sample(keys, self.share, seed=self.seed)])
+        self._keys.append(keys[sample_keys(keys, self.share, seed=self.seed)])
 
     def result(self) -> NDArray[np.uint64]:
         """The keys."""

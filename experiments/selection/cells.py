@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.bootstrap import mean_with_interval
 from experiments.store import row_precisions
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.panel import Panel
-from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.rules import RULES, Rule
 from oddslip.selection.trials import Trials, try_candidates
@@ -140,13 +140,12 @@ def _rank(maps: LabelMaps, k: int, panel: Panel) -> NDArray[np.int32]:
 def _describe(differences: NDArray[np.float64]) -> dict[str, float]:
     """Mean of paired differences over rows, its standard error and its bootstrap interval."""
     n = differences.size
-    sums = bootstrap_sums(differences[:, None], n_replicates=N_REPLICATES, seed=SEED)[:, 0]
-    low, high = percentile_interval(sums / n, LEVEL)
+    gap = mean_with_interval(differences, n_replicates=N_REPLICATES, level=LEVEL, seed=SEED)
     error = float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
     return {
-        "difference": float(differences.mean()),
-        "low": float(low),
-        "high": float(high),
+        "difference": gap.value,
+        "low": gap.low,
+        "high": gap.high,
         "standard_error": error,
     }
 

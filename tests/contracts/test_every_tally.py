@@ -19,7 +19,7 @@ from oddslip.diagnosis.readings.climb import other_policies
 from oddslip.diagnosis.readings.keyed import KeySample, LadderTally, RowParts, RowSample, Rungs
 from oddslip.diagnosis.signal import parts_of_positives
 from oddslip.kernels.logistic import N_AFFINE, add_affine_sums
-from oddslip.metrics.keyed import MetricTally
+from oddslip.metrics.evaluation import MetricTally
 from oddslip.metrics.ranking import RankingTally
 from oddslip.metrics.reliability import ReliabilityTally
 from oddslip.selection.folds import (

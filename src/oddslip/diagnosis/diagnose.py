@@ -17,11 +17,12 @@ from oddslip.diagnosis.decomposition import decompose
 from oddslip.diagnosis.drift import find_drift
 from oddslip.diagnosis.findings import order_findings
 from oddslip.diagnosis.label_shifts import find_shifts
-from oddslip.diagnosis.ladder import Ladder, estimate_ladder
+from oddslip.diagnosis.ladder import Ladder, ladder_of_sums
 from oddslip.diagnosis.readings.climb import Climb, climb
 from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
 from oddslip.diagnosis.signal import find_likeness
 from oddslip.diagnosis.verdict import judge
+from oddslip.metrics.bootstrap import bootstrap_rows
 from oddslip.metrics.reliability import reliability_of
 from oddslip.shifts import overlap
 from oddslip.sources.open import Nan
@@ -131,10 +132,22 @@ def _conclude(measured: Measurements) -> Diagnosis:
 
 
 def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
-    ladder = estimate_ladder(
-        climbed.values, k=case.k, n_rows=case.arm.n_rows, n_replicates=n_replicates,
-        metric=case.metric, seed=case.seed, threads=case.threads,
-    )  # fmt: skip
+    evaluated = case.arm.positives().counts > 0
+    sums = bootstrap_rows(
+        np.hstack([*climbed.values.values(), np.ones((int(evaluated.sum()), 1))]),
+        case.arm.row_keys()[evaluated],
+        n_replicates=n_replicates,
+        seed=case.seed,
+        threads=case.threads,
+    )
+    ladder = ladder_of_sums(
+        sums,
+        list(climbed.values),
+        k=case.k,
+        n_rows=case.arm.n_rows,
+        metric=case.metric,
+        seed=case.seed,
+    )
     shared = None
     if climbed.raw is not None and climbed.twin is not None:
         counts = overlap(climbed.raw, climbed.twin)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip import DEFAULT_SEED
 from oddslip.calibrators.catalogue import CATALOGUE
 from oddslip.core.formatting import score
 from oddslip.core.results import as_frame, plain
-from oddslip.metrics.at_k import metric_of_sums
-from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.metrics.at_k import Column, metric_of_sums
+from oddslip.metrics.bootstrap import BootstrapSums, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
 
 LEVEL = 0.95
-GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together
 
 
 # ---------------------------------------------------------------------------------------- the rungs
@@ -187,66 +185,53 @@ def _estimates(estimates: dict[str, Estimate]) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------- estimating them
 
 
-def estimate_ladder(
-    values: dict[str, NDArray[np.float64]],
-    *,
-    k: int,
-    n_rows: int,
-    n_replicates: int,
-    metric: str = "map",
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
-) -> Ladder:
-    """Means, intervals and paired differences from the per-row values of every rung.
-
-    ``values`` holds the columns of `oddslip.metrics.at_k.Column` for the rows with a true label.
-    The draws depend on the seed alone, so rungs resampled one after the other stay paired.
-    """
-    n = len(values["raw"])
-    draws = _resample(values, n_replicates, seed, threads)
-    sums = {name: each.sum(axis=0) for name, each in values.items()}
-    return ladder_of_sums(sums, draws, n, n, k=k, n_rows=n_rows, metric=metric, seed=seed)
-
-
 def ladder_of_sums(
-    sums: dict[str, NDArray[np.float64]],
-    draws: dict[str, NDArray[np.float64]],
-    n: int,
-    n_drawn: Any,
+    sums: BootstrapSums,
+    names: Sequence[str],
     *,
     k: int,
     n_rows: int,
     metric: str = "map",
     seed: int,
 ) -> Ladder:
-    """The same from the sums of ``n`` rows, and of the rows, ``n_drawn``, of each replicate."""
-    rungs, own_draws = {}, {}
-    for name in (name for name in RUNGS if name in sums):
-        own_draws[name] = metric_of_sums(draws[name], metric, n_drawn)
+    """Means, intervals and paired differences to raw.
+
+    Parameters
+    ----------
+    sums : BootstrapSums
+        The columns of `oddslip.metrics.at_k.Column` for one rung after the other, then the number
+        of rows.
+    names : sequence of str
+        The rungs, in the order of the columns.
+    k, n_rows, metric, seed
+        Of the `Ladder`.
+
+    Returns
+    -------
+    Ladder
+    """
+    width = len(Column)
+    places = {name: slice(at * width, (at + 1) * width) for at, name in enumerate(names)}
+
+    def values(name: str, metric: str) -> tuple[float, NDArray[np.float64]]:
+        """A metric of a rung, and its replicates."""
+        total, draws = sums.total, sums.draws
+        value = metric_of_sums(total[places[name]], metric, total[-1])
+        return float(value), metric_of_sums(draws[:, places[name]], metric, draws[:, -1])
+
+    rungs, draws = {}, {}
+    raw = {each: values("raw", each) for each in NAMES}
+    for name in (name for name in RUNGS if name in places):
         metrics, differences = {}, {}
         for each in NAMES:
-            mean, raw_mean = (metric_of_sums(sums[at], each, n) for at in (name, "raw"))
-            drawn, raw_drawn = (metric_of_sums(draws[at], each, n_drawn) for at in (name, "raw"))
-            metrics[each] = Estimate(float(mean), *percentile_interval(drawn, LEVEL))
+            value, replicates = values(name, each)
+            raw_value, raw_replicates = raw[each]
+            metrics[each] = Estimate(value, *percentile_interval(replicates, LEVEL))
             differences[each] = Estimate(
-                float(mean) - float(raw_mean), *percentile_interval(drawn - raw_drawn, LEVEL)
+                value - raw_value, *percentile_interval(replicates - raw_replicates, LEVEL)
             )
+            if each == metric:
+                draws[name] = replicates
         rungs[name] = Rung(name, metrics, differences)
-    n_replicates = len(draws["raw"])
-    return Ladder(rungs, k, n_rows, n, n_replicates, seed, draws=own_draws, metric=metric)
-
-
-def _resample(
-    values: dict[str, NDArray[np.float64]], n_replicates: int, seed: int, threads: int | None
-) -> dict[str, NDArray[np.float64]]:
-    """Resampled sums of all rungs, as many rungs at a time as memory allows."""
-    names = list(values)
-    size = max(1, values["raw"].nbytes)
-    together = max(1, GROUP_BYTES // size)
-    sums: dict[str, NDArray[np.float64]] = {}
-    for first in range(0, len(names), together):
-        group = names[first : first + together]
-        stacked = np.hstack([values[name] for name in group])
-        drawn = bootstrap_sums(stacked, n_replicates=n_replicates, seed=seed, threads=threads)
-        sums |= dict(zip(group, np.split(drawn, len(group), axis=1), strict=True))
-    return sums
+    n, n_replicates = round(float(sums.total[-1])), len(sums.draws)
+    return Ladder(rungs, k, n_rows, n, n_replicates, seed, draws=draws, metric=metric)

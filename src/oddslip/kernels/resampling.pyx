@@ -73,20 +73,27 @@ def draw_poisson(
     cdef Py_ssize_t b, row, n = keys.shape[0]
     cdef uint64_t salt, bits
     cdef uint64_t start = _mix(seed + GOLDEN)
+    cdef bint paired
+    if n == 0:
+        return
     with nogil:
         for b in range(0, counts.shape[0], 2):
             salt = _mix(start + <uint64_t> ((first + b) // 2) * GOLDEN)
+            paired = b + 1 < counts.shape[0]
             for row in range(n):
                 bits = _mix(keys[row] ^ salt)
                 counts[b, row] = _poisson(<uint32_t> bits)
-                if b + 1 < counts.shape[0]:
+                if paired:
                     counts[b + 1, row] = _poisson(<uint32_t> (bits >> 32))
 
 
 cdef inline double _poisson(uint32_t bits) noexcept nogil:
-    """Most numbers are 0, 1 or 2: no branch for these, one for the rest."""
-    cdef int count = (bits >= AT_MOST[0]) + (bits >= AT_MOST[1]) + (bits >= AT_MOST[2])
-    if bits >= AT_MOST[2]:
+    """Most numbers are 4 or less: no branch for these, one for the rest."""
+    cdef int count = (
+        (bits >= AT_MOST[0]) + (bits >= AT_MOST[1]) + (bits >= AT_MOST[2])
+        + (bits >= AT_MOST[3]) + (bits >= AT_MOST[4])
+    )
+    if bits >= AT_MOST[4]:
         while count < 12 and bits >= AT_MOST[count]:
             count += 1
     return count

@@ -38,7 +38,8 @@ class View(Source):
 
     def row_keys(self) -> Keys:
         """Key of every row."""
-        return self.whole.row_keys()
+        self._row_keys = self.whole.row_keys()  # for the blocks of later passes
+        return self._row_keys
 
     def small_keys(self) -> Keys | None:
         """Keys of all rows where these are few, else None."""

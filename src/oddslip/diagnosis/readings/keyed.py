@@ -37,7 +37,7 @@ from oddslip.diagnosis.signal import find_likeness, parts_of_positives, signal_o
 from oddslip.errors import InvalidInput
 from oddslip.kernels.keys import keys_of
 from oddslip.metrics.at_k import Column, metric_values
-from oddslip.metrics.bootstrap import KeyedSums, Resampled
+from oddslip.metrics.bootstrap import BootstrapSums, BootstrapTally
 from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
 from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown, reliability_of
 from oddslip.selection.candidates import Candidate
@@ -113,18 +113,14 @@ def measure_keyed(case: Case, n_replicates: int) -> dict[str, Any]:
     if known is not None:
         found = float(np.isin(known, done[-1].result()).sum())
         shared = SharedRows(round(found / min(1.0, ids.share)), True)
-    sums, draws = ladder.kept.sums, ladder.kept.draws
-    width = len(Column)
-    places = {name: slice(at * width, (at + 1) * width) for at, name in enumerate(ladder.names)}
     n = ladder.n_evaluated
     takeover = None
     if "isotonic" in rungs.maps:
         takeover = Takeover(int(rungs.dead.any(axis=0).sum()), ladder.n_risen, ladder.slots)
     return {
         "ladder": ladder_of_sums(
-            {name: sums[place] for name, place in places.items()},
-            {name: draws[:, place] for name, place in places.items()},
-            n, draws[:, -1], k=case.k, n_rows=arm.n_rows, metric=case.metric, seed=case.seed,
+            ladder.sums, ladder.names, k=case.k, n_rows=arm.n_rows, metric=case.metric,
+            seed=case.seed,
         ),
         "chosen": chosen,
         "signal": signal_of(counts, squares),
@@ -249,7 +245,7 @@ def _rungs(
 # ------------------------------------------------------------------------------------- the tallies
 
 
-class LadderTally(Resampled):
+class LadderTally(BootstrapTally):
     """Ranks every row by every rung, and adds up what each is worth.
 
     Parameters
@@ -280,8 +276,8 @@ class LadderTally(Resampled):
         self.bounds = np.zeros((2, len(Column)))
         self.slots = np.zeros(propensities.size, np.int64)
         self.shown = np.zeros((2, 3, N_BINS), np.int64)  # by raw scores, and by what is chosen
-        self.kept = KeyedSums(len(self.names) * len(Column) + 1, n_replicates, seed)
-        self.blocks_apart = max(1, self.kept.draws.nbytes >> 20)
+        self.sums = BootstrapSums(len(self.names) * len(Column) + 1, n_replicates, seed)
+        self.blocks_apart = max(1, self.sums.draws.nbytes >> 20)
 
     def empty_like(self) -> Self:
         """An empty tally of the same kind."""
@@ -320,7 +316,7 @@ class LadderTally(Resampled):
         self._take_over(panel, part, columns)
         self._count_shown(panel)
         keys = panel.row_keys()[rows] if self.n_replicates else None
-        self.kept.take(np.column_stack([*values, np.ones(rows.size)]), keys)
+        self.sums.add_rows(np.column_stack([*values, np.ones(rows.size)]), keys)
 
     def _rank_popular(self, part: Panel) -> dict[str, NDArray[np.int32]]:
         return {

@@ -22,15 +22,9 @@ from oddslip.kernels.logistic import N_AFFINE, add_affine_sums
 from oddslip.metrics.keyed import MetricTally
 from oddslip.metrics.ranking import RankingTally
 from oddslip.metrics.reliability import ReliabilityTally
-from oddslip.selection.folds import (
-    FoldCounter,
-    FoldTally,
-    HashFolds,
-    PooledBuckets,
-    PositiveCellTally,
-    draw_folds,
-)
-from oddslip.selection.keyed import KeyedPositives, TrialTally
+from oddslip.selection.fold_counts import FoldCounter, FoldTally, PooledBuckets, PositiveTally
+from oddslip.selection.folds import assign_folds
+from oddslip.selection.trials import TrialTally
 from oddslip.shifts.realized import SigmoidTally
 from oddslip.shifts.residual import ResidualTally
 from oddslip.shifts.saturation import DistinctTally, SaturationTally
@@ -77,12 +71,12 @@ def make_moments():
     return Moments(*counted(Ranges(N_LABELS)).log_odds("probability"), "probability", N_LABELS)
 
 
-DEALS = [HashFolds(3, 1, repeat) for repeat in range(2)]
+FOLDS = assign_folds(SOURCE, 3, seed=1, n_repeats=2)
 
 
 def make_trial():
     maps = [build_calibrator(name).fit(SCORES, LABELS).fitted_.maps for name in ("raw", "isotonic")]
-    return TrialTally([[maps] * 3] * 2, DEALS, 0, 3, "map", np.full(N_LABELS, 0.5))
+    return TrialTally([[maps] * 3] * 2, FOLDS, 0, 3, "map", np.full(N_LABELS, 0.5))
 
 
 def make_ladder(folds):
@@ -102,13 +96,10 @@ def make_row_parts():
     return RowParts(counts.indptr, counts.keys, parts_of_positives(counts))
 
 
-def make_folds(keyed=None):
-    first = counted(PositiveCellTally(SCORES.dtype, Ranges(N_LABELS)))
-    counter = FoldCounter(SOURCE, first.result(), [False, True], first.ranges)
-    folds = draw_folds(N_ROWS, 3)[0]
-    if keyed is not None:
-        return FoldTally(keyed, 3, None, counter._empty)
-    return FoldTally(folds, 3, first.result().positives, counter._empty)
+def make_folds():
+    positives = counted(PositiveTally(N_LABELS, SCORES.dtype, FOLDS[:1])).result()
+    counter = FoldCounter(SOURCE, positives, [False, True], counted(Ranges(N_LABELS)))
+    return FoldTally(FOLDS[0], counter._empty)
 
 
 def make_sums():
@@ -134,18 +125,14 @@ TALLIES = {
     "ColumnTally": lambda: ColumnTally(Ranges(2), ColumnSource(SOURCE, np.array([1, 3])).narrowing),
     "RankingTally": lambda: RankingTally(3, N_LABELS),
     "MetricTally": lambda: MetricTally(3, N_LABELS, np.full(N_LABELS, 0.5), n_replicates=30),
-    "PositiveCellTally": lambda: PositiveCellTally(SCORES.dtype, Ranges(N_LABELS)),
+    "PositiveTally": lambda: PositiveTally(N_LABELS, SCORES.dtype, FOLDS),
     "FoldTally": make_folds,
-    "PooledBuckets": lambda: PooledBuckets(
-        draw_folds(N_ROWS, 3)[0], 3, SCORES.dtype, "probability"
-    ),
-    "FoldTally, keyed": lambda: make_folds(HashFolds(3, 1, 0)),
-    "LadderTally": lambda: make_ladder(DEALS[0]),
+    "PooledBuckets": lambda: PooledBuckets(FOLDS[0], SCORES.dtype, "probability"),
+    "LadderTally": lambda: make_ladder(FOLDS[0]),
     "LadderTally, held out": lambda: make_ladder(None),
     "RowParts": make_row_parts,
     "RowSample": lambda: RowSample(0.5, 1),
     "KeySample": lambda: KeySample(0.5, 1),
-    "KeyedPositives": lambda: KeyedPositives(N_LABELS, SCORES.dtype, DEALS),
     "TrialTally": make_trial,
     "LogOddsHistogram": lambda: LogOddsHistogram(N_LABELS, "probability"),
     "SigmoidTally": lambda: SigmoidTally(np.linspace(-1, 1, N_LABELS)),
@@ -155,7 +142,7 @@ TALLIES = {
     "ResidualTally": lambda: ResidualTally(np.linspace(1, 3, N_LABELS)),
     "WhatIfTally": lambda: WhatIfTally(np.linspace(1, 3, N_LABELS), 3, True),
     "TopKTally": lambda: TopKTally(N_LABELS, 3, None),
-    "Together": lambda: TallyGroup([Ranges(N_LABELS), PositiveKeys(N_LABELS, SCORES.dtype)]),
+    "TallyGroup": lambda: TallyGroup([Ranges(N_LABELS), PositiveKeys(N_LABELS, SCORES.dtype)]),
 }
 
 

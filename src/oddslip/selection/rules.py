@@ -20,7 +20,6 @@ from oddslip.selection.candidates import (
     Candidate,
     read_candidate,
 )
-from oddslip.selection.keyed import KeyedTrials
 from oddslip.selection.trials import Trials
 
 # The constants of the default rule; docs/selection.md says how they were chosen.
@@ -125,7 +124,7 @@ class Rule:
         """Times the folds of so many rows are drawn."""
         return self.n_repeats if n_rows < MANY_ROWS else 1
 
-    def choose(self, trials: Trials | KeyedTrials) -> Choice:
+    def choose(self, trials: Trials) -> Choice:
         """The candidate to take."""
         criterion = metric_name(trials.metric, trials.k)
         names = [candidate.name for candidate in trials.candidates]
@@ -165,7 +164,7 @@ class Rule:
         return dict(self.guards).get(candidate, self.guard or 0.0)
 
     def _lean(
-        self, trials: Trials | KeyedTrials, gains: NDArray[np.float64], errors: NDArray[np.float64]
+        self, trials: Trials, gains: NDArray[np.float64], errors: NDArray[np.float64]
     ) -> Choice | None:
         """What has the better mean and is sure not to lose what matters, though not to gain."""
         raw = trials.means[trials.candidates.index(RAW)]
@@ -184,7 +183,7 @@ class Rule:
                 )
         return None
 
-    def _favoured(self, trials: Trials | KeyedTrials, winner: int, sure: NDArray[np.bool_]) -> int:
+    def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
         """The favourite's place if it may stand in for the winner, else the winner's."""
         if self.favourite is None or self.favourite not in trials.candidates:
             return winner
@@ -227,7 +226,7 @@ def read_rule(rule: str | Rule) -> Rule:
 
 
 def _best(
-    trials: Trials | KeyedTrials,
+    trials: Trials,
     allowed: NDArray[np.bool_],
     before: Callable[[Candidate], Any] | None = None,
 ) -> int:
@@ -247,3 +246,17 @@ def _in_errors(gain: float, error: float, guard: float) -> str:
 
 def _count_errors(number: float) -> str:
     return f"{number:g} standard {'error' if number == 1 else 'errors'}"
+
+
+def choose_by_fold(rule: Rule, trials: Trials, repeat: int = -1) -> list[int]:
+    """What a rule chooses without each fold of a repeat, as places among the candidates.
+
+    The mean of the best of many candidates is too high, because its rows chose it. Without its
+    fold, no row has a say in its own choice. Where no other row has a true label, the choice is
+    that of all rows.
+    """
+    places = []
+    for fold in range(trials.n_folds):
+        others = trials.without_fold(repeat, fold)
+        places.append(rule.choose(others if others.n_evaluated else trials).place)
+    return places

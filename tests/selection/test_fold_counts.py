@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddslip.sources.base as sources
-from oddslip.core.tally import TallyGroup, tallies_of_threads
+from oddslip.core.tally import TallyGroup
+from oddslip.core.threads import tallies_of_threads
 from oddslip.errors import InvalidInput
 from oddslip.selection import fold_counts as counting
 from oddslip.selection.fold_counts import (

@@ -15,7 +15,7 @@ from oddslip.core.arguments import check_seed
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.row_ids import UnorderedNames, is_frame, is_numbering
 from oddslip.core.row_keys import need_ids
-from oddslip.core.tally import available_threads
+from oddslip.core.threads import available_threads
 from oddslip.core.weights import by_label, named_values, resolve_weights, with_names
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import check_choice, label_propensities, resolve_propensities

@@ -17,7 +17,7 @@ from oddslip.core.labels import SparseLabels
 from oddslip.core.panel import Kind, Panel, check_k, check_names
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import take_ids
-from oddslip.core.tally import available_threads
+from oddslip.core.threads import available_threads
 from oddslip.core.weights import balance_ratios, resolve_weights, with_names
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.ladder import estimate_ladder

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.core.tally import MergeableTally, State, map_threads, nest_states, unnest_states
+from oddslip.core.tally import MergeableTally, State, nest_states, unnest_states
+from oddslip.core.threads import map_threads
 
 BLOCK_ROWS = 1 << 15
 BATCH = 50

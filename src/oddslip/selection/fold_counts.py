@@ -25,14 +25,8 @@ from oddslip.calibrators.logistic.moments import (
 )
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Kind, Panel, SampleWeight, SparsePanel
-from oddslip.core.tally import (
-    MergeableTally,
-    State,
-    TallyGroup,
-    nest_states,
-    release_memory,
-    unnest_states,
-)
+from oddslip.core.tally import MergeableTally, State, TallyGroup, nest_states, unnest_states
+from oddslip.core.threads import release_memory
 from oddslip.kernels.buckets import count_rows, find_places, fold_probabilities, mark_buckets
 from oddslip.kernels.keys import scores_of
 from oddslip.kernels.logistic import N_MOMENTS

@@ -33,7 +33,7 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
-from oddslip.core.tally import release_memory
+from oddslip.core.threads import release_memory
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_counts import FoldedPositives, FoldStatistics, summaries_bytes

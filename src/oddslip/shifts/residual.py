@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.core.formatting import nat
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.results import plain
-from oddslip.core.tally import MergeableTally, check_all_rows
+from oddslip.core.tally import MergeableTally
+from oddslip.core.threads import check_all_rows
 from oddslip.core.weights import check_weights, per_label
 from oddslip.errors import InvalidInput
 from oddslip.shifts.twin import log_odds_gap, open_twin, pair_blocks

@@ -16,7 +16,7 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import build_maps, find_prior
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel, take_cells
-from oddslip.core.tally import release_memory
+from oddslip.core.threads import release_memory
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.drift import Takeover, find_takeover, unique_row_hashes
 from oddslip.diagnosis.readings.asides import Asides, read_arm, sampled_rows, take_sample

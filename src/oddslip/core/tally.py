@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from inspect import signature
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,7 @@ class MergeableTally:
 
     def spec(self) -> dict[str, Any]:
         """The arguments of an empty one."""
-        return {name: getattr(self, name) for name in _parameters(type(self))}
+        return {name: getattr(self, name) for name in _parameters(cast(Any, type(self)))}
 
     def empty_like(self) -> Self:
         """An empty tally of the same kind."""

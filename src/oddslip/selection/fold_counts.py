@@ -308,10 +308,10 @@ class FoldTally:
     def add(self, panel: Panel) -> None:
         """Deal the rows of one block to their folds, those first in which no thread is at work."""
         here = self.folds.of(panel)
-        left = list(range(len(self._tallies)))
+        waiting = list(range(len(self._tallies)))
         for is_last in (False, True):
             busy = []
-            for fold in left:
+            for fold in waiting:
                 if not self._locks[fold].acquire(blocking=is_last):
                     busy.append(fold)
                     continue
@@ -319,7 +319,7 @@ class FoldTally:
                     self._tallies[fold].add(panel, np.flatnonzero(here == fold))
                 finally:
                     self._locks[fold].release()
-            left = busy
+            waiting = busy
 
     def merge(self, other: Self) -> None:
         """Take over the counts of another tally, fold by fold."""
@@ -373,24 +373,24 @@ class FoldCounts:
         indptr = self.tallies[0].distinct.indptr
         ends = [0]
         while ends[-1] < indptr.size - 1:
-            reached = np.searchsorted(indptr, indptr[ends[-1]] + KEYS_AT_ONCE, "right") - 1
-            ends.append(max(ends[-1] + 1, int(reached)))
+            last = np.searchsorted(indptr, indptr[ends[-1]] + KEYS_AT_ONCE, "right") - 1
+            ends.append(max(ends[-1] + 1, int(last)))
         parts = [self._part(left_out, *each).isotonic_knots() for each in pairwise(ends)]
         return Knots.in_a_row(parts)
 
     def _part(self, left_out: int | None, first: int, last: int) -> CellCounts:
         """Counts of the labels from ``first`` to before ``last``."""
-        first_kept, *kept = [fold for fold in range(len(self.tallies)) if fold != left_out]
+        first_kept, *others = [fold for fold in range(len(self.tallies)) if fold != left_out]
         total = self.tallies[first_kept].cut(first, last)
-        for fold in kept:
+        for fold in others:
             total.merge(self.tallies[fold].cut(first, last))
         cells = total.result()
-        own = slice(*self.tallies[0].distinct.indptr[[first, last]])
-        positives = sum_whole(self.positives[fold][own] for fold in (first_kept, *kept))
+        keys = slice(*self.tallies[0].distinct.indptr[[first, last]])
+        positives = sum_whole(self.positives[fold][keys] for fold in (first_kept, *others))
         negatives_at = cells.negatives_at - positives
         if self.positives_between is None:
             return replace(cells, positives=positives, negatives_at=negatives_at)
-        between = sum_whole(self.positives_between[fold] for fold in (first_kept, *kept))
+        between = sum_whole(self.positives_between[fold] for fold in (first_kept, *others))
         return replace(
             cells, positives=positives, negatives_at=negatives_at, positives_between=between,
             negatives_between=cells.negatives_between - between,
@@ -451,10 +451,10 @@ class FoldCounter:
         counts: list[IntervalCounts] = []
         labels = positives.labels
         for as_one in pooled:
-            own, keys = np.zeros_like(labels) if as_one else labels, positives.keys
+            own_labels, keys = np.zeros_like(labels) if as_one else labels, positives.keys
             if as_one and starting is not None:
-                own, keys = own[starting], keys[starting]
-            distinct, places = find_distinct(own, keys, 1 if as_one else source.n_labels)
+                own_labels, keys = own_labels[starting], keys[starting]
+            distinct, places = find_distinct(own_labels, keys, 1 if as_one else source.n_labels)
             self._places.append(places)
             counts.append(IntervalCounts(distinct, source.kind, pooled=as_one))
         moments = None
@@ -497,16 +497,16 @@ class FoldCounter:
             release_memory()
             pairs = zip(tallies[: len(some)], tallies[-len(some) :], strict=True)
             statistics += [
-                self._collect(start + at, counted, summed)
-                for at, (counted, summed) in enumerate(pairs)
+                self._collect(start + at, count_tallies, summed)
+                for at, (count_tallies, summed) in enumerate(pairs)
             ]
         return statistics
 
     def _collect(
-        self, repeat: int, counted: list[FoldTallies], summed: list[FoldTallies]
+        self, repeat: int, count_tallies: list[FoldTallies], summed: list[FoldTallies]
     ) -> FoldStatistics:
         positives = self.positives
-        fold_of, n_folds = positives.folds[:, repeat], len(counted)
+        fold_of, n_folds = positives.folds[:, repeat], len(count_tallies)
         units = None if positives.units is None else positives.units.astype(np.float64)
         by_pooling = {}
         for at, places in enumerate(self._places):
@@ -519,10 +519,10 @@ class FoldCounter:
                     intervals, fold_of[~self._starting], n_folds, keys.size + 1, None
                 )
             hits = _by_fold(places, folds, n_folds, keys.size, units)
-            for fold_tallies in counted:
+            for fold_tallies in count_tallies:
                 fold_tallies.counts[at].close()
             by_pooling[empty.pooled] = FoldCounts(
-                [fold.counts[at] for fold in counted], hits, between
+                [fold.counts[at] for fold in count_tallies], hits, between
             )
         n_rows, totals = positives.n_rows[repeat], positives.totals[repeat]
         summaries = [
@@ -541,15 +541,15 @@ def _by_fold(
     units: NDArray[np.float64] | None,
 ) -> list[NDArray[Any]]:
     """How many positives of each fold lie in each place, in numbers as short as can be."""
-    found = []
+    hits_by_fold = []
     for fold in range(n_folds):
         inside = np.flatnonzero(fold_of == fold)
-        own = None if units is None else units[inside]
-        hits = np.bincount(places[inside], own, minlength=size)
+        weights = None if units is None else units[inside]
+        hits = np.bincount(places[inside], weights, minlength=size)
         if units is None:
             hits = hits.astype(np.min_scalar_type(hits.max(initial=0)))
-        found.append(hits)
-    return found
+        hits_by_fold.append(hits)
+    return hits_by_fold
 
 
 # Of a pooled fit the cells of all labels are counted among the positives of all labels. Where both
@@ -608,17 +608,17 @@ class PooledBuckets(MergeableTally):
         hits = _by_fold(places, fold_of, n_folds, n_buckets, None)
         may_turn = np.zeros(n_buckets, np.bool_)
         for left_out in (None, *range(n_folds)):
-            kept = [fold for fold in range(n_folds) if fold != left_out]
+            others = [fold for fold in range(n_folds) if fold != left_out]
             cells, positives = (
-                sum_whole(each[fold] for fold in kept) for each in (self.counts, hits)
+                sum_whole(each[fold] for fold in others) for each in (self.counts, hits)
             )
             # The first bucket and the last are never marked: there an empty one stands before and
             # behind all.
             pairs = np.zeros((n_buckets + 2, 2), np.uint32)
             pairs[1:-1, 0], pairs[1:-1, 1] = cells - positives, positives
             marks, numbers = np.zeros(len(pairs), np.uint8), np.zeros(len(pairs), np.int32)
-            starts, held = np.array([0, pairs.size]), np.zeros(1, np.int64)
-            mark_buckets(starts, pairs.reshape(-1), pairs.size << 32, marks, numbers, held)
+            starts, n_held = np.array([0, pairs.size]), np.zeros(1, np.int64)
+            mark_buckets(starts, pairs.reshape(-1), pairs.size << 32, marks, numbers, n_held)
             may_turn |= marks[1:-1].view(np.bool_)
         return np.asarray(may_turn[places])
 
@@ -638,5 +638,5 @@ def find_starting(
     """Positives at which a block of a pooled fit may start, in any repeat."""
     if not buckets:
         return None
-    marks = [own.mark(positives.keys, positives.folds[:, at]) for at, own in enumerate(buckets)]
+    marks = [tally.mark(positives.keys, positives.folds[:, at]) for at, tally in enumerate(buckets)]
     return np.asarray(np.any(marks, axis=0))

@@ -122,7 +122,7 @@ class FoldFits:
         self.source = source
         self.dead, self.prior, self.weights, self.threads = dead, prior, weights, threads
         self.n_fits: Counter[str] = Counter()
-        self._kept: dict[tuple[Any, ...], Any] = {}
+        self._cache: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
         self._statistics = statistics
         self._totals = totals_by_fold(source, positives, repeat)
@@ -165,9 +165,9 @@ class FoldFits:
         smooth = sorted(forms - {*AS_THEY_ARE, *COUNTED})
         self._summary(None)  # which all of them start from
         functions = [partial(self._fit_all_rows, form) for form in smooth]
-        made = read_together(self.source, functions, threads=self.threads, what="fitting maps")
-        for form, fitted in zip(smooth, made, strict=True):
-            self._once((form, None), lambda *_, own=fitted: own)
+        fits = read_together(self.source, functions, threads=self.threads, what="fitting maps")
+        for form, fitted in zip(smooth, fits, strict=True):
+            self._once((form, None), lambda *_, fit=fitted: fit)
         return [self.fit(each, None) for each in candidates]
 
     def counts(self, left_out: int | None) -> CellCounts:
@@ -176,25 +176,25 @@ class FoldFits:
 
     def release(self) -> None:
         """Let go of what folds come to, which is large: nothing more can be fitted."""
-        self._kept, self._statistics = {}, FoldStatistics({}, [])
+        self._cache, self._statistics = {}, FoldStatistics({}, [])
         release_memory()
 
     def forget(self, left_out: int) -> None:
         """Let go of what was fitted without a fold."""
-        self._kept = {key: fit for key, fit in self._kept.items() if key[1] != left_out}
+        self._cache = {key: fit for key, fit in self._cache.items() if key[1] != left_out}
         release_memory()
 
     def _once(self, key: tuple[str, int | None], make: Callable[[str, int | None], T]) -> T:
         """What was fitted before under this key, else what is fitted now, and counted."""
-        if key not in self._kept:
+        if key not in self._cache:
             self.n_fits[key[0]] += 1
         return self._keep(key, lambda: make(*key))
 
     def _keep(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        if key not in self._kept:
-            self._kept[key] = make()
-        kept: T = self._kept[key]
-        return kept
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: T = self._cache[key]
+        return value
 
     def _totals_without(self, left_out: int | None) -> LabelTotals:
         """How often labels are true in all rows but those of one fold."""
@@ -207,8 +207,8 @@ class FoldFits:
 
     def record(self, tau: int, left_out: int | None) -> LabelRecord:
         """What becomes of each label without a fold."""
-        seen = self._totals_without(left_out)
-        return record_policy(seen, dead=self.dead, tau=tau, prior=self.prior)
+        totals = self._totals_without(left_out)
+        return record_policy(totals, dead=self.dead, tau=tau, prior=self.prior)
 
     def _record_alike(self, action: str, left_out: int | None) -> LabelRecord:
         return record_alike(action, self._totals_without(left_out), self.prior)
@@ -222,8 +222,8 @@ class FoldFits:
     def _invert(self, left_out: int | None) -> Fitted:
         """The inversion is not fitted; a named weight is resolved on the rows that count."""
         record = self._record_alike("inverted", left_out)
-        seen, names = self._totals_without(left_out), self.source.label_names
-        return build_inversion_maps(self.source.kind, record, self.weights, seen, names), record
+        totals, names = self._totals_without(left_out), self.source.label_names
+        return build_inversion_maps(self.source.kind, record, self.weights, totals, names), record
 
     def _knots(self, left_out: int | None) -> Knots:
         return self._once(("isotonic", left_out), self._find_knots)
@@ -268,8 +268,8 @@ class FoldFits:
         return maps, record
 
     def _fit_all_rows(self, form: str, source: Source) -> Fitted:
-        known = SummarisedSource(source, self._summary(None))
-        fitted: Fitted = self._calibrator(form)._map_labels(known, self.threads)
+        summarised = SummarisedSource(source, self._summary(None))
+        fitted: Fitted = self._calibrator(form)._map_labels(summarised, self.threads)
         return fitted
 
     def _calibrator(self, form: str) -> Any:
@@ -314,14 +314,14 @@ def gather_ingredients(kind: Kind, knots: Knots, offsets: LabelMaps) -> Ingredie
     counts = np.zeros(indptr.size, np.int64)
     parts: list[tuple[NDArray[np.float64], ...]] = []
     for label in np.flatnonzero(np.diff(indptr)).tolist():
-        own = slice(indptr[label], indptr[label + 1])
-        at = np.union1d(grid, x[own])
+        part = slice(indptr[label], indptr[label + 1])
+        at = np.union1d(grid, x[part])
         smooth = np.full(at.size, offsets.a[label])  # a label without negatives: a constant
         if offsets.code[label] == AFFINE:
             log_odds = at if kind == "margin" else logit(np.clip(at, CLIP, 1 - CLIP))
             smooth = expit(log_odds + offsets.b[label])
         # Rounding may turn a last digit down, and maps must not descend.
-        stairs = np.maximum.accumulate(np.interp(at, x[own], y[own]))
+        stairs = np.maximum.accumulate(np.interp(at, x[part], y[part]))
         parts.append((at, stairs, np.maximum.accumulate(smooth)))
         counts[label + 1] = at.size
     columns = [np.concatenate([np.empty(0), *(part[i] for part in parts)]) for i in range(3)]
@@ -352,8 +352,8 @@ def fit_folds(
     """
     n_fits: Counter[str] = Counter()
     maps: list[MapsByFold] = []
-    for repeat, counted in enumerate(statistics):
-        fits = FoldFits(source, positives, repeat, counted, **settings)
+    for repeat, fold_statistics in enumerate(statistics):
+        fits = FoldFits(source, positives, repeat, fold_statistics, **settings)
         maps.append([])
         for fold in range(positives.n_rows.shape[1]):
             maps[-1].append([fits.fit(each, fold)[0] for each in candidates])

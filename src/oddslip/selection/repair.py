@@ -114,12 +114,12 @@ class SelectionTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only."""
-        named = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
+        fields = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
                  "n_repeats", "seed", "level", "fits")  # fmt: skip
         return plain(  # type: ignore[no-any-return]
             {
                 "schema": "oddslip.selection/1",
-                **{name: getattr(self, name) for name in named},
+                **{name: getattr(self, name) for name in fields},
                 "candidates": [
                     {name: values[at] for name, values in self._columns().items()}
                     for at in range(len(self.lines))
@@ -367,8 +367,8 @@ class Repair(ScoreTransformer):
             ranked.
         """
         k = self.k if k is None else k
-        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
-        return super().rank(scores, k=k, **told, names=names, threads=threads)
+        options: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
+        return super().rank(scores, k=k, **options, names=names, threads=threads)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "table_"):

@@ -103,7 +103,7 @@ class Rule:
         for candidate in self.leaning:
             if candidate not in self.candidates:
                 raise InvalidInput(f"candidates must hold what is leaned to, {candidate.name!r}.")
-        for guard in (self.guard, *(own for _, own in self.guards)):
+        for guard in (self.guard, *(guard for _, guard in self.guards)):
             if guard is not None and not 0 <= guard < np.inf:
                 raise InvalidInput(f"guard must be at least 0 and finite, got guard={guard!r}.")
         if self.n_repeats < 1:
@@ -145,12 +145,12 @@ class Rule:
         sure[raw] = False
         if sure.any():
             winner = _best(trials, sure)
-            taken = self._favoured(trials, winner, sure)
-            why = f"{names[taken]} gains {gains[taken]:.4f} in out-of-fold {criterion} over raw"
-            why += f", {_in_errors(gains[taken], errors[taken], guards[taken])}"
-            if taken != winner:
+            place = self._favoured(trials, winner, sure)
+            why = f"{names[place]} gains {gains[place]:.4f} in out-of-fold {criterion} over raw"
+            why += f", {_in_errors(gains[place], errors[place], guards[place])}"
+            if place != winner:
                 why += f"; {names[winner]} does not surely beat it"
-            return Choice(taken, f"{why}.")
+            return Choice(place, f"{why}.")
         leaned = self._lean(trials, gains, errors)
         if leaned is not None:
             return leaned
@@ -170,16 +170,16 @@ class Rule:
         raw = trials.means[trials.candidates.index(RAW)]
         tolerated = min(TOLERANCE, TOLERATED_SHARE * float(raw))
         for candidate in (each for each in self.leaning if each in trials.candidates):
-            place, asked = trials.candidates.index(candidate), self.guard_of(candidate)
+            place, required = trials.candidates.index(candidate), self.guard_of(candidate)
             gain, error = float(gains[place]), float(errors[place])
-            if gain > 0 and asked * error - gain < tolerated:
-                reached = (
+            if gain > 0 and required * error - gain < tolerated:
+                gain_text = (
                     f"{gain:.4f} in out-of-fold {metric_name(trials.metric, trials.k)} over raw"
                 )
                 return Choice(
                     place,
-                    f"{candidate.name} gains {reached}, {gain / error:.1f} standard errors: no "
-                    f"sure gain, and by {_count_errors(asked)} no loss of {tolerated:.4f}.",
+                    f"{candidate.name} gains {gain_text}, {gain / error:.1f} standard errors: no "
+                    f"sure gain, and by {_count_errors(required)} no loss of {tolerated:.4f}.",
                 )
         return None
 
@@ -238,10 +238,10 @@ def _best(
 
 
 def _in_errors(gain: float, error: float, guard: float) -> str:
-    asked = f"{_count_errors(guard)} {'is' if guard == 1 else 'are'} asked for"
+    requirement = f"{_count_errors(guard)} {'is' if guard == 1 else 'are'} asked for"
     if not 0 < error < np.inf:
-        return f"with no standard error to hold it against; {asked}"
-    return f"{gain / error:.1f} standard errors; {asked}"
+        return f"with no standard error to hold it against; {requirement}"
+    return f"{gain / error:.1f} standard errors; {requirement}"
 
 
 def _count_errors(number: float) -> str:

@@ -130,8 +130,8 @@ class Trials:
     def level(self, place: int) -> tuple[float, float]:
         """The out-of-fold metric of a candidate, and its standard error."""
         n, raw = self.n_evaluated, self.candidates.index(RAW)
-        own = np.unique([raw, place])  # a candidate's value is raw's and its difference to it
-        square = self.total.second[np.ix_(own, own)].sum()
+        places = np.unique([raw, place])  # a candidate's value is raw's and its difference to it
+        square = self.total.second[np.ix_(places, places)].sum()
         mean = float(self.means[place])
         error = np.sqrt(max(0.0, square / n - mean**2) / max(1, n - 1))
         return mean, float(error)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from experiments.bootstrap import map_gap
 from experiments.datasets.mulan.reader import MulanData
+from experiments.folds import PaperRepair
 from experiments.mulan.arms import Arm
 from oddslip.calibrators import Ceiling, Inversion, Isotonic, build_calibrator
 from oddslip.core.labels import DenseLabels
 from oddslip.metrics import Evaluation, average_precision_at_k, evaluate, mean_auc
 from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.ranking import Rankings
-from oddslip.selection import Repair
 from oddslip.shifts import realized_shift, saturation
 
 DECIMALS = 12  # to which scores are rounded before distinct ones are counted
@@ -112,7 +112,7 @@ def compare_rules(data: MulanData, arm: Arm) -> dict[str, Any]:
     truth = data.Y_train[data.calibration]
     choices: dict[str, Any] = {}
     for rule in RULES:
-        repair = Repair(k=data.k, rule=rule, prior=data.prevalence).fit(arm.calibration, truth)
+        repair = PaperRepair(k=data.k, rule=rule, prior=data.prevalence).fit(arm.calibration, truth)
         choices[rule] = {
             "chosen": repair.chosen_,
             "out_of_fold": dict(zip(repair.table_.candidates, repair.table_.means, strict=True)),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from experiments.bootstrap import map_gap
 from experiments.datasets.mulan.reader import MulanData, read_mulan
+from experiments.folds import PaperRepair
 from experiments.mulan.arms import Arm, arm_configuration, train_arm
 from experiments.row_rankers.ranker import NAMES, RANKERS, SEED, describe_cells, find_space
 from experiments.store import RESULTS, CellStore, check_names, score_ranking
@@ -20,7 +21,6 @@ from oddslip.calibrators import Ceiling
 from oddslip.core.labels import DenseLabels
 from oddslip.io.progress import progress_bar
 from oddslip.metrics import average_precision_at_k, evaluate
-from oddslip.selection import Repair
 
 DATASETS = ("emotions", "birds", "medical", "enron", "yeast", "scene")
 WEIGHTS = ("1", "r")
@@ -148,10 +148,10 @@ def _fold_rows(n_rows: int) -> NDArray[np.int64]:
     return np.random.default_rng(SEED).permutation(n_rows) % N_FOLDS
 
 
-def _repair(scores: Any, truth: Any, prior: Any, k: int) -> Repair:
+def _repair(scores: Any, truth: Any, prior: Any, k: int) -> PaperRepair:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few calibration rows: that is the setting
-        return Repair(k=k, rule="auto", prior=prior).fit(scores, truth)
+        return PaperRepair(k=k, rule="auto", prior=prior).fit(scores, truth)
 
 
 def _dense(X: Any) -> NDArray[np.float64]:

@@ -58,8 +58,8 @@ def test_rows_without_a_positive_anywhere_are_scored():
     np.testing.assert_array_equal(values[:, 1], 0)
 
 
-def test_no_column_is_drawn_where_there_is_none():
-    resampling.count_draws(np.zeros(2, np.uint64), np.ones(2, np.int64), np.empty((2, 0)))
+def test_no_row_is_drawn_where_there_is_none():
+    resampling.draw_poisson(np.zeros(0, np.uint64), 1, 0, np.empty((2, 0)))
 
 
 @pytest.mark.parametrize("n_trees", [0, 2])

@@ -17,7 +17,7 @@ from oddslip.core.labels import SparseLabels
 from oddslip.core.panel import Kind, Panel, check_k, check_names
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import take_ids
-from oddslip.core.tally import available_threads
+from oddslip.core.threads import available_threads
 from oddslip.core.weights import balance_ratios, resolve_weights, with_names
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.ladder import ladder_of_sums
@@ -399,7 +399,7 @@ def _what_if(
         seed=seed,
         threads=threads,
     )
-    ladder = ladder_of_sums(sums, list(values), k=k, n_rows=source.n_rows, seed=seed)
+    ladder = ladder_of_sums(sums, {"raw": 0, "what-if": 1}, k=k, n_rows=source.n_rows, seed=seed)
     gain = ladder.gain("what-if")
     return WhatIfLoss(
         source.n_rows,

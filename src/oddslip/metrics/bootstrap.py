@@ -12,9 +12,9 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip import DEFAULT_SEED
 from oddslip.core.row_keys import Keys
-from oddslip.core.tally import MergeableTally, State, map_threads, nest_states, unnest_states
+from oddslip.core.tally import MergeableTally, State, nest_states, unnest_states
+from oddslip.core.threads import map_threads
 
 Floats = NDArray[np.float64]
 
@@ -135,77 +135,3 @@ def percentile_interval(replicates: Floats, level: float) -> tuple[float, float]
         return float("nan"), float("nan")
     low, high = np.quantile(finite, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
-
-
-def bootstrap_sums(
-    values: NDArray[np.float64],
-    *,
-    n_replicates: int,
-    seed: int = DEFAULT_SEED,
-    n_rows: int | None = None,
-    threads: int | None = None,
-) -> NDArray[np.float64]:
-    """Sums of each column of ``values`` over resampled rows, shape (n_replicates, columns).
-
-    ``n_rows`` larger than the rows given adds rows of zeros, without their being there.
-    """
-    if n_replicates == 0:
-        return np.empty((0, values.shape[1]))
-    n = len(values)
-    n_all = n if n_rows is None else n_rows
-    starts = list(range(0, n, BLOCK_ROWS))
-    sizes = [min(BLOCK_ROWS, n - start) for start in starts]
-    dealer, *seeders = np.random.SeedSequence(seed).spawn(1 + len(starts))
-    shares = np.array([*sizes, n_all - n], np.float64) / max(n_all, 1)
-    dealt = np.random.default_rng(dealer).multinomial(n_all, shares, size=n_replicates)
-
-    def resample(block: int) -> NDArray[np.float64]:
-        from oddslip.kernels.resampling import count_draws
-
-        part = values[starts[block] : starts[block] + sizes[block]]
-        multiples = round_values(part)
-        seeds = seeders[block].generate_state(n_replicates, np.uint64)
-        counts = np.empty((BATCH, sizes[block]))
-        sums = np.empty((n_replicates, values.shape[1]))
-        for first in range(0, n_replicates, BATCH):
-            batch = slice(first, min(first + BATCH, n_replicates))
-            drawn = counts[: batch.stop - first]
-            count_draws(seeds[batch], np.ascontiguousarray(dealt[batch, block]), drawn)
-            sums[batch] = _add(multiples, drawn)
-        return sums
-
-    total = np.zeros((n_replicates, values.shape[1]))
-    for sums in map_threads(range(len(starts)), resample, threads=threads):
-        total += sums
-    return total
-
-
-def round_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values as multiples of a power of 2, of which the draws of a piece of rows add up exactly.
-
-    A piece is drawn from about once per row; four times as often does not happen.
-
-    Examples
-    --------
-    >>> bool(abs(round_values(np.array([[1 / 3], [1.0]]))[0, 0] - 1 / 3) < 1e-13)
-    True
-    """
-    largest = np.abs(values).max(axis=0, initial=0.0)
-    # The least power of 2 that is not below the largest value; 1 where there is none.
-    mantissa, exponent = np.frexp(np.where(np.isfinite(largest) & (largest > 0), largest, 1.0))
-    exponent = np.maximum(exponent - (mantissa == 0.5), -900)
-    step = np.ldexp(1.0, exponent + (4 * PIECE_ROWS).bit_length() - 1 - 53)
-    rounded: NDArray[np.float64] = np.rint(values / step)
-    rounded *= step
-    return rounded
-
-
-def _add(values: NDArray[np.float64], drawn: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums of each column over each replicate's draws, shape (replicates, columns)."""
-    total = np.zeros((len(drawn), values.shape[1]))
-    for start in range(0, len(values), PIECE_ROWS):
-        rows = slice(start, start + PIECE_ROWS)
-        for first in range(0, values.shape[1], MAX_COLUMNS):
-            columns = slice(first, first + MAX_COLUMNS)
-            total[:, columns] += drawn[:, rows] @ values[rows, columns]
-    return total

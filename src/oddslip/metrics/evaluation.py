@@ -15,7 +15,7 @@ from oddslip.core.panel import Kind, Panel, SampleWeight, check_k, read_sample_w
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import match_rows
 from oddslip.core.row_keys import Keys, need_ids
-from oddslip.core.tally import available_threads
+from oddslip.core.threads import available_threads
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
@@ -193,18 +193,6 @@ class MetricTally(BootstrapTally):
         self._keys: list[Keys] = []
         self._values: list[Floats] = []
         self.blocks_apart = max(1, self.sums.draws.nbytes >> 20)
-
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """The arguments of an empty one."""
-        names = (
-            *("k", "n_labels", "propensities", "ties", "denominator", "rows", "n_replicates"),
-            *("seed", "keep_rows"),
-        )
-        return {name: getattr(self, name) for name in names}
 
     def add(self, panel: Panel) -> None:
         """Rank one block and add it up."""

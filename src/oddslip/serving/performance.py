@@ -19,7 +19,7 @@ from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel
 from oddslip.diagnosis.drift import find_drifted
 from oddslip.diagnosis.ladder import LEVEL
-from oddslip.diagnosis.readings.climb import constant_maps
+from oddslip.diagnosis.rungs import constant_maps
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.json import read_json
 from oddslip.io.paths import is_path

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SampleWeight
 from oddslip.core.row_keys import Keys, hash_ids, hash_row_numbers
-from oddslip.core.tally import Tally, map_blocks, run_tally
+from oddslip.core.tally import Tally
+from oddslip.core.threads import map_blocks, run_tally
 
 T = TypeVar("T", bound=Tally)
 R = TypeVar("R")

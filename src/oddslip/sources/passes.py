@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from oddslip.core.panel import Panel
-from oddslip.core.tally import CollectTally, Tally, TallyGroup, release_memory
+from oddslip.core.tally import CollectTally, Tally, TallyGroup
+from oddslip.core.threads import release_memory
 from oddslip.sources.base import Source
 from oddslip.sources.views import View
 

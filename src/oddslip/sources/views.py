@@ -318,18 +318,18 @@ class LabelledSource(_OtherCells):
 
 
 class TwinnedSource(View):
-    """A source whose panels bring the scores of another model for the same cells.
+    """A source whose panels bring those of another model for the same rows and labels.
 
     Parameters
     ----------
     whole, other : Source
-        Of the same rows, in the same order, and of one kind.
+        Of the same rows, in the same order.
 
     Examples
     --------
     >>> from oddslip.sources import open_source
     >>> pair = TwinnedSource(open_source([[0.1], [0.2]]), open_source([[0.3], [0.4]]))
-    >>> [panel.twin.tolist() for panel in pair.blocks()]
+    >>> [panel.twin.scores.tolist() for panel in pair.blocks()]
     [[[0.3], [0.4]]]
     """
 
@@ -338,20 +338,16 @@ class TwinnedSource(View):
         self.other = other
 
     def blocks(self) -> Iterator[Panel]:
-        """The blocks of the whole, each with the other's scores of its rows."""
-        rest = iter(self.other.blocks())
-        held = next(rest).checked().scores
-        for panel in self.whole.blocks():
-            pieces, missing = [], panel.n_rows
-            while missing:
-                if not len(held):
-                    held = next(rest).checked().scores
-                pieces.append(held[:missing])
-                missing -= len(pieces[-1])
-                held = held[len(pieces[-1]) :]
-            part = panel.rows(0, panel.n_rows)
-            part.twin = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        """Blocks of the same rows of both, whatever blocks either source cuts."""
+        left, right = iter(self.whole.blocks()), iter(self.other.blocks())
+        one, twin = next(left, None), next(right, None)
+        while one is not None and twin is not None:
+            n_rows = min(one.n_rows, twin.n_rows)
+            part = one.rows(0, n_rows)
+            part.twin = twin.rows(0, n_rows)
             yield part
+            one = one.rows(n_rows, one.n_rows) if n_rows < one.n_rows else next(left, None)
+            twin = twin.rows(n_rows, twin.n_rows) if n_rows < twin.n_rows else next(right, None)
 
 
 class RowSubset(_OtherCells):
@@ -551,7 +547,7 @@ def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None
     numbered = panel.row_ids is None and panel.numbered
     known = numbered or panel._row_keys is not None
     taken._row_keys = panel.row_keys()[rows] if known else None
-    taken.twin = None if panel.twin is None else panel.twin[rows]
+    taken.twin = None if panel.twin is None else take_rows(panel.twin, rows)
     if panel.sample_weight is not None:
         taken.sample_weight = panel.sample_weight.take(rows)
     taken.labels = None

@@ -104,7 +104,9 @@ def read_panel(table: pa.Table, layout: Layout) -> Panel:
     else:
         panel.scores = _scores(table, layout.scores, layout, panel)
     if layout.twin is not None:
-        panel.twin = _scores(table, layout.twin, layout, panel)
+        twin = panel.rows(0, n_rows)
+        twin.scores = _scores(table, layout.twin, layout, panel)
+        panel.twin = twin
     if layout.labels is not None and panel.labels is None:
         positives = _positives(table, layout.labels, layout, panel)
         panel.labels = SparseLabels(*positives, (n_rows, layout.n_labels))

@@ -318,11 +318,10 @@ def _trees_cases(size: Size) -> Iterator[Case]:
 
 
 def _resampling_cases(size: Size) -> Iterator[Case]:
-    from oddslip.kernels.resampling import count_draws
+    from oddslip.kernels.resampling import draw_poisson
 
-    seeds, draws = np.arange(32).astype(np.uint64), np.full(32, 20_000)
-    counts = np.empty((32, 20_000))
-    yield "count_draws", lambda: count_draws(seeds, draws, counts)
+    keys, counts = np.arange(20_000).astype(np.uint64), np.empty((32, 20_000))
+    yield "draw_poisson", lambda: draw_poisson(keys, 42, 0, counts)
 
 
 GROUPS = {
@@ -359,7 +358,7 @@ def answer(size: Size, cpu: str) -> dict[str, Any]:
     import oddslip
     from oddslip.calibrators import Isotonic, Platt
     from oddslip.kernels import trees
-    from oddslip.kernels.resampling import count_draws
+    from oddslip.kernels.resampling import draw_poisson
     from oddslip.metrics import auc_per_label, average_precision_at_k
     from oddslip.shifts import realized_shift
 
@@ -370,7 +369,7 @@ def answer(size: Size, cpu: str) -> dict[str, Any]:
     gradients, hessians = np.empty((2, *margins.shape), np.float32)
     trees.weigh_gradients(margins, _true_cells(20, 100), ones, ones, gradients, hessians)
     drawn = np.empty((3, 50))
-    count_draws(np.arange(3).astype(np.uint64), np.full(3, 50), drawn)
+    draw_poisson(np.arange(50).astype(np.uint64), 42, 0, drawn)
     return {
         "keys": oddslip.rank(_margins(np.float32, *scores.shape), k=7, kind="margin"),
         "topk": oddslip.rank(scores, k=7),

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.bootstrap import map_gap
 from experiments.datasets.mulan.reader import MulanData
+from experiments.folds import PaperRepair
 from experiments.mulan.arms import Arm
 from oddslip.calibrators import Ceiling, Inversion, Isotonic, build_calibrator
 from oddslip.core.labels import DenseLabels
 from oddslip.metrics import Evaluation, average_precision_at_k, evaluate, mean_auc
 from oddslip.metrics.at_k import Column, metric_values
 from oddslip.metrics.ranking import Rankings
-from oddslip.selection import Repair
 from oddslip.shifts import realized_shift, saturation
 
 DECIMALS = 12  # to which scores are rounded before distinct ones are counted
@@ -111,7 +112,7 @@ def compare_rules(data: MulanData, arm: Arm) -> dict[str, Any]:
     truth = data.Y_train[data.calibration]
     choices: dict[str, Any] = {}
     for rule in RULES:
-        repair = Repair(k=data.k, rule=rule, prior=data.prevalence).fit(arm.calibration, truth)
+        repair = PaperRepair(k=data.k, rule=rule, prior=data.prevalence).fit(arm.calibration, truth)
         choices[rule] = {
             "chosen": repair.chosen_,
             "out_of_fold": dict(zip(repair.table_.candidates, repair.table_.means, strict=True)),
@@ -123,12 +124,12 @@ def compare_rules(data: MulanData, arm: Arm) -> dict[str, Any]:
 
 
 def _evaluate(scores: NDArray[np.float64], data: MulanData) -> Evaluation:
-    return evaluate(scores, data.Y_test, k=data.k, seed=0)  # as the cells on record were drawn
+    return evaluate(scores, data.Y_test, k=data.k, n_replicates=0)
 
 
 def _against(scores: NDArray[np.float64], raw: Evaluation, data: MulanData) -> dict[str, float]:
     evaluation = _evaluate(scores, data)
-    difference = evaluation.compare(raw)["map"]
+    difference = map_gap(evaluation, raw, seed=0)  # as the cells on record were drawn
     return {
         "map": evaluation["map"].value,
         "difference": difference.value,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from experiments.datasets.recommendation import Recommendation
+from experiments.folds import PaperRepair
 from experiments.pairs.arms import LEARNERS, SEED, Arm
 from experiments.pairs.paper import is_papers_data
 from experiments.pairs.protocols import (
@@ -33,7 +34,6 @@ from experiments.store import Stages, row_precisions, stage
 from oddslip.core.weights import balance_ratios
 from oddslip.diagnosis import Diagnosis, diagnose
 from oddslip.metrics import mean_auc, rank
-from oddslip.selection import Repair
 from oddslip.shifts import saturation
 
 RULES = ("paper", "auto")
@@ -197,7 +197,7 @@ def compare_choices(scores: ArmScores, data: Recommendation, k: int) -> dict[str
     raw = row_precisions(rank(rows.evaluated, k=k), truth, data.n_labels)
     choices: dict[str, Any] = {"raw": float(raw.mean())}
     for rule in RULES:
-        repair = Repair(k=k, rule=rule, prior=scores.prior).fit(rows.calibration)
+        repair = PaperRepair(k=k, rule=rule, prior=scores.prior).fit(rows.calibration)
         values = row_precisions(repair.rank(rows.evaluated), truth, data.n_labels)
         choices[rule] = {
             "chosen": repair.chosen_,

@@ -13,14 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.bootstrap import mean_with_interval
 from experiments.datasets.recommendation import Recommendation
 from experiments.pairs.arms import SEED
 from experiments.pairs.training import ArmScores
 from experiments.store import row_precisions
 from oddslip.calibrators import Isotonic
 from oddslip.diagnosis.case import draw_calibration_rows
-from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
-from oddslip.metrics.evaluation import Estimate
 from oddslip.sources import Source, open_source
 from oddslip.sources.views import RowSubset
 
@@ -67,5 +66,4 @@ def compare_repaired(
 
 def mean_gap(gaps: NDArray[np.float64]) -> dict[str, float]:
     """The mean of paired differences, row by row, with its interval."""
-    drawn = bootstrap_sums(gaps[:, None], n_replicates=N_REPLICATES, seed=SEED)[:, 0] / len(gaps)
-    return Estimate(float(gaps.mean()), *percentile_interval(drawn, LEVEL)).to_dict()
+    return mean_with_interval(gaps, n_replicates=N_REPLICATES, level=LEVEL, seed=SEED).to_dict()

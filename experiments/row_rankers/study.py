@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.bootstrap import map_gap
 from experiments.datasets.mulan.reader import MulanData, read_mulan
+from experiments.folds import PaperRepair
 from experiments.mulan.arms import Arm, arm_configuration, train_arm
 from experiments.row_rankers.ranker import NAMES, RANKERS, SEED, describe_cells, find_space
 from experiments.store import RESULTS, CellStore, check_names, score_ranking
@@ -19,7 +21,6 @@ from oddslip.calibrators import Ceiling
 from oddslip.core.labels import DenseLabels
 from oddslip.io.progress import progress_bar
 from oddslip.metrics import average_precision_at_k, evaluate
-from oddslip.selection import Repair
 
 DATASETS = ("emotions", "birds", "medical", "enron", "yeast", "scene")
 WEIGHTS = ("1", "r")
@@ -111,7 +112,7 @@ def measure_rankers(data: MulanData, arm: Arm) -> dict[str, Any]:
     known = describe(repaired, arm.calibration_margin, data.X_train[data.calibration])
     test_repaired = repair.transform(arm.test)
     unseen = describe(test_repaired, arm.test_margin, data.X_test)
-    judged = evaluate(test_repaired, data.Y_test, k=k, seed=SEED)
+    judged = evaluate(test_repaired, data.Y_test, k=k, n_replicates=0)
     rankers = {}
     for name, fit in RANKERS.items():
         by_row = known.reshape(len(truth), data.n_labels, -1)
@@ -122,8 +123,8 @@ def measure_rankers(data: MulanData, arm: Arm) -> dict[str, Any]:
             wanted = by_row[held].reshape(-1, by_row.shape[2])
             out_of_fold[held] = score(wanted).reshape(-1, data.n_labels)
         scores = fit(known, truth, k)(unseen).reshape(data.Y_test.shape)
-        found = evaluate(_as_chance(scores), data.Y_test, k=k, seed=SEED)
-        gain = found.compare(judged)["map"]
+        found = evaluate(_as_chance(scores), data.Y_test, k=k, n_replicates=0)
+        gain = map_gap(found, judged, seed=SEED)
         rankers[name] = {
             "out_of_fold": _map(_as_chance(out_of_fold), truth, k),
             "map": found["map"].value,
@@ -147,10 +148,10 @@ def _fold_rows(n_rows: int) -> NDArray[np.int64]:
     return np.random.default_rng(SEED).permutation(n_rows) % N_FOLDS
 
 
-def _repair(scores: Any, truth: Any, prior: Any, k: int) -> Repair:
+def _repair(scores: Any, truth: Any, prior: Any, k: int) -> PaperRepair:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few calibration rows: that is the setting
-        return Repair(k=k, rule="auto", prior=prior).fit(scores, truth)
+        return PaperRepair(k=k, rule="auto", prior=prior).fit(scores, truth)
 
 
 def _dense(X: Any) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ sees what `oddslip.Repair` would show it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.bootstrap import mean_with_interval
+from experiments.folds import numbered_folds
 from experiments.store import row_precisions
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.panel import Panel
-from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.rules import RULES, Rule
 from oddslip.selection.trials import Trials, try_candidates
@@ -75,22 +77,25 @@ def measure_cell(
     weights: NDArray[np.float64] | None,
 ) -> dict[str, Any]:
     """Out-of-fold and test values of every candidate; choice and test value of every rule."""
-    trials = try_candidates(
-        calibration, all_candidates(weights is not None), k=k, prior=prior, weights=weights,
-        seed=SEED, n_repeats=RULES["auto"].repeats_for(calibration.n_rows),
-    )  # fmt: skip
+    candidates = all_candidates(weights is not None)
+    options: dict[str, Any] = {"k": k, "prior": prior, "weights": weights}
+    n_repeats = RULES["auto"].repeats_for(calibration.n_rows)
+    trials, once = try_twice(calibration, candidates, n_repeats, SEED, **options)
     tested = measure_on_test(trials, test)
     raw = tested["raw"]
-    means = trials.values.mean(axis=0)
+    means = trials.means
     gains, errors = trials.gains()
-    chosen = {name: choose(rule, trials) for name, rule in CHOOSING.items()}
+    chosen = {
+        name: choose(rule, trials if rule.n_repeats > 1 else once)
+        for name, rule in CHOOSING.items()
+    }
     taken = FIXED | {name: choice[0] for name, choice in chosen.items()}
     deployed = tested[taken["auto"]]
     return {
         "k": k,
         "n_rows": calibration.n_rows,
         "n_labels": calibration.n_labels,
-        "n_evaluated": int(trials.rows.size),
+        "n_evaluated": trials.n_evaluated,
         "n_test": int(raw.size),
         "n_repeats": trials.n_repeats,
         "raw": {"out_of_fold": float(means[0]), "test": float(raw.mean())},
@@ -114,11 +119,21 @@ def measure_cell(
     }
 
 
+def try_twice(
+    calibration: Source, candidates: Sequence[Candidate], n_repeats: int, seed: int, **options: Any
+) -> tuple[Trials, Trials]:
+    """Trials with all repeats of the folds, and with the first alone."""
+    folds = numbered_folds(calibration.n_rows, seed=seed, n_repeats=n_repeats)
+    trials = try_candidates(calibration, candidates, folds=folds, **options)
+    if n_repeats == 1:
+        return trials, trials
+    return trials, try_candidates(calibration, candidates, folds=folds[:1], **options)
+
+
 def choose(rule: Rule, trials: Trials) -> tuple[str, str]:
     """What a rule takes, and why, from trials of more candidates than it knows."""
     candidates = [each for each in rule.candidates if each in trials.candidates]
-    seen = trials.of(candidates, n_repeats=min(rule.n_repeats, trials.n_repeats))
-    choice = rule.choose(seen)
+    choice = rule.choose(trials.of(candidates))
     return candidates[choice.place].name, choice.why
 
 
@@ -140,13 +155,12 @@ def _rank(maps: LabelMaps, k: int, panel: Panel) -> NDArray[np.int32]:
 def _describe(differences: NDArray[np.float64]) -> dict[str, float]:
     """Mean of paired differences over rows, its standard error and its bootstrap interval."""
     n = differences.size
-    sums = bootstrap_sums(differences[:, None], n_replicates=N_REPLICATES, seed=SEED)[:, 0]
-    low, high = percentile_interval(sums / n, LEVEL)
+    gap = mean_with_interval(differences, n_replicates=N_REPLICATES, level=LEVEL, seed=SEED)
     error = float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
     return {
-        "difference": float(differences.mean()),
-        "low": float(low),
-        "high": float(high),
+        "difference": gap.value,
+        "low": gap.low,
+        "high": gap.high,
         "standard_error": error,
     }
 
@@ -164,12 +178,9 @@ def sweep_seeds(
     options: dict[str, Any] = {"k": k, "prior": prior, "weights": weights}
     chosen: dict[str, list[str]] = {"auto": [], "auto, folds drawn once": []}
     for seed in range(N_SEEDS):
-        trials = try_candidates(
-            calibration, rule.candidates_for(weights), seed=seed, n_repeats=rule.n_repeats,
-            **options,
-        )  # fmt: skip
+        candidates = rule.candidates_for(weights)
+        trials, once = try_twice(calibration, candidates, rule.n_repeats, seed, **options)
         chosen["auto"].append(choose(rule, trials)[0])
-        once = trials.of(trials.candidates, n_repeats=1)
         chosen["auto, folds drawn once"].append(choose(rule, once)[0])
     names = {name for choices in chosen.values() for name in choices} | {"raw"}
     needed = [each for each in trials.candidates if each.name in names]

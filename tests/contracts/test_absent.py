@@ -24,7 +24,7 @@ from oddslip.cli.app import main
 from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
 from oddslip.metrics import average_precision_at_k, hit_rate_at_k, ndcg_at_k, recall_at_k
-from oddslip.selection.folds import draw_folds
+from oddslip.selection.folds import assign_folds
 from oddslip.shifts import direct_shift, realized_shift, saturation
 from oddslip.sources import open_source
 
@@ -209,7 +209,8 @@ def test_repair_chooses_by_what_is_there(form):
     repair = oddslip.Repair(k=3, rule="isotonic", seed=1).fit(cells, true, **told)
     kept = true & ~gone
     values = np.full(scores.shape, -np.inf)
-    folds = draw_folds(150, 5, seed=1)[0]
+    source = open_source(scores)
+    folds = assign_folds(source, 5, seed=1)[0].of_keys(source.row_keys())
     for fold in range(5):
         out, rest = folds == fold, folds != fold
         for label in range(8):
@@ -338,30 +339,58 @@ def test_rows_known_by_keys_may_lack_labels_too(form):
     ids = [f"customer {row}" for row in range(len(true))]
     rows = open_source(cells, true, row_ids=ids, **told)
     weights = np.linspace(1, 9, 8)
-    asked = {"k": 3, "weights": weights, "n_replicates": 0, "calibration": rows}
-    keyed, kept = oddslip.diagnose(rows, keyed=True, **asked), oddslip.diagnose(rows, **asked)
+    options = {"k": 3, "weights": weights, "n_replicates": 0, "calibration": rows}
+    keyed, numbered = (
+        oddslip.diagnose(rows, keyed=True, **options),
+        oddslip.diagnose(open_source(cells, true, **told), **options),
+    )
     levels = [
         {rung["rung"]: rung["metrics"]["map"]["value"] for rung in each.ladder.to_dict()["rungs"]}
-        for each in (keyed, kept)
+        for each in (keyed, numbered)
     ]
     assert levels[0] == pytest.approx(levels[1], abs=1e-12)
-    with pytest.raises(InvalidInput, match="rows that have every label, got absent cells"):
-        oddslip.diagnose(rows, keyed=True, k=3, unweighted=open_source(scores, row_ids=ids))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_twin_may_be_of_another_kind_and_type_and_lack_other_cells(form):
+    scores, true, gone = world(n_rows=300)
+    cells, told = as_form(form, scores, gone)
+    margins = special.logit(np.clip(np.sqrt(scores), 0.01, 0.99)).astype(np.float32)
+    margins[::7, 2] = np.nan
+    rows = open_source(cells, true, **told)
+    twin = open_source(margins, kind="margin", nan="absent")
+    diagnosis = oddslip.diagnose(
+        rows, k=3, unweighted=twin, weights=np.linspace(1, 9, 8), n_replicates=50
+    )
+    lacking = sparse.csr_array(np.isnan(margins))
+    alone = oddslip.evaluate(
+        np.nan_to_num(margins), np.where(gone, 0, true), k=3, kind="margin", exclude=lacking,
+        n_replicates=50,
+    )  # fmt: skip
+    ranking = oddslip.rank(np.nan_to_num(margins), k=3, kind="margin", exclude=lacking)
+    shown = oddslip.rank(rows, k=3)
+    shared = [len(set(one) & set(other) - {-1}) for one, other in zip(shown, ranking, strict=True)]
+    assert diagnosis.overlap.mean == pytest.approx(np.mean(shared))
+    filled = (shown >= 0).sum(axis=1)
+    assert diagnosis.overlap.share_changed == pytest.approx(np.mean(shared < filled))
+    assert alone["map"].value > 0
+    assert {"unweighted", "what-if"} <= set(diagnosis.ladder)
+    assert np.isnan(diagnosis.shifts.direct).sum() <= 1
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_folds_by_keys_fit_the_maps_of_the_rows_outside(form):
     from oddslip.selection.candidates import Candidate
-    from oddslip.selection.keyed import try_keyed
+    from oddslip.selection.trials import try_candidates
 
     scores, true, gone = world(n_rows=400)
     cells, told = as_form(form, scores, gone)
     ids = np.array([f"customer {row}" for row in range(len(true))])
     rows = open_source(cells, true, row_ids=ids, **told)
     names = ("raw", "isotonic", "platt", "offset", "hierarchical")
-    trials = try_keyed(rows, [Candidate(name) for name in names], k=3, n_folds=3)
-    panel = Panel(scores, row_ids=ids)
-    folds = trials.fits.folds.of(panel)
+    (assigned,) = assign_folds(rows, 3)
+    trials = try_candidates(rows, [Candidate(name) for name in names], k=3, folds=[assigned])
+    folds = assigned.of(Panel(scores, row_ids=ids))
     for fold in range(3):
         out = np.flatnonzero(folds != fold)
         cells, told = as_form(form, scores[out], gone[out])

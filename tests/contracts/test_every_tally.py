@@ -15,22 +15,16 @@ from oddslip.calibrators.logistic.moments import Moments, Ranges, SumsAt
 from oddslip.calibrators.policy import CheckedScores
 from oddslip.core.panel import Panel, read_sample_weight
 from oddslip.core.tally import TallyGroup, merge_states
-from oddslip.diagnosis.readings.climb import other_policies
-from oddslip.diagnosis.readings.keyed import KeySample, LadderTally, RowParts, RowSample, Rungs
-from oddslip.diagnosis.signal import parts_of_positives
+from oddslip.diagnosis.ladder import LadderTally
+from oddslip.diagnosis.rungs import Rungs, other_policies
+from oddslip.diagnosis.signal import SignalErrorTally, parts_of_positives
 from oddslip.kernels.logistic import N_AFFINE, add_affine_sums
-from oddslip.metrics.keyed import MetricTally
+from oddslip.metrics.evaluation import MetricTally
 from oddslip.metrics.ranking import RankingTally
 from oddslip.metrics.reliability import ReliabilityTally
-from oddslip.selection.folds import (
-    FoldCounter,
-    FoldTally,
-    KeyedFolds,
-    PooledBuckets,
-    PositiveCellTally,
-    draw_folds,
-)
-from oddslip.selection.keyed import KeyedPositives, TrialTally
+from oddslip.selection.fold_counts import FoldCounter, FoldTally, PooledBuckets, PositiveTally
+from oddslip.selection.folds import assign_folds
+from oddslip.selection.trials import TrialTally
 from oddslip.shifts.realized import SigmoidTally
 from oddslip.shifts.residual import ResidualTally
 from oddslip.shifts.saturation import DistinctTally, SaturationTally
@@ -42,6 +36,7 @@ from oddslip.spark.messages import pack, unpack
 from oddslip.tallies.cell_counts import IntervalCounts, PositiveKeys
 from oddslip.tallies.isotonic_buckets import BucketCounts, MarkedCells, choose_buckets, mark_buckets
 from oddslip.tallies.logodds_histogram import LogOddsHistogram
+from oddslip.tallies.row_sample import HashSample, RowSample
 
 N_ROWS, N_LABELS = 60, 5
 RNG = np.random.default_rng(7)
@@ -49,7 +44,7 @@ SCORES = RNG.random((N_ROWS, N_LABELS)).astype(np.float32).round(2)
 LABELS = (RNG.random((N_ROWS, N_LABELS)) < SCORES * [0.9, 0.5, 0.3, 0.1, 0.0]).astype(np.uint8)
 IDS = np.array([f"row {row}" for row in range(N_ROWS)])
 PANEL = Panel(SCORES, LABELS, row_ids=IDS)
-PANEL.twin = RNG.random(SCORES.shape).astype(np.float32)
+PANEL.twin = Panel(RNG.random(SCORES.shape).astype(np.float32))
 SOURCE = open_source(PANEL)
 
 
@@ -77,38 +72,37 @@ def make_moments():
     return Moments(*counted(Ranges(N_LABELS)).log_odds("probability"), "probability", N_LABELS)
 
 
-DEALS = [KeyedFolds(3, 1, repeat) for repeat in range(2)]
+FOLDS = assign_folds(SOURCE, 3, seed=1, n_repeats=2)
 
 
 def make_trial():
     maps = [build_calibrator(name).fit(SCORES, LABELS).fitted_.maps for name in ("raw", "isotonic")]
-    return TrialTally([[maps] * 3] * 2, DEALS, 0, 3, "map", np.full(N_LABELS, 0.5))
+    return TrialTally([[maps] * 3] * 2, FOLDS, 0, 3, "map", np.full(N_LABELS, 0.5))
 
 
 def make_ladder(folds):
     isotonic = Isotonic().fit(SCORES, LABELS).fitted_.maps
     others = other_policies(isotonic, LABELS.sum(axis=0) == 0)
-    maps = {name: [each] for name, each in (("isotonic", isotonic), *others)}
-    if folds is not None:
-        maps = {name: each * 3 for name, each in maps.items()}
-    dead = np.tile(LABELS.sum(axis=0) == 0, (1 if folds is None else 3, 1))
+    n_folds = 1 if folds is None else 3
+    maps = [isotonic, *(each for _, each in others)]
+    names = ("isotonic", "isotonic, identity", "isotonic, exclude")
+    places = {name: [place] * n_folds for place, name in enumerate(names)} | {"chosen": [0]}
+    dead = np.tile(LABELS.sum(axis=0) == 0, (n_folds, 1))
     what_if = build_calibrator("inversion", weights=0.5).fit(SCORES, LABELS).fitted_.maps
-    rungs = Rungs(maps, folds, {"popularity": np.array([0, 1, 2], np.int32)}, what_if, dead)
+    popular = {"popularity": np.array([0, 1, 2], np.int32)}
+    rungs = Rungs(maps, places, folds, popular, what_if, dead)
     return LadderTally(rungs, 3, np.full(N_LABELS, 0.5), True, 20, 1)
 
 
-def make_row_parts():
+def make_signal_errors():
     counts = counted(make_intervals()).result()
-    return RowParts(counts.indptr, counts.keys, parts_of_positives(counts))
+    return SignalErrorTally(counts.indptr, counts.keys, parts_of_positives(counts))
 
 
-def make_folds(keyed=None):
-    first = counted(PositiveCellTally(SCORES.dtype, Ranges(N_LABELS)))
-    counter = FoldCounter(SOURCE, first.result(), [False, True], first.ranges)
-    folds = draw_folds(N_ROWS, 3)[0]
-    if keyed is not None:
-        return FoldTally(keyed, 3, None, counter._empty)
-    return FoldTally(folds, 3, first.result().positives, counter._empty)
+def make_folds():
+    positives = counted(PositiveTally(N_LABELS, SCORES.dtype, FOLDS[:1])).result()
+    counter = FoldCounter(SOURCE, positives, [False, True], counted(Ranges(N_LABELS)))
+    return FoldTally(FOLDS[0], counter._empty)
 
 
 def make_sums():
@@ -134,18 +128,19 @@ TALLIES = {
     "ColumnTally": lambda: ColumnTally(Ranges(2), ColumnSource(SOURCE, np.array([1, 3])).narrowing),
     "RankingTally": lambda: RankingTally(3, N_LABELS),
     "MetricTally": lambda: MetricTally(3, N_LABELS, np.full(N_LABELS, 0.5), n_replicates=30),
-    "PositiveCellTally": lambda: PositiveCellTally(SCORES.dtype, Ranges(N_LABELS)),
-    "FoldTally": make_folds,
-    "PooledBuckets": lambda: PooledBuckets(
-        draw_folds(N_ROWS, 3)[0], 3, SCORES.dtype, "probability"
+    "MetricTally, rows kept": lambda: MetricTally(
+        3, N_LABELS, np.full(N_LABELS, 0.5), rows="all", n_replicates=30, keep_rows=True
     ),
-    "FoldTally, keyed": lambda: make_folds(KeyedFolds(3, 1, 0)),
-    "LadderTally": lambda: make_ladder(DEALS[0]),
+    "PositiveTally": lambda: PositiveTally(N_LABELS, SCORES.dtype, FOLDS),
+    "FoldTally": make_folds,
+    "PooledBuckets": lambda: PooledBuckets(FOLDS[0], SCORES.dtype, "probability"),
+    "LadderTally": lambda: make_ladder(FOLDS[0]),
     "LadderTally, held out": lambda: make_ladder(None),
-    "RowParts": make_row_parts,
-    "RowSample": lambda: RowSample(0.5, 1),
-    "KeySample": lambda: KeySample(0.5, 1),
-    "KeyedPositives": lambda: KeyedPositives(N_LABELS, SCORES.dtype, DEALS),
+    "SignalErrorTally": make_signal_errors,
+    "RowSample": lambda: RowSample(20, 0.5, 1),
+    "HashSample, ids": lambda: HashSample(0.5, 1, "ids"),
+    "HashSample, text": lambda: HashSample(0.5, 1, "text"),
+    "HashSample, cells": lambda: HashSample(0.5, 1, "cells"),
     "TrialTally": make_trial,
     "LogOddsHistogram": lambda: LogOddsHistogram(N_LABELS, "probability"),
     "SigmoidTally": lambda: SigmoidTally(np.linspace(-1, 1, N_LABELS)),

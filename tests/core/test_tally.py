@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from oddslip import Panel, rank
-from oddslip.core.tally import MergeableTally, TallyGroup, map_threads
+from oddslip.core.tally import MergeableTally, TallyGroup
+from oddslip.core.threads import map_threads
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.shifts import invert_odds
 from oddslip.sources import Source

@@ -4,12 +4,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oddslip.diagnosis.drift import find_drifted, find_shared_rows, unique_row_hashes
+import oddslip.diagnosis.drift as drift
+from oddslip.diagnosis.drift import count_shared, find_drifted, hash_both
 from oddslip.sources import open_source
 
 
 def find_shared(one, two):
-    return find_shared_rows(one, two, [unique_row_hashes(each) for each in (one, two)])
+    hashes = hash_both(one, two, seed=1)
+    return count_shared(*(each.run(hashes.empty_like()) for each in (one, two)))
 
 
 def panel(rng, n_rows, n_labels=6, row_ids=None):
@@ -42,7 +44,29 @@ def test_row_ids_decide_where_both_panels_have_them():
     scores, labels = panel(np.random.default_rng(0), 5)
     one = open_source(scores, labels, row_ids=["a", "b", "c", "d", "e"])
     two = open_source(scores[::-1].copy(), labels[::-1], row_ids=["e", "x", "y", "z", "v"])
-    assert find_shared_rows(one, two, (None, None)) == (1, True)
+    assert find_shared(one, two) == (1, True)
+
+
+def test_ids_that_are_numbers_agree_with_the_same_numbers_as_text():
+    scores, labels = panel(np.random.default_rng(0), 3)
+    one = open_source(scores, labels, row_ids=[7, 8, 9])
+    two = open_source(scores, labels, row_ids=["9", "10", "7"])
+    assert find_shared(one, two) == (2, True)
+
+
+def test_scores_of_another_type_are_not_compared():
+    scores, labels = panel(np.random.default_rng(0), 3)
+    assert hash_both(*(open_source(scores.astype(t), labels) for t in "fd"), seed=1) is None
+
+
+def test_shared_rows_of_large_panels_are_counted_in_a_sample_of_their_hashes(monkeypatch):
+    scores, labels = panel(np.random.default_rng(0), 4000)
+    monkeypatch.setattr(drift, "MAX_HASHES", 1000)
+    one, two = (
+        open_source(scores[part], labels[part]) for part in (slice(2000), slice(1000, 4000))
+    )
+    found = find_shared(one, two)
+    assert 800 < found.n_rows < 1200
 
 
 def test_two_draws_of_the_same_prevalence_do_not_drift():

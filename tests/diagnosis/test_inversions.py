@@ -18,7 +18,7 @@ from oddslip.diagnosis.comparison import (
     try_inversion,
 )
 from oddslip.diagnosis.ladder import Ladder, Rung
-from oddslip.diagnosis.readings.climb import Chosen
+from oddslip.diagnosis.rungs import Chosen
 from oddslip.diagnosis.thresholds import conditions_hold
 from oddslip.diagnosis.verdict import judge
 from oddslip.metrics.evaluation import Estimate

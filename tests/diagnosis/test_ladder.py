@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import oddslip
+import oddslip.sources.base as sources
 from oddslip.diagnosis import diagnose
 from oddslip.diagnosis import ladder as ladders
 from oddslip.metrics.evaluation import NAMES
@@ -32,13 +33,13 @@ def test_raw_differs_from_itself_by_nothing(scene):
         assert (difference.value, difference.low, difference.high) == (0, 0, 0)
 
 
-def test_rungs_resampled_one_by_one_stay_paired(arguments, scene, monkeypatch):
-    monkeypatch.setattr(ladders, "GROUP_BYTES", 1)
-    alone = diagnose(**arguments("capped")).ladder
+def test_rungs_of_rows_in_small_blocks_stay_paired(arguments, scene, monkeypatch):
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 10_000)
+    parts = diagnose(**arguments("capped")).ladder
     for name, rung in scene("capped").ladder.rungs.items():
         for metric in NAMES:
-            assert same(alone[name][metric], rung[metric])
-            assert same(alone.gain(name, metric), rung.differences[metric])
+            assert same(parts[name][metric], rung[metric])
+            assert same(parts.gain(name, metric), rung.differences[metric])
 
 
 def test_the_frame_has_a_line_per_rung_and_metric(scene):

@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from oddslip.core.row_keys import SAMPLES, hash_with_salt
 from oddslip.datasets import synthetic_pair
-from oddslip.diagnosis import diagnose
-from oddslip.diagnosis.readings import asides
+from oddslip.diagnosis import diagnose, measurements
 from oddslip.selection import Repair
 from oddslip.selection.candidates import WIDE
 from oddslip.shifts import direct_shift
@@ -62,11 +62,13 @@ def test_diagnose_without_calibration_rows_reads_its_rows_at_most_six_times():
     assert passes["twin"] == 1
 
 
-def test_model_and_twin_are_held_together_on_the_rows_that_were_kept(monkeypatch):
-    monkeypatch.setattr(asides, "SAMPLED_CELLS", 20 * 300)
-    told = {"k": 5, "unweighted": PAIR.unweighted, "seed": 3, "n_replicates": 0}
-    found = diagnose(PAIR.weighted, PAIR.labels, **told)
-    rows = np.random.default_rng(3).permutation(PAIR.n_rows)[:300]
+def test_model_and_twin_are_compared_on_the_rows_with_the_smallest_salted_keys(monkeypatch):
+    monkeypatch.setattr(measurements, "SAMPLED_CELLS", 20 * 300)
+    found = diagnose(
+        PAIR.weighted, PAIR.labels, k=5, unweighted=PAIR.unweighted, seed=3, n_replicates=0
+    )
+    hashes = hash_with_salt(open_source(PAIR.weighted).row_keys(), SAMPLES, 3)
+    rows = np.argsort(hashes)[:300]
     assert (found.shifts.n_direct_rows, found.likeness.n_rows) == (300, 300)
     wanted = direct_shift(PAIR.weighted[rows], PAIR.unweighted[rows])
     np.testing.assert_array_equal(found.shifts.direct, wanted)

@@ -58,9 +58,9 @@ def test_rows_without_a_positive_anywhere_are_scored():
     np.testing.assert_array_equal(values[:, 1], 0)
 
 
-def test_no_column_is_drawn_where_there_is_none():
-    around = np.zeros(4)  # what is written beyond no cells would be seen
-    resampling.count_draws(np.zeros(2, np.uint64), np.ones(2, np.int64), around[:0].reshape(2, 0))
+def test_no_row_is_drawn_where_there_is_none():
+    around = np.zeros(4)  # a write beyond the empty array would be seen
+    resampling.draw_poisson(np.zeros(0, np.uint64), 1, 0, around[:0].reshape(2, 0))
     assert not around.any()
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import oddslip
 import oddslip.sources.base as sources
 from oddslip.datasets import synthetic_pair
-from oddslip.metrics.bootstrap import bootstrap_sums
 from oddslip.metrics.ranking import RankingTally
 
 
@@ -41,12 +40,19 @@ def test_the_merge_of_any_split_in_any_order_equals_the_whole(cuts, random):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
 
 
-def test_neither_block_size_nor_threads_change_a_bit(pair, monkeypatch):
-    told = [oddslip.evaluate(pair.weighted, pair.labels, k=7, threads=1).to_dict()]
+def test_threads_change_no_bit_and_block_size_no_digit(pair, monkeypatch):
+    whole = oddslip.evaluate(pair.weighted, pair.labels, k=7, threads=1)
     monkeypatch.setattr(sources, "BLOCK_BYTES", 1000)
-    for threads in (1, 2, 5):
-        told.append(oddslip.evaluate(pair.weighted, pair.labels, k=7, threads=threads).to_dict())
-    assert all(one == told[0] for one in told)
+    parts = [
+        oddslip.evaluate(pair.weighted, pair.labels, k=7, threads=threads) for threads in (1, 2, 5)
+    ]
+    assert all(part.to_dict() == parts[0].to_dict() for part in parts)
+    assert np.array_equal(parts[0].per_row(), whole.per_row())
+    for name, estimate in whole.metrics.items():
+        part = parts[0][name]
+        assert (part.value, part.low, part.high) == pytest.approx(
+            (estimate.value, estimate.low, estimate.high), rel=0, abs=1e-12
+        )
 
 
 def test_every_form_of_scores_and_labels_gives_the_same_evaluation(pair):
@@ -99,26 +105,6 @@ def test_rows_decided_by_ties_are_counted():
     assert found.map_worst < found.map_best
 
 
-def test_bootstrap_sums_have_the_mean_and_spread_of_resampled_rows():
-    rng = np.random.default_rng(0)
-    values = rng.random((5000, 2))
-    sums = bootstrap_sums(values, n_replicates=4000, seed=3)
-    spread = values.std(axis=0) * np.sqrt(5000)
-    np.testing.assert_allclose(sums.mean(axis=0), values.sum(axis=0), atol=4 * spread.max() / 63)
-    np.testing.assert_allclose(sums.std(axis=0), spread, rtol=0.05)
-
-
-def test_bootstrap_over_many_blocks_has_the_right_spread(monkeypatch):
-    import oddslip.metrics.bootstrap as bootstraps
-
-    values = np.random.default_rng(0).random((5000, 1))
-    monkeypatch.setattr(bootstraps, "BLOCK_ROWS", 64)
-    sums = bootstraps.bootstrap_sums(values, n_replicates=4000, seed=3)
-    spread = values.std() * np.sqrt(5000)
-    assert sums.std() == pytest.approx(spread, rel=0.05)
-    assert sums.mean() == pytest.approx(values.sum(), abs=4 * spread / 63)
-
-
 def test_bootstrap_interval_agrees_with_scipy(pair):
     from scipy.stats import bootstrap
 
@@ -130,13 +116,6 @@ def test_bootstrap_interval_agrees_with_scipy(pair):
     width = theirs.high - theirs.low
     assert found["map"].low == pytest.approx(theirs.low, abs=0.1 * width)
     assert found["map"].high == pytest.approx(theirs.high, abs=0.1 * width)
-
-
-def test_zero_rows_that_are_not_there_spread_the_bootstrap_as_if_they_were():
-    values = np.ones((100, 1))
-    sums = bootstrap_sums(values, n_replicates=4000, seed=0, n_rows=400)
-    assert sums.mean() == pytest.approx(100, abs=1)
-    assert sums.std() == pytest.approx(np.sqrt(400 * 0.25 * 0.75), rel=0.05)
 
 
 def test_the_same_seed_gives_the_same_interval_and_another_seed_another(pair):

@@ -6,25 +6,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oddslip.sources.base as sources
-from oddslip.core.tally import TallyGroup, tallies_of_threads
+from oddslip.core.tally import TallyGroup
+from oddslip.core.threads import tallies_of_threads
 from oddslip.errors import InvalidInput
-from oddslip.selection import folds as folding
-from oddslip.selection.folds import (
-    Dealt,
+from oddslip.selection import fold_counts as counting
+from oddslip.selection.fold_counts import (
     FoldCounter,
     FoldTally,
-    PositiveCellTally,
-    draw_folds,
+    PositiveTally,
     find_distinct,
     find_starting,
     make_buckets,
 )
+from oddslip.selection.folds import assign_folds
 from oddslip.sources import open_source
 from oddslip.tallies.cell_counts import count_cells
 
 
-def collect(source):
-    return source.run(PositiveCellTally(source.dtype)).result()
+def collect(source, folds):
+    return source.run(PositiveTally(source.n_labels, source.dtype, folds)).result()
 
 
 def draw_panel(seed, dtype, kind="probability"):
@@ -44,15 +44,15 @@ def draw_panel(seed, dtype, kind="probability"):
 @given(seed=st.integers(0, 2**32), block=st.sampled_from([100, 900, 10**6]))
 def test_a_fit_without_a_fold_equals_a_fit_on_the_other_rows(pooled, kind, dtype, seed, block):
     scores, labels = draw_panel(seed, dtype, kind)
-    folds = draw_folds(60, 4, seed=seed)[0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "BLOCK_BYTES", block)
         source = open_source(scores, labels, kind=kind)
-        cells = collect(source)
-        dealt = Dealt.numbered(folds, 4, cells.positives)
-        counts = FoldCounter(source, cells, [False, True]).count(dealt, 4).counts[pooled]
+        folds = assign_folds(source, 4, seed=seed)
+        numbers = folds[0].of_keys(source.row_keys())
+        positives = collect(source, folds)
+        counts = FoldCounter(source, positives, [False, True]).count(folds)[0].counts[pooled]
         for fold in (0, 1, 2, 3, None):
-            kept = folds != fold if fold is not None else slice(None)
+            kept = numbers != fold if fold is not None else slice(None)
             alone = count_cells(open_source(scores[kept], labels[kept], kind=kind), pooled=pooled)
             found = counts.without(fold)
             np.testing.assert_array_equal(found.n_positives, alone.n_positives)
@@ -68,19 +68,19 @@ def test_a_fit_without_a_fold_equals_a_fit_on_the_other_rows(pooled, kind, dtype
 @given(seed=st.integers(0, 2**32))
 def test_a_pooled_fit_needs_the_positives_alone_at_which_it_may_turn(bits, kind, dtype, seed):
     scores, labels = draw_panel(seed, dtype, kind)
-    folds = draw_folds(60, 4, seed=seed)
     source = open_source(scores, labels, kind=kind)
-    cells = collect(source)
-    deals = [Dealt.numbered(folds[0], 4, cells.positives)]
+    folds = assign_folds(source, 4, seed=seed)
+    numbers = folds[0].of_keys(source.row_keys())
+    positives = collect(source, folds)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "MIN_CELLS", 0)
-        patch.setattr(folding, "BUCKET_BITS", bits)
-        buckets = [source.run(each) for each in make_buckets(source, folds, 4)]
-    starting = find_starting(buckets, deals, cells.keys)
-    counter = FoldCounter(source, cells, [True], starting=starting)
-    counts = counter.count(deals[0], 4).counts[True]
+        patch.setattr(counting, "MIN_CELLS", 0)
+        patch.setattr(counting, "BUCKET_BITS", bits)
+        buckets = [source.run(each) for each in make_buckets(source, folds)]
+    starting = find_starting(buckets, positives)
+    counter = FoldCounter(source, positives, [True], starting=starting)
+    counts = counter.count(folds)[0].counts[True]
     for fold in (0, 1, 2, 3, None):
-        kept = folds[0] != fold if fold is not None else slice(None)
+        kept = numbers != fold if fold is not None else slice(None)
         alone = count_cells(open_source(scores[kept], labels[kept], kind=kind), pooled=True)
         np.testing.assert_array_equal(counts.without(fold).n_positives, alone.n_positives)
         for one, other in zip(counts.knots(fold), alone.isotonic_knots(), strict=True):
@@ -91,32 +91,30 @@ def test_most_positives_of_many_cells_are_where_no_pooled_fit_turns():
     rng = np.random.default_rng(0)
     scores = rng.random((20_000, 20), dtype=np.float32)
     source = open_source(scores, rng.random(scores.shape, dtype=np.float32) < scores / 4)
-    folds = draw_folds(source.n_rows, 5)
-    cells = collect(source)
+    folds = assign_folds(source, 5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "MIN_CELLS", 0)
-        buckets = [source.run(each) for each in make_buckets(source, folds, 5)]
-    deals = [Dealt.numbered(folds[0], 5, cells.positives)]
-    assert find_starting(buckets, deals, cells.keys).mean() < 0.25
+        patch.setattr(counting, "MIN_CELLS", 0)
+        buckets = [source.run(each) for each in make_buckets(source, folds)]
+    assert find_starting(buckets, collect(source, folds)).mean() < 0.25
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 10**6])
 def test_knots_of_some_labels_at_a_time_are_those_of_all(monkeypatch, at_once):
     scores, labels = draw_panel(5, np.float32)
     source = open_source(scores, labels)
-    cells = collect(source)
-    dealt = Dealt.numbered(draw_folds(60, 4)[0], 4, cells.positives)
-    counts = FoldCounter(source, cells, [False]).count(dealt, 4).counts[False]
-    monkeypatch.setattr(folding, "KEYS_AT_ONCE", at_once)
+    folds = assign_folds(source, 4)
+    counter = FoldCounter(source, collect(source, folds), [False])
+    counts = counter.count(folds)[0].counts[False]
+    monkeypatch.setattr(counting, "KEYS_AT_ONCE", at_once)
     for one, other in zip(counts.knots(2), counts.without(2).isotonic_knots(), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def test_as_many_threads_as_there_are_folds_share_one_state():
     source = open_source(*draw_panel(1, np.float32))
-    cells = collect(source)
-    counter = FoldCounter(source, cells, [False, True])
-    tally = FoldTally(draw_folds(60, 4)[0], 4, cells.positives, counter._empty)
+    folds = assign_folds(source, 4)
+    counter = FoldCounter(source, collect(source, folds), [False, True])
+    tally = FoldTally(folds[0], counter._empty)
     n_states = [
         len({id(each.tallies[0]) for each in tallies_of_threads(TallyGroup([tally]), threads)})
         for threads in (1, 2, 4, 5, 8, 9)
@@ -128,9 +126,9 @@ def test_a_fold_takes_nine_bytes_for_a_positive_of_single_precision():
     """Two counts of 16 bits, the largest key between, and how often the key is a positive's."""
     rng = np.random.default_rng(0)
     source = open_source(rng.random((4_000, 5), dtype=np.float32), rng.random((4_000, 5)) < 0.3)
-    cells = collect(source)
-    dealt = Dealt.numbered(draw_folds(4_000, 5)[0], 5, cells.positives)
-    counts = FoldCounter(source, cells, [False]).count(dealt, 5, threads=2).counts[False]
+    folds = assign_folds(source, 5)
+    counter = FoldCounter(source, collect(source, folds), [False])
+    counts = counter.count(folds, threads=2)[0].counts[False]
     n_keys = counts.tallies[0].distinct.keys.size
     per_label = 2 + 4 + 4  # one slot and one interval more than keys, and the lowest key
     assert counts.nbytes == 5 * (9 * n_keys + per_label * 5)
@@ -153,5 +151,7 @@ def test_distinct_keys_are_those_numpy_finds(seed):
 def test_a_cell_that_is_not_valid_is_named_by_its_own_row():
     scores, labels = draw_panel(0, np.float64)
     scores[41, 3] = np.nan
+    source = open_source(scores, labels)
+    folds = assign_folds(source, 2)
     with pytest.raises(InvalidInput, match="row 41, label '3'"):
-        collect(open_source(scores, labels))
+        collect(source, folds)

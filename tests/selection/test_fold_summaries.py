@@ -6,7 +6,7 @@ import pytest
 from oddslip.calibrators import build_calibrator
 from oddslip.datasets import synthetic_pair
 from oddslip.selection.candidates import RAW, WIDE, Candidate
-from oddslip.selection.folds import draw_folds
+from oddslip.selection.folds import assign_folds
 from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 
@@ -27,7 +27,9 @@ def fit_by_folds(form, kind, scores=None):
 @pytest.mark.parametrize("form", SMOOTH)
 def test_a_fit_on_the_summary_of_the_other_folds_is_that_on_their_rows(form, kind):
     fits = fit_by_folds(form, kind)
-    folds = draw_folds(PAIR.n_rows, 5)[0]
+    source = open_source(SCORES[kind], kind=kind)
+    (assignment,) = assign_folds(source, 5)
+    folds = assignment.of_keys(source.row_keys())
     options = {"prior": PAIR.prior, "weights": PAIR.weights, "kind": kind}
     for fold in range(5):
         found, record = fits.fit(Candidate(form), fold)
@@ -77,18 +79,20 @@ def test_all_candidates_and_all_draws_of_the_folds_together_take_three_passes(n_
     source = open_source(PAIR.weighted, PAIR.labels)
     passes, blocks = [], source.blocks
     source.blocks = lambda: passes.append(1) or blocks()
-    trials = try_candidates(source, WIDE, k=3, n_repeats=n_repeats, weights=PAIR.weights)
+    folds = assign_folds(source, 5, n_repeats=n_repeats)
+    trials = try_candidates(source, WIDE, k=3, folds=folds, weights=PAIR.weights)
     assert {"platt", "beta", "offset", "hierarchical", "label_free"} <= set(trials.n_fits)
     assert len(passes) == 3
 
 
 def test_draws_of_the_folds_that_are_too_large_to_be_held_together_change_nothing(monkeypatch):
-    options = {"k": 3, "n_repeats": 3, "weights": PAIR.weights}
     source = open_source(PAIR.weighted, PAIR.labels)
+    folds = assign_folds(source, 5, n_repeats=3)
+    options = {"k": 3, "folds": folds, "weights": PAIR.weights}
     at_once = try_candidates(source, WIDE, **options)
-    monkeypatch.setattr("oddslip.selection.folds.AT_ONCE", 1)
+    monkeypatch.setattr("oddslip.selection.fold_counts.AT_ONCE", 1)
     one_by_one = try_candidates(source, WIDE, **options)
-    np.testing.assert_array_equal(at_once.repeated, one_by_one.repeated)
+    np.testing.assert_array_equal(at_once.by_fold.first, one_by_one.by_fold.first)
 
 
 def test_margins_of_hundreds_of_nats_neither_fail_nor_leave_gaps():
@@ -97,4 +101,4 @@ def test_margins_of_hundreds_of_nats_neither_fail_nor_leave_gaps():
     margins[5::17, ::2] = -700.0
     source = open_source(margins, PAIR.labels, kind="margin")
     trials = try_candidates(source, WIDE, k=3, prior=PAIR.prior, weights=PAIR.weights)
-    assert np.isfinite(trials.values).all()
+    assert np.isfinite(trials.means).all()

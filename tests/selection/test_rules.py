@@ -6,19 +6,34 @@ import pytest
 from oddslip.errors import InvalidInput
 from oddslip.selection.candidates import PAPER, RAW, Candidate
 from oddslip.selection.rules import RULES, Rule, read_rule
-from oddslip.selection.trials import Trials
+from oddslip.selection.trials import Trials, TrialSums
 
 OFFSET, POOLED = Candidate("offset"), Candidate("pooled")
 
 
 def trials_with(values, candidates):
-    values = np.asarray(values, float)
-    rows = np.arange(len(values))
+    values = np.array(values, float)
+    raw = list(candidates).index(RAW)
+    others = np.arange(len(candidates)) != raw
+    values[:, others] -= values[:, [raw]]
+    parts = [values[np.arange(len(values)) % 5 == fold] for fold in range(5)]
+    n = np.array([[len(part) for part in parts]])
+    first = np.stack([part.sum(axis=0) for part in parts])[None]
+    second = np.stack([part.T @ part for part in parts])[None]
+    total = TrialSums(*(each[0].sum(axis=0) for each in (n, first, second)))
     return Trials(
-        candidates=tuple(candidates), metric="map", k=7, n_folds=5, n_repeats=1, seed=42,
-        rows=rows, values=values, repeated=values[None], folds=rows[None] % 5, rankings=None,
-        fits=None, n_fits={},
-    )  # fmt: skip
+        candidates=tuple(candidates),
+        metric="map",
+        k=7,
+        n_folds=5,
+        n_repeats=1,
+        seed=42,
+        total=total,
+        by_fold=TrialSums(n, first, second),
+        fits=None,
+        fitted=[],
+        n_fits={},
+    )
 
 
 def choose(rule, values, candidates):

@@ -20,6 +20,7 @@ from oddslip.metrics import (
 )
 from oddslip.metrics.at_k import label_propensities
 from oddslip.selection.candidates import PAPER, PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
+from oddslip.selection.folds import assign_folds
 from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 from oddslip.tallies.cell_counts import CellCounts
@@ -61,9 +62,8 @@ def plain_maps(scores, labels, held, candidate, prior):
     return values
 
 
-def plain_trials(scores, labels, k, n_folds, seed, prior):
+def plain_trials(scores, labels, k, folds, prior):
     """Mean out-of-fold MAP@K of the paper's candidates."""
-    pieces = np.array_split(np.random.default_rng(seed).permutation(len(scores)), n_folds)
     means = {}
     # Labels of which a given prior promises 20 positives and more, and none is there, take no part.
     unheard = np.zeros(labels.shape[1], bool)
@@ -71,8 +71,8 @@ def plain_trials(scores, labels, k, n_folds, seed, prior):
         unheard = ~labels.any(axis=0) & (prior * len(scores) >= 20)
     for candidate in PAPER:
         rows = []
-        for piece in pieces:
-            held = np.isin(np.arange(len(scores)), piece)
+        for fold in range(folds.max() + 1):
+            held = folds == fold
             values = plain_maps(scores, labels, held, candidate, prior)
             values = np.where(unheard, -np.inf, values)
             # Scikit-learn's block means differ in the last digit from label to label.
@@ -95,11 +95,11 @@ def test_the_papers_candidates_equal_a_loop_over_scikit_learn(given_prior, seed)
     scores = 1 / (1 + np.exp(-margins))
     prior = rng.random(n_labels) if given_prior else None
     k, n_folds = int(rng.integers(1, n_labels + 1)), int(rng.integers(2, 6))
-    trials = try_candidates(
-        open_source(scores, labels), PAPER, k=k, n_folds=n_folds, seed=seed, prior=prior
-    )
-    wanted = plain_trials(scores, labels, k, n_folds, seed, prior)
-    for candidate, mean in zip(trials.candidates, trials.values.mean(axis=0), strict=True):
+    source = open_source(scores, labels)
+    folds = assign_folds(source, n_folds, seed=seed)
+    trials = try_candidates(source, PAPER, k=k, folds=folds, prior=prior)
+    wanted = plain_trials(scores, labels, k, folds[0].of_keys(source.row_keys()), prior)
+    for candidate, mean in zip(trials.candidates, trials.means, strict=True):
         assert mean == pytest.approx(wanted[candidate.name], abs=1e-12), candidate.name
 
 
@@ -122,23 +122,23 @@ def calibrator_of(candidate, **options):
 )  # fmt: skip
 def test_each_row_is_ranked_by_a_calibrator_that_did_not_see_its_fold(name, metric, function):
     candidate = read_candidate(name)
-    trials = try_candidates(
-        open_source(PAIR.weighted, PAIR.labels), [candidate], k=3, metric=metric, n_folds=3, seed=1,
-        prior=PAIR.prior,
-    )  # fmt: skip
-    pieces = np.array_split(np.random.default_rng(1).permutation(PAIR.n_rows), 3)
-    wanted = np.full(PAIR.n_rows, np.nan)
-    for held in pieces:
-        kept = np.setdiff1d(np.arange(PAIR.n_rows), held)
+    source = open_source(PAIR.weighted, PAIR.labels)
+    folds = assign_folds(source, 3, seed=1)
+    numbers = folds[0].of_keys(source.row_keys())
+    tried = [RAW] if candidate == RAW else [RAW, candidate]
+    trials = try_candidates(source, tried, k=3, metric=metric, folds=folds, prior=PAIR.prior)
+    sums, n = trials.by_fold.first[0], trials.by_fold.n[0]
+    for fold in range(3):
+        held = np.flatnonzero(numbers == fold)
+        kept = np.flatnonzero(numbers != fold)
         calibrator = calibrator_of(candidate, prior=PAIR.prior)
         fitted = calibrator.fit(PAIR.weighted[kept], PAIR.labels[kept]).fitted_
         ranking = fitted.rank(PAIR.weighted[held], k=3)
         shown = np.zeros((held.size, PAIR.n_labels))
         np.put_along_axis(shown, ranking, [[3.0, 2.0, 1.0]], axis=1)
         values = function(shown, PAIR.labels[held], k=3, kind="margin", per_row=True)
-        wanted[held[PAIR.labels[held].any(axis=1)]] = values
-    np.testing.assert_array_equal(trials.rows, np.flatnonzero(PAIR.labels.any(axis=1)))
-    np.testing.assert_allclose(trials.values[:, 0], wanted[trials.rows], rtol=0, atol=1e-12)
+        assert n[fold] == PAIR.labels[held].any(axis=1).sum()
+        assert sums[fold].sum() == pytest.approx(values.sum(), abs=1e-9)
 
 
 def test_psp_of_raw_scores_out_of_fold_is_their_psp():
@@ -147,27 +147,68 @@ def test_psp_of_raw_scores_out_of_fold_is_their_psp():
     )
     chances = label_propensities(PAIR.labels.sum(axis=0), PAIR.n_rows)
     wanted = psp_at_k(PAIR.weighted, PAIR.labels, k=3, propensities=chances)
-    assert trials.values.mean() == pytest.approx(wanted, abs=1e-12)
+    assert trials.means[0] == pytest.approx(wanted, abs=1e-12)
 
 
-def test_repeats_are_averaged_row_by_row():
+def test_repeats_are_averaged():
     source = open_source(PAIR.weighted, PAIR.labels)
-    both = try_candidates(source, PAPER, k=3, n_repeats=2, seed=9)
-    first = try_candidates(source, PAPER, k=3, seed=9)
-    assert (both.values != first.values).any()
-    raw = PAPER.index(RAW)  # has no folds
-    np.testing.assert_array_equal(both.values[:, raw], first.values[:, raw])
+    folds = assign_folds(source, 5, seed=9, n_repeats=2)
+    both = try_candidates(source, PAPER, k=3, folds=folds)
+    alone = [try_candidates(source, PAPER, k=3, folds=[each]).means for each in folds]
+    np.testing.assert_allclose(both.means, np.mean(alone, axis=0), rtol=0, atol=1e-12)
+    assert (alone[0] != alone[1]).any()
+
+
+def test_errors_and_leads_are_those_of_the_values_of_rows():
+    """Of three candidates, against the rows' own metric."""
+    source = open_source(PAIR.weighted, PAIR.labels)
+    candidates = [RAW, Candidate("isotonic", tau=2), Candidate("pooled")]
+    folds = assign_folds(source, 4, seed=3)
+    trials = try_candidates(source, candidates, k=3, folds=folds)
+    numbers = folds[0].of_keys(source.row_keys())
+    values = np.full((PAIR.n_rows, 3), np.nan)
+    for fold in range(4):
+        held = numbers == fold
+        for at, maps in enumerate(trials.fitted[0][fold]):
+            panel = next(open_source(PAIR.weighted[held]).blocks())
+            shown = np.zeros((held.sum(), PAIR.n_labels))
+            np.put_along_axis(shown, maps.rank_panel(panel, 3), [[3.0, 2.0, 1.0]], axis=1)
+            true = PAIR.labels[held]
+            rows = np.flatnonzero(held)[true.any(axis=1)]
+            options = {"k": 3, "kind": "margin", "per_row": True}
+            values[rows, at] = average_precision_at_k(shown, true, **options)
+    values = values[PAIR.labels.any(axis=1)]
+    n = len(values)
+    assert trials.n_evaluated == n
+
+    def error(sample):
+        return sample.std(ddof=1) / np.sqrt(n)
+
+    np.testing.assert_allclose(trials.means, values.mean(axis=0), rtol=0, atol=1e-12)
+    gains, errors = trials.gains()
+    for at in range(3):
+        difference = values[:, at] - values[:, 0]
+        assert gains[at] == pytest.approx(difference.mean(), abs=1e-12)
+        assert errors[at] == pytest.approx(error(difference), abs=1e-12)
+        assert trials.level(at) == pytest.approx((values[:, at].mean(), error(values[:, at])))
+    lead = values[:, 1] - values[:, 2]
+    assert trials.lead(1, 2) == pytest.approx((lead.mean(), error(lead)))
+    without = trials.without_fold(0, 1)
+    outside = values[numbers[PAIR.labels.any(axis=1)] != 1]
+    np.testing.assert_allclose(without.means, outside.mean(axis=0), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("candidates", [PAPER, WIDE])
 def test_blocks_threads_and_memory_order_do_not_matter(candidates, monkeypatch):
-    options = {"k": 3, "n_repeats": 2}
-    whole = try_candidates(open_source(PAIR.weighted, PAIR.labels), candidates, **options)
+    source = open_source(PAIR.weighted, PAIR.labels)
+    options = {"k": 3, "folds": assign_folds(source, 5, n_repeats=2), "weights": PAIR.weights}
+    whole = try_candidates(source, candidates, **options)
     monkeypatch.setattr(sources, "BLOCK_BYTES", 4000)
     cut = open_source(np.asfortranarray(PAIR.weighted), PAIR.labels)
     for threads in (1, 3):
         parts = try_candidates(cut, candidates, threads=threads, **options)
-        np.testing.assert_allclose(parts.values, whole.values, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(parts.means, whole.means, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(parts.gains(), whole.gains(), rtol=0, atol=1e-12)
 
 
 def test_seven_candidates_share_one_isotonic_and_one_pooled_fit_per_fold(monkeypatch):
@@ -198,18 +239,19 @@ def test_a_label_beyond_the_reach_of_any_tau_is_ranked_once(monkeypatch):
     )
     rng = np.random.default_rng(0)
     source = open_source(rng.random((200, 4)), rng.random((200, 4)) < 0.5)
-    candidates = [Candidate("isotonic", tau=tau) for tau in PAPER_TAUS]
+    candidates = [RAW, *(Candidate("isotonic", tau=tau) for tau in PAPER_TAUS)]
     trials = try_candidates(source, candidates, k=2)
-    assert len(ranked) == 5
-    assert (trials.values == trials.values[:, :1]).all()
+    assert len(ranked) == 5 + 5  # raw, and all taus as one, in each fold
+    assert len(set(trials.means[1:])) == 1
 
 
 def test_labels_of_the_held_rows_do_not_reach_their_own_maps():
     """Other labels in a fold change the values of that fold, and the fits of the others only."""
     scores, labels = PAIR.weighted, PAIR.labels.copy()
-    folds = np.array_split(np.random.default_rng(42).permutation(PAIR.n_rows), 5)
-    before = try_candidates(open_source(scores, labels), PAPER, k=3).fits
-    labels[folds[2]] = ~labels[folds[2]]
+    source = open_source(scores, labels)
+    inside = assign_folds(source, 5)[0].of_keys(source.row_keys()) == 2
+    before = try_candidates(source, PAPER, k=3).fits
+    labels[inside] = ~labels[inside]
     after = try_candidates(open_source(scores, labels), PAPER, k=3).fits
     for candidate in PAPER:
         for name in ("code", "a", "start", "stop", "x", "y"):
@@ -224,7 +266,6 @@ def test_labels_of_the_held_rows_do_not_reach_their_own_maps():
     [
         ({"k": 13}, "k must be between 1 and n_labels=12"),
         ({"k": 3, "metric": "mrr"}, "metric must be one of"),
-        ({"k": 3, "n_folds": 1}, "n_folds"),
         ({"k": 3, "prior": [0.5]}, "prior must hold one number per label"),
     ],
 )
@@ -242,6 +283,6 @@ def test_a_single_positive_is_enough_to_try_all():
     labels = np.zeros((30, 3), bool)
     labels[7, 1] = True
     rng = np.random.default_rng(0)
-    trials = try_candidates(open_source(rng.random((30, 3)), labels), WIDE, k=3)
-    assert np.isfinite(trials.values).all()
-    assert trials.values.shape == (1, len(WIDE))
+    trials = try_candidates(open_source(rng.random((30, 3)), labels), WIDE, k=3, weights=2.0)
+    assert np.isfinite(trials.means).all()
+    assert trials.n_evaluated == 1

@@ -109,7 +109,7 @@ def test_blocks_with_their_twin_tally_to_the_same_as_the_verb():
     twin, weights = draw_margins(rng, 50)
     arm = twin + rng.normal(0, 2, twin.shape)
     panel = Panel(arm, kind="margin")
-    panel.twin = twin
+    panel.twin = Panel(twin, kind="margin")
     tally, other = ResidualTally(weights), ResidualTally(weights)
     other.add(panel.rows(20, 50))
     tally.add(panel.rows(0, 20))

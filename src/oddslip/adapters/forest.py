@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.adapters.tree_shape import tree_error
-from oddslip.core.tally import available_threads
+from oddslip.core.threads import available_threads
 from oddslip.errors import InvalidInput
 from oddslip.kernels.trees import MAX_LEAVES, lay_trees, sum_dense_rows, sum_sparse_rows
 

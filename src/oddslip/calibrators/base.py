@@ -20,7 +20,8 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, record_policy
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Panel, read_sample_weight
-from oddslip.core.tally import MergeableTally, available_threads
+from oddslip.core.tally import MergeableTally
+from oddslip.core.threads import available_threads
 from oddslip.core.weights import by_label
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source, open_source

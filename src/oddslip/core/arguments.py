@@ -94,8 +94,8 @@ def check_names(names: Any, n_labels: int) -> tuple[str, ...] | None:
             f"label_names must be text that UTF-8 can hold, got {name!r:.60}, half of a pair."
         ) from None
     if len(set(checked)) < len(checked):
-        seen: set[str] = set()
-        twice = next(name for name in checked if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        previous: set[str] = set()
+        twice = next(name for name in checked if name in previous or previous.add(name))  # type: ignore[func-returns-value]
         raise InvalidInput(f"label_names must be unique, got {twice!r} more than once.")
     return names if isinstance(names, tuple) and names == checked else checked
 

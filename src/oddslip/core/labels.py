@@ -43,9 +43,9 @@ class Positives(NamedTuple):
     def columns(self, places: NDArray[np.int32]) -> Positives:
         """The same cells where each label has another index, or -1 and is left out."""
         indices = places[self.indices]
-        wanted = Positives(self.indptr, indices).kept(indices >= 0)
-        rows = np.repeat(np.arange(wanted.indptr.size - 1), wanted.counts)
-        return Positives(wanted.indptr, wanted.indices[np.lexsort((wanted.indices, rows))])
+        moved = Positives(self.indptr, indices).kept(indices >= 0)
+        rows = np.repeat(np.arange(moved.indptr.size - 1), moved.counts)
+        return Positives(moved.indptr, moved.indices[np.lexsort((moved.indices, rows))])
 
     def rows(self, start: int, stop: int) -> Positives:
         """The positives of rows ``start`` to ``stop``."""
@@ -57,18 +57,18 @@ class Positives(NamedTuple):
         rows = np.repeat(np.arange(self.indptr.size - 1), self.counts)
         return rows * n_labels + self.indices
 
-    def kept(self, wanted: NDArray[np.bool_]) -> Positives:
+    def kept(self, mask: NDArray[np.bool_]) -> Positives:
         """Those of the cells that are wanted."""
-        ends = np.concatenate([[0], np.cumsum(wanted)])[self.indptr]
-        return Positives(ends.astype(np.int64), self.indices[wanted])
+        ends = np.concatenate([[0], np.cumsum(mask)])[self.indptr]
+        return Positives(ends.astype(np.int64), self.indices[mask])
 
     def among(self, others: Positives, n_labels: int) -> NDArray[np.int64]:
         """Where each cell stands among others; -1 where it does not."""
         mine, theirs = self.places(n_labels), others.places(n_labels)
-        found = np.searchsorted(theirs, mine)
-        there = found < theirs.size
-        there[there] = theirs[found[there]] == mine[there]
-        return np.where(there, found, -1)
+        places = np.searchsorted(theirs, mine)
+        there = places < theirs.size
+        there[there] = theirs[places[there]] == mine[there]
+        return np.where(there, places, -1)
 
 
 class LabelTotals(NamedTuple):
@@ -195,9 +195,9 @@ class SparseLabels:
 
     def take(self, rows: NDArray[np.int64]) -> SparseLabels:
         """The labels of some rows, in the order given."""
-        taken = Positives(self.indptr, self.indices).take(rows)
+        positives = Positives(self.indptr, self.indices).take(rows)
         ids = None if self.row_ids is None else self.row_ids[rows]
-        return SparseLabels(*taken, (int(rows.size), self.shape[1]), ids)
+        return SparseLabels(*positives, (int(rows.size), self.shape[1]), ids)
 
     def columns(self, order: NDArray[np.int64]) -> SparseLabels:
         """All labels, in the order given."""
@@ -228,17 +228,17 @@ def labels_from_lists(
     numbered = label_names is not None and are_integers(label_names)
     indptr = np.zeros(len(lists) + 1, np.int64)
     rows = []
-    for row, listed in enumerate(lists):
-        if any(isinstance(label, str) for label in listed):
-            listed = _find_names(listed, place, row)
-        elif numbered and np.asarray(listed).dtype.kind in "iu":
-            listed = _find_names([str(label) for label in listed], place, row)
-        elif len(listed):
+    for row, labels in enumerate(lists):
+        if any(isinstance(label, str) for label in labels):
+            labels = _find_names(labels, place, row)
+        elif numbered and np.asarray(labels).dtype.kind in "iu":
+            labels = _find_names([str(label) for label in labels], place, row)
+        elif len(labels):
             refuse_positions("labels given as lists", label_names)
-        indices = np.unique(np.asarray(listed if len(listed) else [], dtype=None))
+        indices = np.unique(np.asarray(labels if len(labels) else [], dtype=None))
         if indices.size and (indices.dtype.kind not in "iu"):
             raise InvalidInput(
-                f"labels given as lists must hold label indices, got {listed!r:.60} at row {row}."
+                f"labels given as lists must hold label indices, got {labels!r:.60} at row {row}."
             )
         if indices.size and (indices[0] < 0 or indices[-1] >= n_labels):
             wrong = indices[0] if indices[0] < 0 else indices[-1]
@@ -252,11 +252,11 @@ def labels_from_lists(
     return SparseLabels(indptr, indices, (len(lists), n_labels))
 
 
-def _find_names(listed: Any, place: dict[str, int], row: int) -> list[int]:
+def _find_names(labels: Any, place: dict[str, int], row: int) -> list[int]:
     """Where the labels that a row names stand."""
-    stranger = next((label for label in listed if label not in place), None)
+    stranger = next((label for label in labels if label not in place), None)
     if stranger is None:
-        return [place[label] for label in listed]
+        return [place[label] for label in labels]
     if not place:
         raise InvalidInput(
             f"labels are listed by name, got {stranger!r:.60} at row {row}, but the labels have no "

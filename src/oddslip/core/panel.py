@@ -25,7 +25,7 @@ from oddslip.core.row_ids import (
     row_names,
     take_ids,
 )
-from oddslip.core.row_keys import hash_ids, need_ids
+from oddslip.core.row_keys import hash_ids, hash_row_numbers, need_ids
 from oddslip.core.weights import read_numbers
 from oddslip.errors import InvalidInput
 from oddslip.io.inputs import FileArray
@@ -58,7 +58,7 @@ class SampleWeight(NamedTuple):
 
 
 def read_sample_weight(
-    given: Any, n_rows: int, row_ids: Any = None, *, indexed: bool = False
+    weight: Any, n_rows: int, row_ids: Any = None, *, indexed: bool = False
 ) -> SampleWeight | None:
     """Weights of all rows, checked; None where rows count alike.
 
@@ -73,12 +73,12 @@ def read_sample_weight(
     >>> read_sample_weight([1, 2.5], 2).times
     array([1. , 2.5])
     """
-    if given is None:
+    if weight is None:
         return None
-    if isinstance(given, str | os.PathLike):
-        given = read_numbers(given, "row")
-    ids, indexed = row_names(given), indexed if row_ids is None else hasattr(given, "to_numpy")
-    weights = as_numbers("sample_weight", given)
+    if isinstance(weight, str | os.PathLike):
+        weight = read_numbers(weight, "row")
+    ids, indexed = row_names(weight), indexed if row_ids is None else hasattr(weight, "to_numpy")
+    weights = as_numbers("sample_weight", weight)
     if weights.shape == (n_rows,) or (weights.ndim == 1 and ids is not None):
         order = match_rows(
             row_ids, ids, ("scores", "sample_weight"),
@@ -135,6 +135,7 @@ class Panel:
 
     __slots__ = (
         "_absent",
+        "_row_keys",
         "excluded",
         "first_row",
         "kind",
@@ -157,9 +158,10 @@ class Panel:
     excluded: Positives | None
     nan_absent: bool
     _absent: Positives | None
+    _row_keys: NDArray[np.uint64] | None  # where they were found already
     first_row: int
     numbered: bool  # whether rows have an order; else an id is all that they are known by
-    twin: NDArray[Any] | None  # scores of another model for the same cells
+    twin: Panel | None  # scores of another model for the same rows and labels
 
     def __init__(
         self,
@@ -185,6 +187,7 @@ class Panel:
         self.excluded, self.nan_absent, self._absent = None, False, None
         self.first_row = 0
         self.numbered = True
+        self._row_keys = None
         self.twin = None
         if self.row_ids is not None and self.row_ids.shape != (self.n_rows,):
             raise InvalidInput(
@@ -206,13 +209,13 @@ class Panel:
         """Names of the columns. Those of a frame that are given again say their order."""
         if own_names is None or label_names is None:
             return check_names(own_names or label_names, self.n_labels)
-        own = check_names(own_names, self.n_labels)
-        wanted = check_names(label_names, self.n_labels)
+        columns = check_names(own_names, self.n_labels)
+        names = check_names(label_names, self.n_labels)
         counts = self.n_labels, self.n_labels
-        order = match_labels(wanted, own, ("label_names", "scores"), n_labels=counts)
+        order = match_labels(names, columns, ("label_names", "scores"), n_labels=counts)
         if order is not None:
             self.scores = self.scores[:, order]
-        return wanted
+        return names
 
     def add_labels(self, labels: Any, *, indexed: bool = False, beside: bool = False) -> None:
         """Labels of these rows, matched by the names of rows and labels.
@@ -301,13 +304,19 @@ class Panel:
         block.sample_weight = None if weight is None else weight.take(slice(start, stop))
         block.first_row = self.first_row + start
         block.numbered = self.numbered
-        block.twin = None if self.twin is None else self.twin[start:stop]
+        block._row_keys = None if self._row_keys is None else self._row_keys[start:stop]
+        block.twin = None if self.twin is None else self.twin.rows(start, stop)
         return block
 
     def row_keys(self) -> NDArray[np.uint64]:
-        """What rows are known by where they have no order: see `oddslip.core.row_keys`."""
-        need_ids(self.row_ids is not None, "what is decided")
-        return hash_ids(cast("NDArray[Any]", self.row_ids))
+        """Key of each row: see `oddslip.core.row_keys`. It stays with a row that is taken."""
+        if self._row_keys is None:
+            if self.row_ids is not None:
+                self._row_keys = hash_ids(self.row_ids)
+            else:
+                need_ids(self.numbered, "what is decided")
+                self._row_keys = hash_row_numbers(self.first_row, self.n_rows)
+        return self._row_keys
 
     def name_row(self, row: int) -> str:
         """What an error calls a row: by its number, or by its id where rows have no order."""
@@ -334,10 +343,10 @@ class Panel:
         if not self.nan_absent:
             assert self.excluded is not None
             return self.excluded
-        gone = np.isnan(self.scores)
+        absent = np.isnan(self.scores)
         if self.excluded is not None:
-            gone.reshape(-1)[self.excluded.places(self.n_labels)] = True
-        return DenseLabels(gone).positives(0, self.n_rows)
+            absent.reshape(-1)[self.excluded.places(self.n_labels)] = True
+        return DenseLabels(absent).positives(0, self.n_rows)
 
     def present_keys(self) -> NDArray[Any]:
         """Keys of the scores of a checked panel, 0 where a cell is absent."""
@@ -531,9 +540,9 @@ class SparsePanel(Panel):
     def absent(self) -> Positives | None:
         """All cells that are not listed."""
         if self._absent is None:
-            gone = np.ones(self.shape, np.bool_)
-            gone.reshape(-1)[self.listed.places(self.n_labels)] = False
-            self._absent = DenseLabels(gone).positives(0, self.n_rows)
+            absent = np.ones(self.shape, np.bool_)
+            absent.reshape(-1)[self.listed.places(self.n_labels)] = False
+            self._absent = DenseLabels(absent).positives(0, self.n_rows)
         return self._absent if self._absent.indices.size else None
 
     def n_present(self) -> NDArray[np.float64]:
@@ -558,9 +567,9 @@ class SparsePanel(Panel):
         """The panel of some rows, without labels."""
         block: SparsePanel = object.__new__(SparsePanel)
         places: Any = np.arange(self.cells.size)
-        taken = Positives(self.listed.indptr, places).take(rows)
-        cells = self.cells[taken.indices]
-        listed = Positives(taken.indptr, self.listed.indices[taken.indices])
+        positives = Positives(self.listed.indptr, places).take(rows)
+        cells = self.cells[positives.indices]
+        listed = Positives(positives.indptr, self.listed.indices[positives.indices])
         block._put(listed, cells, (int(rows.size), self.n_labels))
         self._cut(block, 0, self.n_rows)
         return block
@@ -624,11 +633,11 @@ def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
     """Scores of ranked labels; NaN where a slot is empty."""
     if isinstance(panel, SparsePanel):
         counts = (ranking >= 0).sum(axis=1)
-        shown = Positives(np.concatenate([[0], np.cumsum(counts)]), ranking[ranking >= 0])
+        values = Positives(np.concatenate([[0], np.cumsum(counts)]), ranking[ranking >= 0])
         places = np.full(ranking.shape, -1, np.int64)
-        order = np.argsort(shown.places(panel.n_labels))
+        order = np.argsort(values.places(panel.n_labels))
         found = np.searchsorted(
-            panel.listed.places(panel.n_labels), shown.places(panel.n_labels)[order]
+            panel.listed.places(panel.n_labels), values.places(panel.n_labels)[order]
         )
         back = np.empty_like(found)
         back[order] = found
@@ -774,9 +783,9 @@ def _frame_cells(frame: Any, what: str = "scores") -> NDArray[Any]:
     if cells.dtype != object:
         return cells
     missing: Any = frame.isna() if hasattr(frame, "isna") else cells == None  # noqa: E711
-    gone = np.asarray(missing, np.bool_)
-    if what == "labels" and gone.any():
-        row, label = divmod(int(np.flatnonzero(gone.ravel())[0]), gone.shape[1])
+    absent = np.asarray(missing, np.bool_)
+    if what == "labels" and absent.any():
+        row, label = divmod(int(np.flatnonzero(absent.ravel())[0]), absent.shape[1])
         raise InvalidInput(
             f"labels must be 0 or 1, got a null at row {row}, label "
             f"{str(list(frame.columns)[label])!r}. Fill it with 0 or drop the row."
@@ -785,7 +794,7 @@ def _frame_cells(frame: Any, what: str = "scores") -> NDArray[Any]:
     if not all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in kinds):
         return cells
     dtype = np.result_type(*kinds)
-    if gone.any():
+    if absent.any():
         dtype = dtype if dtype.kind == "f" else np.dtype(np.float64)
         return np.asarray(frame.to_numpy(dtype=dtype, na_value=np.nan))
     return np.asarray(frame.to_numpy(dtype=dtype))

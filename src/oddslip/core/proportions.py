@@ -74,6 +74,6 @@ def smallest_chance(first: Any, n_first: Any, second: Any, n_second: Any) -> flo
         with np.errstate(divide="ignore", invalid="ignore"):
             far = np.where(less > 0, less * np.log(less / (n_one * rate)), 0.0)
             far += np.where(more > 0, more * np.log(more / (n_two * rate)), 0.0)
-        kept = np.argpartition(-far, _EXACT)[:_EXACT]
-        one, n_one, two, n_two = one[kept], n_one[kept], two[kept], n_two[kept]
+        farthest = np.argpartition(-far, _EXACT)[:_EXACT]
+        one, n_one, two, n_two = one[farthest], n_one[farthest], two[farthest], n_two[farthest]
     return float(rate_chances(one, n_one, two, n_two).min(initial=1.0))

@@ -42,10 +42,10 @@ def commit() -> str | None:
     ask = [*git, "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty"]
     try:
         subprocess.run(inside, capture_output=True, check=True, timeout=20)
-        asked = subprocess.run(ask, capture_output=True, check=True, timeout=20, text=True)
+        process = subprocess.run(ask, capture_output=True, check=True, timeout=20, text=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return asked.stdout.strip() or None
+    return process.stdout.strip() or None
 
 
 def digest_of(configuration: dict[str, Any]) -> str:
@@ -74,12 +74,12 @@ def describe_run(
     seed : int
     """
     typed = sys.argv[1:] if arguments is None else arguments
-    given = {part: path for part, path in inputs.items() if path is not None}
+    paths = {part: path for part, path in inputs.items() if path is not None}
     return {
         "command": shlex.join(["oddslip", *typed]),
         "seed": seed,
         "versions": versions(),
-        "inputs": hash_files(given),
+        "inputs": hash_files(paths),
     }
 
 

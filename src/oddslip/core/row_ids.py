@@ -140,14 +140,14 @@ def match_rows(
                 f"got {_twice(names)!r:.60} more than once among the {called}. "
                 "Rename or drop the ids to go by position."
             )
-    wanted = one.tolist()
-    stranger = next((name for name in wanted if name not in place), None)
+    names = one.tolist()
+    stranger = next((name for name in names if name not in place), None)
     if stranger is not None:
         raise _strange(what, 0, stranger, one, two)
     if two.size > one.size:
-        known = set(wanted)
-        raise _strange(what, 1, next(n for n in two.tolist() if n not in known), one, two)
-    return np.fromiter((place[name] for name in wanted), np.int64, one.size)
+        expected = set(names)
+        raise _strange(what, 1, next(n for n in two.tolist() if n not in expected), one, two)
+    return np.fromiter((place[name] for name in names), np.int64, one.size)
 
 
 def match_labels(
@@ -206,8 +206,8 @@ def match_labels(
         return None
     place = {name: at for at, name in enumerate(theirs)}
     for called, names, others in ((what[0], ours, theirs), (what[1], theirs, ours)):
-        known = set(others)
-        stranger = next((name for name in names if name not in known), None)
+        other_names = set(others)
+        stranger = next((name for name in names if name not in other_names), None)
         if stranger is not None:
             raise InvalidInput(
                 f"{what[0]} and {what[1]} must have the same label names, got {stranger!r:.60} in "
@@ -299,8 +299,8 @@ def _one_sided(
 
 
 def _twice(names: NDArray[Any]) -> Any:
-    seen: set[Any] = set()
-    return next(name for name in names.tolist() if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+    previous: set[Any] = set()
+    return next(name for name in names.tolist() if name in previous or previous.add(name))  # type: ignore[func-returns-value]
 
 
 def _strange(

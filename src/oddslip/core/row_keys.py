@@ -1,7 +1,7 @@
-"""What a row is known by where rows have no order: a key, hashed from its id.
+"""Row keys: the hash of a row's id, or of its number where it has no id.
 
-A row's key decides its fold and how often a replicate of the bootstrap draws it. So both are the
-same however a table is cut, sorted, or spread over machines.
+A row's key decides its fold, its place in samples and its bootstrap weights. So these are the same
+however rows are cut, sorted, or spread over threads and machines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from oddslip.errors import InvalidInput
 
 Keys = NDArray[np.uint64]
 
-FOLDS, SAMPLES = 1, 2  # what hashes are for: rows of a fold are no sample's
+FOLDS, SAMPLES = 1, 2  # salts, so that folds and samples are independent
 
 
 def hash_ids(ids: NDArray[Any]) -> Keys:
@@ -40,6 +40,17 @@ def hash_ids(ids: NDArray[Any]) -> Keys:
     return keys
 
 
+def hash_row_numbers(first: int, n_rows: int) -> Keys:
+    """Keys of rows without ids: those of ids 0, 1, 2, ...
+
+    Examples
+    --------
+    >>> bool((hash_row_numbers(5, 3) == hash_ids(np.arange(5, 8))).all())
+    True
+    """
+    return hash_ids(np.arange(first, first + n_rows))
+
+
 def hash_with_salt(keys: Keys, *salt: int) -> Keys:
     """Hashes of keys and some numbers."""
     from oddslip.kernels.resampling import hash_numbers
@@ -51,19 +62,7 @@ def hash_with_salt(keys: Keys, *salt: int) -> Keys:
     return keys
 
 
-def keyed_folds(keys: Keys, n_folds: int, *, seed: int, repeat: int = 0) -> NDArray[np.int32]:
-    """The fold of each row: about as many rows in each.
-
-    Examples
-    --------
-    >>> folds = keyed_folds(hash_ids(np.arange(1000)), 5, seed=42)
-    >>> bool((np.bincount(folds) > 150).all())
-    True
-    """
-    return np.asarray(hash_with_salt(keys, FOLDS, seed, repeat) % np.uint64(n_folds), np.int32)
-
-
-def keyed_sample(keys: Keys, share: float, *, seed: int) -> NDArray[np.bool_]:
+def sample_keys(keys: Keys, share: float, *, seed: int) -> NDArray[np.bool_]:
     """Which rows belong to a sample of about this share."""
     if share >= 1:
         return np.ones(keys.size, np.bool_)
@@ -71,7 +70,7 @@ def keyed_sample(keys: Keys, share: float, *, seed: int) -> NDArray[np.bool_]:
 
 
 def need_ids(has_ids: bool, what: str) -> None:
-    """Refuse rows without ids where these decide."""
+    """Reject rows without ids and without order."""
     if not has_ids:
         raise InvalidInput(
             f"{what} by keys needs row ids, got none. Pass row_ids=..., or row_id= of a table."

@@ -101,8 +101,8 @@ def label_rows(
             raise InvalidInput(_twice(_row_of(indptr, int(same[0])), indices[same[0]], name_of))
     true = cells != 0
     if not true.all():
-        kept = np.concatenate([[0], np.cumsum(true)])
-        indptr, indices = kept[indptr], indices[true]
+        ends = np.concatenate([[0], np.cumsum(true)])
+        indptr, indices = ends[indptr], indices[true]
     return indptr.astype(np.int64), indices.astype(np.int32)
 
 
@@ -134,10 +134,10 @@ def read_sparse_npz(path: Path) -> Any:
     except FileNotFoundError as error:
         raise UnreadableFile(f"{path} does not exist.") from error
     except DAMAGED as error:
-        said = first_line(error)
-        if "pickle" in said.lower():
-            said = "it holds Python objects, which are never loaded"
-        raise UnreadableFile(f"{path} is cut short or not a NumPy file ({said}).") from error
+        reason = first_line(error)
+        if "pickle" in reason.lower():
+            reason = "it holds Python objects, which are never loaded"
+        raise UnreadableFile(f"{path} is cut short or not a NumPy file ({reason}).") from error
 
 
 def _from_arrays(arrays: Mapping[str, NDArray[Any]], what: str) -> Any:
@@ -272,9 +272,11 @@ def _check_indices(
 def _check_line(array: Any, what: str, name: str, kinds: str = "iu") -> None:
     flat = isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.isnative
     if not flat or array.dtype.kind not in kinds:
-        got = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else "none"
-        wanted = "whole numbers" if kinds == "iu" else "cells"
-        raise InvalidInput(f"{what}: {name} must be a flat array of {wanted}, got {got}.")
+        actual = (
+            f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else "none"
+        )
+        expected = "whole numbers" if kinds == "iu" else "cells"
+        raise InvalidInput(f"{what}: {name} must be a flat array of {expected}, got {actual}.")
 
 
 def _check_coo(matrix: Any, rows: int, columns: int, what: str) -> None:

@@ -44,9 +44,9 @@ def balance_ratios(counts: ArrayLike, n_rows: Any) -> NDArray[np.float64]:
     positives = as_numbers("counts", counts)
     wrong = ~((positives >= 0) & (positives <= n_rows))
     if positives.ndim != 1 or wrong.any():
-        came = f"shape {positives.shape}" if positives.ndim != 1 else f"{positives[wrong][0]:g}"
+        actual = f"shape {positives.shape}" if positives.ndim != 1 else f"{positives[wrong][0]:g}"
         raise InvalidInput(
-            f"counts must hold one number between 0 and n_rows={n_rows} per label, got {came}."
+            f"counts must hold one number between 0 and n_rows={n_rows} per label, got {actual}."
         )
     mixed = (positives > 0) & (positives < n_rows)
     ratios: NDArray[np.float64] = np.ones_like(positives)
@@ -190,8 +190,8 @@ def by_label(what: str, values: Any, label_names: Sequence[str] | None) -> Any:
                 f"{what} given by name must name the labels, got {stranger!r:.60}, and the labels "
                 "have none. Pass label_names, or .to_numpy() to go by position."
             )
-    known = set(label_names)
-    stranger = next((name for name in numbers if name not in known), None)
+    labels = set(label_names)
+    stranger = next((name for name in numbers if name not in labels), None)
     if stranger is not None:
         raise InvalidInput(
             f"{what} given by name must name the labels, got {stranger!r:.60}, which is none."
@@ -248,8 +248,11 @@ def read_numbers(path: Any, each: str = "label") -> Any:
             numbers = read_npy(path) if path.suffix == ".npy" else read_npz(path)
             check_memory(path, numbers.nbytes)
             return np.array(numbers)
-        if path.suffix in (".csv", ".parquet", ".pq") and (named := _read_named(path)) is not None:
-            return named
+        if (
+            path.suffix in (".csv", ".parquet", ".pq")
+            and (by_name := _read_named(path)) is not None
+        ):
+            return by_name
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of an empty file; its shape says so
             return np.loadtxt(input_path(path), ndmin=1)
@@ -322,9 +325,9 @@ def per_label(what: str, values: ArrayLike, n_labels: int | None = None) -> NDAr
     """Numbers as float64, one per label."""
     numbers = as_numbers(what, values)
     if numbers.ndim != 1 or n_labels not in (None, numbers.size):
-        wanted = "" if n_labels is None else f", n_labels={n_labels}"
+        size = "" if n_labels is None else f", n_labels={n_labels}"
         raise InvalidInput(
-            f"{what} must hold one number per label{wanted}, got shape {numbers.shape}."
+            f"{what} must hold one number per label{size}, got shape {numbers.shape}."
         )
     return np.ascontiguousarray(numbers)
 
@@ -355,5 +358,5 @@ def _named(name: str, positives: NDArray[np.float64], n_rows: Any) -> NDArray[np
 
 
 def _multiple(name: str) -> float | None:
-    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)x", name)
-    return float(found[1]) if found and 0 < float(found[1]) < np.inf else None
+    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)x", name)
+    return float(match[1]) if match and 0 < float(match[1]) < np.inf else None

@@ -15,7 +15,7 @@ from oddslip.core.arguments import check_seed
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.row_ids import UnorderedNames, is_frame, is_numbering
 from oddslip.core.row_keys import need_ids
-from oddslip.core.tally import available_threads
+from oddslip.core.threads import available_threads
 from oddslip.core.weights import by_label, named_values, resolve_weights, with_names
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import check_choice, label_propensities, resolve_propensities
@@ -58,12 +58,14 @@ class Case:
     Under the cross-fitted protocol ``calibration`` is the arm itself: maps are fitted on all folds
     but one and rank that one. ``prior`` is the training prevalence where given, else the smoothed
     calibration prevalence.
+    Panels of ``paired`` are those of the arm, and bring the twin where there is one.
     ``budget`` is None where the training parameters are not known. ``metric`` is the one that
     rungs are compared by; ``propensities`` are those of PSP, where given.
     """
 
     arm: Source
     twin: Source | None
+    paired: Source
     calibration: Source
     protocol: Protocol
     k: int
@@ -75,7 +77,6 @@ class Case:
     budget: float | None
     seed: int
     threads: int | None = None
-    keyed: bool = False
     metric: str = "map"
     propensities: NDArray[np.float64] | None = None
 
@@ -94,13 +95,6 @@ class Case:
     def crossed(self) -> bool:
         """Whether the evaluated rows calibrate one another, fold by fold."""
         return self.protocol == "cross-fitted"
-
-    @property
-    def marked(self) -> bool:
-        """Whether rows of both panels have to be told by their scores, for want of ids."""
-        if self.crossed or self.calibration.dtype != self.arm.dtype:
-            return False
-        return self.calibration.row_ids() is None or self.arm.row_ids() is None
 
     @property
     def named_prior(self) -> Any:
@@ -152,8 +146,7 @@ def open_case(
         _check_orientation("scores", whole, tuple(named_values(what, numbers) or ()), what)
     k = check_k(k, whole.n_labels)
     seed = check_seed(seed)
-    keyed = keyed or not whole.ordered
-    if keyed:
+    if keyed or not whole.ordered:
         need_ids(whole.has_ids, "diagnosing rows")
     other = None
     if unweighted is not None and whole.ordered:
@@ -163,7 +156,7 @@ def open_case(
             "at least 2 rows are needed to calibrate on some and evaluate others, got 1. "
             "Pass calibration=(scores, labels)."
         )
-    arm, twin = _pair(whole, other, unweighted, keyed)
+    arm, twin, paired = _pair(whole, other, unweighted)
     held_out = arm if calibration is None else _open_calibration(calibration, whole, nan)
     evaluation_counts = count_labels(arm)
     if not evaluation_counts.any():
@@ -177,6 +170,7 @@ def open_case(
     return Case(
         arm=arm,
         twin=twin,
+        paired=paired,
         calibration=held_out,
         protocol="cross-fitted" if calibration is None else "deployment",
         k=k,
@@ -188,43 +182,30 @@ def open_case(
         budget=_as_budget(rounds, learning_rate, max_delta_step),
         seed=seed,
         threads=threads,
-        keyed=keyed,
         metric=metric,
         propensities=resolve_propensities(propensities, trained, whole.n_labels, whole.label_names),
     )
 
 
 def _pair(
-    whole: Source, other: Source | None, unweighted: Any, keyed: bool
-) -> tuple[Source, Source | None]:
-    """The arm and its twin; where rows are known by keys, the arm's panels bring the twin's."""
-    if keyed and whole.partial and unweighted is not None:
+    whole: Source, other: Source | None, unweighted: Any
+) -> tuple[Source, Source | None, Source]:
+    """The arm, its twin, and the arm with panels that bring the twin."""
+    if whole.ordered:
+        arm = LabelledSource(whole, whole.positives())
+        arm.row_keys()  # ids are hashed once, before threads need them
+        return arm, other, arm if other is None else TwinnedSource(arm, other)
+    if unweighted is None:
+        return whole, None, whole
+    if whole.partial:
         raise InvalidInput(
-            "by keys, unweighted scores go with rows that have every label, got absent cells. "
+            "unweighted scores of a table go with rows that have every label, got absent cells. "
             "Leave unweighted out."
         )
-    if not whole.ordered:
-        if unweighted is None:
-            return whole, None
-        if not isinstance(unweighted, str):
-            raise InvalidInput(
-                f"unweighted must name a column of the table, got {unweighted!r:.60}."
-            )
-        both: Any = whole.with_twin(unweighted)  # type: ignore[attr-defined]
-        return both, both.of_twin()
-    truth = whole.positives()
-    arm: Source = LabelledSource(whole, truth)
-    if other is None:
-        return arm, None
-    twin = LabelledSource(other, truth)
-    if not keyed:
-        return arm, twin
-    if (other.kind, other.dtype) != (whole.kind, whole.dtype):
-        raise InvalidInput(
-            "by keys, unweighted scores must be of the kind and type of the scores, "
-            f"{whole.kind} and {whole.dtype}, got {other.kind} and {other.dtype}."
-        )
-    return TwinnedSource(arm, other), twin
+    if not isinstance(unweighted, str):
+        raise InvalidInput(f"unweighted must name a column of the table, got {unweighted!r:.60}.")
+    both: Any = whole.with_twin(unweighted)  # type: ignore[attr-defined]
+    return both, both.of_twin(), both
 
 
 def _open_calibration(calibration: Any, whole: Source, nan: Nan) -> Source:

@@ -6,24 +6,15 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-import numpy as np
-
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates
 from oddslip.core.panel import Kind
-from oddslip.diagnosis.case import Case, open_case
+from oddslip.diagnosis.case import open_case
 from oddslip.diagnosis.checks import CHECKS
-from oddslip.diagnosis.decomposition import decompose
-from oddslip.diagnosis.drift import find_drift
 from oddslip.diagnosis.findings import order_findings
-from oddslip.diagnosis.label_shifts import find_shifts
-from oddslip.diagnosis.ladder import Ladder, estimate_ladder
-from oddslip.diagnosis.readings.climb import Climb, climb
-from oddslip.diagnosis.result import Diagnosis, Measurements, Missing, Overlap, Ties
-from oddslip.diagnosis.signal import find_likeness
+from oddslip.diagnosis.measurements import measure
+from oddslip.diagnosis.result import Diagnosis, Measurements
 from oddslip.diagnosis.verdict import judge
-from oddslip.metrics.reliability import reliability_of
-from oddslip.shifts import overlap
 from oddslip.sources.open import Nan
 
 
@@ -86,8 +77,8 @@ def diagnose(
     n_replicates : int
         Bootstrap replicates; 0 for none.
     keyed : bool
-        Let the keys of row ids decide folds, draws and samples, as is always done on Spark: the
-        same diagnosis however rows are ordered. Needs row ids.
+        Require row ids. Folds, draws and samples follow from them where rows have ids, and from
+        row numbers elsewhere; with ids they are the same however rows are ordered.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     exclude, nan
@@ -108,96 +99,34 @@ def diagnose(
     """
     n_replicates = check_replicates(n_replicates)
     case = open_case(
-        scores, labels, k=k, metric=metric, propensities=propensities, weights=weights,
-        unweighted=unweighted, calibration=calibration, prior=prior, kind=kind, rounds=rounds,
-        learning_rate=learning_rate, max_delta_step=max_delta_step, seed=seed, keyed=keyed,
-        label_names=label_names, exclude=exclude, nan=nan, threads=threads,
-    )  # fmt: skip
-    if case.keyed:
-        from oddslip.diagnosis.readings.keyed import measure_keyed
+        scores,
+        labels,
+        k=k,
+        metric=metric,
+        propensities=propensities,
+        weights=weights,
+        unweighted=unweighted,
+        calibration=calibration,
+        prior=prior,
+        kind=kind,
+        rounds=rounds,
+        learning_rate=learning_rate,
+        max_delta_step=max_delta_step,
+        seed=seed,
+        keyed=keyed,
+        label_names=label_names,
+        exclude=exclude,
+        nan=nan,
+        threads=threads,
+    )
+    return _with_verdict(measure(case, n_replicates))
 
-        return _conclude(_gather(case, **measure_keyed(case, n_replicates)))
-    return _conclude(_measure(case, climb(case), n_replicates))
 
-
-def _conclude(measured: Measurements) -> Diagnosis:
-    """The numbers with all they give rise to say."""
+def _with_verdict(measured: Measurements) -> Diagnosis:
+    """Attach findings and the verdict."""
     findings = [finding for check in CHECKS if (finding := check(measured)) is not None]
     return Diagnosis(
         **{field.name: getattr(measured, field.name) for field in fields(measured)},
         findings=order_findings(findings),
         verdict=judge(measured),
     )
-
-
-def _measure(case: Case, climbed: Climb, n_replicates: int) -> Measurements:
-    ladder = estimate_ladder(
-        climbed.values, k=case.k, n_rows=case.arm.n_rows, n_replicates=n_replicates,
-        metric=case.metric, seed=case.seed, threads=case.threads,
-    )  # fmt: skip
-    shared = None
-    if climbed.raw is not None and climbed.twin is not None:
-        counts = overlap(climbed.raw, climbed.twin)
-        shown = (climbed.raw >= 0).sum(axis=1)
-        shared = Overlap(float(counts.mean()), float(np.mean(counts < shown)))
-    return _gather(
-        case,
-        ladder=ladder,
-        chosen=climbed.chosen,
-        signal=climbed.signal,
-        likeness=find_likeness(climbed.samples, case.seed),
-        shifts=find_shifts(case, climbed.asides.realized, climbed.samples),
-        saturation=climbed.asides.saturation,
-        ties=Ties.of_sums(climbed.n_tied, climbed.bounds, case.metric, ladder.n_evaluated),
-        takeover=climbed.takeover,
-        overlap=shared,
-        drift=find_drift(case, climbed.unseen, climbed.marks),
-        shown={name: reliability_of(each, case.k) for name, each in climbed.shown.items()},
-    )
-
-
-def _gather(case: Case, *, ladder: Ladder, **found: Any) -> Measurements:
-    """What was found, with what is known of the case."""
-    return Measurements(
-        **found,
-        ladder=ladder,
-        decomposition=decompose(ladder),
-        missing=tuple(_list_missing(case)),
-        protocol=case.protocol,
-        k=case.k,
-        kind=case.arm.kind,
-        dtype=str(case.arm.dtype),
-        n_rows=case.arm.n_rows,
-        n_calibration_rows=case.calibration.n_rows,
-        label_names=case.names,
-        weights=case.weights,
-        prior=case.prior,
-        prior_source=case.prior_source,
-        calibration_counts=case.calibration_counts,
-        evaluation_counts=case.evaluation_counts,
-        seed=case.seed,
-    )
-
-
-def _list_missing(case: Case) -> list[Missing]:
-    """What could not be computed, and the input that would allow it."""
-    weights, twin = case.weights is None, case.twin is None
-    needs = [name for name, lacks in (("weights", weights), ("unweighted", twin)) if lacks]
-    table = (
-        (weights, "inversion, intended shift and its ratio to the realized", "weights"),
-        (twin, "the loss and its parts, direct shift, overlap with the twin", "unweighted"),
-        (weights or twin, "what-if and the odds share of the loss", " and ".join(needs)),
-        (
-            not case.calibration_counts.any(),
-            "calibrated rungs",
-            "calibration rows with a positive",
-        ),
-        (case.crossed, "the deployment protocol", "calibration"),
-        (
-            not case.prior_given,
-            "shifts and popularity by training prevalence (calibration's is used)",
-            "prior",
-        ),
-        (case.budget is None, "the step budget", "rounds, learning_rate and max_delta_step"),
-    )
-    return [Missing(what, needed) for lacks, what, needed in table if lacks]

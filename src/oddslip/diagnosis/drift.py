@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.core.panel import Panel
 from oddslip.core.results import plain
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.thresholds import DRIFT_RATIO, DRIFT_Z
 from oddslip.sources import Source
+from oddslip.tallies.row_sample import HashSample
 
-FINGERPRINT_SEED = 20240229  # any number does
+MAX_HASHES = 2**20  # rows of a panel that are looked for in the other
 
 
 # ----------------------------------------------------------------------------- rows and prevalences
@@ -63,25 +62,12 @@ class Drift:
         )
 
 
-def find_drift(
-    case: Case,
-    unseen: NDArray[np.bool_],
-    marks: Sequence[NDArray[np.uint64] | None] = (),
-    shared: SharedRows | None = None,
-) -> Drift:
-    """Compare the rows and the prevalences of both panels; fold by fold there is no drift.
-
-    ``marks`` are those of the calibration rows and of the evaluated ones, where ids do not tell;
-    ``shared`` says what they would.
-    """
+def find_drift(case: Case, unseen: NDArray[np.bool_], shared: SharedRows) -> Drift:
+    """Compare the prevalences of both panels; fold by fold there is no drift."""
     counts = case.calibration_counts, case.evaluation_counts
     totals = (np.maximum(each.totals(case.threads), 1) for each in (case.calibration, case.arm))
     drifted = find_drifted(*counts, *totals)
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
-    if shared is None:
-        shared = SharedRows(0, False)
-        if not case.crossed:  # folds share no row by design
-            shared = find_shared_rows(case.calibration, case.arm, marks)
     return Drift(
         n_shared_rows=shared.n_rows,
         shared_by_id=shared.by_id,
@@ -117,38 +103,24 @@ class SharedRows(NamedTuple):
     by_id: bool
 
 
-def find_shared_rows(
-    calibration: Source, evaluation: Source, marks: Sequence[NDArray[np.uint64] | None]
-) -> SharedRows:
-    """Rows of the calibration panel that stand in the other one too, or seem to."""
-    ids = calibration.row_ids(), evaluation.row_ids()
-    if ids[0] is not None and ids[1] is not None:
-        return SharedRows(int(np.isin(ids[0].astype(str), ids[1].astype(str)).sum()), True)
-    first, second = marks
-    if first is None or second is None:
-        return SharedRows(0, False)
-    return SharedRows(int(np.isin(first, second).sum()), False)
+def hash_both(calibration: Source, evaluated: Source, seed: int) -> HashSample | None:
+    """What finds rows of one source in the other: by ids where both have them, else by cells.
 
-
-def unique_row_hashes(source: Source, threads: int | None = None) -> NDArray[np.uint64]:
-    """Marks of scores and labels of the rows that are the only ones of their kind.
-
-    Coarse models give many rows the same scores; such rows are no sign of overlap.
+    None where they cannot be compared: scores of two types never agree.
     """
-    rng = np.random.default_rng(FINGERPRINT_SEED)
-    factors = rng.integers(1, 2**63, size=(2, source.n_labels), dtype=np.uint64) * 2 + 1
+    share = MAX_HASHES / max(calibration.n_rows, evaluated.n_rows)
+    if not (calibration.has_ids and evaluated.has_ids):
+        same = calibration.dtype == evaluated.dtype
+        return HashSample(share, seed, "cells") if same else None
+    ids = [each.row_ids() if each.ordered else None for each in (calibration, evaluated)]
+    numbers = [each.dtype.kind in "biu" for each in ids if each is not None]
+    return HashSample(share, seed, "text" if len(set(numbers)) > 1 else "ids")
 
-    def take(panel: Panel) -> NDArray[np.uint64]:
-        marks = panel.keys().astype(np.uint64) @ factors[0]
-        positives = panel.positives()
-        rows = np.repeat(np.arange(panel.n_rows), positives.counts)
-        np.add.at(marks, rows, factors[1][positives.indices])
-        return np.asarray(marks)
 
-    blocks = source.map(take, threads=threads, what="comparing rows")
-    marks = np.concatenate([block for _, block in blocks])
-    values, counts = np.unique(marks, return_counts=True)
-    return np.asarray(values[counts == 1])
+def count_shared(first: HashSample, second: HashSample) -> SharedRows:
+    """Rows of the first panel that are in the second too, or seem to be."""
+    n_rows = np.isin(first.result(), second.result()).sum() / min(1.0, first.share)
+    return SharedRows(round(float(n_rows)), first.what != "cells")
 
 
 # -------------------------------------------------------------------------------------- dead labels

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip import DEFAULT_SEED
 from oddslip.calibrators.catalogue import CATALOGUE
+from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.formatting import score
+from oddslip.core.panel import Panel, take_cells
 from oddslip.core.results import as_frame, plain
-from oddslip.metrics.at_k import metric_of_sums
-from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.diagnosis.drift import find_takeover
+from oddslip.diagnosis.rungs import Rungs
+from oddslip.errors import InvalidInput
+from oddslip.metrics.at_k import Column, Ties, metric_of_sums, metric_values
+from oddslip.metrics.bootstrap import BootstrapSums, BootstrapTally, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
+from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
+from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown
+from oddslip.shifts import overlap
+from oddslip.sources.views import take_rows
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Ranking = NDArray[np.int32]
+
+MAX_ROWS = 1 << 15  # scored together: a row has hundreds of values
+TAKEOVER = ("isotonic, identity", "isotonic")  # rankings with and without dead labels' raw scores
 LEVEL = 0.95
-GROUP_BYTES = 256 * 1024 * 1024  # of values that are resampled together
 
 
 # ---------------------------------------------------------------------------------------- the rungs
@@ -184,69 +198,259 @@ def _estimates(estimates: dict[str, Estimate]) -> dict[str, Any]:
     return {name: estimate.to_dict() for name, estimate in estimates.items()}
 
 
-# ---------------------------------------------------------------------------------- estimating them
-
-
-def estimate_ladder(
-    values: dict[str, NDArray[np.float64]],
-    *,
-    k: int,
-    n_rows: int,
-    n_replicates: int,
-    metric: str = "map",
-    seed: int = DEFAULT_SEED,
-    threads: int | None = None,
-) -> Ladder:
-    """Means, intervals and paired differences from the per-row values of every rung.
-
-    ``values`` holds the columns of `oddslip.metrics.at_k.Column` for the rows with a true label.
-    The draws depend on the seed alone, so rungs resampled one after the other stay paired.
-    """
-    n = len(values["raw"])
-    draws = _resample(values, n_replicates, seed, threads)
-    sums = {name: each.sum(axis=0) for name, each in values.items()}
-    return ladder_of_sums(sums, draws, n, n, k=k, n_rows=n_rows, metric=metric, seed=seed)
-
-
 def ladder_of_sums(
-    sums: dict[str, NDArray[np.float64]],
-    draws: dict[str, NDArray[np.float64]],
-    n: int,
-    n_drawn: Any,
+    sums: BootstrapSums,
+    places: Mapping[str, int],
     *,
     k: int,
     n_rows: int,
     metric: str = "map",
     seed: int,
 ) -> Ladder:
-    """The same from the sums of ``n`` rows, and of the rows, ``n_drawn``, of each replicate."""
-    rungs, own_draws = {}, {}
-    for name in (name for name in RUNGS if name in sums):
-        own_draws[name] = metric_of_sums(draws[name], metric, n_drawn)
+    """Means, intervals and paired differences to raw.
+
+    Parameters
+    ----------
+    sums : BootstrapSums
+        The columns of `oddslip.metrics.at_k.Column` for one ranking after the other, then the
+        number of rows.
+    places : mapping
+        The place of each rung's ranking. Rungs that rank alike may share one.
+    k, n_rows, metric, seed
+        Of the `Ladder`.
+
+    Returns
+    -------
+    Ladder
+    """
+    width = len(Column)
+
+    @cache
+    def values(place: int, metric: str) -> tuple[float, Floats]:
+        """A metric of a ranking, and its replicates."""
+        columns = slice(place * width, (place + 1) * width)
+        total, draws = sums.total, sums.draws
+        value = metric_of_sums(total[columns], metric, total[-1])
+        return float(value), metric_of_sums(draws[:, columns], metric, draws[:, -1])
+
+    @cache
+    def estimates(place: int) -> tuple[dict[str, Estimate], dict[str, Estimate]]:
+        """All metrics of a ranking, and their differences to raw."""
         metrics, differences = {}, {}
         for each in NAMES:
-            mean, raw_mean = (metric_of_sums(sums[at], each, n) for at in (name, "raw"))
-            drawn, raw_drawn = (metric_of_sums(draws[at], each, n_drawn) for at in (name, "raw"))
-            metrics[each] = Estimate(float(mean), *percentile_interval(drawn, LEVEL))
+            value, replicates = values(place, each)
+            raw_value, raw_replicates = values(places["raw"], each)
+            metrics[each] = Estimate(value, *percentile_interval(replicates, LEVEL))
             differences[each] = Estimate(
-                float(mean) - float(raw_mean), *percentile_interval(drawn - raw_drawn, LEVEL)
+                value - raw_value, *percentile_interval(replicates - raw_replicates, LEVEL)
             )
-        rungs[name] = Rung(name, metrics, differences)
-    n_replicates = len(draws["raw"])
-    return Ladder(rungs, k, n_rows, n, n_replicates, seed, draws=own_draws, metric=metric)
+        return metrics, differences
+
+    names = [name for name in RUNGS if name in places]
+    return Ladder(
+        {name: Rung(name, *estimates(places[name])) for name in names},
+        k,
+        n_rows,
+        round(float(sums.total[-1])),
+        len(sums.draws),
+        seed,
+        draws={name: values(places[name], metric)[1] for name in names},
+        metric=metric,
+    )
 
 
-def _resample(
-    values: dict[str, NDArray[np.float64]], n_replicates: int, seed: int, threads: int | None
-) -> dict[str, NDArray[np.float64]]:
-    """Resampled sums of all rungs, as many rungs at a time as memory allows."""
-    names = list(values)
-    size = max(1, values["raw"].nbytes)
-    together = max(1, GROUP_BYTES // size)
-    sums: dict[str, NDArray[np.float64]] = {}
-    for first in range(0, len(names), together):
-        group = names[first : first + together]
-        stacked = np.hstack([values[name] for name in group])
-        drawn = bootstrap_sums(stacked, n_replicates=n_replicates, seed=seed, threads=threads)
-        sums |= dict(zip(group, np.split(drawn, len(group), axis=1), strict=True))
-    return sums
+# ---------------------------------------------------------------------------------- the measurement
+
+
+class LadderTally(BootstrapTally):
+    """Ranks every row by every rung, and adds up what each is worth.
+
+    Rungs without a place in each row's comparison with the twin, in what is shown or in the
+    takeover rank only the rows with a true label.
+
+    Parameters
+    ----------
+    rungs : Rungs
+    k : int
+    propensities : ndarray of shape (n_labels,)
+    twin : bool
+        Whether panels bring a twin.
+    n_replicates, seed : int
+        Of the bootstrap.
+    """
+
+    JOINED: ClassVar = dict.fromkeys(
+        (
+            *("n_evaluated", "n_tied", "bounds", "n_shared", "n_changed", "n_risen", "slots"),
+            "shown",
+        ),
+        "add",
+    )
+
+    def __init__(
+        self, rungs: Rungs, k: int, propensities: Floats, twin: bool, n_replicates: int, seed: int
+    ) -> None:
+        self.rungs, self.k, self.propensities, self.twin = rungs, k, propensities, twin
+        self.n_replicates, self.seed = n_replicates, seed
+        self.groups = list(dict.fromkeys(tuple(each) for each in rungs.places.values()))
+        single = ["raw", *rungs.popular]
+        single += ["unweighted"] * twin + ["what-if"] * (twin and rungs.what_if is not None)
+        self.single = {name: len(self.groups) + at for at, name in enumerate(single)}
+        by_maps = {name: self.groups.index(tuple(each)) for name, each in rungs.places.items()}
+        self.places = by_maps | self.single  # by rung, of its ranking among the sums
+        self._ranks_all = {place for name in self._of_all_rows() for place in rungs.places[name]}
+        self.n_evaluated = self.n_tied = self.n_shared = self.n_changed = self.n_risen = 0
+        self.bounds = np.zeros((2, len(Column)))
+        self.slots = np.zeros(propensities.size, np.int64)
+        self.shown = np.zeros((2, 3, N_BINS), np.int64)  # by raw scores, and by what is chosen
+        n_rankings = len(self.groups) + len(self.single)
+        self.sums = BootstrapSums(n_rankings * len(Column) + 1, n_replicates, seed)
+        self.blocks_apart = max(1, self.sums.draws.nbytes >> 20)
+
+    def _of_all_rows(self) -> list[str]:
+        """Rungs whose ranking of rows without a true label is needed too."""
+        names = ["chosen"]
+        if self.rungs.folds is None and self.rungs.dead.any():
+            names += TAKEOVER
+        return [name for name in names if name in self.rungs.places]
+
+    def add(self, panel: Panel) -> None:
+        """Rank one block."""
+        panel = panel.checked()
+        for start in range(0, panel.n_rows, MAX_ROWS):
+            stop = min(start + MAX_ROWS, panel.n_rows)
+            whole = stop - start == panel.n_rows
+            self._add_rows(panel if whole else panel.rows(start, stop))
+
+    def _add_rows(self, panel: Panel) -> None:
+        ranking = RankingTally(self.k, panel.n_labels)
+        ranking.add(panel)
+        tied = ranking.result()
+        rows = tied.rows - panel.first_row
+        part = take_some(panel, rows)
+        raw = self._rank_raw(panel, rows, tied.columns)
+        folds = None if self.rungs.folds is None else self.rungs.folds.of(panel)
+        by_maps = self._rank_by_maps(panel, rows, folds)
+        rankings = [columns[rows] for columns in by_maps]
+        rankings += [tied.columns, *self._rank_popular(part)]
+        if self.twin:
+            rankings += self._rank_twin(panel, rows, raw)
+        truth = panel.positives().take(rows)
+        values = [
+            metric_values(
+                Rankings.made(columns, truth, panel.n_labels), propensities_given=self.propensities
+            )
+            for columns in rankings
+        ]
+        self.n_evaluated += rows.size
+        self.n_tied += int(tied.decided_by_ties.sum())
+        self.bounds += sum_bounds(tied, self.propensities)
+        self._add_takeover(by_maps, rows, folds)
+        self.shown[0] += count_shown(panel, raw, raw_shown(panel, raw))
+        if "chosen" in self.rungs.places:
+            self._add_shown(panel, by_maps[self.places["chosen"]], folds)
+        keys = panel.row_keys()[rows] if self.n_replicates else None
+        self.sums.add_rows(np.column_stack([*values, np.ones(rows.size)]), keys)
+
+    def _rank_raw(self, panel: Panel, rows: Ints, columns: Ranking) -> Ranking:
+        """The top K of all rows; ``columns`` are those of the rows with a true label."""
+        if rows.size == panel.n_rows:
+            return columns
+        others = np.setdiff1d(np.arange(panel.n_rows), rows, assume_unique=True)
+        ranking = np.empty((panel.n_rows, self.k), np.int32)
+        ranking[rows], ranking[others] = columns, rank_panel(take_rows(panel, others), self.k)
+        return ranking
+
+    def _rank_by_maps(
+        self, panel: Panel, rows: Ints, folds: NDArray[np.int32] | None
+    ) -> list[Ranking]:
+        """The top K by each group of maps, every map once; -1 in rows that need not be ranked."""
+        evaluated = np.zeros(panel.n_rows, np.bool_)
+        evaluated[rows] = True
+
+        @cache
+        def part(fold: int | None, every: bool) -> tuple[Ints, Panel]:
+            inside = np.ones(panel.n_rows, np.bool_) if fold is None else folds == fold
+            numbers = np.flatnonzero(inside if every else inside & evaluated)
+            return numbers, take_some(panel, numbers)
+
+        @cache
+        def rank(place: int, fold: int | None) -> tuple[Ints, Ranking]:
+            numbers, some = part(fold, place in self._ranks_all)
+            if not numbers.size:
+                return numbers, np.empty((0, self.k), np.int32)
+            return numbers, self.rungs.maps[place].rank_panel(some, self.k)
+
+        rankings = []
+        for group in self.groups:
+            ranking = np.full((panel.n_rows, self.k), -1, np.int32)
+            for fold, place in enumerate(group):
+                numbers, columns = rank(place, None if len(group) == 1 else fold)
+                ranking[numbers] = columns
+            rankings.append(ranking)
+        return rankings
+
+    def _rank_popular(self, part: Panel) -> list[Ranking]:
+        return [
+            each.rank_panel(part, self.k)
+            if isinstance(each, LabelMaps)
+            else np.tile(each, (part.n_rows, 1))
+            for each in self.rungs.popular.values()
+        ]
+
+    def _rank_twin(self, panel: Panel, rows: Ints, raw: Ranking) -> list[Ranking]:
+        """The twin as it is and with ln w added; and how far it shows the same labels."""
+        twin = panel.twin
+        if twin is None:
+            raise InvalidInput("a twin must come with every row, got a block without one.")
+        columns = rank_panel(twin, self.k)
+        shared = overlap(raw, columns)
+        self.n_shared += int(shared.sum())
+        self.n_changed += int((shared < (raw >= 0).sum(axis=1)).sum())
+        rankings = [columns[rows]]
+        if self.rungs.what_if is not None:
+            rankings.append(self.rungs.what_if.rank_panel(take_some(twin, rows), self.k))
+        return rankings
+
+    def _add_shown(self, panel: Panel, columns: Ranking, folds: NDArray[np.int32] | None) -> None:
+        """What the chosen maps show of all rows, in bins of its probability."""
+        filled, cells = columns >= 0, take_cells(panel, columns)
+        shown = np.empty(columns.shape)
+        places = self.rungs.places["chosen"]
+        for fold, place in enumerate(places):
+            inside = filled if folds is None else filled & (folds == fold)[:, None]
+            maps = self.rungs.maps[place]
+            shown[inside] = maps.probabilities_at(cells[inside], columns[inside])
+        self.shown[1] += count_shown(panel, columns, shown[filled])
+
+    def _add_takeover(
+        self, by_maps: list[Ranking], rows: Ints, folds: NDArray[np.int32] | None
+    ) -> None:
+        """Slots of dead labels: in all rows, or fold by fold in those with a true label."""
+        if TAKEOVER[0] not in self.rungs.places or not self.rungs.dead.any():
+            return
+        identity, prior = (by_maps[self.places[name]] for name in TAKEOVER)
+        for fold, dead in enumerate(self.rungs.dead):
+            inside = slice(None) if folds is None else rows[folds[rows] == fold]
+            takeover = find_takeover(identity[inside], prior[inside], dead)
+            self.n_risen += takeover.n_rows
+            self.slots += takeover.slots
+
+    def result(self) -> Self:
+        """The sums."""
+        return self
+
+
+def take_some(panel: Panel, rows: Ints) -> Panel:
+    """A panel of some rows, which is the panel itself where these are all."""
+    return panel if rows.size == panel.n_rows else take_rows(panel, rows)
+
+
+def sum_bounds(tied: Rankings, propensities: Floats) -> Floats:
+    """Sums of every column, of shape (2, columns): tied cells in their worst order, and best."""
+
+    def sums(ties: Ties) -> list[float]:
+        values = metric_values(tied, ties=ties, propensities_given=propensities)
+        return [values[:, column].sum() for column in Column]
+
+    return np.array([sums("worst"), sums("best")])

@@ -17,13 +17,14 @@ from oddslip.core.labels import SparseLabels
 from oddslip.core.panel import Kind, Panel, check_k, check_names
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import take_ids
-from oddslip.core.tally import available_threads
+from oddslip.core.threads import available_threads
 from oddslip.core.weights import balance_ratios, resolve_weights, with_names
 from oddslip.diagnosis.comparison import is_gain
-from oddslip.diagnosis.ladder import estimate_ladder
+from oddslip.diagnosis.ladder import ladder_of_sums
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import metric_values
+from oddslip.metrics.bootstrap import bootstrap_rows
 from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, rank
 from oddslip.shifts import (
@@ -391,9 +392,14 @@ def _what_if(
         name: metric_values(Rankings.made(shown, truth_known, source.n_labels))
         for name, shown in rankings.items()
     }
-    ladder = estimate_ladder(
-        values, k=k, n_rows=source.n_rows, n_replicates=n_replicates, seed=seed, threads=threads
+    sums = bootstrap_rows(
+        np.hstack([*values.values(), np.ones((len(values["raw"]), 1))]),
+        source.row_keys()[truth_known.counts > 0],
+        n_replicates=n_replicates,
+        seed=seed,
+        threads=threads,
     )
+    ladder = ladder_of_sums(sums, {"raw": 0, "what-if": 1}, k=k, n_rows=source.n_rows, seed=seed)
     gain = ladder.gain("what-if")
     return WhatIfLoss(
         source.n_rows,

@@ -17,7 +17,7 @@ from oddslip.diagnosis.drift import Drift, Takeover
 from oddslip.diagnosis.findings import Finding
 from oddslip.diagnosis.label_shifts import LabelShifts, WeightFit
 from oddslip.diagnosis.ladder import Ladder
-from oddslip.diagnosis.readings.climb import Chosen
+from oddslip.diagnosis.rungs import Chosen
 from oddslip.diagnosis.signal import Signal, TwinAgreement
 from oddslip.diagnosis.thresholds import COMMON_WEIGHT
 from oddslip.metrics.at_k import metric_of_sums

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.panel import Panel
 from oddslip.core.results import plain
+from oddslip.core.tally import MergeableTally
 from oddslip.diagnosis.thresholds import FAINT, SHUFFLED_Z, UNLIKE
 from oddslip.metrics.evaluation import Estimate
-from oddslip.selection.folds import PositiveCells, find_distinct
-from oddslip.tallies.cell_counts import CellCounts
+from oddslip.tallies.cell_counts import CellCounts, PositiveKeys
 
 Floats = NDArray[np.float64]
 Standing = Literal["there", "none", "reversed", "unsure", "unknown"]
@@ -63,28 +64,6 @@ class Signal:
         return plain({"auc": mean, "n_labels": n_labels, "standing": self.standing})  # type: ignore[no-any-return]
 
 
-def find_signal(cells: PositiveCells, counts: CellCounts) -> Signal:
-    """AUC of every label and of their mean, from counts that the ceiling is fitted on too.
-
-    The interval takes rows as they come, true for several labels or not: the part of a positive
-    is its place among the negatives less the mean, and parts of one row are summed. What the
-    draw of the negatives adds is bounded from above, as if all labels erred together.
-
-    Parameters
-    ----------
-    cells : PositiveCells
-        True labels of all rows.
-    counts : CellCounts
-        Of the same rows.
-    """
-    labels = cells.positives.indices
-    _, places = find_distinct(labels, cells.keys, counts.n_labels)
-    rows = np.repeat(np.arange(counts.n_rows), cells.positives.counts)
-    parts = parts_of_positives(counts)[places]
-    of_rows = np.bincount(rows, weights=parts, minlength=counts.n_rows)
-    return signal_of(counts, float((of_rows**2).sum()))
-
-
 def parts_of_positives(counts: CellCounts) -> Floats:
     """For each distinct key, the part of a positive there in the error of the mean AUC."""
     areas = counts.auc()
@@ -97,7 +76,19 @@ def parts_of_positives(counts: CellCounts) -> Floats:
 
 
 def signal_of(counts: CellCounts, squares: float) -> Signal:
-    """AUC of every label and of their mean; ``squares`` of the parts of rows, summed."""
+    """AUC of every label and of their mean, from counts that the ceiling is fitted on too.
+
+    The interval takes rows as they come, true for several labels or not: the part of a positive
+    is its place among the negatives less the mean, and parts of one row are summed. What the
+    draw of the negatives adds is bounded from above, as if all labels erred together.
+
+    Parameters
+    ----------
+    counts : CellCounts
+        Of all rows.
+    squares : float
+        Of the sums over rows: see `SignalErrorTally`.
+    """
     areas = counts.auc()
     known = np.isfinite(areas)
     if not known.any():
@@ -127,6 +118,47 @@ def place_positives(counts: CellCounts) -> Floats:
     before = np.concatenate([[0], passed])[counts.indptr[:-1]]
     below = passed - before[label_of] - counts.negatives_at / 2
     return np.asarray(below / np.maximum(1, counts.n_negatives)[label_of])
+
+
+class SignalErrorTally(MergeableTally):
+    """The parts of a row's positives, summed over the row and squared: see `signal_of`.
+
+    Parameters
+    ----------
+    indptr, keys : ndarray
+        Distinct keys of the positives of every label.
+    parts : ndarray
+        The part of a positive at each.
+    """
+
+    JOINED: ClassVar = {"squares": "add"}
+    blocks_apart = 1
+
+    def __init__(self, indptr: NDArray[np.int64], keys: NDArray[Any], parts: Floats) -> None:
+        self.indptr, self.keys, self.parts = indptr, keys, parts
+        self.squares = np.zeros(1)
+
+    def add(self, panel: Panel) -> None:
+        """Take the positives of one block."""
+        positives = PositiveKeys(panel.n_labels, panel.dtype)
+        positives.add(panel)
+        counts = panel.positives().counts
+        rows = np.repeat(np.arange(panel.n_rows), counts)
+        parts = self.parts[self._find(positives._labels[0], positives._keys[0])]
+        self.squares += (np.bincount(rows, parts, minlength=panel.n_rows) ** 2).sum()
+
+    def _find(self, labels: NDArray[np.int32], keys: NDArray[Any]) -> NDArray[np.int64]:
+        """Places of the keys, each among those of its label: one binary search for all."""
+        low, high = self.indptr[labels], self.indptr[labels + 1] - 1
+        while (low < high).any():
+            middle = (low + high) // 2
+            above = self.keys[middle] < keys
+            low, high = np.where(above, middle + 1, low), np.where(above, high, middle)
+        return low
+
+    def result(self) -> float:
+        """The sum of squares."""
+        return float(self.squares[0])
 
 
 # ----------------------------------------------------------------------------------- twin and model

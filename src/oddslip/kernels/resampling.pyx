@@ -1,4 +1,4 @@
-"""Number of draws of each row in a bootstrap sample, by row number or by key."""
+"""Hashes of row ids, and how often each row is drawn in a resample of rows."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
@@ -8,29 +8,6 @@ cdef inline uint64_t _mix(uint64_t z) noexcept nogil:
     z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9
     z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EB
     return z ^ (z >> 31)
-
-
-def count_draws(const uint64_t[::1] seeds, const int64_t[::1] n_draws, double[:, ::1] counts):
-    """Replicate b draws ``n_draws[b]`` of the columns of ``counts`` with replacement."""
-    cdef Py_ssize_t b, column, n = counts.shape[1]
-    cdef int64_t draw
-    cdef uint64_t state
-    cdef double* drawn
-    if n == 0:
-        return
-    with nogil:
-        for b in range(counts.shape[0]):
-            drawn = &counts[b, 0]
-            for column in range(n):
-                drawn[column] = 0.0
-            state = seeds[b]
-            for draw in range(n_draws[b]):
-                state += <uint64_t> 0x9E3779B97F4A7C15
-                # 53 bits as a fraction of one, times n. Fewer than 2**63, so the cast is plain.
-                column = <Py_ssize_t> (
-                    <double> <int64_t> (_mix(state) >> 11) * 1.1102230246251565e-16 * n
-                )
-                drawn[column] += 1.0
 
 
 # P(X <= k) of a Poisson number with mean 1, as shares of 2**32, for k = 0, 1, ...
@@ -73,20 +50,27 @@ def draw_poisson(
     cdef Py_ssize_t b, row, n = keys.shape[0]
     cdef uint64_t salt, bits
     cdef uint64_t start = _mix(seed + GOLDEN)
+    cdef bint paired
+    if n == 0:
+        return
     with nogil:
         for b in range(0, counts.shape[0], 2):
             salt = _mix(start + <uint64_t> ((first + b) // 2) * GOLDEN)
+            paired = b + 1 < counts.shape[0]
             for row in range(n):
                 bits = _mix(keys[row] ^ salt)
                 counts[b, row] = _poisson(<uint32_t> bits)
-                if b + 1 < counts.shape[0]:
+                if paired:
                     counts[b + 1, row] = _poisson(<uint32_t> (bits >> 32))
 
 
 cdef inline double _poisson(uint32_t bits) noexcept nogil:
-    """Most numbers are 0, 1 or 2, which need no branch; the rest need one."""
-    cdef int count = (bits >= AT_MOST[0]) + (bits >= AT_MOST[1]) + (bits >= AT_MOST[2])
-    if bits >= AT_MOST[2]:
+    """Most numbers are 4 or less: no branch for these, one for the rest."""
+    cdef int count = (
+        (bits >= AT_MOST[0]) + (bits >= AT_MOST[1]) + (bits >= AT_MOST[2])
+        + (bits >= AT_MOST[3]) + (bits >= AT_MOST[4])
+    )
+    if bits >= AT_MOST[4]:
         while count < 12 and bits >= AT_MOST[count]:
             count += 1
     return count

@@ -24,7 +24,7 @@ from oddslip.adapters.features import (
 from oddslip.core.arguments import check_whole, is_number
 from oddslip.core.panel import Panel, check_k, check_names
 from oddslip.core.results import plain
-from oddslip.core.tally import available_threads, map_threads
+from oddslip.core.threads import available_threads, map_threads
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, first_line
 from oddslip.io.files import hash_bytes

@@ -21,7 +21,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from oddslip.adapters.features import frame_ids, hash_features
 from oddslip.core.panel import Kind
-from oddslip.core.tally import available_threads, map_threads
+from oddslip.core.threads import available_threads, map_threads
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.files import (
     disk_full_message,

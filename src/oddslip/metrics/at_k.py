@@ -286,11 +286,9 @@ def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: Any) -> NDArr
     >>> metric_of_sums(np.array([3.0, 2.0, 2.0, 3.0, 4.0, 1.0, 5.0]), "map", 4).item()
     0.75
     """
-    summed = sums[..., METRIC_COLUMN[metric]]
-    if metric != "psp":
-        return np.asarray(summed / n_rows)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(summed / sums[..., Column.PSP_BEST])
+    n = sums[..., Column.PSP_BEST] if metric == "psp" else n_rows
+    with np.errstate(invalid="ignore"):  # a replicate of few rows may take none of them
+        return np.asarray(sums[..., METRIC_COLUMN[metric]] / n)
 
 
 def metric_by_row(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:

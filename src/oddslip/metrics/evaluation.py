@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates, check_seed, check_share
-from oddslip.core.panel import Kind, check_k, read_sample_weight
+from oddslip.core.panel import Kind, Panel, SampleWeight, check_k, read_sample_weight
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import match_rows
-from oddslip.core.row_keys import need_ids
+from oddslip.core.row_keys import Keys, need_ids
+from oddslip.core.threads import available_threads
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
@@ -28,13 +29,20 @@ from oddslip.metrics.at_k import (
     metric_of_sums,
     metric_values,
     need_labels,
-    rank_source,
     resolve_propensities,
 )
-from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.metrics.bootstrap import (
+    BootstrapSums,
+    BootstrapTally,
+    bootstrap_rows,
+    percentile_interval,
+)
+from oddslip.metrics.ranking import RankingTally
 from oddslip.sources import Source, open_source
 from oddslip.sources.open import Nan
-from oddslip.sources.views import WeightedSource, refuse_weights
+from oddslip.sources.views import LabelledSource, WeightedSource, refuse_weights
+
+Floats = NDArray[np.float64]
 
 NAMES = {
     "map": "MAP",
@@ -126,15 +134,119 @@ class Comparison:
         return _estimate_table(self.differences, self.k, "difference", "+.4f", "first minus second")
 
 
-class _Sums(NamedTuple):
-    """Sums of the columns, and of the rows they are over: their number, or their weight."""
+class EvaluatedRows(NamedTuple):
+    """The rows with a true label, in row order: their numbers, keys and columns of `Column`."""
 
-    sums: NDArray[np.float64]
-    n: Any
+    numbers: NDArray[np.int64]
+    keys: Keys
+    values: Floats
+
+    def ordered_by(self, numbers: NDArray[np.int64]) -> EvaluatedRows:
+        """The same rows with other numbers, in the order of these."""
+        order = np.argsort(numbers)
+        return EvaluatedRows(numbers[order], self.keys[order], self.values[order])
 
 
-def _no_values() -> NDArray[np.float64]:
-    return np.empty((0, len(Column)))
+class MetricTally(BootstrapTally):
+    """Ranks rows and adds up their metrics.
+
+    The columns summed are those of `Column`, and one more: the number of rows, or their weight.
+
+    Parameters
+    ----------
+    k, n_labels : int
+    propensities : ndarray of shape (n_labels,)
+    ties, denominator, rows
+        As in `oddslip.evaluate`.
+    n_replicates, seed : int
+        Of the bootstrap.
+    keep_rows : bool
+        Whether the values of every row are kept, which needs rows in order.
+    """
+
+    JOINED: ClassVar = {
+        **dict.fromkeys(("n_rows", "n_evaluated", "n_tied", "bounds", "key_sum"), "add"),
+        **dict.fromkeys(("_numbers", "_keys", "_values"), "append"),
+    }
+
+    def __init__(
+        self,
+        k: int,
+        n_labels: int,
+        propensities: Floats,
+        *,
+        ties: Ties = "stable",
+        denominator: Denominator = "min",
+        rows: Rows = "with_positives",
+        n_replicates: int = 0,
+        seed: int = 0,
+        keep_rows: bool = False,
+    ) -> None:
+        self.k, self.n_labels, self.propensities = k, n_labels, propensities
+        self.ties, self.denominator, self.rows = ties, denominator, rows
+        self.n_replicates, self.seed, self.keep_rows = n_replicates, seed, keep_rows
+        self.n_rows = self.n_evaluated = self.n_tied = 0
+        self.bounds = np.zeros(2)  # sums of average precision, ties at their worst and best
+        self.key_sum = np.zeros(1, np.uint64)  # two tallies of the same rows have the same
+        self.sums = BootstrapSums(len(Column) + 1, n_replicates, seed)
+        self._numbers: list[NDArray[np.int64]] = []
+        self._keys: list[Keys] = []
+        self._values: list[Floats] = []
+        self.blocks_apart = max(1, self.sums.draws.nbytes >> 20)
+
+    def add(self, panel: Panel) -> None:
+        """Rank one block and add it up."""
+        ranking = RankingTally(self.k, self.n_labels)
+        ranking.add(panel)
+        rankings = ranking.result()
+        chosen = rankings.rows - panel.first_row
+
+        def values_with(ties: Ties) -> Floats:
+            return metric_values(
+                rankings,
+                ties=ties,
+                denominator=self.denominator,
+                propensities_given=self.propensities,
+            )
+
+        values = values_with(self.ties)
+        worst, best = (values_with(ties)[:, Column.MAP] for ties in ("worst", "best"))
+        keys = panel.row_keys() if self.n_replicates else None
+        self.n_rows += panel.n_rows
+        self.n_evaluated += chosen.size
+        self.n_tied += int(rankings.decided_by_ties.sum())
+        if keys is not None:
+            self.key_sum += keys[chosen].sum()
+        if self.keep_rows:
+            self._numbers.append(rankings.rows)
+            self._keys.append(np.empty(0, np.uint64) if keys is None else keys[chosen])
+            self._values.append(values)
+        weighted = np.column_stack([values, np.ones(chosen.size)])
+        if panel.sample_weight is not None:
+            times = panel.sample_weight.times[chosen]
+            weighted *= times[:, None]
+            worst, best = worst * times, best * times
+        self.bounds += worst.sum(), best.sum()
+        if self.rows == "all":
+            weighted, evaluated = np.zeros((panel.n_rows, weighted.shape[1])), weighted
+            weighted[chosen] = evaluated
+            weighted[:, -1] = 1.0
+            chosen = np.arange(panel.n_rows)
+        self.sums.add_rows(weighted, None if keys is None else keys[chosen])
+
+    def result(self) -> Self:
+        """The sums."""
+        return self
+
+    def evaluated_rows(self) -> EvaluatedRows | None:
+        """The rows with a true label, where rows are kept."""
+        if not self.keep_rows:
+            return None
+        numbers = np.concatenate([np.empty(0, np.int64), *self._numbers])
+        keys = np.concatenate([np.empty(0, np.uint64), *self._keys])
+        keys = keys if keys.size == numbers.size else np.zeros(numbers.size, np.uint64)
+        values = np.concatenate([np.empty((0, len(Column))), *self._values])
+        return EvaluatedRows(numbers, keys, values).ordered_by(numbers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,12 +285,12 @@ class Evaluation:
     level: float
     seed: int
     mean_auc: float | None = None
-    _sample_weight: NDArray[np.float64] | None = field(repr=False, default=None)
-    _values: NDArray[np.float64] = field(repr=False, default_factory=_no_values)
-    _row_numbers: NDArray[np.int64] = field(repr=False, default_factory=lambda: np.empty(0, int))
+    _draws: Floats = field(repr=False, default_factory=lambda: np.empty((0, len(Column) + 1)))
+    _key_sum: int = field(repr=False, default=0)
+    _evaluated: EvaluatedRows | None = field(repr=False, default=None)  # where rows are in order
+    _sample_weight: Floats | None = field(repr=False, default=None)
     _row_ids: NDArray[Any] | None = field(repr=False, default=None)
     _indexed: bool = field(repr=False, default=False)
-    _drawn: _Sums | None = field(repr=False, default=None)  # where rows are known by their keys
 
     def __getitem__(self, metric: str) -> Estimate:
         return _estimate_of(metric, self.metrics)
@@ -197,17 +309,18 @@ class Evaluation:
     def per_row(self, metric: str = "map") -> NDArray[np.float64]:
         """One number for each evaluated row, in row order; `row_numbers` says which rows."""
         check_choice("metric", metric, NAMES)
-        if self._drawn is not None:
+        if self._evaluated is None:
             raise InvalidInput(
-                "rows known by their keys are summed and not kept, got a call of per_row. "
-                "Evaluate them in order, without keyed=True."
+                "rows of a table without order are summed and not kept, got a call of per_row. "
+                "Collect a sample of the rows, and evaluate that."
             )
-        return metric_by_row(self._values, metric)
+        return metric_by_row(self._evaluated.values, metric)
 
     @property
     def row_numbers(self) -> NDArray[np.int64]:
         """Numbers of the evaluated rows."""
-        return self._row_numbers.copy()
+        none = np.empty(0, np.int64)
+        return none if self._evaluated is None else self._evaluated.numbers.copy()
 
     def compare(self, other: Evaluation, *, threads: int | None = None) -> Comparison:
         """Differences to another ranking of the same rows, with paired intervals.
@@ -220,24 +333,33 @@ class Evaluation:
             Of the same rows, at the same k.
         threads : int, optional
             Threads to use; all cores available unless told.
+
+        Returns
+        -------
+        Comparison
+
+        Examples
+        --------
+        >>> labels = [[1, 0], [0, 1], [0, 1]]
+        >>> one = evaluate([[0.9, 0.2], [0.1, 0.7], [0.3, 0.5]], labels, k=1)
+        >>> other = evaluate([[0.9, 0.2], [0.1, 0.7], [0.6, 0.5]], labels, k=1)
+        >>> round(one.compare(other)["map"].value, 3)
+        0.333
         """
+        available_threads(threads)
         if not isinstance(other, Evaluation):
             raise InvalidInput(f"other must be an Evaluation, got {other!r:.60}.")
-        if (self._drawn is None) != (other._drawn is None):
-            raise InvalidInput(
-                "two evaluations can be compared only if rows are known by their keys in both or "
-                "in neither, got one of each."
-            )
-        other = self._paired(other)
-        same_rows = np.array_equal(self._row_numbers, other._row_numbers)
+        if self._evaluated is not None and other._evaluated is not None:
+            other = self._in_our_order(other)
+            same_rows = np.array_equal(self.row_numbers, other.row_numbers)
+        else:
+            same_rows = (self.n_evaluated, self._key_sum) == (other.n_evaluated, other._key_sum)
         if not same_rows or (self.k, self.n_rows) != (other.k, other.n_rows):
             raise InvalidInput(
                 "two evaluations can be compared only on the same rows with the same k, got "
                 f"{self.n_evaluated:,} of {self.n_rows:,} rows at k={self.k} and "
                 f"{other.n_evaluated:,} of {other.n_rows:,} rows at k={other.k}."
             )
-        if self._drawn is not None and other._drawn is not None:
-            return self._compare_keyed(other)
         mine, theirs = self._sample_weight, other._sample_weight
         if (mine is None) != (theirs is None) or (
             mine is not None and not np.array_equal(mine, theirs)  # type: ignore[arg-type]
@@ -246,16 +368,14 @@ class Evaluation:
                 "two evaluations can be compared only with the same sample_weight, "
                 "got different ones."
             )
-        width = self._values.shape[1]
-        both = np.hstack([self._values, other._values])
-        n_all = self.n_rows if self.rows == "all" else None
-        drawn = _resampled(both, mine, n_all, self.n_replicates, self.seed, threads)
+        draws = self._draws_of(other, threads)
         return Comparison(
-            self.k, {name: _difference(self, other, name, drawn, width) for name in self.metrics}
+            self.k, {name: _difference(self, other, name, draws) for name in self.metrics}
         )
 
-    def _paired(self, other: Evaluation) -> Evaluation:
+    def _in_our_order(self, other: Evaluation) -> Evaluation:
         """The other evaluation with its rows in our order, by their names or numbers."""
+        assert other._evaluated is not None
         sides, counts = ("first scores", "second scores"), (self.n_rows, other.n_rows)
         indexed = self._indexed if self._row_ids is None else other._indexed
         order = match_rows(self._row_ids, other._row_ids, sides, n_rows=counts, indexed=indexed)
@@ -263,32 +383,35 @@ class Evaluation:
             return other
         numbers = np.empty(other.n_rows, np.int64)
         numbers[order] = np.arange(other.n_rows)  # our number of each of their rows
-        numbers = numbers[other._row_numbers]
-        turn = np.argsort(numbers)
+        numbers = numbers[other._evaluated.numbers]
         weight = other._sample_weight
         return replace(
             other,
-            _row_numbers=numbers[turn],
-            _values=other._values[turn],
-            _sample_weight=None if weight is None else weight[turn],
-            _row_ids=self._row_ids,
+            _evaluated=other._evaluated.ordered_by(numbers),
+            _sample_weight=None if weight is None else weight[np.argsort(numbers)],
         )
 
-    def _compare_keyed(self, other: Evaluation) -> Comparison:
-        """A row's draws depend on its key and the seed alone: both were resampled alike."""
-        assert self._drawn is not None
-        assert other._drawn is not None
-        same = (self.seed, self.n_replicates) == (other.seed, other.n_replicates)
-        if not same or not np.array_equal(self._drawn.n, other._drawn.n):
+    def _draws_of(self, other: Evaluation, threads: int | None) -> Floats:
+        """Replicates of the other's sums in which every row counts as often as in ours."""
+        alike = (self.seed, self.n_replicates) == (other.seed, other.n_replicates)
+        if self._evaluated is None or other._evaluated is None:
+            if alike:
+                return other._draws
             raise InvalidInput(
-                "two evaluations can be compared only on the same rows with the same seed and "
-                "n_replicates, got different ones."
+                "two evaluations of a table can be compared only with the same seed and "
+                f"n_replicates, got {self.seed} and {self.n_replicates}, {other.seed} and "
+                f"{other.n_replicates}."
             )
-        drawn = _Sums(np.hstack([self._drawn.sums, other._drawn.sums]), self._drawn.n)
-        width = self._drawn.sums.shape[1]
-        return Comparison(
-            self.k, {name: _difference(self, other, name, drawn, width) for name in self.metrics}
+        keys = self._evaluated.keys
+        if alike and np.array_equal(keys, other._evaluated.keys):
+            return other._draws
+        values = other._evaluated.values
+        if self._sample_weight is not None:
+            values = values * self._sample_weight[:, None]
+        drawn = bootstrap_rows(
+            values, keys, n_replicates=self.n_replicates, seed=self.seed, threads=threads
         )
+        return np.column_stack([drawn.draws, self._draws[:, -1]])
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only: what ``--json`` prints."""
@@ -400,8 +523,8 @@ def evaluate(
     seed : int
         Same seed, same intervals.
     keyed : bool
-        Draw rows by the keys of their ids, as is always done on Spark: the same intervals however
-        rows are ordered. Needs row ids. Rows are summed and not kept.
+        Require row ids. Intervals follow from them where rows have ids, and from row numbers
+        elsewhere; with ids they are the same however rows are ordered.
     threads : int, optional
         Threads to use; all cores available unless told.
 
@@ -417,11 +540,12 @@ def evaluate(
     source = open_source(
         scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
     )
-    ids = source.row_ids() if source.ordered else None
     weight = None
     if sample_weight is not None:
         refuse_weights(source)
-        weight = read_sample_weight(sample_weight, source.n_rows, ids, indexed=source.indexed)
+        weight = read_sample_weight(
+            sample_weight, source.n_rows, source.row_ids(), indexed=source.indexed
+        )
     if weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
@@ -432,155 +556,96 @@ def evaluate(
         weights = resolve_weights(weights, counts, totals, label_names=source.label_names)
         propensities = "weights"
     propensities = resolve_propensities(propensities, weights, source.n_labels, source.label_names)
-    if keyed or not source.ordered:
-        return _evaluate_keyed(
-            source if weight is None else WeightedSource(source, weight), k, ties=ties,
-            denominator=denominator, rows=rows, propensities=propensities, auc=auc,
-            n_replicates=n_replicates, level=level, seed=seed, threads=threads,
-        )  # fmt: skip
-    rankings = rank_source(source, k, threads)
-    if not rankings.rows.size:
-        raise InvalidInput(
-            f"at least one row must have a true label, got none in {rankings.n_rows:,} rows."
-        )
-
-    def values_with(policy: Ties) -> NDArray[np.float64]:
-        return metric_values(
-            rankings, ties=policy, denominator=denominator, propensities_given=propensities
-        )
-
-    values = values_with(ties)
-    n_all = rankings.n_rows if rows == "all" else None
-    times = None if weight is None else weight.times[rankings.rows]
-    whole = _summed(values, times, n_all)
-    drawn = _resampled(values, times, n_all, n_replicates, seed, threads)
-    metrics = {
-        name: Estimate(
-            float(metric_of_sums(whole.sums, name, whole.n)),
-            *percentile_interval(metric_of_sums(drawn.sums, name, drawn.n), level),
-        )
-        for name in NAMES
-    }
-
-    def map_with(policy: Ties) -> float:
-        sums, n = _summed(values_with(policy), times, n_all)
-        return float(metric_of_sums(sums, "map", n))
-
-    mean_auc = None
-    if auc:
-        from oddslip.metrics.auc import mean_auc as find_mean_auc
-
-        mean_auc = find_mean_auc(source, threads=threads)
-    return Evaluation(
-        k=rankings.columns.shape[1],
-        n_rows=rankings.n_rows,
-        n_labels=rankings.n_labels,
-        n_evaluated=int(rankings.rows.size),
-        n_tied=int(rankings.decided_by_ties.sum()),
-        metrics=metrics,
-        map_worst=map_with("worst"),
-        map_best=map_with("best"),
+    need_labels(source)
+    k = check_k(k, source.n_labels)
+    check_choice("ties", ties, Ties)
+    check_choice("denominator", denominator, Denominator)
+    if n_replicates and (keyed or not source.ordered):
+        need_ids(source.has_ids, "drawing rows")
+    labelled = source
+    if propensities is None:
+        if source.ordered:  # dense labels are searched once
+            labelled = LabelledSource(source, source.positives())
+        propensities = label_propensities(labelled.label_counts(), source.n_rows)
+    if n_replicates and source.ordered:
+        labelled.row_keys()  # ids are hashed once, before threads need them
+    tally = MetricTally(
+        k,
+        source.n_labels,
+        propensities,
         ties=ties,
         denominator=denominator,
         rows=rows,
         n_replicates=n_replicates,
-        level=level,
         seed=seed,
-        mean_auc=mean_auc,
-        _sample_weight=times,
-        _values=values,
-        _row_numbers=rankings.rows,
-        _row_ids=ids,
-        _indexed=source.indexed,
+        keep_rows=source.ordered,
     )
-
-
-def _evaluate_keyed(
-    source: Source,
-    k: int,
-    *,
-    propensities: Any,
-    auc: bool,
-    n_replicates: int,
-    level: float,
-    seed: int,
-    threads: int | None,
-    **told: Any,
-) -> Evaluation:
-    """One pass, or two where propensities come from the labels, that leave sums alone."""
-    from oddslip.metrics.keyed import MetricTally
-
-    need_labels(source)
-    k = check_k(k, source.n_labels)
-    check_choice("ties", told["ties"], Ties)
-    check_choice("denominator", told["denominator"], Denominator)
-    if n_replicates:
-        need_ids(source.has_ids, "drawing rows")
-    chances = propensities
-    if chances is None:
-        chances = label_propensities(source.label_counts(), source.n_rows)
-    tally = MetricTally(k, source.n_labels, chances, n_replicates=n_replicates, seed=seed, **told)
-    tally = source.run(tally, threads=threads, what="evaluating rows").result()
+    weighted = labelled if weight is None else WeightedSource(labelled, weight)
+    tally = weighted.run(tally, threads=threads, what="evaluating rows")
     if not tally.n_evaluated:
         raise InvalidInput(
             f"at least one row must have a true label, got none in {tally.n_rows:,} rows."
         )
-    sums, draws = tally.kept.sums, tally.kept.draws
-    drawn = _Sums(draws[:, :-1], draws[:, -1])
-    metrics = {
-        name: Estimate(
-            float(metric_of_sums(sums[:-1], name, sums[-1])),
-            *percentile_interval(metric_of_sums(drawn.sums, name, drawn.n), level),
-        )
-        for name in NAMES
-    }
     mean_auc = None
     if auc:
         from oddslip.metrics.auc import mean_auc as find_mean_auc
 
-        mean_auc = find_mean_auc(source, threads=threads)
-    worst, best = tally.bounds / sums[-1]
+        mean_auc = find_mean_auc(labelled, threads=threads)
+    return _summarise(tally, source, weight, level, mean_auc)
+
+
+def _summarise(
+    tally: MetricTally,
+    source: Source,
+    weight: SampleWeight | None,
+    level: float,
+    mean_auc: float | None,
+) -> Evaluation:
+    """The evaluation that a tally of all rows amounts to."""
+    total, draws = tally.sums.total, tally.sums.draws
+    worst, best = tally.bounds / total[-1]
+    evaluated = tally.evaluated_rows()
+    times = None
+    if weight is not None and evaluated is not None:
+        times = weight.times[evaluated.numbers]
     return Evaluation(
-        k=k, n_rows=tally.n_rows, n_labels=source.n_labels, n_evaluated=tally.n_evaluated,
-        n_tied=tally.n_tied, metrics=metrics, map_worst=float(worst), map_best=float(best),
-        ties=told["ties"], denominator=told["denominator"], rows=told["rows"],
-        n_replicates=n_replicates, level=level, seed=seed, mean_auc=mean_auc, _drawn=drawn,
-    )  # fmt: skip
+        k=tally.k,
+        n_rows=tally.n_rows,
+        n_labels=tally.n_labels,
+        n_evaluated=tally.n_evaluated,
+        n_tied=tally.n_tied,
+        metrics={
+            name: Estimate(
+                float(_metric(total, name)), *percentile_interval(_metric(draws, name), level)
+            )
+            for name in NAMES
+        },
+        map_worst=float(worst),
+        map_best=float(best),
+        ties=tally.ties,
+        denominator=tally.denominator,
+        rows=tally.rows,
+        n_replicates=tally.n_replicates,
+        level=level,
+        seed=tally.seed,
+        mean_auc=mean_auc,
+        _draws=draws,
+        _key_sum=int(tally.key_sum[0]),
+        _evaluated=evaluated,
+        _sample_weight=times,
+        _row_ids=source.row_ids() if source.ordered else None,
+        _indexed=source.indexed,
+    )
 
 
-def _summed(
-    values: NDArray[np.float64], times: NDArray[np.float64] | None, n_all: int | None
-) -> _Sums:
-    """Sums over the rows as they are."""
-    if times is None:
-        return _Sums(values.sum(axis=0), len(values) if n_all is None else n_all)
-    return _Sums((values * times[:, None]).sum(axis=0), times.sum())
+def _metric(sums: Floats, name: str) -> Floats:
+    """A metric from the sums of a `MetricTally`, whose last column is the number of rows."""
+    return metric_of_sums(sums[..., :-1], name, sums[..., -1])
 
 
-def _resampled(
-    values: NDArray[np.float64],
-    times: NDArray[np.float64] | None,
-    n_all: int | None,
-    n_replicates: int,
-    seed: int,
-    threads: int | None = None,
-) -> _Sums:
-    """Sums over rows drawn anew, for each replicate."""
-    drawn = {"n_replicates": n_replicates, "seed": seed, "threads": threads}
-    if times is None:
-        sums = bootstrap_sums(values, **drawn, n_rows=n_all)  # type: ignore[arg-type]
-        return _Sums(sums, len(values) if n_all is None else n_all)
-    weighed = np.hstack([values * times[:, None], times[:, None]])
-    sums = bootstrap_sums(weighed, **drawn)  # type: ignore[arg-type]
-    return _Sums(sums[:, :-1], sums[:, -1])
-
-
-def _difference(
-    first: Evaluation, second: Evaluation, name: str, drawn: _Sums, width: int
-) -> Estimate:
-    sums, n = drawn
-    replicates = metric_of_sums(sums[:, :width], name, n)
-    replicates = replicates - metric_of_sums(sums[:, width:], name, n)
+def _difference(first: Evaluation, second: Evaluation, name: str, draws: Floats) -> Estimate:
+    """``draws`` are those of the second, paired with the first's own."""
+    replicates = _metric(first._draws, name) - _metric(draws, name)
     value = first[name].value - second[name].value
     return Estimate(value, *percentile_interval(replicates, first.level))
 

@@ -31,18 +31,12 @@ from oddslip.calibrators.policy import (
     record_alike,
     record_policy,
 )
-from oddslip.core.labels import LabelTotals, Positives
+from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
-from oddslip.core.tally import release_memory
+from oddslip.core.threads import release_memory
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.selection.candidates import Candidate
-from oddslip.selection.folds import (
-    Dealt,
-    FoldStatistics,
-    PositiveCells,
-    fold_totals,
-    summaries_bytes,
-)
+from oddslip.selection.fold_counts import FoldedPositives, FoldStatistics, summaries_bytes
 from oddslip.sources import Source
 from oddslip.sources.passes import read_together
 from oddslip.sources.views import SummarisedSource
@@ -98,13 +92,12 @@ class FoldFits:
     Parameters
     ----------
     source : Source
-    cells : PositiveCells
+    positives : FoldedPositives
         Of all its rows.
+    repeat : int
+        Which of the fold assignments.
     statistics : FoldStatistics
         The counts that the candidates need.
-    dealt : Dealt
-        How rows fall into folds.
-    n_folds : int
     dead : {"prior", "identity", "exclude"}
     prior : array-like, optional
         Of each label; else the smoothed prevalence of the rows fitted on.
@@ -117,24 +110,22 @@ class FoldFits:
     def __init__(
         self,
         source: Source,
-        cells: PositiveCells,
+        positives: FoldedPositives,
+        repeat: int,
         statistics: FoldStatistics,
-        dealt: Dealt,
-        n_folds: int,
         *,
         dead: str,
         prior: Any,
         weights: Any = None,
         threads: int | None = None,
     ) -> None:
-        self.source, self.cells = source, cells
-        self.folds: Any = dealt.folds
+        self.source = source
         self.dead, self.prior, self.weights, self.threads = dead, prior, weights, threads
         self.n_fits: Counter[str] = Counter()
-        self._kept: dict[tuple[Any, ...], Any] = {}
+        self._cache: dict[tuple[Any, ...], Any] = {}
         self._near: dict[str, Any] = {}
         self._statistics = statistics
-        self._seen = totals_by_fold(source, cells.positives, dealt, n_folds)
+        self._totals = totals_by_fold(source, positives, repeat)
 
     def fit(self, candidate: Candidate, left_out: int | None) -> Fitted:
         """Maps of one candidate and what was done to each label; None leaves out no fold.
@@ -174,9 +165,9 @@ class FoldFits:
         smooth = sorted(forms - {*AS_THEY_ARE, *COUNTED})
         self._summary(None)  # which all of them start from
         functions = [partial(self._fit_all_rows, form) for form in smooth]
-        made = read_together(self.source, functions, threads=self.threads, what="fitting maps")
-        for form, fitted in zip(smooth, made, strict=True):
-            self._once((form, None), lambda *_, own=fitted: own)
+        fits = read_together(self.source, functions, threads=self.threads, what="fitting maps")
+        for form, fitted in zip(smooth, fits, strict=True):
+            self._once((form, None), lambda *_, fit=fitted: fit)
         return [self.fit(each, None) for each in candidates]
 
     def counts(self, left_out: int | None) -> CellCounts:
@@ -185,42 +176,42 @@ class FoldFits:
 
     def release(self) -> None:
         """Let go of what folds come to, which is large: nothing more can be fitted."""
-        self._kept, self._statistics = {}, FoldStatistics({}, [])
+        self._cache, self._statistics = {}, FoldStatistics({}, [])
         release_memory()
 
     def forget(self, left_out: int) -> None:
         """Let go of what was fitted without a fold."""
-        self._kept = {key: fit for key, fit in self._kept.items() if key[1] != left_out}
+        self._cache = {key: fit for key, fit in self._cache.items() if key[1] != left_out}
         release_memory()
 
     def _once(self, key: tuple[str, int | None], make: Callable[[str, int | None], T]) -> T:
         """What was fitted before under this key, else what is fitted now, and counted."""
-        if key not in self._kept:
+        if key not in self._cache:
             self.n_fits[key[0]] += 1
         return self._keep(key, lambda: make(*key))
 
     def _keep(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        if key not in self._kept:
-            self._kept[key] = make()
-        kept: T = self._kept[key]
-        return kept
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: T = self._cache[key]
+        return value
 
-    def _seen_without(self, left_out: int | None) -> LabelTotals:
+    def _totals_without(self, left_out: int | None) -> LabelTotals:
         """How often labels are true in all rows but those of one fold."""
-        kept = [seen for fold, seen in enumerate(self._seen) if fold != left_out]
+        parts = [totals for fold, totals in enumerate(self._totals) if fold != left_out]
         return LabelTotals(
-            np.sum([seen.n_positives for seen in kept], axis=0),
-            np.sum([seen.positives for seen in kept], axis=0),
-            sum(seen.total for seen in kept),
+            np.sum([totals.n_positives for totals in parts], axis=0),
+            np.sum([totals.positives for totals in parts], axis=0),
+            sum(totals.total for totals in parts),
         )
 
     def record(self, tau: int, left_out: int | None) -> LabelRecord:
         """What becomes of each label without a fold."""
-        seen = self._seen_without(left_out)
-        return record_policy(seen, dead=self.dead, tau=tau, prior=self.prior)
+        totals = self._totals_without(left_out)
+        return record_policy(totals, dead=self.dead, tau=tau, prior=self.prior)
 
     def _record_alike(self, action: str, left_out: int | None) -> LabelRecord:
-        return record_alike(action, self._seen_without(left_out), self.prior)
+        return record_alike(action, self._totals_without(left_out), self.prior)
 
     def _raw(self, left_out: int | None) -> Fitted:
         def make() -> LabelMaps:
@@ -231,8 +222,8 @@ class FoldFits:
     def _invert(self, left_out: int | None) -> Fitted:
         """The inversion is not fitted; a named weight is resolved on the rows that count."""
         record = self._record_alike("inverted", left_out)
-        seen, names = self._seen_without(left_out), self.source.label_names
-        return build_inversion_maps(self.source.kind, record, self.weights, seen, names), record
+        totals, names = self._totals_without(left_out), self.source.label_names
+        return build_inversion_maps(self.source.kind, record, self.weights, totals, names), record
 
     def _knots(self, left_out: int | None) -> Knots:
         return self._once(("isotonic", left_out), self._find_knots)
@@ -277,8 +268,8 @@ class FoldFits:
         return maps, record
 
     def _fit_all_rows(self, form: str, source: Source) -> Fitted:
-        known = SummarisedSource(source, self._summary(None))
-        fitted: Fitted = self._calibrator(form)._map_labels(known, self.threads)
+        summarised = SummarisedSource(source, self._summary(None))
+        fitted: Fitted = self._calibrator(form)._map_labels(summarised, self.threads)
         return fitted
 
     def _calibrator(self, form: str) -> Any:
@@ -291,22 +282,20 @@ class FoldFits:
         return gather_ingredients(self.source.kind, self._knots(left_out), offsets)
 
 
-def totals_by_fold(
-    source: Source, positives: Positives, dealt: Dealt, n_folds: int
-) -> list[LabelTotals]:
+def totals_by_fold(source: Source, positives: FoldedPositives, repeat: int) -> list[LabelTotals]:
     """How often each label is true in the rows of each fold."""
     n_labels, weight = source.n_labels, source.sample_weight
-    own = [np.flatnonzero(dealt.fold_of == fold) for fold in range(n_folds)]
-    counts = np.stack([np.bincount(positives.indices[each], minlength=n_labels) for each in own])
-    weights = counts.astype(np.float64)
-    if weight is not None:
-        units = np.repeat(weight.units.astype(np.float64), positives.counts)
-        sums = [
-            np.bincount(positives.indices[each], units[each], minlength=n_labels) for each in own
-        ]
-        weights = weight.floats(np.stack(sums))
-    totals = list(fold_totals(source, dealt, n_folds))
-    return [LabelTotals(*each) for each in zip(counts, weights, totals, strict=True)]
+    totals = []
+    for fold, total in enumerate(positives.totals[repeat]):
+        inside = np.flatnonzero(positives.folds[:, repeat] == fold)
+        labels = positives.labels[inside]
+        counts = np.bincount(labels, minlength=n_labels)
+        weights = counts.astype(np.float64)
+        if weight is not None and positives.units is not None:
+            units = positives.units[inside].astype(np.float64)
+            weights = weight.floats(np.bincount(labels, units, minlength=n_labels))
+        totals.append(LabelTotals(counts, weights, total))
+    return totals
 
 
 class Ingredients(NamedTuple):
@@ -325,14 +314,14 @@ def gather_ingredients(kind: Kind, knots: Knots, offsets: LabelMaps) -> Ingredie
     counts = np.zeros(indptr.size, np.int64)
     parts: list[tuple[NDArray[np.float64], ...]] = []
     for label in np.flatnonzero(np.diff(indptr)).tolist():
-        own = slice(indptr[label], indptr[label + 1])
-        at = np.union1d(grid, x[own])
+        part = slice(indptr[label], indptr[label + 1])
+        at = np.union1d(grid, x[part])
         smooth = np.full(at.size, offsets.a[label])  # a label without negatives: a constant
         if offsets.code[label] == AFFINE:
             log_odds = at if kind == "margin" else logit(np.clip(at, CLIP, 1 - CLIP))
             smooth = expit(log_odds + offsets.b[label])
         # Rounding may turn a last digit down, and maps must not descend.
-        stairs = np.maximum.accumulate(np.interp(at, x[own], y[own]))
+        stairs = np.maximum.accumulate(np.interp(at, x[part], y[part]))
         parts.append((at, stairs, np.maximum.accumulate(smooth)))
         counts[label + 1] = at.size
     columns = [np.concatenate([np.empty(0), *(part[i] for part in parts)]) for i in range(3)]
@@ -352,24 +341,22 @@ def shrink_maps(
 
 def fit_folds(
     source: Source,
-    cells: PositiveCells,
-    deals: Iterable[Dealt],
-    counted: Iterable[FoldStatistics],
+    positives: FoldedPositives,
+    statistics: Iterable[FoldStatistics],
     candidates: Sequence[Candidate],
-    n_folds: int,
     **settings: Any,
 ) -> tuple[list[MapsByFold], FoldFits, Counter[str]]:
-    """Maps of every candidate without each fold, deal by deal; the last deal's fits; their numbers.
+    """Maps of every candidate without each fold, by repeat; the last repeat's fits; how many.
 
-    ``settings`` are those of `FoldFits`. What a fold alone needed is let go before the next.
+    ``settings`` are those of `FoldFits`. What a fold alone needed is released before the next.
     """
     n_fits: Counter[str] = Counter()
-    fitted: list[MapsByFold] = []
-    for dealt, statistics in zip(deals, counted, strict=True):
-        fits = FoldFits(source, cells, statistics, dealt, n_folds, **settings)
-        fitted.append([])
-        for fold in range(n_folds):
-            fitted[-1].append([fits.fit(each, fold)[0] for each in candidates])
+    maps: list[MapsByFold] = []
+    for repeat, fold_statistics in enumerate(statistics):
+        fits = FoldFits(source, positives, repeat, fold_statistics, **settings)
+        maps.append([])
+        for fold in range(positives.n_rows.shape[1]):
+            maps[-1].append([fits.fit(each, fold)[0] for each in candidates])
             fits.forget(fold)
         n_fits += fits.n_fits
-    return fitted, fits, n_fits
+    return maps, fits, n_fits

@@ -17,19 +17,17 @@ from oddslip.calibrators.fingerprint import Expected
 from oddslip.calibrators.policy import DeadPolicy, check_policy
 from oddslip.core.panel import Kind
 from oddslip.core.results import as_frame, html_table, plain
+from oddslip.core.row_keys import need_ids
 from oddslip.core.weights import by_label, resolve_weights
 from oddslip.metrics.at_k import resolve_propensities
-from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
 from oddslip.metrics.evaluation import Estimate, metric_name
-from oddslip.selection.candidates import RAW
 from oddslip.selection.fold_fits import affordable
-from oddslip.selection.keyed import KeyedTrials, try_keyed
+from oddslip.selection.folds import FoldAssignment, assign_folds
 from oddslip.selection.rules import Choice, Rule, read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
 from oddslip.sources.open import Nan
 
-N_REPLICATES = 2000
 LEVEL = 0.95
 
 
@@ -45,11 +43,11 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class SelectionTable:
-    """Out-of-fold means of all candidates, with paired bootstrap intervals of their differences.
+    """Out-of-fold means of all candidates, and their differences to raw with intervals.
 
     ``n_evaluated`` of ``n_rows`` rows have a true label. ``fits`` says how many fits were made
-    out of fold, by what was fitted: candidates share them. No choice rests on the intervals, and
-    drawing them takes longer than choosing; so they are drawn when first looked at.
+    out of fold, by what was fitted: candidates share them. Intervals are by the normal law; no
+    choice rests on them.
 
     Attributes
     ----------
@@ -77,8 +75,6 @@ class SelectionTable:
     means: tuple[float, ...]
     standard_errors: tuple[float, ...]
     _gains: tuple[float, ...] = field(repr=False)
-    _paired: NDArray[np.float64] | None = field(repr=False, default=None)
-    _threads: int | None = field(default=None, repr=False)
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
@@ -96,17 +92,12 @@ class SelectionTable:
         )
 
     def _intervals(self) -> list[tuple[float, float]]:
-        """Of every difference: resampled where rows were kept, else by the normal law."""
-        if self._paired is None:
-            reach = NormalDist().inv_cdf((1 + self.level) / 2)
-            return [
-                (gain - reach * error, gain + reach * error)
-                for gain, error in zip(self._gains, self.standard_errors, strict=True)
-            ]
-        sums = bootstrap_sums(
-            self._paired, n_replicates=N_REPLICATES, seed=self.seed, threads=self._threads
-        )
-        return [percentile_interval(each / self.n_evaluated, self.level) for each in sums.T]
+        """Of every difference, by the normal law."""
+        reach = NormalDist().inv_cdf((1 + self.level) / 2)
+        return [
+            (gain - reach * error, gain + reach * error)
+            for gain, error in zip(self._gains, self.standard_errors, strict=True)
+        ]
 
     def __repr__(self) -> str:
         metric = metric_name(self.metric, self.k)
@@ -123,12 +114,12 @@ class SelectionTable:
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only."""
-        named = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
+        fields = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
                  "n_repeats", "seed", "level", "fits")  # fmt: skip
         return plain(  # type: ignore[no-any-return]
             {
                 "schema": "oddslip.selection/1",
-                **{name: getattr(self, name) for name in named},
+                **{name: getattr(self, name) for name in fields},
                 "candidates": [
                     {name: values[at] for name, values in self._columns().items()}
                     for at in range(len(self.lines))
@@ -166,12 +157,9 @@ class SelectionTable:
         return html_table(header, rows, self.why)
 
 
-def make_table(rule: Rule, trials: Trials | KeyedTrials, choice: Choice) -> SelectionTable:
+def make_table(rule: Rule, trials: Trials, choice: Choice) -> SelectionTable:
     """The table of a choice."""
     gains, errors = trials.gains()
-    paired = None
-    if isinstance(trials, Trials):
-        paired = trials.values - trials.values[:, [trials.candidates.index(RAW)]]
     return SelectionTable(
         rule=rule.name, chosen=trials.candidates[choice.place].name, why=choice.why,
         metric=trials.metric, k=trials.k, n_rows=trials.fits.source.n_rows,
@@ -179,7 +167,7 @@ def make_table(rule: Rule, trials: Trials | KeyedTrials, choice: Choice) -> Sele
         seed=trials.seed, level=LEVEL, fits=trials.n_fits,
         candidates=tuple(candidate.name for candidate in trials.candidates),
         means=tuple(trials.means.tolist()), standard_errors=tuple(errors.tolist()),
-        _gains=tuple(gains.tolist()), _paired=paired, _threads=trials.fits.threads,
+        _gains=tuple(gains.tolist()),
     )  # fmt: skip
 
 
@@ -214,12 +202,12 @@ class Repair(ScoreTransformer):
     kind : {"probability", "margin"}
         What the scores are.
     n_folds : int
-        Folds are cut from a ``numpy.random.default_rng(seed)`` permutation of the rows.
+        The key of a row decides its fold: the hash of its id, or of its number without one. Rows
+        with the same id share a fold.
     seed : int
-        Same seed, same folds and intervals.
+        Same seed, same folds.
     keyed : bool
-        Let the keys of row ids decide folds, as is always done on Spark: the same choice however
-        rows are ordered. Needs row ids. Intervals of the table are then by the normal law.
+        Demand row ids, so that the choice does not depend on the order of the rows.
 
     Attributes
     ----------
@@ -308,15 +296,15 @@ class Repair(ScoreTransformer):
         propensities = resolve_propensities(
             self.propensities, self._weights_of(source), source.n_labels, source.label_names
         )
-        try_all: Any = try_keyed if self.keyed or not source.ordered else try_candidates
-        trials: Trials | KeyedTrials = try_all(
+        if self.keyed:
+            need_ids(source.has_ids, "drawing folds")
+        trials = try_candidates(
             source,
             candidates,
             k=self.k,
             metric=self.metric,
             propensities=propensities,
-            n_folds=self.n_folds,
-            n_repeats=rule.repeats_for(source.n_rows),
+            folds=self._assign_folds(source, rule.repeats_for(source.n_rows)),
             seed=self.seed,
             dead=self.dead,
             prior=by_label("prior", self.prior, source.label_names),
@@ -332,6 +320,10 @@ class Repair(ScoreTransformer):
         findings = {"chosen": chosen.name, "why": choice.why}
         self._set_fitted(source, maps, record, threads, expected, **findings)
         return self
+
+    def _assign_folds(self, source: Source, n_repeats: int) -> Sequence[FoldAssignment]:
+        """Folds of the calibration rows, for each repeat."""
+        return assign_folds(source, self.n_folds, seed=self.seed, n_repeats=n_repeats)
 
     def _weights_of(self, source: Source) -> NDArray[np.float64] | None:
         """The weights by label, where propensities are made of them; as maps read them."""
@@ -376,8 +368,8 @@ class Repair(ScoreTransformer):
             ranked.
         """
         k = self.k if k is None else k
-        told: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
-        return super().rank(scores, k=k, **told, names=names, threads=threads)
+        options: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}
+        return super().rank(scores, k=k, **options, names=names, threads=threads)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         if not hasattr(self, "table_"):

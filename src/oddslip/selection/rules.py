@@ -20,7 +20,6 @@ from oddslip.selection.candidates import (
     Candidate,
     read_candidate,
 )
-from oddslip.selection.keyed import KeyedTrials
 from oddslip.selection.trials import Trials
 
 # The constants of the default rule; docs/selection.md says how they were chosen.
@@ -104,7 +103,7 @@ class Rule:
         for candidate in self.leaning:
             if candidate not in self.candidates:
                 raise InvalidInput(f"candidates must hold what is leaned to, {candidate.name!r}.")
-        for guard in (self.guard, *(own for _, own in self.guards)):
+        for guard in (self.guard, *(guard for _, guard in self.guards)):
             if guard is not None and not 0 <= guard < np.inf:
                 raise InvalidInput(f"guard must be at least 0 and finite, got guard={guard!r}.")
         if self.n_repeats < 1:
@@ -125,7 +124,7 @@ class Rule:
         """Times the folds of so many rows are drawn."""
         return self.n_repeats if n_rows < MANY_ROWS else 1
 
-    def choose(self, trials: Trials | KeyedTrials) -> Choice:
+    def choose(self, trials: Trials) -> Choice:
         """The candidate to take."""
         criterion = metric_name(trials.metric, trials.k)
         names = [candidate.name for candidate in trials.candidates]
@@ -146,12 +145,12 @@ class Rule:
         sure[raw] = False
         if sure.any():
             winner = _best(trials, sure)
-            taken = self._favoured(trials, winner, sure)
-            why = f"{names[taken]} gains {gains[taken]:.4f} in out-of-fold {criterion} over raw"
-            why += f", {_in_errors(gains[taken], errors[taken], guards[taken])}"
-            if taken != winner:
+            place = self._favoured(trials, winner, sure)
+            why = f"{names[place]} gains {gains[place]:.4f} in out-of-fold {criterion} over raw"
+            why += f", {_in_errors(gains[place], errors[place], guards[place])}"
+            if place != winner:
                 why += f"; {names[winner]} does not surely beat it"
-            return Choice(taken, f"{why}.")
+            return Choice(place, f"{why}.")
         leaned = self._lean(trials, gains, errors)
         if leaned is not None:
             return leaned
@@ -165,26 +164,26 @@ class Rule:
         return dict(self.guards).get(candidate, self.guard or 0.0)
 
     def _lean(
-        self, trials: Trials | KeyedTrials, gains: NDArray[np.float64], errors: NDArray[np.float64]
+        self, trials: Trials, gains: NDArray[np.float64], errors: NDArray[np.float64]
     ) -> Choice | None:
         """What has the better mean and is sure not to lose what matters, though not to gain."""
         raw = trials.means[trials.candidates.index(RAW)]
         tolerated = min(TOLERANCE, TOLERATED_SHARE * float(raw))
         for candidate in (each for each in self.leaning if each in trials.candidates):
-            place, asked = trials.candidates.index(candidate), self.guard_of(candidate)
+            place, required = trials.candidates.index(candidate), self.guard_of(candidate)
             gain, error = float(gains[place]), float(errors[place])
-            if gain > 0 and asked * error - gain < tolerated:
-                reached = (
+            if gain > 0 and required * error - gain < tolerated:
+                gain_text = (
                     f"{gain:.4f} in out-of-fold {metric_name(trials.metric, trials.k)} over raw"
                 )
                 return Choice(
                     place,
-                    f"{candidate.name} gains {reached}, {gain / error:.1f} standard errors: no "
-                    f"sure gain, and by {_count_errors(asked)} no loss of {tolerated:.4f}.",
+                    f"{candidate.name} gains {gain_text}, {gain / error:.1f} standard errors: no "
+                    f"sure gain, and by {_count_errors(required)} no loss of {tolerated:.4f}.",
                 )
         return None
 
-    def _favoured(self, trials: Trials | KeyedTrials, winner: int, sure: NDArray[np.bool_]) -> int:
+    def _favoured(self, trials: Trials, winner: int, sure: NDArray[np.bool_]) -> int:
         """The favourite's place if it may stand in for the winner, else the winner's."""
         if self.favourite is None or self.favourite not in trials.candidates:
             return winner
@@ -227,7 +226,7 @@ def read_rule(rule: str | Rule) -> Rule:
 
 
 def _best(
-    trials: Trials | KeyedTrials,
+    trials: Trials,
     allowed: NDArray[np.bool_],
     before: Callable[[Candidate], Any] | None = None,
 ) -> int:
@@ -239,11 +238,25 @@ def _best(
 
 
 def _in_errors(gain: float, error: float, guard: float) -> str:
-    asked = f"{_count_errors(guard)} {'is' if guard == 1 else 'are'} asked for"
+    requirement = f"{_count_errors(guard)} {'is' if guard == 1 else 'are'} asked for"
     if not 0 < error < np.inf:
-        return f"with no standard error to hold it against; {asked}"
-    return f"{gain / error:.1f} standard errors; {asked}"
+        return f"with no standard error to hold it against; {requirement}"
+    return f"{gain / error:.1f} standard errors; {requirement}"
 
 
 def _count_errors(number: float) -> str:
     return f"{number:g} standard {'error' if number == 1 else 'errors'}"
+
+
+def choose_by_fold(rule: Rule, trials: Trials, repeat: int = -1) -> list[int]:
+    """What a rule chooses without each fold of a repeat, as places among the candidates.
+
+    The mean of the best of many candidates is too high, because its rows chose it. Without its
+    fold, no row has a say in its own choice. Where no other row has a true label, the choice is
+    that of all rows.
+    """
+    places = []
+    for fold in range(trials.n_folds):
+        others = trials.without_fold(repeat, fold)
+        places.append(rule.choose(others if others.n_evaluated else trials).place)
+    return places

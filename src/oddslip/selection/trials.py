@@ -1,15 +1,17 @@
-"""Trials: every candidate ranks the rows it was not fitted on, and each row is scored.
+"""Trials: every candidate ranks the rows it was not fitted on; sums over folds compare them.
 
-The scores of a panel are read once for the positives and the range of each label, once to count
-and to summarise the cells of all folds of all repeats, and once to rank all rows by all candidates,
-however many there are. What is chosen takes one pass more as a rule, if its optimum is exact.
+A row's values enter sums and sums of products, fold by fold. Means, differences to raw and their
+standard errors follow from these, and so does what would be chosen without a fold.
+
+One pass collects the positives, one counts the cells of all folds of all repeats, and one ranks all
+rows by all candidates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +20,9 @@ from oddslip import DEFAULT_SEED
 from oddslip.calibrators.logistic.moments import Ranges
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import find_prior, find_unobservable
-from oddslip.core.labels import LabelTotals, Positives
+from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Panel, check_k
-from oddslip.core.tally import TallyGroup
+from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
     METRIC_COLUMN,
@@ -32,51 +34,62 @@ from oddslip.metrics.at_k import (
 from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.selection.candidates import RAW, Candidate
+from oddslip.selection.fold_counts import (
+    FoldCounter,
+    FoldedPositives,
+    PositiveTally,
+    find_starting,
+    make_buckets,
+)
 from oddslip.selection.fold_fits import (
     FoldFits,
+    MapsByFold,
     counts_needed,
     fit_folds,
     summary_needed,
 )
-from oddslip.selection.folds import (
-    Dealt,
-    FoldCounter,
-    Folds,
-    PositiveCells,
-    PositiveCellTally,
-    draw_folds,
-    find_starting,
-    make_buckets,
-)
+from oddslip.selection.folds import FoldAssignment, FoldNumbers, assign_folds
 from oddslip.sources import Source
 from oddslip.sources.views import take_rows
+from oddslip.tallies.cell_counts import Ints
 
 Floats = NDArray[np.float64]
+NO_DIFFERENCE = 1e-8  # share of the level: smaller errors of a lead are rounding of the products
+
+
+class TrialSums(NamedTuple):
+    """Number of rows, sums of their values, and sums of the products of their values.
+
+    The value of raw is its metric; that of any other candidate is its difference to raw, which is
+    exactly 0 where both rank alike.
+    """
+
+    n: Ints
+    first: Floats
+    second: Floats
+
+    def minus(self, other: TrialSums) -> TrialSums:
+        """Sums without those of some of the rows."""
+        return TrialSums(self.n - other.n, self.first - other.first, self.second - other.second)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trials:
-    """Out-of-fold values of the rows with a true label, for every candidate.
+    """Out-of-fold sums of every candidate, over the rows with a true label.
 
     Attributes
     ----------
-    rows : ndarray of shape (rows,)
-        Which rows have a true label; only these are evaluated.
-    values : ndarray of shape (rows, candidates)
-        The metric of a row, averaged over repeats. Column means are the out-of-fold metric. Where
-        rows have weights, each is multiplied by its weight over the mean of these rows'.
-    repeated : ndarray of shape (repeats, rows, candidates)
-        The same for every repeat.
-    folds : ndarray of shape (repeats, rows)
-        The fold of each of these rows: its values come from maps that did not see that fold.
-    rankings : ndarray of shape (repeats, candidates, rows, k), optional
-        The labels ranked out of fold, best first, where they were asked for.
+    total : TrialSums
+        Of all rows. Values are averaged over repeats. Where rows have weights, each is multiplied
+        by its weight over the mean weight.
+    by_fold : TrialSums
+        Of the rows of each fold in each repeat, on two more axes.
     fits : FoldFits
-        The fits of the last repeat, from which a candidate is fitted on all rows.
+        Fits of the last repeat, from which a candidate is fitted on all rows.
+    fitted : list
+        Maps by repeat, fold and candidate.
     n_fits : dict
         Fits made out of fold, by what was fitted.
-    fitted : list, optional
-        Maps of the last repeat by fold and candidate tried, where rankings were asked for.
     """
 
     candidates: tuple[Candidate, ...]
@@ -85,72 +98,188 @@ class Trials:
     n_folds: int
     n_repeats: int
     seed: int
-    rows: NDArray[np.int64]
-    values: Floats
-    repeated: Floats
-    folds: Folds
-    rankings: NDArray[np.int32] | None
+    total: TrialSums
+    by_fold: TrialSums
     fits: FoldFits
+    fitted: list[MapsByFold]
     n_fits: dict[str, int]
-    fitted: list[list[LabelMaps]] | None = None
 
     @property
     def n_evaluated(self) -> int:
         """Rows with a true label."""
-        return len(self.values)
+        return int(self.total.n)
 
     @property
     def means(self) -> Floats:
         """The out-of-fold metric of every candidate."""
-        return np.asarray(self.values.mean(axis=0))
+        means = self.total.first / self.n_evaluated
+        raw = self.candidates.index(RAW)
+        level: Floats = means + means[raw]
+        level[raw] = means[raw]
+        return level
 
     def gains(self) -> tuple[Floats, Floats]:
         """Mean paired difference of every candidate to raw, and its standard error over rows."""
-        return paired(self.values - self.values[:, [self.candidates.index(RAW)]])
+        raw = self.candidates.index(RAW)
+        gains = self.total.first / self.n_evaluated
+        errors = _error(np.diagonal(self.total.second), gains, self.n_evaluated)
+        gains[raw] = 0.0
+        errors[raw] = 0.0 if self.n_evaluated > 1 else np.inf
+        return gains, errors
 
     def level(self, place: int) -> tuple[float, float]:
         """The out-of-fold metric of a candidate, and its standard error."""
-        values = self.values[:, place]
-        return float(values.mean()), float(values.std() / np.sqrt(max(1, values.size - 1)))
+        n, raw = self.n_evaluated, self.candidates.index(RAW)
+        places = np.unique([raw, place])  # a candidate's value is raw's and its difference to it
+        square = self.total.second[np.ix_(places, places)].sum()
+        mean = float(self.means[place])
+        error = np.sqrt(max(0.0, square / n - mean**2) / max(1, n - 1))
+        return mean, float(error)
 
     def lead(self, place: int, other: int) -> tuple[float, float]:
         """What a candidate has over another, and its standard error."""
-        lead, error = paired(self.values[:, place] - self.values[:, other])
-        return float(lead), float(error)
+        first, second, n = self.total.first, self.total.second, self.n_evaluated
+        raw = self.candidates.index(RAW)
+        signs = {place: 1.0, other: -1.0} if place != other else {}
+        signs.pop(raw, None)  # the difference of a candidate to raw is its own value
+        lead = sum(sign * float(first[at]) for at, sign in signs.items()) / n
+        square = sum(
+            one * two * float(second[at, to])
+            for at, one in signs.items()
+            for to, two in signs.items()
+        )
+        error = float(_error(np.array(square), np.array(lead), n))
+        return lead, 0.0 if error < NO_DIFFERENCE * abs(self.level(place)[0]) else error
 
-    def of(self, candidates: Sequence[Candidate], n_repeats: int | None = None) -> Trials:
-        """The same trials of some of the candidates, and of the first repeats alone."""
+    def of(self, candidates: Sequence[Candidate]) -> Trials:
+        """The same trials of some of the candidates."""
         places = [self.candidates.index(each) for each in candidates]
-        n_repeats = self.n_repeats if n_repeats is None else n_repeats
-        repeated = self.repeated[:n_repeats, :, places]
+
+        def take(sums: TrialSums) -> TrialSums:
+            second = sums.second[..., places, :][..., places]
+            return TrialSums(sums.n, sums.first[..., places], second)
+
         return replace(
-            self,
-            candidates=tuple(candidates),
-            n_repeats=n_repeats,
-            values=repeated.mean(axis=0),
-            repeated=repeated,
-            folds=self.folds[:n_repeats],
-            rankings=None if self.rankings is None else self.rankings[:n_repeats, places],
+            self, candidates=tuple(candidates), total=take(self.total), by_fold=take(self.by_fold)
         )
 
-    def among(self, chosen: NDArray[np.bool_]) -> Trials:
-        """The same trials as some of the evaluated rows alone show them."""
-        return replace(
-            self,
-            rows=self.rows[chosen],
-            values=self.values[chosen],
-            repeated=self.repeated[:, chosen],
-            folds=self.folds[:, chosen],
-            rankings=None if self.rankings is None else self.rankings[:, :, chosen],
-        )
+    def without_fold(self, repeat: int, fold: int) -> Trials:
+        """The same trials as the rows outside a fold show them."""
+        left_out = TrialSums(*(each[repeat, fold] for each in self.by_fold))
+        return replace(self, total=self.total.minus(left_out))
 
 
-def paired(differences: Floats) -> tuple[Any, Any]:
-    """Mean over rows, and its standard error."""
-    n = len(differences)
-    if n < 2:  # one row says nothing about its spread
-        return differences.mean(axis=0), np.full(differences.shape[1:], np.inf)
-    return differences.mean(axis=0), differences.std(axis=0, ddof=1) / np.sqrt(n)
+def _error(squares: Floats, mean: Floats, n: int) -> Floats:
+    """Standard error of a mean from a sum of squares; one row says nothing about its spread."""
+    if n < 2:
+        return np.full(np.shape(squares), np.inf)
+    return np.asarray(np.sqrt(np.maximum(squares - n * mean**2, 0.0) / (n - 1) / n))
+
+
+class TrialTally(MergeableTally):
+    """Ranks every row by the maps that did not see its fold, and adds up what each is worth.
+
+    Parameters
+    ----------
+    fitted : list
+        Maps by repeat, fold and candidate. Labels that no row can tell about are left out.
+    folds : sequence of FoldAssignment
+    raw : int
+        The place of raw among the candidates.
+    k, metric
+    propensities : ndarray of shape (n_labels,)
+    """
+
+    JOINED: ClassVar = {
+        "n": "add",
+        "first": "add",
+        "second": "add",
+        "bests": "add",
+        "weight": "add",
+    }
+    blocks_apart = 1
+
+    def __init__(
+        self,
+        fitted: list[MapsByFold],
+        folds: Sequence[FoldAssignment],
+        raw: int,
+        k: int,
+        metric: str,
+        propensities: Floats,
+    ) -> None:
+        self.fitted, self.folds, self.raw, self.k = fitted, tuple(folds), raw, k
+        self.metric, self.propensities = metric, propensities
+        n_folds, size = self.folds[0].n_folds, len(fitted[0][0])
+        self.n = np.zeros((len(self.folds), n_folds), np.int64)
+        self.first = np.zeros((*self.n.shape, size))
+        self.second = np.zeros((*self.n.shape, size, size))
+        self.bests = np.zeros(2)  # rows whose best is not 0, and the sum of bests
+        self.weight = 0.0
+
+    def empty_like(self) -> Self:
+        """An empty tally of the same kind."""
+        return type(self)(**self.spec())
+
+    def spec(self) -> dict[str, Any]:
+        """The arguments of an empty one."""
+        names = ("fitted", "folds", "raw", "k", "metric", "propensities")
+        return {name: getattr(self, name) for name in names}
+
+    def add(self, panel: Panel) -> None:
+        """Rank one block."""
+        positives = panel.positives()
+        rows = np.flatnonzero(positives.counts)
+        if not rows.size:
+            return
+        folds = [each.of(panel)[rows] for each in self.folds]
+        panel = take_rows(panel, rows, positives.take(rows))
+        values = np.zeros((rows.size, self.first.shape[-1]))
+        for fitted, numbers in zip(self.fitted, folds, strict=True):
+            values += self._score(panel, fitted, numbers)
+        values /= len(self.folds)
+        raw = values[:, self.raw].copy()
+        values -= raw[:, None]
+        values[:, self.raw] = raw
+        self.weight += rows.size
+        if panel.sample_weight is not None:
+            times = panel.sample_weight.times
+            self.weight += times.sum() - rows.size
+            values *= times[:, None]
+        for repeat, numbers in enumerate(folds):
+            for fold in range(self.n.shape[1]):
+                part = values[numbers == fold]
+                self.n[repeat, fold] += len(part)
+                self.first[repeat, fold] += part.sum(axis=0)
+                self.second[repeat, fold] += part.T @ part
+
+    def _score(self, panel: Panel, fitted: MapsByFold, folds: FoldNumbers) -> Floats:
+        values = np.empty((panel.n_rows, len(fitted[0])))
+        positives = panel.positives()
+        for fold, maps in enumerate(fitted):
+            inside = np.flatnonzero(folds == fold)
+            if not inside.size:
+                continue
+            true = positives.take(inside)
+            part = take_rows(panel, inside, true)
+            scored: dict[int, Floats] = {}
+            for at, each in enumerate(maps):
+                if id(each) not in scored:
+                    ranked = Rankings.made(each.rank_panel(part, self.k), true, panel.n_labels)
+                    scored[id(each)] = metric_values(ranked, propensities_given=self.propensities)
+                values[inside, at] = scored[id(each)][:, METRIC_COLUMN[self.metric]]
+            best = scored[id(maps[0])][:, Column.PSP_BEST]
+            self.bests += np.count_nonzero(best), best.sum()
+        return values
+
+    def result(self) -> tuple[TrialSums, TrialSums]:
+        """Sums over all rows, and those of each fold in each repeat."""
+        scale = float(self.n[0].sum() / self.weight)
+        if self.metric == "psp":
+            # A ratio of sums. Over the mean best, which all candidates share, it is a mean.
+            scale *= self.bests[0] / self.bests[1]
+        by_fold = TrialSums(self.n, self.first * scale, self.second * scale**2)
+        return TrialSums(*(each[0].sum(axis=0) for each in by_fold)), by_fold
 
 
 def try_candidates(
@@ -160,14 +289,12 @@ def try_candidates(
     k: int,
     metric: str = "map",
     propensities: Floats | None = None,
-    n_folds: int = 5,
-    n_repeats: int = 1,
+    folds: Sequence[FoldAssignment] | None = None,
     seed: int = DEFAULT_SEED,
     dead: str = "prior",
     prior: Any = None,
     weights: Any = None,
     also: Sequence[Candidate] = (),
-    keep_rankings: bool = False,
     threads: int | None = None,
 ) -> Trials:
     """Evaluate every candidate out of fold.
@@ -177,22 +304,23 @@ def try_candidates(
     source : Source
         Calibration rows, with labels.
     candidates : sequence of Candidate
+        Raw must be among them.
     k, metric
-        What rows are scored by: "map", "precision", "recall", "ndcg", "psp" or "hit_rate" at K.
+        How rows are scored: "map", "precision", "recall", "ndcg", "psp" or "hit_rate" at K.
     propensities : ndarray of shape (n_labels,), optional
-        Of PSP; from the labels of all rows unless told.
-    n_folds, n_repeats, seed
-        See `draw_folds`.
+        For PSP; by default from the labels of all rows.
+    folds : sequence of FoldAssignment, optional
+        One for each repeat; by default five folds, once. See `assign_folds`.
+    seed : int
+        Of the default folds.
     dead, prior
         As in `oddslip.calibrators.Isotonic`.
     weights : number, array-like or str, optional
         As in `oddslip.calibrators.Inversion`; needed where a candidate needs them.
     also : sequence of Candidate
         Others that can be fitted on all rows afterwards, and are not tried.
-    keep_rankings : bool
-        Keep what was ranked: repeats x candidates x rows x K numbers.
     threads : int, optional
-        Threads to use; all cores available unless told.
+        Threads to use; by default all available cores.
 
     Examples
     --------
@@ -202,145 +330,89 @@ def try_candidates(
     >>> scores = rng.random((60, 4))
     >>> source = open_source(scores, rng.random((60, 4)) < scores * [0.1, 0.2, 0.4, 0.8])
     >>> trials = try_candidates(source, PAPER, k=2)
-    >>> trials.values.shape == (trials.rows.size, 7)
-    True
+    >>> trials.means.shape
+    (7,)
     """
     k = check_k(k, source.n_labels)
     check_choice("metric", metric, NAMES)
-    folds = draw_folds(source.n_rows, n_folds, seed=seed, n_repeats=n_repeats)
-    fittable = (*candidates, *also)
-    ranges = Ranges(source.n_labels) if summary_needed(fittable) else None
-    needed = counts_needed(fittable)
-    buckets = make_buckets(source, folds, n_folds) if True in needed else []
-    first = TallyGroup([PositiveCellTally(source.dtype, ranges), *buckets])
-    tally, *buckets = source.run(first, threads=threads, what="positives").tallies
-    cells = tally.result()
-    rows = np.flatnonzero(cells.positives.counts)
-    if not rows.size:
+    folds = assign_folds(source, 5, seed=seed) if folds is None else tuple(folds)
+    positives, counter = _collect_positives(source, (*candidates, *also), folds, threads)
+    counts = positives.counts(source.n_labels)
+    statistics = counter.count(folds, threads=threads)
+    del counter  # large, and of no use to fits
+    fitted, fits, n_fits = fit_folds(
+        source,
+        positives,
+        statistics,
+        candidates,
+        dead=dead,
+        prior=prior,
+        weights=weights,
+        threads=threads,
+    )
+    if propensities is None:
+        propensities = label_propensities(counts, source.n_rows)
+    totals = source.totals(threads) if source.partial else source.n_rows
+    unobservable = find_unobservable(
+        LabelTotals.alike(counts, totals), *find_prior(prior, counts, totals)
+    )
+    tally = TrialTally(
+        _without_labels(fitted, unobservable),
+        folds,
+        tuple(candidates).index(RAW),
+        k,
+        metric,
+        propensities,
+    )
+    total, by_fold = source.run(tally, threads=threads, what="rows out of fold").result()
+    return Trials(
+        candidates=tuple(candidates),
+        metric=metric,
+        k=k,
+        n_folds=folds[0].n_folds,
+        n_repeats=len(folds),
+        seed=seed,
+        total=total,
+        by_fold=by_fold,
+        fits=fits,
+        fitted=fitted,
+        n_fits=dict(n_fits),
+    )
+
+
+def _collect_positives(
+    source: Source,
+    candidates: Sequence[Candidate],
+    folds: Sequence[FoldAssignment],
+    threads: int | None,
+) -> tuple[FoldedPositives, FoldCounter]:
+    """All positives with their folds, and what counts the folds between them."""
+    ranges = [Ranges(source.n_labels)] if summary_needed(candidates) else []
+    needed = counts_needed(candidates)
+    buckets = make_buckets(source, folds) if True in needed else []
+    tally = PositiveTally(source.n_labels, source.dtype, folds, source.partial)
+    group = TallyGroup([tally, *ranges, *buckets])
+    tally, *others = source.run(group, threads=threads, what="positives").tallies
+    positives = tally.result()
+    if not positives.n_evaluated:
         raise InvalidInput(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
-    deals = [Dealt.numbered(repeat, n_folds, cells.positives) for repeat in folds]
-    starting = find_starting(buckets, deals, cells.keys)
-    counter = FoldCounter(source, cells, needed, tally.ranges, starting)
-    unheard = _find_unheard(source, cells, prior)
-    scorer = _Scorer(source, cells.positives, k, metric, propensities, unheard)
-    repeated = np.zeros((n_repeats, rows.size, len(candidates)))
-    rankings = None
-    if keep_rankings:
-        rankings = np.zeros((n_repeats, len(candidates), rows.size, k), np.int32)
-    counted = counter.count_all(deals, n_folds, threads=threads)
-    del first, counter, tally, buckets, starting  # large, and of no use to fits
-    fitted, fits, n_fits = fit_folds(
-        source, cells, deals, counted, candidates, n_folds,
-        dead=dead, prior=prior, weights=weights, threads=threads,
-    )  # fmt: skip
-    scorer.score(folds, fitted, repeated, rankings, threads)
-    if source.sample_weight is not None:
-        times = source.sample_weight.times[rows]
-        repeated *= (times / times.mean())[:, None]
-    return Trials(
-        candidates=tuple(candidates), metric=metric, k=k, n_folds=n_folds, n_repeats=n_repeats,
-        seed=seed, rows=rows, values=repeated.mean(axis=0), repeated=repeated,
-        folds=folds[:, rows], rankings=rankings, fits=fits, n_fits=dict(n_fits),
-        fitted=fitted[-1] if keep_rankings else None,
-    )  # fmt: skip
+    starting = find_starting(others[len(ranges) :], positives)
+    return positives, FoldCounter(
+        source, positives, needed, others[0] if ranges else None, starting
+    )
 
 
-def _find_unheard(source: Source, cells: PositiveCells, prior: Any) -> NDArray[np.bool_]:
-    counts = np.bincount(cells.positives.indices, minlength=source.n_labels)
-    totals = source.totals() if source.partial else source.n_rows
-    return find_unobservable(LabelTotals.alike(counts, totals), *find_prior(prior, counts, totals))
+def _without_labels(fitted: list[MapsByFold], labels: NDArray[np.bool_]) -> list[MapsByFold]:
+    """The same maps, by which some labels are never ranked; what is one map stays one.
 
-
-class _Scorer:
-    """Scores the rows of each fold by the maps fitted without it.
-
-    Labels that are ``unheard`` take no part, whoever ranks: every slot of theirs would count as a
-    miss, though these rows can not tell.
+    Every slot of a label that is unobservable would count as a miss, though no row can tell.
     """
-
-    def __init__(
-        self,
-        source: Source,
-        positives: Positives,
-        k: int,
-        metric: str,
-        propensities: Floats | None,
-        unheard: NDArray[np.bool_],
-    ) -> None:
-        self.source, self.positives, self.k, self.metric = source, positives, k, metric
-        self.unheard = unheard
-        if propensities is None:
-            counts = np.bincount(positives.indices, minlength=source.n_labels)
-            propensities = label_propensities(counts, source.n_rows)
-        self.propensities = propensities
-        self.counted = positives.counts > 0
-        self.places = np.cumsum(self.counted) - 1  # among the rows with a true label
-
-    def score(
-        self,
-        folds: Folds,
-        fitted: list[list[list[LabelMaps]]],
-        values: Floats,
-        rankings: NDArray[np.int32] | None,
-        threads: int | None = None,
-    ) -> None:
-        """Fill in values (repeats, rows, candidates) and, if kept, rankings of rows that count."""
-        bests = np.zeros(values.shape[1])
-        judged = self._silence(fitted)
-
-        def score_block(panel: Panel) -> None:
-            for at, maps in enumerate(fitted):
-                kept = None if rankings is None else rankings[at]
-                self._score_block(panel, folds[at], maps, judged, values[at], kept, bests)
-
-        for _ in self.source.map(score_block, threads=threads, what="rows out of fold"):
-            pass
-        if self.metric == "psp":
-            # A ratio of sums. Over the mean best, which all candidates share, it is a mean.
-            values *= np.count_nonzero(bests) / bests.sum()
-
-    def _silence(self, fitted: list[list[list[LabelMaps]]]) -> dict[int, LabelMaps]:
-        """The same maps, each by its id, with labels that are unheard out of play."""
-        maps = {id(each): each for repeat in fitted for fold in repeat for each in fold}
-        if not self.unheard.any() or self.unheard.all():
-            return maps
-        return {name: each.without(self.unheard) for name, each in maps.items()}
-
-    def _score_block(
-        self,
-        panel: Panel,
-        folds: Folds,
-        fitted: list[list[LabelMaps]],
-        judged: dict[int, LabelMaps],
-        values: Floats,
-        rankings: NDArray[np.int32] | None,
-        bests: Floats,
-    ) -> None:
-        """Fill in the rows of one block, which no other thread touches."""
-        numbers = np.arange(panel.first_row, panel.first_row + panel.n_rows)
-        for fold, maps in enumerate(fitted):
-            inside = np.flatnonzero(self.counted[numbers] & (folds[numbers] == fold))
-            if not inside.size:
-                continue
-            rows = self.places[numbers[inside]]
-            positives = self.positives.take(numbers[inside])
-            part = take_rows(panel, inside)
-            ranked: dict[int, NDArray[np.int32]] = {}
-            scored: dict[int, Floats] = {}
-            for at, each in enumerate(maps):
-                if id(each) not in scored:
-                    heard = judged[id(each)].rank_panel(part, self.k)
-                    scored[id(each)] = metric_values(
-                        Rankings.made(heard, positives, panel.n_labels),
-                        propensities_given=self.propensities,
-                    )
-                    if rankings is not None:
-                        same = judged[id(each)] is each
-                        ranked[id(each)] = heard if same else each.rank_panel(part, self.k)
-                own = scored[id(each)]
-                values[rows, at] = own[:, METRIC_COLUMN[self.metric]]
-                bests[rows] = own[:, Column.PSP_BEST]
-                if rankings is not None:
-                    rankings[at, rows] = ranked[id(each)]
+    if not labels.any() or labels.all():
+        return fitted
+    changed: dict[int, LabelMaps] = {}
+    for maps in (each for repeat in fitted for fold in repeat for each in fold):
+        if id(maps) not in changed:
+            changed[id(maps)] = maps.without(labels)
+    return [[[changed[id(each)] for each in fold] for fold in repeat] for repeat in fitted]

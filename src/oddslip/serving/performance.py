@@ -19,12 +19,12 @@ from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel
 from oddslip.diagnosis.drift import find_drifted
 from oddslip.diagnosis.ladder import LEVEL
-from oddslip.diagnosis.readings.climb import constant_maps
+from oddslip.diagnosis.rungs import constant_maps
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.json import read_json
 from oddslip.io.paths import is_path
 from oddslip.metrics.at_k import Column, metric_of_sums, metric_values
-from oddslip.metrics.bootstrap import bootstrap_sums, percentile_interval
+from oddslip.metrics.bootstrap import bootstrap_rows, percentile_interval
 from oddslip.metrics.evaluation import NAMES, Estimate
 from oddslip.metrics.ranking import Rankings, rank
 from oddslip.shifts.twin import open_twin
@@ -99,15 +99,25 @@ def perform(
     if baseline is not None and baseline.columns is not None:
         rankings.append(baseline.columns)
     values = [_score(ranking, positives, source.n_labels) for ranking in rankings]
-    sums = bootstrap_sums(np.hstack(values), n_replicates=n_replicates, seed=seed, threads=threads)
     n, width = rows.size, values[0].shape[1]
+    sums = bootstrap_rows(
+        np.hstack([*values, np.ones((n, 1))]),
+        source.row_keys()[rows],
+        n_replicates=n_replicates,
+        seed=seed,
+        threads=threads,
+    )
+
+    def replicates(metric: str, at: int) -> Floats:
+        of_ranking = sums.draws[:, at * width : (at + 1) * width]
+        return metric_of_sums(of_ranking, metric, sums.draws[:, -1])
 
     def estimate(metric: str, at: int, minus: int | None = None, level: float = LEVEL) -> Estimate:
         value = float(metric_of_sums(values[at].sum(axis=0), metric, n))
-        drawn = metric_of_sums(sums[:, at * width : (at + 1) * width], metric, n)
+        drawn = replicates(metric, at)
         if minus is not None:
             value -= float(metric_of_sums(values[minus].sum(axis=0), metric, n))
-            drawn = drawn - metric_of_sums(sums[:, minus * width : (minus + 1) * width], metric, n)
+            drawn = drawn - replicates(metric, minus)
         return Estimate(value, *percentile_interval(drawn, level))
 
     metrics = {name: estimate(name, 0) for name in NAMES}
@@ -116,8 +126,7 @@ def perform(
         changes = {name: estimate(name, 0, 2, DROP_LEVEL) for name in NAMES}
     elif baseline is not None:
         for name, (value, error) in baseline.metrics.items():
-            drawn = metric_of_sums(sums[:, :width], name, n)
-            changes[name] = _two_sample(metrics[name].value, drawn, value, error)
+            changes[name] = _two_sample(metrics[name].value, replicates(name, 0), value, error)
     return Performance(
         metrics,
         changes,
@@ -161,6 +170,7 @@ def _share_true(hits: Floats, columns: NDArray[np.int32], n_rows: int) -> float:
 
 def _two_sample(value: float, drawn: Floats, before: float, error: float) -> Estimate:
     """Of rows that are not the same: both errors count."""
+    drawn = drawn[np.isfinite(drawn)]
     own = float(drawn.std()) if drawn.size else float("nan")
     reach = NormalDist().inv_cdf((1 + DROP_LEVEL) / 2) * sqrt(own**2 + error**2)
     return Estimate(value - before, value - before - reach, value - before + reach)

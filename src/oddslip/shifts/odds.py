@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oddslip.core.panel import Kind, Panel
-from oddslip.core.tally import check_all_rows
+from oddslip.core.threads import check_all_rows
 from oddslip.core.weights import balance_ratios, check_weights
 from oddslip.sources import Source, open_source
 from oddslip.sources.arrays import ArraySource

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.core.formatting import nat
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.results import plain
-from oddslip.core.tally import MergeableTally, check_all_rows
+from oddslip.core.tally import MergeableTally
+from oddslip.core.threads import check_all_rows
 from oddslip.core.weights import check_weights, per_label
 from oddslip.errors import InvalidInput
 from oddslip.shifts.twin import log_odds_gap, open_twin, pair_blocks
@@ -249,9 +250,7 @@ class ResidualTally(MergeableTally):
         """Add one block of rows that carries its twin's scores."""
         if panel.twin is None:
             raise InvalidInput("a twin must come with every row, got a block without one.")
-        other = panel.rows(0, panel.n_rows)
-        other.scores, other.twin = panel.twin, None
-        self.add_pair(panel, other)
+        self.add_pair(panel, panel.twin)
 
     def add_pair(self, panel: Panel, other: Panel) -> None:
         """Add one block of rows of both arms."""

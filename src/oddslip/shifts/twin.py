@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_seed
 from oddslip.core.panel import Kind, Panel, check_k
-from oddslip.core.tally import check_all_rows
+from oddslip.core.threads import check_all_rows
 from oddslip.errors import InvalidInput
 from oddslip.shifts.odds import logit_block
 from oddslip.sources import Source, open_source

@@ -11,12 +11,15 @@ from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SampleWeight
-from oddslip.core.tally import Tally, map_blocks, run_tally
+from oddslip.core.row_keys import Keys, hash_ids, hash_row_numbers
+from oddslip.core.tally import Tally
+from oddslip.core.threads import map_blocks, run_tally
 
 T = TypeVar("T", bound=Tally)
 R = TypeVar("R")
 
 BLOCK_BYTES = 8 * 1024 * 1024
+MAX_SMALL_ROWS = 65_536  # keys of so many rows are held wherever rows are
 
 
 class Source(ABC):
@@ -31,6 +34,7 @@ class Source(ABC):
     sample_weight: SampleWeight | None = None
     partial: bool = False  # whether cells may be absent: excluded, or no candidates
     _totals: Any = None
+    _row_keys: Keys | None = None
     indexed: bool = False  # whether rows came in a frame, whose index counts those without names
     kind_is_stored: bool = False  # whether the data themselves say what their scores are
     ordered: bool = True  # whether rows have numbers, and blocks come in their order
@@ -57,6 +61,17 @@ class Source(ABC):
         """Names of all rows, or None where rows are only numbered."""
         return None
 
+    def row_keys(self) -> Keys:
+        """Key of every row: see `oddslip.core.row_keys`. Ids are hashed once."""
+        if self._row_keys is None:
+            ids = self.row_ids()
+            self._row_keys = hash_row_numbers(0, self.n_rows) if ids is None else hash_ids(ids)
+        return self._row_keys
+
+    def small_keys(self) -> Keys | None:
+        """Keys of all rows where these are few, else None."""
+        return self.row_keys() if self.n_rows <= MAX_SMALL_ROWS else None
+
     def positives(self) -> Positives:
         """True labels of all rows. A source that can reads nothing else for it."""
         return join_positives(block.positives() for block in self.blocks())
@@ -80,13 +95,25 @@ class Source(ABC):
 
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally and return it."""
-        return run_tally(self.blocks(), tally, n_rows=self.n_rows, threads=threads, what=what)
+        return run_tally(
+            self._keyed_blocks(), tally, n_rows=self.n_rows, threads=threads, what=what
+        )
 
     def map(
         self, function: Callable[[Panel], R], *, threads: int | None = None, what: str = "rows"
     ) -> Iterator[tuple[int, R]]:
         """Yield (first row, ``function(block)``) in row order, computed on threads."""
-        return map_blocks(self.blocks(), function, n_rows=self.n_rows, threads=threads, what=what)
+        return map_blocks(
+            self._keyed_blocks(), function, n_rows=self.n_rows, threads=threads, what=what
+        )
+
+    def _keyed_blocks(self) -> Iterator[Panel]:
+        """The blocks, with their rows' keys where these were found before."""
+        for block in self.blocks():
+            if self._row_keys is not None and block._row_keys is None:
+                start = block.first_row
+                block._row_keys = self._row_keys[start : start + block.n_rows]
+            yield block
 
 
 def block_rows(n_labels: int, itemsize: int) -> int:

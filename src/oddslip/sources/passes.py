@@ -11,13 +11,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from oddslip.core.labels import Positives
 from oddslip.core.panel import Panel
-from oddslip.core.tally import CollectTally, Tally, TallyGroup, release_memory
+from oddslip.core.tally import CollectTally, Tally, TallyGroup
+from oddslip.core.threads import release_memory
 from oddslip.sources.base import Source
+from oddslip.sources.views import View
 
 T = TypeVar("T", bound=Tally)
 R = TypeVar("R")
@@ -164,40 +162,12 @@ def _serve(source: Source, waiting: list[_Asked], threads: int | None, what: str
         asked.tally = tally
 
 
-class SharedSource(Source):
+class SharedSource(View):
     """A source as one of several computations sees it, whose passes others share."""
 
     def __init__(self, whole: Source, meeting: _Meeting) -> None:
-        self.whole, self._meeting = whole, meeting
-        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
-        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
-        self.ordered, self.partial = whole.ordered, whole.partial
-
-    def totals(self, threads: int | None = None) -> Any:
-        """The weight of the cells of each label that are there."""
-        return self.whole.totals(threads)
-
-    def row_ids(self) -> NDArray[np.generic] | None:
-        """Names of all rows, or None where rows are only numbered."""
-        return self.whole.row_ids()
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether rows have ids."""
-        return self.whole.has_ids
-
-    def label_counts(self) -> NDArray[np.int64]:
-        """Positives of each label."""
-        return self.whole.label_counts()
-
-    def positives(self) -> Positives:
-        """True labels of all rows."""
-        return self.whole.positives()
-
-    def blocks(self) -> Iterator[Panel]:
-        """The blocks of the whole: a pass that nobody shares."""
-        return self.whole.blocks()
+        super().__init__(whole)
+        self._meeting = meeting
 
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally, in a pass with the others as long as there are any."""

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, check_names, take_cells
+from oddslip.core.row_keys import Keys, need_ids
 from oddslip.core.tally import MergeableTally
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
-from oddslip.sources.base import Source
+from oddslip.sources.base import MAX_SMALL_ROWS, Source
 from oddslip.sources.parquet.columns import is_text
 from oddslip.spark.base import Engine, run_tally
 from oddslip.spark.messages import pack
@@ -30,10 +31,11 @@ _ID_TYPES = {
 class LabelCounts(MergeableTally):
     """Positives of each label, and with ``partial`` its cells that are there. No score is read."""
 
-    JOINED: ClassVar = {"counts": "add", "present": "add"}
+    JOINED: ClassVar = {"counts": "add", "present": "add", "n_rows": "add", "_keys": "append"}
 
     def __init__(self, n_labels: int, partial: bool = False) -> None:
-        self.partial = partial
+        self.partial, self.n_rows = partial, 0
+        self._keys: list[Keys] = []
         self.counts = np.zeros(n_labels, np.int64)
         self.present = np.zeros(n_labels if partial else 0)
 
@@ -51,6 +53,25 @@ class LabelCounts(MergeableTally):
             self.counts += np.bincount(panel.positives().indices, minlength=self.counts.size)
         if self.partial:
             self.present += panel.n_present()
+        self.n_rows += panel.n_rows
+        if panel.row_ids is not None:
+            self._keys.append(panel.row_keys())
+        self._drop_keys()
+
+    def merge(self, other: Self) -> None:
+        """Take over another's counts."""
+        super().merge(other)
+        self._drop_keys()
+
+    def _drop_keys(self) -> None:
+        if self.n_rows > MAX_SMALL_ROWS:
+            self._keys = []
+
+    def small_keys(self) -> Keys | None:
+        """Keys of all rows where these are few, else None."""
+        if self.n_rows > MAX_SMALL_ROWS:
+            return None
+        return np.concatenate([np.empty(0, np.uint64), *self._keys])
 
     def result(self) -> NDArray[np.int64]:
         """Positives per label."""
@@ -83,6 +104,7 @@ class TableSource(Source):
         self.n_passes = 0
         self._seen: tuple[int, int] | None = None
         self._counts: NDArray[np.int64] | None = None
+        self._small_keys: Keys | None = None
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
@@ -96,6 +118,13 @@ class TableSource(Source):
     def has_ids(self) -> bool:
         """Whether rows have ids."""
         return self.layout.row_id is not None
+
+    def small_keys(self) -> Keys | None:
+        """Keys of all rows where these are few, else None."""
+        need_ids(self.has_ids, "what is decided")
+        if self._counts is None:
+            self._count()
+        return self._small_keys
 
     def label_counts(self) -> NDArray[np.int64]:
         """Positives of each label: one pass over the labels alone."""
@@ -116,6 +145,7 @@ class TableSource(Source):
             narrow = self.layout._replace(twin=None)
         counted = self._run(LabelCounts(self.n_labels, self.partial), narrow, "labels")
         self._counts, self._totals = counted.counts, counted.present
+        self._small_keys = counted.small_keys()
 
     def run(self, tally: Any, *, threads: int | None = None, what: str = "rows") -> Any:
         """Feed all rows to the tally, in tasks, and return it."""
@@ -151,6 +181,7 @@ class TableSource(Source):
         layout = self.layout._replace(**columns)
         other = TableSource(self.engine, layout, id_type=self.id_type, **self.more)
         other._seen, other._counts, other._totals = self._seen, self._counts, self._totals
+        other._small_keys = self._small_keys
         return other
 
     def rank(self, k: int, maps: Any = None) -> Any:

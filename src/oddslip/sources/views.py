@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Panel, SampleWeight, SparsePanel
 from oddslip.core.row_ids import match_labels, match_rows
+from oddslip.core.row_keys import Keys
 from oddslip.core.tally import State, Tally
 from oddslip.errors import InvalidInput
 from oddslip.sources.arrays import ArraySource
@@ -21,19 +22,59 @@ from oddslip.sources.sparse import SparseSource
 T = TypeVar("T", bound=Tally)
 
 
-class _View(Source):
-    """Another source's scores under true labels that were found once."""
+class View(Source):
+    """Another source, of which a subclass changes something. All else is that of the whole."""
 
-    has_labels = True
+    def __init__(self, whole: Source) -> None:
+        self.whole = whole
+        self.n_rows, self.n_labels, self.kind = whole.n_rows, whole.n_labels, whole.kind
+        self.dtype, self.label_names = whole.dtype, whole.label_names
+        self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
+        self.partial, self.ordered = whole.partial, whole.ordered
 
-    def __init__(self, whole: Source, positives: Positives) -> None:
-        self.whole, self.all_positives = whole, positives
-        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
-        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.sample_weight, self.partial = whole.sample_weight, whole.partial
+    def row_ids(self) -> NDArray[Any] | None:
+        """Ids of all rows, or None where rows have only numbers."""
+        return self.whole.row_ids()
+
+    def row_keys(self) -> Keys:
+        """Key of every row."""
+        self._row_keys = self.whole.row_keys()  # for the blocks of later passes
+        return self._row_keys
+
+    def small_keys(self) -> Keys | None:
+        """Keys of all rows where these are few, else None."""
+        return self.whole.small_keys()
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether rows have ids."""
+        return self.whole.has_ids
+
+    def positives(self) -> Positives:
+        """True labels of all rows."""
+        return self.whole.positives()
+
+    def label_counts(self) -> NDArray[np.int64]:
+        """Positives of each label."""
+        return self.whole.label_counts()
+
+    def totals(self, threads: int | None = None) -> Any:
+        """The weight of each label's present cells; that of all rows where all are present."""
+        return self.whole.totals(threads)
+
+    def blocks(self) -> Iterator[Panel]:
+        """The blocks of the whole."""
+        return self.whole.blocks()
 
 
-class PartialSource(Source):
+class _OtherCells(View):
+    """A view whose cells, rows or weights differ from those of the whole, and so do its counts."""
+
+    label_counts = Source.label_counts
+    totals = Source.totals
+
+
+class PartialSource(_OtherCells):
     """A source of which some cells count for nothing.
 
     Parameters
@@ -52,25 +93,16 @@ class PartialSource(Source):
     array([0], dtype=int32)
     """
 
-    partial = True
-
     def __init__(
         self, whole: Source, excluded: Positives | None = None, *, nan: bool = False
     ) -> None:
-        self.whole, self.excluded, self.nan = whole, excluded, nan
-        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
-        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels = whole.has_labels
-        self.sample_weight = whole.sample_weight
-
-    def row_ids(self) -> NDArray[Any] | None:
-        """Names of all rows, or None where rows are only numbered."""
-        return self.whole.row_ids()
+        super().__init__(whole)
+        self.excluded, self.nan, self.partial = excluded, nan, True
 
     def positives(self) -> Positives:
         """True labels of all rows whose cells are there."""
         if self.nan:
-            return super().positives()
+            return Source.positives(self)
         true = self.whole.positives()
         if self.excluded is None:
             return true
@@ -99,7 +131,7 @@ def refuse_weights(source: Source) -> None:
         )
 
 
-class WeightedSource(Source):
+class WeightedSource(_OtherCells):
     """A source whose rows count unequally.
 
     Parameters
@@ -118,18 +150,8 @@ class WeightedSource(Source):
     """
 
     def __init__(self, whole: Source, sample_weight: SampleWeight) -> None:
-        self.whole, self.sample_weight, self.partial = whole, sample_weight, whole.partial
-        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
-        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels = whole.has_labels
-
-    def row_ids(self) -> NDArray[Any] | None:
-        """Names of all rows, or None where rows are only numbered."""
-        return self.whole.row_ids()
-
-    def positives(self) -> Positives:
-        """True labels of all rows."""
-        return self.whole.positives()
+        super().__init__(whole)
+        self.sample_weight = sample_weight
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole, as views with the weights of their rows."""
@@ -141,7 +163,7 @@ class WeightedSource(Source):
             yield part
 
 
-class SummarisedSource(Source):
+class SummarisedSource(View):
     """A source of which a summary for logistic fits is at hand, so that they need not make one.
 
     Parameters
@@ -152,34 +174,15 @@ class SummarisedSource(Source):
     """
 
     def __init__(self, whole: Source, summary: Any) -> None:
-        self.whole, self.summary = whole, summary
-        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
-        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
-        self.ordered, self.partial = whole.ordered, whole.partial
-
-    def totals(self, threads: int | None = None) -> Any:
-        """The weight of the cells of each label that are there."""
-        return self.whole.totals(threads)
-
-    def row_ids(self) -> NDArray[Any] | None:
-        """Names of all rows, or None where rows are only numbered."""
-        return self.whole.row_ids()
-
-    def positives(self) -> Positives:
-        """True labels of all rows."""
-        return self.whole.positives()
-
-    def blocks(self) -> Iterator[Panel]:
-        """The blocks of the whole."""
-        return self.whole.blocks()
+        super().__init__(whole)
+        self.summary = summary
 
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
         """Feed all rows to the tally, as the whole does."""
         return self.whole.run(tally, threads=threads, what=what)
 
 
-class ReorderedSource(Source):
+class ReorderedSource(View):
     """Another source's rows in another order.
 
     Rows in memory are taken where they lie. Those of a file are written to a temporary file once,
@@ -200,11 +203,8 @@ class ReorderedSource(Source):
     """
 
     def __init__(self, whole: Source, order: NDArray[np.int64]) -> None:
-        self.whole, self.order = whole, order
-        self.n_rows, self.n_labels = whole.n_rows, whole.n_labels
-        self.kind, self.dtype, self.label_names = whole.kind, whole.dtype, whole.label_names
-        self.has_labels = whole.has_labels
-        self.partial = whole.partial
+        super().__init__(whole)
+        self.order = order
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(order)
         self._laid: Panel | None = None
@@ -213,6 +213,14 @@ class ReorderedSource(Source):
         """Names of all rows, or None where rows are only numbered."""
         ids = self.whole.row_ids()
         return None if ids is None else ids[self.order]
+
+    def row_keys(self) -> Keys:
+        """Keys of all rows; rows without ids are numbered in their new order."""
+        return Source.row_keys(self)
+
+    def small_keys(self) -> Keys | None:
+        """Keys of all rows where these are few, else None."""
+        return Source.small_keys(self)
 
     def positives(self) -> Positives:
         """True labels of all rows."""
@@ -226,7 +234,7 @@ class ReorderedSource(Source):
         for start in range(0, self.n_rows, step):
             rows = self.order[start : start + step]
             part = take_rows(laid, rows, None if truth is None else truth.take(rows))
-            part.first_row = start
+            part.first_row, part._row_keys = start, None
             yield part
 
     def _lay(self) -> Panel:
@@ -269,7 +277,7 @@ def align_columns(one: Source, other: Source, what: tuple[str, str]) -> Source:
     return other if order is None else ColumnSource(other, order)
 
 
-class LabelledSource(_View):
+class LabelledSource(_OtherCells):
     """A source with these true labels, found once, in place of its own.
 
     A ladder reads its rows many times. Dense labels would be searched each time, and the twin
@@ -289,9 +297,11 @@ class LabelledSource(_View):
     array([1], dtype=int32)
     """
 
-    def row_ids(self) -> NDArray[Any] | None:
-        """Names of all rows, or None where rows are only numbered."""
-        return self.whole.row_ids()
+    def __init__(self, whole: Source, positives: Positives) -> None:
+        super().__init__(whole)
+        self.all_positives, self.has_labels = positives, True
+
+    totals = View.totals
 
     def positives(self) -> Positives:
         """True labels of all rows."""
@@ -307,54 +317,40 @@ class LabelledSource(_View):
             yield part
 
 
-class TwinnedSource(Source):
-    """A source whose panels bring the scores of another model for the same cells.
+class TwinnedSource(View):
+    """A source whose panels bring those of another model for the same rows and labels.
 
     Parameters
     ----------
     whole, other : Source
-        Of the same rows, in the same order, and of one kind.
+        Of the same rows, in the same order.
 
     Examples
     --------
     >>> from oddslip.sources import open_source
     >>> pair = TwinnedSource(open_source([[0.1], [0.2]]), open_source([[0.3], [0.4]]))
-    >>> [panel.twin.tolist() for panel in pair.blocks()]
+    >>> [panel.twin.scores.tolist() for panel in pair.blocks()]
     [[[0.3], [0.4]]]
     """
 
     def __init__(self, whole: Source, other: Source) -> None:
-        self.whole, self.other = whole, other
-        self.n_rows, self.n_labels, self.kind = whole.n_rows, whole.n_labels, whole.kind
-        self.dtype, self.label_names = whole.dtype, whole.label_names
-        self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
-
-    def row_ids(self) -> NDArray[Any] | None:
-        """Names of all rows, or None where rows are only numbered."""
-        return self.whole.row_ids()
-
-    def positives(self) -> Positives:
-        """True labels of all rows."""
-        return self.whole.positives()
+        super().__init__(whole)
+        self.other = other
 
     def blocks(self) -> Iterator[Panel]:
-        """The blocks of the whole, each with the other's scores of its rows."""
-        rest = iter(self.other.blocks())
-        held = next(rest).checked().scores
-        for panel in self.whole.blocks():
-            pieces, missing = [], panel.n_rows
-            while missing:
-                if not len(held):
-                    held = next(rest).checked().scores
-                pieces.append(held[:missing])
-                missing -= len(pieces[-1])
-                held = held[len(pieces[-1]) :]
-            part = panel.rows(0, panel.n_rows)
-            part.twin = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        """Blocks of the same rows of both, whatever blocks either source cuts."""
+        left, right = iter(self.whole.blocks()), iter(self.other.blocks())
+        one, twin = next(left, None), next(right, None)
+        while one is not None and twin is not None:
+            n_rows = min(one.n_rows, twin.n_rows)
+            part = one.rows(0, n_rows)
+            part.twin = twin.rows(0, n_rows)
             yield part
+            one = one.rows(n_rows, one.n_rows) if n_rows < one.n_rows else next(left, None)
+            twin = twin.rows(n_rows, twin.n_rows) if n_rows < twin.n_rows else next(right, None)
 
 
-class RowSubset(_View):
+class RowSubset(_OtherCells):
     """Some rows of another source, read block by block from it.
 
     Parameters
@@ -375,7 +371,8 @@ class RowSubset(_View):
     """
 
     def __init__(self, whole: Source, kept: NDArray[np.bool_], positives: Positives) -> None:
-        super().__init__(whole, positives)
+        super().__init__(whole)
+        self.all_positives, self.has_labels = positives, True
         self.kept, self.n_rows = kept, int(np.count_nonzero(kept))
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(kept)
@@ -384,6 +381,16 @@ class RowSubset(_View):
         """Names of the rows kept, or None where rows are only numbered."""
         ids = self.whole.row_ids()
         return None if ids is None else ids[self.kept]
+
+    def row_keys(self) -> Keys:
+        """Keys that the rows kept have in the whole."""
+        if self._row_keys is None:
+            self._row_keys = self.whole.row_keys()[self.kept]
+        return self._row_keys
+
+    def small_keys(self) -> Keys | None:
+        """Keys of all rows where these are few, else None."""
+        return Source.small_keys(self)
 
     def positives(self) -> Positives:
         """True labels of the rows kept."""
@@ -434,7 +441,7 @@ class Narrowing(NamedTuple):
         return positives.columns(self.places)
 
 
-class ColumnSource(Source):
+class ColumnSource(View):
     """Some labels of another source in some order, read block by block from it.
 
     What is computed label by label can be computed for some labels at a time, where working memory
@@ -458,20 +465,13 @@ class ColumnSource(Source):
     """
 
     def __init__(self, whole: Source, columns: NDArray[np.int64]) -> None:
-        self.whole, self.columns = whole, columns
-        self.n_rows, self.n_labels = whole.n_rows, int(columns.size)
-        self.kind, self.dtype, self.has_labels = whole.kind, whole.dtype, whole.has_labels
-        self.sample_weight, self.partial = whole.sample_weight, whole.partial
+        super().__init__(whole)
+        self.columns, self.n_labels = columns, int(columns.size)
         names = whole.label_names
         self.label_names = tuple(str(j) if names is None else names[j] for j in columns.tolist())
-        self.ordered = whole.ordered
         places = np.full(whole.n_labels, -1, np.int32)
         places[columns] = np.arange(columns.size)
         self.narrowing = Narrowing(columns, places, self.label_names, whole.has_labels)
-
-    def row_ids(self) -> NDArray[Any] | None:
-        """Names of all rows, or None where rows are only numbered."""
-        return self.whole.row_ids()
 
     def positives(self) -> Positives:
         """True labels among the columns, of all rows."""
@@ -481,10 +481,10 @@ class ColumnSource(Source):
         """Positives of each of these labels."""
         return self.whole.label_counts()[self.columns]
 
-    @property
-    def has_ids(self) -> bool:
-        """Whether rows have ids."""
-        return self.whole.has_ids
+    def totals(self, threads: int | None = None) -> Any:
+        """The weight of each label's present cells; that of all rows where all are present."""
+        totals = self.whole.totals(threads)
+        return totals[self.columns] if self.partial else totals
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole, of these labels alone."""
@@ -543,7 +543,11 @@ def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None
         taken.scores = panel.scores[rows]
         taken.excluded = None if panel.excluded is None else panel.excluded.take(rows)
     taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
-    taken.twin = None if panel.twin is None else panel.twin[rows]
+    # Ids can be hashed later; numbers are lost with the order of the block.
+    numbered = panel.row_ids is None and panel.numbered
+    known = numbered or panel._row_keys is not None
+    taken._row_keys = panel.row_keys()[rows] if known else None
+    taken.twin = None if panel.twin is None else take_rows(panel.twin, rows)
     if panel.sample_weight is not None:
         taken.sample_weight = panel.sample_weight.take(rows)
     taken.labels = None

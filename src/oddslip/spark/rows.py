@@ -90,7 +90,7 @@ def read_panel(table: pa.Table, layout: Layout) -> Panel:
     panel.kind, panel.label_names = layout.kind, layout.label_names
     panel.first_row, panel.numbered, panel.sample_weight = 0, False, None
     panel.row_ids = panel.labels = panel.twin = panel.excluded = panel._absent = None
-    panel.nan_absent = False
+    panel.nan_absent, panel._row_keys = False, None
     if layout.row_id is not None:
         ids = whole_column(table, layout.row_id)
         if ids.null_count:
@@ -104,7 +104,9 @@ def read_panel(table: pa.Table, layout: Layout) -> Panel:
     else:
         panel.scores = _scores(table, layout.scores, layout, panel)
     if layout.twin is not None:
-        panel.twin = _scores(table, layout.twin, layout, panel)
+        twin = panel.rows(0, n_rows)
+        twin.scores = _scores(table, layout.twin, layout, panel)
+        panel.twin = twin
     if layout.labels is not None and panel.labels is None:
         positives = _positives(table, layout.labels, layout, panel)
         panel.labels = SparseLabels(*positives, (n_rows, layout.n_labels))

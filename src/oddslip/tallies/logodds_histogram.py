@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.panel import Kind, Panel, SparsePanel
-from oddslip.core.tally import MergeableTally, State, available_threads
+from oddslip.core.tally import MergeableTally, State
+from oddslip.core.threads import available_threads
 from oddslip.sources import Source
 from oddslip.sources.views import ColumnSource
 

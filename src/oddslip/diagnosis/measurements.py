@@ -1,0 +1,185 @@
+"""All numbers of a case, from as few passes over the rows as possible."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from oddslip.core.tally import TallyGroup
+from oddslip.diagnosis.case import Case
+from oddslip.diagnosis.decomposition import decompose
+from oddslip.diagnosis.drift import (
+    SharedRows,
+    Takeover,
+    count_shared,
+    find_drift,
+    hash_both,
+)
+from oddslip.diagnosis.label_shifts import find_shifts
+from oddslip.diagnosis.ladder import LadderTally, ladder_of_sums
+from oddslip.diagnosis.result import Measurements, Missing, Overlap, Ties
+from oddslip.diagnosis.rungs import FittedRungs, Rungs, fit_crossed, fit_held_out, fit_maps
+from oddslip.diagnosis.signal import (
+    SignalErrorTally,
+    find_likeness,
+    parts_of_positives,
+    signal_of,
+)
+from oddslip.metrics.reliability import reliability_of
+from oddslip.shifts import realized_shift, saturation
+from oddslip.sources import Source
+from oddslip.sources.passes import read_together
+from oddslip.tallies.row_sample import HashSample, RowSample
+
+SAMPLED_CELLS = 2**23  # of model and twin each: thousands of rows give a good median
+
+
+def measure(case: Case, n_replicates: int) -> Measurements:
+    """Measure everything that the case allows.
+
+    The calibration rows are read for the maps. The evaluated rows are read for counts, shifts and
+    saturation, and once more to rank them by every rung, together with those of the twin.
+    """
+    hashes = None if case.crossed else hash_both(case.calibration, case.arm, case.seed)
+    fit, calibration_hashes = _read_calibration(case, hashes)
+    fitted, realized, saturated = read_together(
+        case.arm,
+        [
+            fit,
+            lambda rows: realized_shift(rows, case.named_prior, threads=case.threads),
+            lambda rows: saturation(rows, k=case.k, distinct=False, threads=case.threads),
+        ],
+        threads=case.threads,
+        what="reading the evaluated rows",
+    )
+    counts = fitted.counts
+    tallies: dict[str, Any] = {
+        "ladder": LadderTally(
+            fitted.rungs,
+            case.k,
+            case.find_propensities(),
+            case.twin is not None,
+            n_replicates,
+            case.seed,
+        ),
+        "errors": SignalErrorTally(counts.indptr, counts.keys, parts_of_positives(counts)),
+    }
+    if case.twin is not None:
+        n_rows = max(1, SAMPLED_CELLS // case.arm.n_labels)
+        share = RowSample.share_of(n_rows, case.arm.n_rows)
+        tallies["sample"] = RowSample(n_rows, share, case.seed)
+    if hashes is not None:
+        tallies["hashes"] = hashes.empty_like()
+    group = case.paired.run(
+        TallyGroup(list(tallies.values())), threads=case.threads, what="ranking by every rung"
+    )
+    tallies = dict(zip(tallies, group.tallies, strict=True))
+    samples = tallies["sample"].result() if case.twin is not None else None
+    shared = SharedRows(0, False)
+    if calibration_hashes is not None:
+        shared = count_shared(calibration_hashes, tallies["hashes"])
+    return Measurements(
+        **_measure_ladder(case, fitted, tallies["ladder"]),
+        chosen=fitted.chosen,
+        signal=signal_of(counts, tallies["errors"].result()),
+        likeness=find_likeness(samples, case.seed),
+        shifts=find_shifts(case, realized, samples),
+        saturation=saturated,
+        drift=find_drift(case, fitted.unseen, shared),
+        **_describe(case),
+    )
+
+
+def _read_calibration(case: Case, hashes: HashSample | None) -> tuple[Any, HashSample | None]:
+    """What fits the rungs, given the evaluated rows, and hashes of the calibration rows."""
+    if case.crossed:
+        return partial(fit_crossed, case), None
+
+    def hash_rows(rows: Source) -> HashSample:
+        assert hashes is not None
+        return rows.run(hashes.empty_like(), threads=case.threads, what="comparing rows")
+
+    (maps, chosen), *others = read_together(
+        case.calibration,
+        [partial(fit_maps, case), *([] if hashes is None else [hash_rows])],
+        threads=case.threads,
+        what="reading the calibration rows",
+    )
+    return partial(fit_held_out, case, maps, chosen), others[0] if others else None
+
+
+def _measure_ladder(case: Case, fitted: FittedRungs, tally: LadderTally) -> dict[str, Any]:
+    """What the pass over all rungs gives."""
+    ladder = ladder_of_sums(
+        tally.sums,
+        tally.places,
+        k=case.k,
+        n_rows=case.arm.n_rows,
+        metric=case.metric,
+        seed=case.seed,
+    )
+    overlap = None
+    if case.twin is not None:
+        overlap = Overlap(tally.n_shared / case.arm.n_rows, tally.n_changed / case.arm.n_rows)
+    return {
+        "ladder": ladder,
+        "decomposition": decompose(ladder),
+        "ties": Ties.of_sums(tally.n_tied, tally.bounds, case.metric, tally.n_evaluated),
+        "takeover": _takeover(fitted.rungs, tally),
+        "overlap": overlap,
+        "shown": {
+            name: reliability_of(slots, case.k)
+            for name, slots in zip(("raw", "chosen"), tally.shown, strict=True)
+            if name == "raw" or name in tally.places
+        },
+    }
+
+
+def _takeover(rungs: Rungs, tally: LadderTally) -> Takeover | None:
+    if "isotonic" not in rungs.places:
+        return None
+    return Takeover(int(rungs.dead.any(axis=0).sum()), tally.n_risen, tally.slots)
+
+
+def _describe(case: Case) -> dict[str, Any]:
+    """What is known of the case without reading its scores."""
+    return {
+        "missing": tuple(_list_missing(case)),
+        "protocol": case.protocol,
+        "k": case.k,
+        "kind": case.arm.kind,
+        "dtype": str(case.arm.dtype),
+        "n_rows": case.arm.n_rows,
+        "n_calibration_rows": case.calibration.n_rows,
+        "label_names": case.names,
+        "weights": case.weights,
+        "prior": case.prior,
+        "prior_source": case.prior_source,
+        "calibration_counts": case.calibration_counts,
+        "evaluation_counts": case.evaluation_counts,
+        "seed": case.seed,
+    }
+
+
+def _list_missing(case: Case) -> list[Missing]:
+    """What could not be computed, and the input that would allow it."""
+    weights, twin = case.weights is None, case.twin is None
+    needs = [name for name, lacks in (("weights", weights), ("unweighted", twin)) if lacks]
+    table = (
+        (weights, "inversion, intended shift and its ratio to the realized", "weights"),
+        (twin, "the loss and its parts, direct shift, overlap with the twin", "unweighted"),
+        (weights or twin, "what-if and the odds share of the loss", " and ".join(needs)),
+        (
+            not case.calibration_counts.any(),
+            "calibrated rungs",
+            "calibration rows with a positive",
+        ),
+        (case.crossed, "the deployment protocol", "calibration"),
+        (
+            not case.prior_given,
+            "shifts and popularity by training prevalence (calibration's is used)",
+            "prior",
+        ),
+        (case.budget is None, "the step budget", "rounds, learning_rate and max_delta_step"),
+    )
+    return [Missing(what, needed) for lacks, what, needed in table if lacks]

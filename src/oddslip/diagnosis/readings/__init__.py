@@ -1,1 +1,0 @@
-"""What a diagnosis reads off the rows: rungs, shifts, drift and signal, here or keyed in tasks."""

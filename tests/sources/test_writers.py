@@ -140,7 +140,7 @@ def test_paths_that_can_not_be_written_are_refused(tmp_path):
     (tmp_path / "s.npy").mkdir()
     with pytest.raises(InvalidInput, match="folder"):
         write_scores(tmp_path / "s.npy", [], **shape())
-    with pytest.raises(UnreadableFile, match="can ?not be written"), atomic_write("/proc/none"):
+    with pytest.raises(UnreadableFile, match=r"can ?not be written"), atomic_write("/proc/none"):
         pass
 
 

@@ -35,8 +35,8 @@ def check_names(what: str, names: Sequence[Any], allowed: Collection[Any]) -> No
     """Refuse a name that a study does not know."""
     for name in names:
         if name not in allowed:
-            known = ", ".join(str(each) for each in allowed)
-            raise InvalidInput(f"{what} must be among {known}, got {name!r}.")
+            choices = ", ".join(str(each) for each in allowed)
+            raise InvalidInput(f"{what} must be among {choices}, got {name!r}.")
 
 
 class CellStore:

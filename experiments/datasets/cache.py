@@ -46,7 +46,7 @@ def name_entry(what: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def recall_entry(
+def cached_entry(
     folder: str | os.PathLike[str], what: Mapping[str, Any], fill: Callable[[Path], None]
 ) -> Path:
     """The entry of that name, filled now unless it is there and whole.
@@ -62,7 +62,7 @@ def recall_entry(
 
     Examples
     --------
-    >>> recall_entry("cache", {"sha256": "..."}, fill)  # doctest: +SKIP
+    >>> cached_entry("cache", {"sha256": "..."}, fill)  # doctest: +SKIP
     """
     entry = Path(folder) / name_entry(what)
     if is_whole(entry):
@@ -92,8 +92,7 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
             unfinished = stack.enter_context(scratch_folder(path))
         except OSError as error:
             raise UnreadableFile(
-                f"{path.parent} can not be written ({error.strerror}). Pass another folder as "
-                "cache."
+                f"{path.parent} cannot be written ({error.strerror}). Pass another folder as cache."
             ) from error
         with disk_full_message(path):
             yield unfinished
@@ -149,13 +148,13 @@ def _replace(unfinished: Path, path: Path) -> None:
             unfinished.rename(path)
     except OSError as error:
         if not is_whole(path):
-            raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
+            raise UnreadableFile(f"{path} cannot be written ({error.strerror}).") from error
 
 
 def recall_rows(
     folder: str | os.PathLike[str], what: Mapping[str, Any], build: Callable[[], Recommendation]
 ) -> Recommendation:
-    """The rows kept under that name, or else built now and kept; see `recall_entry`.
+    """The rows kept under that name, or else built now and kept; see `cached_entry`.
 
     Examples
     --------
@@ -167,7 +166,7 @@ def recall_rows(
         built.append(build())
         save_rows(entry, built[0])
 
-    entry = recall_entry(folder, what, fill)
+    entry = cached_entry(folder, what, fill)
     return built[0] if built else load_rows(entry)
 
 
@@ -183,9 +182,12 @@ def save_rows(folder: Path, rows: Recommendation) -> None:
                 np.save(folder / f"{part}_{name}.npy", matrix, allow_pickle=False)
         np.save(folder / f"ids_{name}.npy", period.row_ids, allow_pickle=False)
     description = {
-        "name": rows.name, "settings": rows.settings, "sha256": rows.sha256,
-        "label_names": rows.label_names, "feature_names": rows.feature_names,
-    }  # fmt: skip
+        "name": rows.name,
+        "settings": rows.settings,
+        "sha256": rows.sha256,
+        "label_names": rows.label_names,
+        "feature_names": rows.feature_names,
+    }
     (folder / DESCRIPTION).write_text(json.dumps(description), encoding="utf-8")
 
 

@@ -14,10 +14,10 @@ from oddslip.errors import InvalidInput
 
 def check_count(name: str, value: object, low: int, high: int | None = None) -> int:
     """An integer from low to high."""
-    held = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    rule = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
-        raise InvalidInput(f"{name} must be {held}, got {name}={value!r}.")
+        raise InvalidInput(f"{name} must be {rule}, got {name}={value!r}.")
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""A made-up supermarket and what its users order, as one Parquet file in the plain form."""
+"""Generates orders of a synthetic supermarket as one Parquet file."""
 
 from __future__ import annotations
 

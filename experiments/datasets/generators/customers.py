@@ -1,4 +1,4 @@
-"""Made-up customers of a bank: who they are, when they are there, and what they hold."""
+"""Synthetic bank customers: demographics, months present, and products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Santander's training file, made up: its columns, its quirks, its shares."""
+"""Generates a synthetic file in the form of Santander's training file."""
 
 from __future__ import annotations
 

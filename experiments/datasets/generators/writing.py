@@ -1,4 +1,4 @@
-"""What all generators ask for: a size, a seed, a folder, an engine that writes CSV."""
+"""Helpers of all generators: checks of sizes and folders, random streams, the CSV writer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def check_count(name: str, value: object, low: int, high: int | None = None) -> 
 
 
 def make_folder(folder: str | os.PathLike[str]) -> Path:
-    """The folder to write to, made if it is not there."""
+    """The folder to write to, created if necessary."""
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -39,5 +39,5 @@ def import_polars() -> Any:
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
-    """Random numbers of one place of the work, so that blocks depend on no other block."""
+    """Random generator of one block, independent of all other blocks."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place))

@@ -1,9 +1,9 @@
-"""ARFF files, dense or sparse: liac-arff takes rows apart, we hold it to the format.
+"""Strict reader of dense and sparse ARFF files, based on liac-arff.
 
-liac-arff reads what is right, and also much that is wrong: an index twice, a sparse row among
-dense ones, an empty value, NaN, ``1_0``. It takes hours over an unclosed list of 40 values, and
-cuts a quote off the end of a name. So declarations are read here, rows are asked for as text, and
-every value is made a number here.
+liac-arff also accepts invalid files: a repeated index, a sparse row among dense ones, an empty
+value, NaN, ``1_0``. It takes hours for an unclosed list of 40 values, and drops a quote at the end
+of a name. So declarations are parsed here, liac-arff splits rows into text, and values are
+converted here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from oddslip.errors import InvalidInput, UnreadableFile
 
 Missing = Literal["error", "nan"]
 
-_LONGEST_LINE = 1 << 26  # bytes; a longer one is no table of ours, and must not fill the memory
+_MAX_LINE_BYTES = 1 << 26  # bytes; longer lines must not fill the memory
 _NUMERIC = ("numeric", "real", "integer")
 
 # Each pattern is unrolled, so that a long quoted value costs one step per character.
@@ -135,18 +135,18 @@ def read_arff(
 
 
 class FormatError(Exception):
-    """What is wrong with the line at hand. The reader adds the file and the line number."""
+    """Error in the current line. The reader adds the file and the line number."""
 
 
 class _Lines:
-    """Lines of a file without outer spaces and comments; empty ones are left out."""
+    """Lines of a file without outer spaces and comments; skips empty ones."""
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         self.file, self.encoding = file, encoding
         self.number, self.line, self.digest = 0, "", hashlib.sha256()
 
     def __iter__(self) -> Iterator[str]:
-        while raw := self.file.readline(_LONGEST_LINE + 1):
+        while raw := self.file.readline(_MAX_LINE_BYTES + 1):
             self.number += 1
             self.line = self._decode(raw)
             if "%" in self.line and (comment := _COMMENT.match(self.line)):
@@ -155,8 +155,8 @@ class _Lines:
                 yield self.line
 
     def _decode(self, raw: bytes) -> str:
-        if len(raw) > _LONGEST_LINE:
-            raise FormatError(f"a line must be at most {_LONGEST_LINE} bytes long")
+        if len(raw) > _MAX_LINE_BYTES:
+            raise FormatError(f"a line must be at most {_MAX_LINE_BYTES} bytes long")
         self.digest.update(raw)
         if b"\0" in raw:
             raise FormatError("the file must be text, got a zero byte")
@@ -201,7 +201,7 @@ def _take_name(text: str) -> tuple[str, str, str]:
     """A name, how it stands in the file, and what follows it."""
     match = _NAME.match(text)
     if match is None:
-        _refuse_open_quote(text)
+        _check_quotes(text)
         raise FormatError(f"a name must not be empty, got {_show(text)}")
     token = match[1]
     return _unquote(token), token[1:-1] if token[0] in "'\"" else token, text[match.end() :]
@@ -223,7 +223,7 @@ def _read_kind(text: str, name: str) -> tuple[str, ...] | None:
     while mark == ",":
         match = _ITEM.match(text, at)
         if match is None:
-            _refuse_open_quote(text[at:])
+            _check_quotes(text[at:])
             problem = _show(text[at:]) if text[at:] else "the end of the line"
             raise FormatError(
                 "nominal values must not be empty, and be separated by commas up to a brace, "
@@ -243,8 +243,8 @@ def _expect_end(text: str) -> None:
         raise FormatError(f"the declaration must end here, got {_show(text.strip())}")
 
 
-def _refuse_open_quote(text: str) -> None:
-    """Say so if a quote is opened and not closed."""
+def _check_quotes(text: str) -> None:
+    """Reject a quote that is not closed."""
     for match in _QUOTES.finditer(text):
         if match[1]:
             raise FormatError(f"a quote must be closed on its line, got {_show(match[1])}")
@@ -299,7 +299,7 @@ def _split_rows(lines: Iterable[str], n_columns: int, *, sparse: bool) -> Iterat
         import arff
     line = ""
 
-    def hand_out() -> Iterator[str]:
+    def checked_lines() -> Iterator[str]:
         nonlocal line
         for line in lines:
             if line.startswith("{") != sparse:
@@ -312,9 +312,9 @@ def _split_rows(lines: Iterable[str], n_columns: int, *, sparse: bool) -> Iterat
     head = ["@relation r", *(f"@attribute c{at} string" for at in range(n_columns)), "@data"]
     kind = arff.LOD_GEN if sparse else arff.DENSE_GEN
     try:
-        yield from arff.ArffDecoder().decode(chain(head, hand_out()), return_type=kind)["data"]
-    except (arff.ArffException, csv.Error, ValueError):  # its words name neither place nor remedy
-        _refuse_open_quote(line)
+        yield from arff.ArffDecoder().decode(chain(head, checked_lines()), return_type=kind)["data"]
+    except (arff.ArffException, csv.Error, ValueError):  # its messages name neither line nor remedy
+        _check_quotes(line)
         if sparse:
             _check_indices(line, n_columns)
             rule = "a sparse row must hold pairs, {index value, ...}"
@@ -349,7 +349,7 @@ def _check_indices(line: str, n_columns: int, n_found: int = -1) -> None:
 
 
 class _Columns:
-    """Makes texts numbers: those of a nominal attribute by their position in its list."""
+    """Converts text to numbers: nominal values by their position in the declared list."""
 
     def __init__(self, attributes: Sequence[Attribute], keep_missing: bool) -> None:
         self.attributes, self.keep_missing = attributes, keep_missing

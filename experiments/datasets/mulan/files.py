@@ -1,4 +1,4 @@
-"""The files of the paper's data sets: their bytes, where they lie, how they are fetched."""
+"""Files of the paper's MULAN data sets: lookup, download and SHA-256 registry."""
 
 from __future__ import annotations
 
@@ -118,13 +118,13 @@ def list_files(folder: str | os.PathLike[str], name: str | None = None) -> Mulan
 
 
 def search_path() -> list[Path]:
-    """Folders in which data is looked for, the first wins."""
+    """Folders that are searched for data, in order."""
     folder = os.environ.get("ODDSLIP_DATA")
     return [*([Path(folder)] if folder else []), default_cache()]
 
 
 def default_cache() -> Path:
-    """The folder of this user in which fetched data sets are kept."""
+    """The user's cache folder for downloaded data sets."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -181,22 +181,22 @@ def fetch_mulan(name: str, *, into: str | os.PathLike[str] | None = None) -> Mul
 
 
 def _fetch_file(store: Any, place: str, downloader: Any) -> None:
-    """Whole and right, or not at all: pooch gives a file its name once its SHA-256 is checked."""
+    """Download one file; pooch renames it after its SHA-256 is verified."""
     url = store.get_url(place)
     try:
         store.fetch(place, downloader=downloader)
     except ValueError as error:
         if isinstance(error, OSError):  # of requests, such as an address that is none
-            raise _refuse_fetch(url, store.abspath / place, error) from error
+            raise _download_error(url, store.abspath / place, error) from error
         raise UnreadableFile(
             f"{url} must have SHA-256 {store.registry[place]}, got other bytes. Nothing was kept; "
             "the file or the way to it was altered."
         ) from error
     except OSError as error:
-        raise _refuse_fetch(url, store.abspath / place, error) from error
+        raise _download_error(url, store.abspath / place, error) from error
 
 
-def _refuse_fetch(url: str, path: Path, error: OSError) -> UnreadableFile:
+def _download_error(url: str, path: Path, error: OSError) -> UnreadableFile:
     reason = " ".join(str(error).split()) or type(error).__name__
     return UnreadableFile(
         f"{url} could not be fetched ({reason}). Without a network, put {path.name} into "

@@ -1,4 +1,4 @@
-"""`read_mulan`: a data set of three files, by the paper's protocol or by a careful one."""
+"""`read_mulan`: reads a MULAN data set by the paper's protocol or by a stricter one."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ def move_priors(world: World, number: int) -> Month:
         truth, column = month.labels[:, label], month.scores[:, label].copy()
         now = world.rng.random(MONTH_ROWS) < 3 * truth.mean()
         for value in (False, True):
-            drawn = world.rng.choice(np.flatnonzero(truth == value), int((now == value).sum()))
-            month.scores[now == value, label] = column[drawn]
+            rows = world.rng.choice(np.flatnonzero(truth == value), int((now == value).sum()))
+            month.scores[now == value, label] = column[rows]
         month.labels[:, label] = now
     return month
 
@@ -217,7 +217,7 @@ QUIET = "quiet"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tried:
+class Outcome:
     """What was found in all draws of a month, without labels and with them."""
 
     name: str
@@ -239,65 +239,65 @@ def try_months(
     first_seed: int = FIRST_SEED,
     n_quiet: int = N_QUIET,
     n_replicates: int = 500,
-) -> list[Tried]:
+) -> list[Outcome]:
     """Check every month of these names, in every draw, twice: without labels and with them."""
     names = check_months(names)
-    found: dict[str, list[tuple[CheckResult, CheckResult]]] = {name: [] for name in names}
+    checks: dict[str, list[tuple[CheckResult, CheckResult]]] = {name: [] for name in names}
     for seed in range(first_seed, first_seed + n_draws):
         plan = [name for name in names for _ in range(n_quiet if name == QUIET else 1)]
         world = draw_world(seed, len(plan))
         for number, name in enumerate(plan):
             make = World.month if name == QUIET else FAULTS[name].make
             month = make(world, number)
-            found[name].append(_check_twice(world, month, n_replicates))
-    return [_count(name, results) for name, results in found.items()]
+            checks[name].append(_check_twice(world, month, n_replicates))
+    return [_count(name, results) for name, results in checks.items()]
 
 
 def _check_twice(world: World, month: Month, n_replicates: int) -> tuple[CheckResult, CheckResult]:
-    told: dict[str, Any] = {"label_names": world.pair.label_names, "n_replicates": n_replicates}
+    options: dict[str, Any] = {"label_names": world.pair.label_names, "n_replicates": n_replicates}
     return (
-        check(world.repair, month.scores, **told),
-        check(world.repair, month.scores, month.labels, **told),
+        check(world.repair, month.scores, **options),
+        check(world.repair, month.scores, month.labels, **options),
     )
 
 
-def _count(name: str, results: list[tuple[CheckResult, CheckResult]]) -> Tried:
-    counted = Counter[str](), Counter[str]()
+def _count(name: str, results: list[tuple[CheckResult, CheckResult]]) -> Outcome:
+    fired = Counter[str](), Counter[str]()
     right = [0, 0]
     for pair in results:
         for at, result in enumerate(pair):
             codes = {each.code for each in result.findings if each.severity != "info"}
-            counted[at].update(codes)
+            fired[at].update(codes)
             if name == QUIET:
                 right[at] += not codes
             else:
                 right[at] += bool(codes & set(_wanted(name)[at]))
-    return Tried(name, len(results), (right[0], right[1]), *counted)
+    return Outcome(name, len(results), (right[0], right[1]), *fired)
 
 
 def _wanted(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return FAULTS[name].unlabelled, FAULTS[name].labelled
 
 
-def tabulate(tried: list[Tried]) -> Iterator[str]:
+def tabulate(outcomes: list[Outcome]) -> Iterator[str]:
     """The table in Markdown."""
     yield "| month | found without labels | what fired | found with labels | what fired |"
     yield "|---|---|---|---|---|"
-    for each in tried:
+    for each in outcomes:
         cells = [each.name]
         for at, fired in enumerate((each.unlabelled, each.labelled)):
-            told = ", ".join(f"{code} {n}" for code, n in sorted(fired.items())) or "nothing"
+            codes = ", ".join(f"{code} {n}" for code, n in sorted(fired.items())) or "nothing"
             if each.is_quiet:
                 right = f"{each.n_months - each.n_right[at]} of {each.n_months} false alarms"
             elif not _wanted(each.name)[at]:
                 right = "can not be"
             else:
                 right = f"{each.n_right[at]} of {each.n_months}"
-            cells += [right, told]
+            cells += [right, codes]
         yield f"| {' | '.join(cells)} |"
 
 
-def tell_page(lines: list[str], *, n_draws: int, first_seed: int) -> str:
+def format_page(lines: list[str], *, n_draws: int, first_seed: int) -> str:
     """The page of the table."""
     last = first_seed + n_draws - 1
     about = (
@@ -313,12 +313,13 @@ def tell_page(lines: list[str], *, n_draws: int, first_seed: int) -> str:
         "if "
         "anything graver than info is. Numbers behind codes count months."
     )
-    told = (f"- **{name}**: {_told(fault.make)}" for name, fault in FAULTS.items())
-    return "\n".join(("# Months", "", fill(about, 100), "", *lines, "", "What happened:", "", *told,
-                      ""))  # fmt: skip
+    fault_lines = (f"- **{name}**: {_description(fault.make)}" for name, fault in FAULTS.items())
+    return "\n".join(
+        ("# Months", "", fill(about, 100), "", *lines, "", "What happened:", "", *fault_lines, "")
+    )
 
 
-def _told(make: Callable[..., Any]) -> str:
+def _description(make: Callable[..., Any]) -> str:
     return (make.__doc__ or "").strip()
 
 

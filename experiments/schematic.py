@@ -46,12 +46,12 @@ def _shift(seed: int) -> dict[str, Any]:
     stored = (1 / (1 + np.exp(-shifted))).astype(np.float32)
     priors = np.full(intended.size, prior)
     free = realized_shift(stored, priors)
-    held = realized_shift(capped, priors, kind="margin")
+    shift = realized_shift(capped, priors, kind="margin")
     return {
         "intended": intended,
         "free": free.shift,
         "identified": free.identified,
-        "capped": held.shift,
+        "capped": shift.shift,
         "budget": budget,
     }
 
@@ -60,7 +60,7 @@ def _decompose(seed: int) -> dict[str, Any]:
     """(b) Parts of the loss, and what each repair returns of it."""
     pair = synthetic_pair(6000, 40, noise=0.7, saturate=0.15, seed=seed)
     held_out = pair.calibration
-    found = diagnose(
+    diagnosis = diagnose(
         pair.weighted[~held_out],
         pair.labels[~held_out],
         k=7,
@@ -70,11 +70,11 @@ def _decompose(seed: int) -> dict[str, Any]:
         prior=pair.prior,
         n_replicates=0,
     ).decomposition
-    assert found is not None
-    told = found.to_dict()
+    assert diagnosis is not None
+    values = diagnosis.to_dict()
     return {
-        "parts": {name: told["shares"][name] for name in PARTS},
-        "returned": {name: told["returned"][name] for name in REPAIRS},
+        "parts": {name: values["shares"][name] for name in PARTS},
+        "returned": {name: values["returned"][name] for name in REPAIRS},
     }
 
 

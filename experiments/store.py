@@ -32,11 +32,11 @@ WEIGHTS = {"1": "none", "sqrt": "sqrt", "r": "balanced", "10r": "10x"}
 
 
 def check_names(what: str, names: Sequence[Any], allowed: Collection[Any]) -> None:
-    """Refuse a name that a study does not know."""
+    """Reject a name that is not allowed."""
     for name in names:
         if name not in allowed:
-            known = ", ".join(str(each) for each in allowed)
-            raise InvalidInput(f"{what} must be among {known}, got {name!r}.")
+            choices = ", ".join(str(each) for each in allowed)
+            raise InvalidInput(f"{what} must be among {choices}, got {name!r}.")
 
 
 class CellStore:
@@ -176,7 +176,7 @@ Stages = dict[str, dict[str, float]]
 
 
 def peak_memory() -> int:
-    """The most memory this process ever held, in bytes; 0 where the system does not say."""
+    """Peak memory of this process in bytes; 0 where the system does not report it."""
     try:
         import resource
     except ImportError:  # not on Windows

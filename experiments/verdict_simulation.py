@@ -68,19 +68,19 @@ def tell_capped(pair: SyntheticPair) -> Told:
 
 def tell_drifted(pair: SyntheticPair) -> Told:
     """Every second of the commonest labels was rare when the calibration rows were drawn."""
-    told = tell_pair(pair)
-    scores, truth = told["calibration"]
+    inputs = tell_pair(pair)
+    scores, truth = inputs["calibration"]
     thinned = np.argsort(-pair.prior)[:20:2]
     truth = truth.copy()
     truth[:, thinned] &= np.random.default_rng(0).random((len(truth), thinned.size)) < 0.15
-    return told | {"calibration": (scores, truth)}
+    return inputs | {"calibration": (scores, truth)}
 
 
 def tell_weights(weigh: Callable[[NDArray[Any], int], Any], pair: SyntheticPair) -> Told:
     """A pair without its twin, under weights that are not those it was trained with."""
-    told = tell_pair(pair) | {"weights": weigh(pair.weights, pair.seed)}
-    del told["unweighted"]
-    return told
+    inputs = tell_pair(pair) | {"weights": weigh(pair.weights, pair.seed)}
+    del inputs["unweighted"]
+    return inputs
 
 
 def tell_stale(pair: SyntheticPair) -> Told:
@@ -132,12 +132,12 @@ class Scene:
         """Arguments of `diagnose` for one draw."""
         return self.tell(draw_pair(seed, **self.world)) | {"k": K}
 
-    def is_right(self, found: Diagnosis) -> bool:
+    def is_right(self, diagnosis: Diagnosis) -> bool:
         """Whether a diagnosis says what is so."""
-        graver = [each for each in found.findings if each.severity != "info"]
+        graver = [each for each in diagnosis.findings if each.severity != "info"]
         return (
-            found.verdict.code in self.verdicts
-            and all(found.finding(code) is not None for code in self.findings)
+            diagnosis.verdict.code in self.verdicts
+            and all(diagnosis.finding(code) is not None for code in self.findings)
             and not (self.quiet and graver)
         )
 
@@ -147,51 +147,116 @@ CALIBRATED = ("repairable_by_calibration", "dead_labels")  # the same, of which 
 SCENES = {
     scene.name: scene
     for scene in (
-        Scene("no weights", "nothing is wrong", ("healthy",),
-              world={"weights": "none"}, quiet=True),
-        Scene("common weight", "nothing is wrong", ("common_weight",),
-              world={"weights": "common"}, quiet=True),
+        Scene(
+            "no weights", "nothing is wrong", ("healthy",), world={"weights": "none"}, quiet=True
+        ),
+        Scene(
+            "common weight",
+            "nothing is wrong",
+            ("common_weight",),
+            world={"weights": "common"},
+            quiet=True,
+        ),
         Scene("realized", "shifted by ln w, all of it", ("repairable_by_inversion",)),
         Scene("capped", "shifted by ln w, at most 3 nat", REPAIRABLE, tell_capped, {"cap": 3.0}),
-        Scene("saturated", "a fifth of the cells at 1.0", ("keep_margins",),
-              world={"saturate": 0.2, "noise": 0.5}),
-        Scene("dead labels", "six labels without calibration positives", ("dead_labels",),
-              world=starve(n_dead=6)),
-        Scene("scarce", "shifted nearly alike, 60 calibration rows", ("keep_raw", "healthy"),
-              partial(tell_pair, n_calibration=60), {"cap": 1.5}),
-        Scene("drift", "calibration labels of another period", ("drift",), tell_drifted,
-              {"cap": 3.0}),
-        Scene("random", "scores are noise", ("no_signal",),
-              partial(tell_scores, lambda pair: np.random.default_rng(pair.seed).random(
-                  pair.labels.shape, dtype=np.float32)), findings=("OS205",)),
-        Scene("negated", "scores have the wrong sign", ("no_signal",),
-              partial(tell_scores, lambda pair: 1 - pair.weighted), findings=("OS205",)),
-        Scene("shuffled rows", "rows of scores and labels do not belong together", ("no_signal",),
-              partial(tell_scores, _shuffle_rows), findings=("OS205",)),
-        Scene("popularity", "each label has one score", ("no_signal",),
-              partial(tell_scores, lambda pair: np.tile(
-                  pair.prior.astype(np.float32), (pair.n_rows, 1))), findings=("OS205",)),
-        Scene("inverse weights", "1 / w is told for w", CALIBRATED,
-              partial(tell_weights, lambda weights, seed: 1 / weights), findings=("OS103",)),
-        Scene("permuted weights", "weights go with other labels", CALIBRATED,
-              partial(tell_weights, _permute), findings=("OS103",)),
-        Scene("stale weights", "calibrated scores, weights of another model", ("healthy",),
-              tell_stale, findings=("OS103",)),
+        Scene(
+            "saturated",
+            "a fifth of the cells at 1.0",
+            ("keep_margins",),
+            world={"saturate": 0.2, "noise": 0.5},
+        ),
+        Scene(
+            "dead labels",
+            "six labels without calibration positives",
+            ("dead_labels",),
+            world=starve(n_dead=6),
+        ),
+        Scene(
+            "scarce",
+            "shifted nearly alike, 60 calibration rows",
+            ("keep_raw", "healthy"),
+            partial(tell_pair, n_calibration=60),
+            {"cap": 1.5},
+        ),
+        Scene(
+            "drift", "calibration labels of another period", ("drift",), tell_drifted, {"cap": 3.0}
+        ),
+        Scene(
+            "random",
+            "scores are noise",
+            ("no_signal",),
+            partial(
+                tell_scores,
+                lambda pair: np.random.default_rng(pair.seed).random(
+                    pair.labels.shape, dtype=np.float32
+                ),
+            ),
+            findings=("OS205",),
+        ),
+        Scene(
+            "negated",
+            "scores have the wrong sign",
+            ("no_signal",),
+            partial(tell_scores, lambda pair: 1 - pair.weighted),
+            findings=("OS205",),
+        ),
+        Scene(
+            "shuffled rows",
+            "rows of scores and labels do not belong together",
+            ("no_signal",),
+            partial(tell_scores, _shuffle_rows),
+            findings=("OS205",),
+        ),
+        Scene(
+            "popularity",
+            "each label has one score",
+            ("no_signal",),
+            partial(
+                tell_scores, lambda pair: np.tile(pair.prior.astype(np.float32), (pair.n_rows, 1))
+            ),
+            findings=("OS205",),
+        ),
+        Scene(
+            "inverse weights",
+            "1 / w is told for w",
+            CALIBRATED,
+            partial(tell_weights, lambda weights, seed: 1 / weights),
+            findings=("OS103",),
+        ),
+        Scene(
+            "permuted weights",
+            "weights go with other labels",
+            CALIBRATED,
+            partial(tell_weights, _permute),
+            findings=("OS103",),
+        ),
+        Scene(
+            "stale weights",
+            "calibrated scores, weights of another model",
+            ("healthy",),
+            tell_stale,
+            findings=("OS103",),
+        ),
         *(
-            Scene(f"healthy, {n_rows:,} rows", "true log-odds", ("healthy",),
-                  partial(tell_scores, lambda pair: pair.unweighted), {"n_rows": n_rows},
-                  quiet=True)
+            Scene(
+                f"healthy, {n_rows:,} rows",
+                "true log-odds",
+                ("healthy",),
+                partial(tell_scores, lambda pair: pair.unweighted),
+                {"n_rows": n_rows},
+                quiet=True,
+            )
             for n_rows in (1000, 8000, 60_000)
         ),
     )
-}  # fmt: skip
+}
 
 
 # --------------------------------------------------------------------------------------- the table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tried:
+class Outcome:
     """What was said of all draws of a scene."""
 
     scene: Scene
@@ -207,32 +272,32 @@ def try_scenes(
     n_draws: int = N_DRAWS,
     first_seed: int = FIRST_SEED,
     n_replicates: int = 500,
-) -> Iterator[Tried]:
+) -> Iterator[Outcome]:
     """Diagnose every draw of these scenes, one scene after the other."""
     for scene in (SCENES[name] for name in check_scenes(names)):
         n_right, verdicts, findings = 0, Counter[str](), Counter[str]()
         for seed in range(first_seed, first_seed + n_draws):
-            found = diagnose(**scene.draw(seed), n_replicates=n_replicates)
-            n_right += scene.is_right(found)
-            verdicts[found.verdict.code] += 1
-            findings.update(each.code for each in found.findings if each.severity != "info")
-        yield Tried(scene, n_right, n_draws, verdicts, findings)
+            diagnosis = diagnose(**scene.draw(seed), n_replicates=n_replicates)
+            n_right += scene.is_right(diagnosis)
+            verdicts[diagnosis.verdict.code] += 1
+            findings.update(each.code for each in diagnosis.findings if each.severity != "info")
+        yield Outcome(scene, n_right, n_draws, verdicts, findings)
 
 
-def tabulate(tried: Iterator[Tried]) -> Iterator[str]:
+def tabulate(outcomes: Iterator[Outcome]) -> Iterator[str]:
     """The table in Markdown, a line as soon as its scene is done."""
     yield "| scene | truth | right | verdicts | findings graver than info |"
     yield "|---|---|---|---|---|"
-    for each in tried:
-        told = (
-            ", ".join(f"{code} {n}" for code, n in counted.most_common())
-            for counted in (each.verdicts, each.findings)
+    for each in outcomes:
+        counts_text = (
+            ", ".join(f"{code} {n}" for code, n in counter.most_common())
+            for counter in (each.verdicts, each.findings)
         )
         right = f"{each.n_right} of {each.n_draws}"
-        yield f"| {each.scene.name} | {each.scene.truth} | {right} | {' | '.join(told)} |"
+        yield f"| {each.scene.name} | {each.scene.truth} | {right} | {' | '.join(counts_text)} |"
 
 
-def tell_page(lines: list[str], *, n_draws: int, first_seed: int) -> str:
+def format_page(lines: list[str], *, n_draws: int, first_seed: int) -> str:
     """The page of the table."""
     last = first_seed + n_draws - 1
     about = (

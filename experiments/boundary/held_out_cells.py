@@ -47,7 +47,7 @@ def _count_pairs(name: str, data: Any) -> dict[str, Any]:
 
 def count_labels(store: CellStore, *, data: Any = None, finished: bool = False) -> Counts:
     """Positives of each label and fitted rows, by data set; sets that are not here are left out."""
-    counted: Counts = {}
+    counts: Counts = {}
     for name in (*MULAN, *PAIRS):
         count: Callable[[str, Any], dict[str, Any]] = (
             _count_pairs if name in PAIRS else _count_mulan
@@ -61,49 +61,49 @@ def count_labels(store: CellStore, *, data: Any = None, finished: bool = False) 
         except UnreadableFile:  # not at hand
             continue
         if cell is not None:
-            counted[name] = cell
-    return counted
+            counts[name] = cell
+    return counts
 
 
 def read_unseen(counts: Counts, folder: Any) -> dict[str, list[Training]]:
     """Every weighted LightGBM cell of the other studies with its twin, by `SOURCES`."""
     root = Path(folder)
-    found: dict[str, list[Training]] = {source: [] for source in SOURCES}
-    for name, counted in counts.items():
+    trainings: dict[str, list[Training]] = {source: [] for source in SOURCES}
+    for name, label_counts in counts.items():
         if name in PAIRS:
             source = SOURCES[1 + PAIRS.index(name)]
-            found[source].extend(_pair_cells(name, counted, root))
+            trainings[source].extend(_pair_cells(name, label_counts, root))
         else:
-            found[SOURCES[0]].extend(_mulan_cells(name, counted, root))
-    return found
+            trainings[SOURCES[0]].extend(_mulan_cells(name, label_counts, root))
+    return trainings
 
 
 def _describe(
-    counted: dict[str, Any], weight: str, parameters: dict[str, Any], cap: float | None = None
+    label_counts: dict[str, Any], weight: str, parameters: dict[str, Any], cap: float | None = None
 ) -> dict[str, float]:
     return describe_training(
-        np.asarray(counted["counts"]),
-        counted["n_rows"],
+        np.asarray(label_counts["counts"]),
+        label_counts["n_rows"],
         WEIGHTS[weight],
         Booster.of(parameters, cap),
-        counted["k"],
+        label_counts["k"],
     )
 
 
-def _mulan_cells(name: str, counted: dict[str, Any], root: Path) -> Iterator[Training]:
+def _mulan_cells(name: str, label_counts: dict[str, Any], root: Path) -> Iterator[Training]:
     cells = CellStore(root, "mulan-paper").cells()
     for learner in LEARNERS:
         twin = cells.get(f"{name}-{learner}-1")
         for weight in WEIGHTS:
             cell = cells.get(f"{name}-{learner}-{weight}")
             if weight != "1" and cell is not None and twin is not None:
-                features = _describe(counted, weight, cell["configuration"]["parameters"])
+                features = _describe(label_counts, weight, cell["configuration"]["parameters"])
                 raw = [each["values"]["map"]["raw"] for each in (cell, twin)]
                 label = f"{name}, {learner}, {weight}"
                 yield Training(name, label, features, retained_share(*raw))
 
 
-def _pair_cells(name: str, counted: dict[str, Any], root: Path) -> Iterator[Training]:
+def _pair_cells(name: str, label_counts: dict[str, Any], root: Path) -> Iterator[Training]:
     cells = CellStore(root, name).values()
     arms = [Arm("lightgbm", weight) for weight in WEIGHTS if weight != "1"]
     arms += [Arm("lightgbm", "r", cap=cap) for cap in CAPS if cap is not None]
@@ -114,6 +114,6 @@ def _pair_cells(name: str, counted: dict[str, Any], root: Path) -> Iterator[Trai
                 for each in (arm, arm.twin)
             ]
             parameters = arm.configuration()["parameters"]
-            features = _describe(counted, arm.weight, parameters, arm.cap)
+            features = _describe(label_counts, arm.weight, parameters, arm.cap)
             label = f"{name}, {arm.weight}" + (f", cap {arm.cap:g}" if arm.cap else "")
             yield Training(name, label, features, retained_share(*raw))

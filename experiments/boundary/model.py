@@ -49,9 +49,9 @@ def fit_logistic(X: Floats, y: Floats) -> Predictor:
     from sklearn.preprocessing import StandardScaler
 
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=1000))
-    kept = np.repeat([1, 0], len(y))
-    model.fit(np.tile(X, (2, 1)), kept, logisticregression__sample_weight=np.append(y, 1 - y))
-    return lambda wanted: np.asarray(model.predict_proba(wanted)[:, 1])
+    targets = np.repeat([1, 0], len(y))
+    model.fit(np.tile(X, (2, 1)), targets, logisticregression__sample_weight=np.append(y, 1 - y))
+    return lambda inputs: np.asarray(model.predict_proba(inputs)[:, 1])
 
 
 def fit_monotone(X: Floats, y: Floats) -> Predictor:
@@ -71,7 +71,7 @@ def fit_monotone(X: Floats, y: Floats) -> Predictor:
         "verbosity": -1,
     }
     model = lightgbm.train(parameters, lightgbm.Dataset(X, y), num_boost_round=150)
-    return lambda wanted: np.clip(np.asarray(model.predict(wanted, num_threads=1)), 0.0, 1.0)
+    return lambda inputs: np.clip(np.asarray(model.predict(inputs, num_threads=1)), 0.0, 1.0)
 
 
 MODELS: dict[str, Callable[[Floats, Floats], Predictor]] = {
@@ -103,17 +103,17 @@ def fit_boundary(trainings: Sequence[Training]) -> Boundary:
     order = np.random.default_rng(SEED).permutation(len(groups)) % N_FOLDS
     fold_of = dict(zip(groups, order.tolist(), strict=True))
     folds = np.array([fold_of[each.group] for each in trainings])
-    held = {}
+    predictions = {}
     for name, fit in MODELS.items():
-        held[name] = np.empty(len(y))
+        predictions[name] = np.empty(len(y))
         for fold in np.unique(folds):
             inside = folds == fold
-            held[name][inside] = fit(X[~inside], y[~inside])(X[inside])
-    errors = {name: float(np.abs(values - y).mean()) for name, values in held.items()}
+            predictions[name][inside] = fit(X[~inside], y[~inside])(X[inside])
+    errors = {name: float(np.abs(values - y).mean()) for name, values in predictions.items()}
     best = min(errors, key=lambda name: errors[name])
     tail = (1 - INTERVAL) / 2
-    low, high = np.quantile(y - held[best], [tail, 1 - tail]).tolist()
-    return Boundary(best, MODELS[best](X, y), errors, held[best], low, high)
+    low, high = np.quantile(y - predictions[best], [tail, 1 - tail]).tolist()
+    return Boundary(best, MODELS[best](X, y), errors, predictions[best], low, high)
 
 
 def judge(predicted: Floats, retained: Floats, low: float, high: float) -> dict[str, Any]:

@@ -35,7 +35,7 @@ N_WORST = 8  # cells that are named as furthest off
 
 def write_page(study: Study) -> str:
     """The page as Markdown."""
-    return "\n".join(_tell(study)) + "\n"
+    return "\n".join(_format_lines(study)) + "\n"
 
 
 def all_unseen(study: Study) -> list[Training]:
@@ -60,7 +60,7 @@ def score_study(study: Study) -> tuple[Boundary, dict[str, dict[str, Any]]]:
     return boundary, scores
 
 
-def _tell(study: Study) -> Iterator[str]:
+def _format_lines(study: Study) -> Iterator[str]:
     yield "# Where the boundary is"
     yield ""
     yield from paragraph(
@@ -128,20 +128,20 @@ def _tell(study: Study) -> Iterator[str]:
         yield f"Fewer than {MIN_WORLDS} worlds are finished: nothing is fitted."
         return
     boundary, scores = score_study(study)
-    yield from _tell_scores(study, boundary, scores)
+    yield from _format_scores(study, boundary, scores)
     yield from _conclude(study, boundary, scores)
 
 
-def _tell_scores(
+def _format_scores(
     study: Study, boundary: Boundary, scores: dict[str, dict[str, Any]]
 ) -> Iterator[str]:
     yield "## How well it predicts"
     yield ""
     yield "![Predicted against kept](boundary.png)"
     yield ""
-    told = ", ".join(f"{name} {error:.3f}" for name, error in boundary.errors.items())
+    errors = ", ".join(f"{name} {error:.3f}" for name, error in boundary.errors.items())
     yield from paragraph(
-        f"Mean absolute error on worlds, out of fold: {told}. Chosen: "
+        f"Mean absolute error on worlds, out of fold: {errors}. Chosen: "
         f"**{boundary.model}**. Its interval of {INTERVAL:.0%}, from the same errors: "
         f"{boundary.low:+.2f} to {boundary.high:+.2f} around a prediction."
     )
@@ -163,20 +163,20 @@ def _tell_scores(
     yield "| feature | worlds | unseen |"
     yield "|---|---|---|"
     for at, name in enumerate(FEATURES):
-        shown = " | ".join(
+        texts = " | ".join(
             _number(_rank_correlation(some, at)) for some in (study.worlds, all_unseen(study))
         )
-        yield f"| {name} | {shown} |"
+        yield f"| {name} | {texts} |"
     yield ""
     unseen = all_unseen(study)
     if unseen:
-        predicted, kept = boundary.of(unseen), as_table(unseen)[1]
+        predicted, retained = boundary.of(unseen), as_table(unseen)[1]
         yield "Unseen cells that are furthest off:"
         yield ""
         yield "| cell | predicted | kept |"
         yield "|---|---|---|"
-        for at in np.argsort(-np.abs(predicted - kept), kind="stable")[:N_WORST]:
-            yield f"| {unseen[at].name} | {predicted[at]:.2f} | {kept[at]:.2f} |"
+        for at in np.argsort(-np.abs(predicted - retained), kind="stable")[:N_WORST]:
+            yield f"| {unseen[at].name} | {predicted[at]:.2f} | {retained[at]:.2f} |"
         yield ""
 
 
@@ -188,12 +188,12 @@ def _conclude(study: Study, boundary: Boundary, scores: dict[str, dict[str, Any]
         yield "No unseen cell is at hand to judge by."
         return
     unseen = all_unseen(study)
-    named, collapsed = boundary.of(unseen) < COLLAPSE, as_table(unseen)[1] < COLLAPSE
+    below, collapsed = boundary.of(unseen) < COLLAPSE, as_table(unseen)[1] < COLLAPSE
     yield from paragraph(
         f"**Whether** a cell collapses: AUC {_number(score['auc'])} (asked for: at least "
         f"{MIN_AUC:g}). A predicted share below {COLLAPSE:g} names "
-        f"{int((named & collapsed).sum())} of {int(collapsed.sum())} collapsed cells, and "
-        f"{int((named & ~collapsed).sum())} of {int((~collapsed).sum())} that did not collapse. "
+        f"{int((below & collapsed).sum())} of {int(collapsed.sum())} collapsed cells, and "
+        f"{int((below & ~collapsed).sum())} of {int((~collapsed).sum())} that did not collapse. "
         f"**How much** it keeps: mean absolute error {score['error']:.3f} (asked for: at most "
         f"{MAX_ERROR:g}), over {score['n']} unseen cells."
     )
@@ -246,6 +246,6 @@ def draw(study: Study) -> Figure:
     }
     for source, some in study.unseen.items():
         if some:
-            kept = as_table(some)[1].tolist()
-            points[source] = list(zip(boundary.of(some).tolist(), kept, strict=True))
+            retained = as_table(some)[1].tolist()
+            points[source] = list(zip(boundary.of(some).tolist(), retained, strict=True))
     return draw_points(points, "predicted retained share", "retained share of MAP@K", mark=COLLAPSE)

@@ -76,7 +76,7 @@ def commonest(world: dict[str, Any]) -> float:
 def train_world(world: dict[str, Any]) -> dict[str, Any]:
     """Positives of each label among the training rows; MAP@7 and saturation at each weight."""
     high, n_rows = commonest(world), world["n_rows"]
-    drawn = synthetic_rows(
+    rows = synthetic_rows(
         n_rows + N_TEST,
         world["n_labels"],
         n_features=world["n_features"],
@@ -84,18 +84,18 @@ def train_world(world: dict[str, Any]) -> dict[str, Any]:
         signal=world["signal"],
         seed=world["seed"],
     )
-    X, Y, truth = drawn.X[:n_rows], drawn.labels[:n_rows], drawn.labels[n_rows:]
+    X, Y, truth = rows.X[:n_rows], rows.labels[:n_rows], rows.labels[n_rows:]
     arms = {}
-    for weight, named in WEIGHTS.items():
+    for weight, label_weights in WEIGHTS.items():
         model = OneVsRest(
             "lightgbm",
-            weights=named,
+            weights=label_weights,
             max_delta_step=world["max_delta_step"],
             parameters={name: world[name] for name in BOOSTER} | FIXED,
             seed=TRAINING_SEED,
             threads=1,
         ).fit(X, Y)
-        scores = model.predict_stored(drawn.X[n_rows:])
+        scores = model.predict_stored(rows.X[n_rows:])
         arms[weight] = {
             "map": float(average_precision_at_k(scores, truth, k=K)),
             "saturated_share": float((scores.astype(np.float32) == 1).mean()),

@@ -46,14 +46,14 @@ def generate(
     check_folders(output)
     if form is Form.santander:
         path = generate_santander(output, n_rows=size, seed=seed)
-        written = f"{size:,} rows in {path}."
+        summary = f"{size:,} rows in {path}."
     elif form is Form.instacart:
         path = generate_instacart(output, n_users=size, seed=seed)
-        written = f"Six files of {size:,} users in {path}."
+        summary = f"Six files of {size:,} users in {path}."
     else:
         path = generate_baskets(output, n_users=size, seed=seed)
-        written = f"Baskets of {size:,} users in {path}; items beside it."
-    console().print(written)
+        summary = f"Baskets of {size:,} users in {path}; items beside it."
+    console().print(summary)
 
 
 def archive(
@@ -88,6 +88,6 @@ def archive(
     if json:
         return print_json(manifest)
     size = sum(each["bytes"] for each in manifest["files"])
-    done = f"written to {output}" if output is not None else "as their hashes say"
-    console().print(f"{manifest['n_files']:,} files, {size:,} bytes, {done}.")
+    status = f"written to {output}" if output is not None else "as their hashes say"
+    console().print(f"{manifest['n_files']:,} files, {size:,} bytes, {status}.")
     return None

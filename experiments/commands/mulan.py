@@ -86,8 +86,8 @@ def mulan(
     out = console()
     table = new_table("data set", "learner", "w", "raw", "isotonic", "pooled", "ceiling", "AUC")
     for name, learned_by, w, cell in arms(cells, described(cells)):
-        shown = [cell["map"][rung] for rung in ("raw", "isotonic", "pooled", "ceiling")]
-        table.add_row(name, learned_by, w, *(f"{v:.3f}" for v in shown), f"{cell['auc']:.3f}")
+        values = [cell["map"][rung] for rung in ("raw", "isotonic", "pooled", "ceiling")]
+        table.add_row(name, learned_by, w, *(f"{v:.3f}" for v in values), f"{cell['auc']:.3f}")
     out.print(table)
     entries = compare_table_2(cells)
     if entries:

@@ -58,17 +58,17 @@ class PairOptions(NamedTuple):
 
 def pair_command(study: Callable[..., None]) -> Callable[..., None]:
     """The command of a study of matched pairs: its own options, then `PairOptions`, as one."""
-    own = get_type_hints(study, include_extras=True)
+    study_hints = get_type_hints(study, include_extras=True)
     shared = get_type_hints(PairOptions, include_extras=True)
-    del own["options"], own["return"]
-    hints = own | shared
-    defaults = {name: signature(study).parameters[name].default for name in own}
+    del study_hints["options"], study_hints["return"]
+    hints = study_hints | shared
+    defaults = {name: signature(study).parameters[name].default for name in study_hints}
     defaults |= PairOptions._field_defaults
 
-    def command(**given: Any) -> None:
+    def command(**options: Any) -> None:
         study(
-            PairOptions(**{name: given[name] for name in shared}),
-            **{name: given[name] for name in own},
+            PairOptions(**{name: options[name] for name in shared}),
+            **{name: options[name] for name in study_hints},
         )
 
     # The parser reads options off a function's signature.

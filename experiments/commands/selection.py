@@ -78,7 +78,9 @@ def selection(
         if some:
             table = new_table(f"{group}, {len(some)} cells", "gain over raw", "harmed", "worst")
             for name in CONTENDERS:
-                own = summarise(some, name)
-                table.add_row(name, f"{own.mean:+.4f}", f"{own.harmed}", f"{own.worst:+.4f}")
+                summary = summarise(some, name)
+                table.add_row(
+                    name, f"{summary.mean:+.4f}", f"{summary.harmed}", f"{summary.worst:+.4f}"
+                )
             console().print(table)
     return None

@@ -29,12 +29,18 @@ def verdict_simulation(
 
       python -m experiments verdict-simulation --scene random --draws 3 --first-seed 0
     """
-    from experiments.verdict_simulation import SCENES, check_scenes, tabulate, tell_page, try_scenes
+    from experiments.verdict_simulation import (
+        SCENES,
+        check_scenes,
+        format_page,
+        tabulate,
+        try_scenes,
+    )
 
     check_outputs(page)
     names = check_scenes(tuple(scene or SCENES))
     lines = tabulate(try_scenes(names, n_draws=draws, first_seed=first_seed))
-    _tell_draws(lines, page, partial(tell_page, n_draws=draws, first_seed=first_seed))
+    _format_draws(lines, page, partial(format_page, n_draws=draws, first_seed=first_seed))
 
 
 def monitor_simulation(
@@ -57,24 +63,24 @@ def monitor_simulation(
         FAULTS,
         QUIET,
         check_months,
+        format_page,
         tabulate,
-        tell_page,
         try_months,
     )
 
     check_outputs(page)
     names = check_months(tuple(month or (*FAULTS, QUIET)))
     lines = tabulate(try_months(names, n_draws=draws, first_seed=first_seed))
-    _tell_draws(lines, page, partial(tell_page, n_draws=draws, first_seed=first_seed))
+    _format_draws(lines, page, partial(format_page, n_draws=draws, first_seed=first_seed))
 
 
-def _tell_draws(
-    lines: Iterable[str], page: Path | None, tell_page: Callable[[list[str]], str]
+def _format_draws(
+    lines: Iterable[str], page: Path | None, format_page: Callable[[list[str]], str]
 ) -> None:
     """Print each line of a table as soon as it is there; then write the page of all of them."""
-    kept = []
+    rows = []
     for line in lines:
         console().print(line, markup=False, highlight=False, soft_wrap=True)
-        kept.append(line)
+        rows.append(line)
     if page is not None:
-        write_text(page, tell_page(kept))
+        write_text(page, format_page(rows))

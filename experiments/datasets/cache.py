@@ -1,4 +1,4 @@
-"""What was made once is kept: entries of a folder, named by the hash of all they depend on."""
+"""Cache of prepared data: entries of a folder, named by the hash of all they depend on."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _DAMAGED = (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFi
 
 
 def default_folder(name: str) -> Path:
-    """Where the rows of a data set are kept if no folder is given."""
+    """Default folder for the rows of a data set."""
     return Path(".work") / "data" / name
 
 
 def name_entry(what: Mapping[str, Any]) -> str:
-    """A name made of the SHA-256 of all that an entry depends on.
+    """Name of an entry: a SHA-256 of all that it depends on.
 
     Examples
     --------
@@ -46,23 +46,23 @@ def name_entry(what: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def recall_entry(
+def cached_entry(
     folder: str | os.PathLike[str], what: Mapping[str, Any], fill: Callable[[Path], None]
 ) -> Path:
-    """The entry of that name, filled now unless it is there and whole.
+    """The folder of an entry, filled first unless it is complete.
 
     Parameters
     ----------
     folder : path
-        Where entries are kept. It is made if it does not exist.
+        Folder of the cache; created if necessary.
     what : dict
         All that the entry depends on: hashes of the inputs and settings, as JSON can hold them.
     fill : callable
-        Writes files into the folder it is given. Called only if need be.
+        Writes files into the folder that it gets. Called only if necessary.
 
     Examples
     --------
-    >>> recall_entry("cache", {"sha256": "..."}, fill)  # doctest: +SKIP
+    >>> cached_entry("cache", {"sha256": "..."}, fill)  # doctest: +SKIP
     """
     entry = Path(folder) / name_entry(what)
     if is_whole(entry):
@@ -85,15 +85,14 @@ def is_whole(entry: Path) -> bool:
 
 @contextmanager
 def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary folder beside the wanted one, which takes its place once all went well."""
+    """A temporary folder, renamed to ``path`` if the block succeeds."""
     path = Path(path)
     with ExitStack() as stack:
         try:
             unfinished = stack.enter_context(scratch_folder(path))
         except OSError as error:
             raise UnreadableFile(
-                f"{path.parent} can not be written ({error.strerror}). Pass another folder as "
-                "cache."
+                f"{path.parent} cannot be written ({error.strerror}). Pass another folder as cache."
             ) from error
         with disk_full_message(path):
             yield unfinished
@@ -108,12 +107,12 @@ def hash_inputs(paths: Iterable[Path]) -> dict[str, str]:
 
 
 def hash_roles(paths: Mapping[str, Path]) -> dict[str, str]:
-    """SHA-256 of some files, by what they hold: two of them may have one name."""
+    """SHA-256 of files by role, since two files may have the same name."""
     return {role: hash_file(path) for role, path in paths.items()}
 
 
 def name_inputs(paths: Mapping[str, Path], hashes: Mapping[str, str]) -> dict[str, str]:
-    """The same hashes by file name; by what they hold where two files have one name."""
+    """The hashes by file name; by role where two files have the same name."""
     names = [path.name for path in paths.values()]
     return {
         path.name if names.count(path.name) == 1 else role: hashes[role]
@@ -123,7 +122,7 @@ def name_inputs(paths: Mapping[str, Path], hashes: Mapping[str, str]) -> dict[st
 
 @contextmanager
 def unchanged(paths: Iterable[Path]) -> Iterator[None]:
-    """Refuse files that are written to while they are read."""
+    """Reject files that change while they are read."""
     before = {path: _stamp(path) for path in paths}
     yield
     for path, stamp in before.items():
@@ -140,22 +139,22 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def _replace(unfinished: Path, path: Path) -> None:
-    """Give a folder its name. Another's whole entry stays; what else is there gives way."""
+    """Rename a finished folder. A complete entry of another process stays."""
     try:
-        # One at a time: what is damaged now may be another's whole entry a moment later.
+        # Locked: another process may complete the damaged entry at the same time.
         with lock(path, wait=True):
             if path.is_dir() and not is_whole(path):
                 shutil.rmtree(path, ignore_errors=True)
             unfinished.rename(path)
     except OSError as error:
         if not is_whole(path):
-            raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
+            raise UnreadableFile(f"{path} cannot be written ({error.strerror}).") from error
 
 
 def recall_rows(
     folder: str | os.PathLike[str], what: Mapping[str, Any], build: Callable[[], Recommendation]
 ) -> Recommendation:
-    """The rows kept under that name, or else built now and kept; see `recall_entry`.
+    """Cached rows, built first if necessary; see `cached_entry`.
 
     Examples
     --------
@@ -167,7 +166,7 @@ def recall_rows(
         built.append(build())
         save_rows(entry, built[0])
 
-    entry = recall_entry(folder, what, fill)
+    entry = cached_entry(folder, what, fill)
     return built[0] if built else load_rows(entry)
 
 
@@ -183,9 +182,12 @@ def save_rows(folder: Path, rows: Recommendation) -> None:
                 np.save(folder / f"{part}_{name}.npy", matrix, allow_pickle=False)
         np.save(folder / f"ids_{name}.npy", period.row_ids, allow_pickle=False)
     description = {
-        "name": rows.name, "settings": rows.settings, "sha256": rows.sha256,
-        "label_names": rows.label_names, "feature_names": rows.feature_names,
-    }  # fmt: skip
+        "name": rows.name,
+        "settings": rows.settings,
+        "sha256": rows.sha256,
+        "label_names": rows.label_names,
+        "feature_names": rows.feature_names,
+    }
     (folder / DESCRIPTION).write_text(json.dumps(description), encoding="utf-8")
 
 

@@ -28,6 +28,6 @@ def import_polars(what: str) -> Any:
 
 
 def polars_failures(*more: type[BaseException]) -> tuple[type[BaseException], ...]:
-    """What polars raises on a file it can not read, a panic of its own among it; and more."""
+    """What polars raises on a file it cannot read, a panic of its own among it; and more."""
     pl = import_polars("reading files")
     return pl.exceptions.PolarsError, pl.exceptions.PanicException, *more

@@ -83,15 +83,15 @@ def put_caps(panel: Any, points: Sequence[CapPoint]) -> list[Note]:
         axis.plot(*zip(*budgets, strict=True), color=INK, linewidth=1, linestyle="--", zorder=1)
     notes = []
     for series, mark in marks.items():
-        own = [p for p in points if p.series == series]
+        series_points = [p for p in points if p.series == series]
         dots = sorted(
             (p.cap, max(p.largest_shift, bottom * EDGE))
-            for p in own
+            for p in series_points
             if p.cap is not None and p.largest_shift is not None
         )
         if dots:
             axis.plot(*zip(*dots, strict=True), markersize=5, linewidth=0.8, zorder=3, **mark)
-        for p in own:
+        for p in series_points:
             x = beside[series] if p.cap is None else p.cap
             y = top / EDGE if p.largest_shift is None else max(p.largest_shift, bottom * EDGE)
             if p.cap is None or p.largest_shift is None:
@@ -125,8 +125,8 @@ def _handles(points: Sequence[CapPoint], marks: dict[str, dict[str, str]]) -> li
 
 def _limits(points: Sequence[CapPoint]) -> tuple[float, float]:
     levels = [p.largest_shift for p in points] + [p.budget for p in points]
-    known = [level for level in levels if level is not None and level > 0]
-    low, high = min(known, default=1.0), max(known, default=10.0)
+    positive_levels = [level for level in levels if level is not None and level > 0]
+    low, high = min(positive_levels, default=1.0), max(positive_levels, default=10.0)
     return low / 1.5, high * 1.8
 
 

@@ -28,12 +28,19 @@ DOTS: dict[str, dict[str, Any]] = {
     "unweighted, w = 1": {"marker": "o", "color": BLUE, "markersize": 5.5},
     "weighted, w = r": {"marker": "o", "color": ORANGE, "markersize": 5.5},
     "weighted, isotonic per label": {
-        "marker": "o", "markerfacecolor": "none", "markeredgecolor": ORANGE, "markersize": 8.5,
+        "marker": "o",
+        "markerfacecolor": "none",
+        "markeredgecolor": ORANGE,
+        "markersize": 8.5,
     },
     "popularity": {
-        "marker": "|", "color": GREY, "markersize": 9, "markeredgewidth": 1.6, "zorder": 1.5,
+        "marker": "|",
+        "color": GREY,
+        "markersize": 9,
+        "markeredgewidth": 1.6,
+        "zorder": 1.5,
     },
-}  # fmt: skip
+}
 
 
 def draw_doses(rows: Sequence[DoseRow]) -> Any:
@@ -135,10 +142,10 @@ def _first(line: MagnitudeLine) -> float:
 
 def _draw_line(axis: Any, line: MagnitudeLine, what: str, marks: dict[str, str]) -> None:
     values = line.raw if what == "raw" else line.repaired
-    known = [(at, value / _first(line)) for at, value in enumerate(values) if value is not None]
-    if not known:
+    points = [(at, value / _first(line)) for at, value in enumerate(values) if value is not None]
+    if not points:
         return
-    x, y = zip(*known, strict=True)
+    x, y = zip(*points, strict=True)
     if line.data in marks:
         colour = ORANGE if what == "raw" else BLUE
         how = {"marker": marks[line.data], "color": colour, "linewidth": 1.3, "markersize": 4.5}

@@ -39,12 +39,12 @@ def draw_figure_one(waterfalls: Sequence[Waterfall], points: Sequence[CapPoint])
     """
     figure = new_figure(72)
     n_panels = min(2, len(waterfalls))
-    left, right = cast(Any, figure).subfigures(
+    left_figure, right = cast(Any, figure).subfigures(
         1, 2, width_ratios=(0.7 + 0.6 * n_panels, 1), wspace=0.03
     )
-    put_waterfalls(left, waterfalls, in_a_row=2)
+    put_waterfalls(left_figure, waterfalls, in_a_row=2)
     notes = put_caps(right, points)
-    for panel, letter in ((left, "A"), (right, "B")):
+    for panel, letter in ((left_figure, "A"), (right, "B")):
         panel.suptitle(letter, x=0.01, ha="left", fontsize=TITLE + 1, fontweight="bold", color=INK)
     place_notes(figure, notes)
     return finish(figure)

@@ -52,25 +52,40 @@ def draw_labels(tables: Mapping[str, Mapping[str, Sequence[Any]]]) -> Figure:
             name: np.array([np.nan if each is None else each for each in table[name]], np.float64)
             for name in ("n_positives", "intended", "realized", "saturated_share")
         }
-        known = np.asarray(table["identified"], np.bool_)
+        identified = np.asarray(table["identified"], np.bool_)
         order = np.argsort(-columns["n_positives"], kind="stable")
         order = order[columns["n_positives"][order] > 0]  # others have no model
         places, size = np.arange(1, order.size + 1), 4 if order.size <= 100 else 2
         intended, realized = columns["intended"][order], columns["realized"][order]
-        read = known[order]
+        read = identified[order]
         shifts.plot(places, intended, color=GREY, linewidth=1.2, drawstyle="steps-mid", zorder=1)
         shifts.plot(
-            places[~read], intended[~read], linestyle="none", marker="x", markersize=size,
-            color=ORANGE, zorder=2,
-        )  # fmt: skip
+            places[~read],
+            intended[~read],
+            linestyle="none",
+            marker="x",
+            markersize=size,
+            color=ORANGE,
+            zorder=2,
+        )
         shifts.plot(
-            places[read], realized[read], linestyle="none", marker="o", markersize=size,
-            color=BLUE, markeredgewidth=0, zorder=3,
-        )  # fmt: skip
+            places[read],
+            realized[read],
+            linestyle="none",
+            marker="o",
+            markersize=size,
+            color=BLUE,
+            markeredgewidth=0,
+            zorder=3,
+        )
         shares.bar(
-            places, 100 * columns["saturated_share"][order], width=1.0, color=PALE_ORANGE,
-            edgecolor=ORANGE, linewidth=0.4 if order.size <= 100 else 0,
-        )  # fmt: skip
+            places,
+            100 * columns["saturated_share"][order],
+            width=1.0,
+            color=PALE_ORANGE,
+            edgecolor=ORANGE,
+            linewidth=0.4 if order.size <= 100 else 0,
+        )
         shares.xaxis.set_major_locator(MaxNLocator(integer=True))
         shares.set_ylim(0, max(1.0, shares.get_ylim()[1]))
         for axis in (shifts, shares):

@@ -89,12 +89,12 @@ def draw_schematic(schematic: Schematic) -> Figure:
 
 
 def _draw_shifts(axis: Axes, schematic: Schematic) -> None:
-    x, known = schematic.intended, schematic.identified
+    x, identified = schematic.intended, schematic.identified
     style_axis(axis, grid=None)
-    edge = float(x[known].max())
+    edge = float(x[identified].max())
     axis.axvspan(edge, float(x.max()), color=PALE_ORANGE, alpha=0.35, linewidth=0)
     axis.plot(x, x, color=GREY, linestyle="--", linewidth=0.9)
-    axis.plot(x[known], schematic.free[known], color=BLUE, linewidth=2)
+    axis.plot(x[identified], schematic.free[identified], color=BLUE, linewidth=2)
     axis.plot(x, schematic.capped, color=ORANGE, linewidth=2)
     axis.axhline(schematic.budget, color=ORANGE, linestyle=":", linewidth=0.9)
     note: dict[str, Any] = {"fontsize": SMALL, "color": INK}
@@ -102,9 +102,13 @@ def _draw_shifts(axis: Axes, schematic: Schematic) -> None:
     axis.text(x.max(), schematic.budget - 0.5, "cap: falls short", ha="right", va="top", **note)
     axis.text(0.55 * edge, 0.8 * edge, "no cap:\nas intended", ha="right", va="center", **note)
     axis.text(
-        (edge + x.max()) / 2, 0.5 * (schematic.budget + edge), "cells\nat 1.0:\nnot\nidentified",
-        ha="center", va="center", **note,
-    )  # fmt: skip
+        (edge + x.max()) / 2,
+        0.5 * (schematic.budget + edge),
+        "cells\nat 1.0:\nnot\nidentified",
+        ha="center",
+        va="center",
+        **note,
+    )
     axis.set_xlim(0, x.max())
     axis.set_ylim(0, x.max())
     name_axes(axis, "intended shift ln w, nat", "realized shift, nat", "a  Two regimes")
@@ -112,15 +116,20 @@ def _draw_shifts(axis: Axes, schematic: Schematic) -> None:
 
 def _draw_loss(axis: Axes, schematic: Schematic) -> None:
     style_axis(axis, grid="x")
-    left, height = 0.0, len(REPAIRS)
+    start, height = 0.0, len(REPAIRS)
     for name, colour in zip(PARTS, (PALE_GREY, PALE_ORANGE, ORANGE), strict=True):
         share = 100 * max(0.0, schematic.parts[name])
-        axis.barh(height, share, left=left, height=0.5, color=colour, edgecolor="white")
+        axis.barh(height, share, left=start, height=0.5, color=colour, edgecolor="white")
         axis.text(
-            left + share / 2, height + 0.32, PARTS[name], ha="center", va="bottom",
-            fontsize=SMALL, color=INK,
-        )  # fmt: skip
-        left += share
+            start + share / 2,
+            height + 0.32,
+            PARTS[name],
+            ha="center",
+            va="bottom",
+            fontsize=SMALL,
+            color=INK,
+        )
+        start += share
     for at, name in enumerate(reversed(REPAIRS)):
         share = 100 * schematic.returned[name]
         axis.plot([0, share], [at, at], color=BLUE, linewidth=4, solid_capstyle="butt")
@@ -129,7 +138,7 @@ def _draw_loss(axis: Axes, schematic: Schematic) -> None:
         )
     axis.set_yticks(range(len(REPAIRS) + 1), [*reversed(REPAIRS.values()), "the loss"])
     axis.set_ylim(-0.6, height + 0.9)
-    axis.set_xlim(min(0.0, 100 * min(schematic.returned.values()) - 4), max(100, left) + 14)
+    axis.set_xlim(min(0.0, 100 * min(schematic.returned.values()) - 4), max(100, start) + 14)
     name_axes(axis, "share of the MAP@7 loss, %", "", "b  What each repair returns")
 
 

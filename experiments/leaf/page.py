@@ -26,10 +26,10 @@ _LOOKS = {5: ("raw", False), 20: ("raw", True), 50: ("repair", False), 200: ("re
 
 def write_page(cells: Cells) -> str:
     """The page as Markdown."""
-    return "\n".join(_tell(cells)) + "\n"
+    return "\n".join(_format_lines(cells)) + "\n"
 
 
-def _tell(cells: Cells) -> Iterator[str]:
+def _format_lines(cells: Cells) -> Iterator[str]:
     trees = {key: cell for key, cell in cells.items() if "predicted_share" in cell}
     expected = len(DATASETS) * len(WEIGHTS)
     yield "# Leaf saturation"
@@ -91,13 +91,13 @@ def _tell(cells: Cells) -> Iterator[str]:
     yield "|---" * (2 + len(WEIGHTS)) + "|"
     for data in DATASETS:
         for rows in ROWS_IN_LEAF:
-            found = [cells.get(f"{data}-lightgbm-{rows}-{weight}") for weight in WEIGHTS]
-            if any(cell is not None for cell in found):
-                shown = (
+            row_cells = [cells.get(f"{data}-lightgbm-{rows}-{weight}") for weight in WEIGHTS]
+            if any(cell is not None for cell in row_cells):
+                texts = (
                     "-" if cell is None else f"{cell['saturated_share']:.2%}, {cell['ceiling']:.3f}"
-                    for cell in found
+                    for cell in row_cells
                 )
-                yield f"| {data} | {rows} | " + " | ".join(shown) + " |"
+                yield f"| {data} | {rows} | " + " | ".join(texts) + " |"
     yield ""
     yield from _conclude(cells)
 
@@ -109,15 +109,15 @@ def _conclude(cells: Cells) -> Iterator[str]:
         for data in DATASETS
         if {f"{data}-tree-1", f"{data}-tree-100r"} <= cells.keys()
     ]
-    risen = sum(high["saturated_share"] > low["saturated_share"] for low, high in pairs)
-    fallen = sum(high["distinct"] < low["distinct"] for low, high in pairs)
+    n_rising = sum(high["saturated_share"] > low["saturated_share"] for low, high in pairs)
+    n_fewer_distinct = sum(high["distinct"] < low["distinct"] for low, high in pairs)
     yield "## What they say"
     yield ""
     yield from paragraph(
-        f"- Single trees, w = 1 against 100 r: the saturated share rises on {risen} of "
-        f"{len(pairs)} sets, distinct scores fall on {fallen}."
+        f"- Single trees, w = 1 against 100 r: the saturated share rises on {n_rising} of "
+        f"{len(pairs)} sets, distinct scores fall on {n_fewer_distinct}."
     )
-    steps, held = 0, 0
+    n_pairs, n_falling = 0, 0
     for data in DATASETS:
         for weight in WEIGHTS:
             shares = [
@@ -125,11 +125,11 @@ def _conclude(cells: Cells) -> Iterator[str]:
                 for rows in ROWS_IN_LEAF
                 if (key := f"{data}-lightgbm-{rows}-{weight}") in cells
             ]
-            steps += len(shares) > 1
-            held += len(shares) > 1 and shares[0] >= shares[-1]
+            n_pairs += len(shares) > 1
+            n_falling += len(shares) > 1 and shares[0] >= shares[-1]
     yield from paragraph(
         "- Boosted trees: the smallest leaves that are finished saturate at least as many "
-        f"cells as the largest in {held} of {steps} pairs of data set and weight."
+        f"cells as the largest in {n_falling} of {n_pairs} pairs of data set and weight."
     )
 
 
@@ -139,10 +139,10 @@ def draw(cells: Cells) -> Figure:
 
     panels = []
     for data in DATASETS:
-        named = {"single trees": ("tree", ("reference", False))}
-        named |= {f"boosted, {rows} rows": (f"lightgbm-{rows}", _LOOKS[rows]) for rows in _LOOKS}
+        groups = {"single trees": ("tree", ("reference", False))}
+        groups |= {f"boosted, {rows} rows": (f"lightgbm-{rows}", _LOOKS[rows]) for rows in _LOOKS}
         series = []
-        for name, (middle, look) in named.items():
+        for name, (middle, look) in groups.items():
             values = {
                 weight: (cells[key]["saturated_share"], None, None)
                 for weight in WEIGHTS

@@ -71,13 +71,13 @@ def reproduce_leaf(
             name = Path(where).name
             loaded = None if finished else read_mulan(where, data=data)
             for weight in weights:
-                asked: list[tuple[str, dict[str, Any], Callable[..., Any]]] = [
+                jobs: list[tuple[str, dict[str, Any], Callable[..., Any]]] = [
                     (f"{name}-tree-{weight}", tree_settings(), measure_trees)
                 ]
                 for rows in rows_in_leaf:
                     key = f"{name}-lightgbm-{rows}-{weight}"
-                    asked.append((key, booster_settings(rows), partial(measure_booster, rows=rows)))
-                for key, settings, measure in asked:
+                    jobs.append((key, booster_settings(rows), partial(measure_booster, rows=rows)))
+                for key, settings, measure in jobs:
                     settings = settings | {"data": name, "weight": weight, "measures": MEASURES}
                     if loaded is None:
                         cell = store.read_values(key, **settings)
@@ -121,10 +121,10 @@ def grow_tree(
     leaves, test_leaves = tree.apply(X), tree.apply(X_test)
     n_rows = np.bincount(leaves, minlength=tree.tree_.node_count)
     n_positives = np.bincount(leaves[truth], minlength=tree.tree_.node_count)
-    counted = np.asarray(
+    expected = np.asarray(
         leaf_value(n_positives[test_leaves], (n_rows - n_positives)[test_leaves], weight)
     )
-    return counted, tree.predict_proba(X_test)[:, 1]
+    return expected, tree.predict_proba(X_test)[:, 1]
 
 
 def measure_trees(data: MulanData, weight: str) -> dict[str, Any]:
@@ -133,14 +133,14 @@ def measure_trees(data: MulanData, weight: str) -> dict[str, Any]:
     positives = Y.sum(axis=0)
     weights = resolve_weights(WEIGHTS[weight], positives, len(Y))
     measured = np.broadcast_to(data.prevalence, data.Y_test.shape).copy()
-    counted = measured.copy()
+    expected = measured.copy()
     for label in np.flatnonzero((positives > 0) & (positives < len(Y))):
-        counted[:, label], measured[:, label] = grow_tree(
+        expected[:, label], measured[:, label] = grow_tree(
             X, Y[:, label], data.X_test, float(weights[label])
         )
     return {
-        "predicted_share": float((counted >= 1 - EPS).mean()),
-        "largest_difference": float(np.abs(counted - measured).max()),
+        "predicted_share": float((expected >= 1 - EPS).mean()),
+        "largest_difference": float(np.abs(expected - measured).max()),
         **_describe(data, measured),
     }
 

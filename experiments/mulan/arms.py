@@ -108,8 +108,8 @@ def train_arm(data: MulanData, learner: str, weight: str, folder: Path) -> Arm:
     names = tuple(field.name for field in fields(Arm))
     if path.exists():
         try:
-            kept = read_arrays(path)
-            return Arm(*(kept[name] for name in names))
+            arrays = read_arrays(path)
+            return Arm(*(arrays[name] for name in names))
         except DAMAGED as error:
             raise UnreadableFile(
                 f"{path} is damaged ({first_line(error)}). Remove it to train that arm again."

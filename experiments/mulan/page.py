@@ -11,7 +11,7 @@ from typing import Any
 from experiments.figures.doses import DoseRow, draw_doses, draw_magnitudes
 from experiments.mulan.arms import LEARNERS
 from experiments.mulan.cells import RULES
-from experiments.mulan.doses import SHOWN, magnitude_lines, tell_doses
+from experiments.mulan.doses import SHOWN, format_doses, magnitude_lines
 from experiments.mulan.regularities import (
     COLLAPSE,
     DEFAULT,
@@ -33,13 +33,28 @@ PROTOCOL_RUNGS = ("raw", "isotonic", "inversion", "ceiling")  # told beside one 
 
 Pair = tuple[Mapping[str, Any], Mapping[str, Any]]
 GRID_RUNGS = (
-    "raw", "inversion", "what-if", "label_free", "offset", "isotonic", "isotonic, identity",
-    "isotonic, exclude", "pooled", "platt", "beta", "ceiling",
-)  # fmt: skip
+    "raw",
+    "inversion",
+    "what-if",
+    "label_free",
+    "offset",
+    "isotonic",
+    "isotonic, identity",
+    "isotonic, exclude",
+    "pooled",
+    "platt",
+    "beta",
+    "ceiling",
+)
 SCORES = {
-    "auc": ".3f", "distinct": ".1f", "saturated_share": ".3%", "stored_share": ".3%",
-    "tied_rows": "d", "median_realized": ".2f", "n_identified": "d",
-}  # fmt: skip
+    "auc": ".3f",
+    "distinct": ".1f",
+    "saturated_share": ".3%",
+    "stored_share": ".3%",
+    "tied_rows": "d",
+    "median_realized": ".2f",
+    "n_identified": "d",
+}
 HEADS = {
     "auc": "AUC",
     "saturated_share": "saturated",
@@ -86,11 +101,11 @@ def publish(
                 "a figure of doses must have a data set of the paper with the cells w = 1 and "
                 "w = r of one learner, got none. Leave out --figure."
             )
-        drawn = {
+        figures = {
             figure: draw_doses(rows),
             _beside(figure, "doses"): draw_magnitudes(magnitude_lines(cells), list(SHOWN.values())),
         }
-        for path, drawing in drawn.items():
+        for path, drawing in figures.items():
             with atomic_write(path) as unfinished:
                 drawing.savefig(unfinished)
 
@@ -108,18 +123,18 @@ def write_page(
         f"from the cells in `{file}`. Each cell is a line with its configuration, seed,",
         "versions and the hashes of its inputs. [Every cell](mulan-cells.md) is on its own page.",
         "",
-        *tell_finished(cells),
-        *_tell_table_2(cells),
-        *_tell_section_4(cells),
-        *tell_doses(cells),
-        *_tell_selection(cells),
-        *_tell_left_out(cells),
-        *tell_protocols(cells, careful or {}),
+        *format_finished(cells),
+        *_format_table_2(cells),
+        *_format_section_4(cells),
+        *format_doses(cells),
+        *_format_selection(cells),
+        *_format_left_out(cells),
+        *format_protocols(cells, careful or {}),
     ]
     return "\n".join(lines)
 
 
-def tell_finished(cells: Cells) -> list[str]:
+def format_finished(cells: Cells) -> list[str]:
     """How many cells are finished, and which are not."""
     there = {(data, learner, weight) for data, learner, weight, _ in arms(cells)}
     chosen = len(finished_choices(cells))
@@ -130,14 +145,14 @@ def tell_finished(cells: Cells) -> list[str]:
     missing: dict[str, list[str]] = {}
     for data in TABLE_2:
         for learner in LEARNERS:
-            left = [SHOWN[w] for w in WEIGHTS if (data, learner, w) not in there]
-            if left:
-                missing.setdefault(data, []).append(f"{learner} at {', '.join(left)}")
-    lines += [f"- not yet: {data}: {'; '.join(left)}" for data, left in missing.items()]
+            remaining = [SHOWN[w] for w in WEIGHTS if (data, learner, w) not in there]
+            if remaining:
+                missing.setdefault(data, []).append(f"{learner} at {', '.join(remaining)}")
+    lines += [f"- not yet: {data}: {'; '.join(remaining)}" for data, remaining in missing.items()]
     return [lines[0], *([""] if missing else []), *lines[1:], ""]
 
 
-def _tell_table_2(cells: Cells) -> list[str]:
+def _format_table_2(cells: Cells) -> list[str]:
     entries = compare_table_2(cells)
     same = sum(entry.agrees for entry in entries)
     printed = sum(len(row) for row in TABLE_2.values())
@@ -155,7 +170,7 @@ def _tell_table_2(cells: Cells) -> list[str]:
     ]
 
 
-def _tell_section_4(cells: Cells) -> list[str]:
+def _format_section_4(cells: Cells) -> list[str]:
     return [
         "## Section 4",
         "",
@@ -209,16 +224,16 @@ def format_collapses(cells: Cells) -> list[str]:
     learners = [name for name in LEARNERS if any(learner == name for _, learner in shares)]
     lines = ["| data set | " + " | ".join(learners) + " |", "|---" * (len(learners) + 1) + "|"]
     for data in dict.fromkeys(data for data, _ in shares):
-        shown = []
+        texts = []
         for learner in learners:
             raw, repaired = shares.get((data, learner), (None, None))
             text = "-" if raw is None else f"{raw:.2f} → {repaired:.2f}"
-            shown.append(f"**{text}**" if raw is not None and raw < COLLAPSE else text)
-        lines.append(f"| {data} | " + " | ".join(shown) + " |")
+            texts.append(f"**{text}**" if raw is not None and raw < COLLAPSE else text)
+        lines.append(f"| {data} | " + " | ".join(texts) + " |")
     return lines
 
 
-def _tell_selection(cells: Cells) -> list[str]:
+def _format_selection(cells: Cells) -> list[str]:
     rows = compare_rules_told(cells)
     return [
         "## The negative result and the selection rule",
@@ -235,7 +250,7 @@ def _tell_selection(cells: Cells) -> list[str]:
     ]
 
 
-def _tell_left_out(cells: Cells) -> list[str]:
+def _format_left_out(cells: Cells) -> list[str]:
     """What the same learners do on data sets that the paper does not use."""
     others = [data for data in described(cells) if data not in TABLE_2]
     if not others:
@@ -274,9 +289,9 @@ def _format_findings(findings: list[Finding]) -> list[str]:
     ]
 
 
-def tell_protocols(cells: Cells, careful: Cells) -> list[str]:
+def format_protocols(cells: Cells, careful: Cells) -> list[str]:
     """The section of the page, as lines of Markdown; empty without a common data set."""
-    told = {learner: list(_both(cells, careful, learner)) for learner in (DEFAULT, XGBOOST)}
+    text = {learner: list(_both(cells, careful, learner)) for learner in (DEFAULT, XGBOOST)}
     lines = [
         "## What a careful protocol changes",
         "",
@@ -284,7 +299,7 @@ def tell_protocols(cells: Cells, careful: Cells) -> list[str]:
         "files by the fitted rows, not each file by its own rows. MAP@K, `paper` → `clean`.",
         "",
     ]
-    for learner, both in told.items():
+    for learner, both in text.items():
         if both:
             lines += [
                 f"### {learner}",
@@ -298,7 +313,7 @@ def tell_protocols(cells: Cells, careful: Cells) -> list[str]:
                 *_summary(both),
                 "",
             ]
-    if told[XGBOOST]:
+    if text[XGBOOST]:
         lines += [
             "A word's two values, scaled by a file's own rows, are higher the rarer it is there.",
             "XGBoost splits at the upper value of the training file, and what lies below goes with",
@@ -309,7 +324,7 @@ def tell_protocols(cells: Cells, careful: Cells) -> list[str]:
             "scales as this protocol does, which its printed numbers say and its text does not.",
             "",
         ]
-    return lines if any(told.values()) else []
+    return lines if any(text.values()) else []
 
 
 def _both(cells: Cells, careful: Cells, learner: str) -> Iterator[tuple[str, Pair, Pair]]:
@@ -327,13 +342,13 @@ def _both(cells: Cells, careful: Cells, learner: str) -> Iterator[tuple[str, Pai
 
 def _protocol_row(data: str, ours: Pair, clean: Pair, cells: Cells, careful: Cells) -> str:
     labels = [some[data]["n_labels"] for some in (cells, careful)]
-    shown = [
+    texts = [
         str(labels[0]) if labels[0] == labels[1] else f"{labels[0]} → {labels[1]}",
         f"{ours[0]['map']['raw']:.3f} → {clean[0]['map']['raw']:.3f}",
         *(f"{ours[1]['map'][r]:.3f} → {clean[1]['map'][r]:.3f}" for r in PROTOCOL_RUNGS),
         f"{_loss(ours):+.3f} → {_loss(clean):+.3f}",
     ]
-    return f"| {data} | " + " | ".join(shown) + " |"
+    return f"| {data} | " + " | ".join(texts) + " |"
 
 
 def _summary(both: list[tuple[str, Pair, Pair]]) -> Iterator[str]:
@@ -346,19 +361,21 @@ def _summary(both: list[tuple[str, Pair, Pair]]) -> Iterator[str]:
     largest = max(changes, key=lambda name: abs(changes[name]))
     mean = sum(changes.values()) / len(changes)
     flipped = [data for data, ours, clean in both if _loss(ours) * _loss(clean) < 0]
-    told = f"{changes[largest]:+.3f} ({largest}); mean {mean:+.3f}"
-    yield f"- Largest change of raw or isotonic: {told}."
-    told = ", ".join(flipped) or "no data set"
-    yield f"- The weight's effect on raw changes its sign on {told}."
+    text = f"{changes[largest]:+.3f} ({largest}); mean {mean:+.3f}"
+    yield f"- Largest change of raw or isotonic: {text}."
+    text = ", ".join(flipped) or "no data set"
+    yield f"- The weight's effect on raw changes its sign on {text}."
     sides = [[(data, pair[side]) for data, *pair in both] for side in (0, 1)]
-    told = " → ".join(
+    text = " → ".join(
         ", ".join(
-            data for data, (plain, weighted) in pairs_of
+            data
+            for data, (plain, weighted) in pairs_of
             if weighted["map"]["raw"] < COLLAPSE * plain["map"]["raw"]
-        ) or "none"
+        )
+        or "none"
         for pairs_of in sides
-    )  # fmt: skip
-    yield f"- Collapsed at w = r, less than half of the unweighted MAP@K: {told}."
+    )
+    yield f"- Collapsed at w = r, less than half of the unweighted MAP@K: {text}."
 
 
 def _loss(pair: Pair) -> float:
@@ -420,13 +437,13 @@ def write_grid(cells: Cells, protocol: str) -> str:
                 for data, learner, w, cell in arms(cells)
             ),
             "",
-            *_tell_other_metrics(cells),
-            *_tell_choices(cells),
+            *_format_other_metrics(cells),
+            *_format_choices(cells),
         ]
     )
 
 
-def _tell_other_metrics(cells: Cells) -> Iterator[str]:
+def _format_other_metrics(cells: Cells) -> Iterator[str]:
     """Recall and nDCG at K, of the rungs that matter most."""
     rungs = ("raw", "what-if", "inversion", "isotonic", "ceiling")
     yield "Recall and nDCG at K, where they were measured:"
@@ -436,12 +453,12 @@ def _tell_other_metrics(cells: Cells) -> Iterator[str]:
     yield "|---" * (len(heads) + 3) + "|"
     for data, learner, weight, cell in arms(cells):
         if "recall" in cell:
-            shown = [_show(cell[m].get(rung), ".3f") for m in ("recall", "ndcg") for rung in rungs]
-            yield _grid_row(data, learner, weight, shown)
+            texts = [_show(cell[m].get(rung), ".3f") for m in ("recall", "ndcg") for rung in rungs]
+            yield _grid_row(data, learner, weight, texts)
     yield ""
 
 
-def _tell_choices(cells: Cells) -> Iterator[str]:
+def _format_choices(cells: Cells) -> Iterator[str]:
     """What both rules choose, with the out-of-fold values that decided."""
     yield "What the rules choose, by out-of-fold MAP@K of the calibration rows, and MAP@K on the"
     yield "test rows of what they chose and of raw scores."
@@ -454,19 +471,19 @@ def _tell_choices(cells: Cells) -> Iterator[str]:
     yield "| data set | learner | w | " + " | ".join(heads) + " | raw test |"
     yield "|---" * (len(heads) + 4) + "|"
     for (data, learner, weight), choices in finished_choices(cells).items():
-        shown = []
+        texts = []
         for rule in RULES:
             choice = choices[rule]
             values = choice["out_of_fold"]
-            shown += [choice["chosen"], f"{values[choice['chosen']]:.4f}", f"{values['raw']:.4f}"]
-            shown.append(f"{choice['map']:.3f}")
+            texts += [choice["chosen"], f"{values[choice['chosen']]:.4f}", f"{values['raw']:.4f}"]
+            texts.append(f"{choice['map']:.3f}")
         raw = choices["paper"]["map"] - choices["paper"]["difference"]
-        yield _grid_row(data, learner, weight, [*shown, f"{raw:.3f}"])
+        yield _grid_row(data, learner, weight, [*texts, f"{raw:.3f}"])
     yield ""
 
 
-def _grid_row(data: str, learner: str, weight: str, shown: list[str]) -> str:
-    return f"| {data} | {learner} | {SHOWN[weight]} | " + " | ".join(shown) + " |"
+def _grid_row(data: str, learner: str, weight: str, texts: list[str]) -> str:
+    return f"| {data} | {learner} | {SHOWN[weight]} | " + " | ".join(texts) + " |"
 
 
 def _show(value: Any, form: str) -> str:
@@ -534,7 +551,7 @@ def regime_points(cells: Cells) -> list[RegimePoint]:
     return points
 
 
-def tell_regimes(cells: Cells) -> dict[str, Any]:
+def format_regimes(cells: Cells) -> dict[str, Any]:
     """The points and where they come from, in built-in types."""
     points = [asdict(point) for point in regime_points(cells)]
     for point in points:
@@ -544,6 +561,6 @@ def tell_regimes(cells: Cells) -> dict[str, Any]:
 
 def write_regimes(cells: Cells, path: Path) -> None:
     """Write the points as JSON, whole or not at all."""
-    text = json.dumps(tell_regimes(cells), indent=1, allow_nan=False)
+    text = json.dumps(format_regimes(cells), indent=1, allow_nan=False)
     with atomic_write(path) as unfinished:
         unfinished.write_text(text + "\n", encoding="utf-8")

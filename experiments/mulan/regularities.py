@@ -39,10 +39,8 @@ class Finding:
     @property
     def ours(self) -> str:
         """Our number as it would be printed."""
-        shown = (
-            format(round(self.value), "d") if self.form == "d" else format(self.value, self.form)
-        )
-        return shown + (f" ({self.note})" if self.note else "")
+        text = format(round(self.value), "d") if self.form == "d" else format(self.value, self.form)
+        return text + (f" ({self.note})" if self.note else "")
 
     @property
     def difference(self) -> str:
@@ -51,8 +49,8 @@ class Finding:
             return ""
         form = "+d" if self.form == "d" else f"+{self.form.lstrip('+')}"
         gap = self.value - float(self.paper)
-        shown = format(round(gap), form) if self.form == "d" else format(gap, form)
-        return shown if float(shown) else "0"
+        text = format(round(gap), form) if self.form == "d" else format(gap, form)
+        return text if float(text) else "0"
 
 
 def find_regularities(cells: Cells) -> list[Finding]:
@@ -78,26 +76,32 @@ def pairs(cells: Cells) -> Iterator[tuple[str, str, Mapping[str, Any], Mapping[s
 
 
 def _collapses(cells: Cells) -> Iterator[Finding]:
-    kept = {
+    ratios = {
         (data, learner): weighted["map"]["raw"] / plain["map"]["raw"]
         for data, learner, plain, weighted in pairs(cells)
     }
-    of = f"{len(kept)} of 55 cells"
+    of = f"{len(ratios)} of 55 cells"
     for threshold, printed in paper.COLLAPSES.items():
-        count = sum(share < threshold for share in kept.values())
+        count = sum(share < threshold for share in ratios.values())
         what = f"(i) cells at w = r that keep less than {threshold} of their unweighted MAP"
         yield Finding(what, count, "d", printed, of)
     for data, printed in paper.COLLAPSED.items():
         names = [
-            learner for (name, learner), share in kept.items() if name == data and share < COLLAPSE
+            learner
+            for (name, learner), share in ratios.items()
+            if name == data and share < COLLAPSE
         ]
-        there = sum(name == data for name, _ in kept)
+        there = sum(name == data for name, _ in ratios)
         yield Finding(
-            f"(i) learners that collapse on {data}", len(names), "d", printed,
-            f"{there} of 5 learners", ", ".join(names),
-        )  # fmt: skip
+            f"(i) learners that collapse on {data}",
+            len(names),
+            "d",
+            printed,
+            f"{there} of 5 learners",
+            ", ".join(names),
+        )
     others = [
-        name for (name, _), share in kept.items() if name not in paper.COLLAPSED and share < 0.5
+        name for (name, _), share in ratios.items() if name not in paper.COLLAPSED and share < 0.5
     ]
     yield Finding("(i) cells that collapse elsewhere", len(others), "d", "0", of, ", ".join(others))
 
@@ -109,18 +113,21 @@ def _gaps(cells: Cells) -> Iterator[Finding]:
         ("isotonic", max, "largest gap of the repaired", paper.LARGEST_REPAIRED_GAP),
         ("pooled", min, "smallest gap of the pooled map", paper.SMALLEST_POOLED_GAP),
     ):
-        for own, under in (("isotonic", "under isotonic"), ("raw", "as it is")):
+        for repaired, under in (("isotonic", "under isotonic"), ("raw", "as it is")):
             gaps = {
-                f"{data}, {learner}": plain["map"][own] - weighted["map"][rung]
+                f"{data}, {learner}": plain["map"][repaired] - weighted["map"][rung]
                 for data, learner, plain, weighted in many
             }
             if gaps:
                 where = extreme(gaps, key=lambda name: gaps[name])
                 yield Finding(
                     f"(i) delicious and Corel5k: {what} to the unweighted arm {under}",
-                    gaps[where], ".3f", printed if own == "isotonic" else "",
-                    f"{len(many)} of 10 cells", where,
-                )  # fmt: skip
+                    gaps[where],
+                    ".3f",
+                    printed if repaired == "isotonic" else "",
+                    f"{len(many)} of 10 cells",
+                    where,
+                )
 
 
 def _default_on_many_labels(cells: Cells) -> Iterator[Finding]:
@@ -129,14 +136,20 @@ def _default_on_many_labels(cells: Cells) -> Iterator[Finding]:
             continue
         yield Finding(
             f"(i) {data}: pooled map at w = r, default LightGBM",
-            weighted["map"]["pooled"], ".3f", paper.POOLED[data], "1 cell",
-        )  # fmt: skip
+            weighted["map"]["pooled"],
+            ".3f",
+            paper.POOLED[data],
+            "1 cell",
+        )
         if data == "delicious" and "auc" in weighted:
             for w, cell in (("1", plain), ("r", weighted)):
                 yield Finding(
                     f"(i) delicious: within-label AUC at w = {w}, default LightGBM",
-                    cell["auc"], ".3f", paper.DELICIOUS_AUC[w], "1 cell",
-                )  # fmt: skip
+                    cell["auc"],
+                    ".3f",
+                    paper.DELICIOUS_AUC[w],
+                    "1 cell",
+                )
 
 
 def _dead_labels(cells: Cells) -> Iterator[Finding]:
@@ -151,8 +164,11 @@ def _dead_labels(cells: Cells) -> Iterator[Finding]:
     if DEFAULT in rungs_of:
         yield Finding(
             "(i) corel5k: identity policy at w = r, default LightGBM",
-            rungs_of[DEFAULT]["isotonic, identity"], ".3f", paper.COREL_IDENTITY, "1 cell",
-        )  # fmt: skip
+            rungs_of[DEFAULT]["isotonic, identity"],
+            ".3f",
+            paper.COREL_IDENTITY,
+            "1 cell",
+        )
     gaps = {
         name: rungs["isotonic"] - rungs["isotonic, identity"] for name, rungs in rungs_of.items()
     }
@@ -160,9 +176,12 @@ def _dead_labels(cells: Cells) -> Iterator[Finding]:
         least = min(gaps, key=lambda name: gaps[name])
         yield Finding(
             "(i) corel5k: smallest gap of prior less identity policy at w = r",
-            gaps[least], ".3f", paper.COREL_SMALLEST_IDENTITY_GAP,
-            f"{len(gaps)} of 5 learners", least,
-        )  # fmt: skip
+            gaps[least],
+            ".3f",
+            paper.COREL_SMALLEST_IDENTITY_GAP,
+            f"{len(gaps)} of 5 learners",
+            least,
+        )
 
 
 def _modest(cells: Cells) -> Iterator[Finding]:
@@ -172,19 +191,23 @@ def _modest(cells: Cells) -> Iterator[Finding]:
         for data, learner, plain, weighted in pairs(cells)
         if data in modest
     }
-    for who, printed, wanted in (
+    for who, printed, learners in (
         ("default LightGBM", paper.MODEST_DEFAULT, (DEFAULT,)),
         ("all learners", paper.MODEST_ALL, tuple(LEARNERS)),
     ):
-        some = {key: change for key, change in changes.items() if key[1] in wanted}
-        of = f"{len(some)} of {4 * len(wanted)} cells"
+        some = {key: change for key, change in changes.items() if key[1] in learners}
+        of = f"{len(some)} of {4 * len(learners)} cells"
         for extreme, digits, name in zip((min, max), printed, ("worst", "best"), strict=True):
             if some:
                 where = extreme(some, key=lambda key: some[key])
                 yield Finding(
                     f"(ii) {name} change at w = r where max r < 100, {who}",
-                    some[where], "+.3f", digits, of, ", ".join(where),
-                )  # fmt: skip
+                    some[where],
+                    "+.3f",
+                    digits,
+                    of,
+                    ", ".join(where),
+                )
 
 
 def _what_if(cells: Cells) -> Iterator[Finding]:
@@ -196,9 +219,11 @@ def _what_if(cells: Cells) -> Iterator[Finding]:
     if gaps:
         yield Finding(
             "(iii) data sets whose what-if is within 0.03 of the trained model, default LightGBM",
-            sum(gap < 0.03 for gap in gaps.values()), "d", paper.WHAT_IF_CLOSE,
+            sum(gap < 0.03 for gap in gaps.values()),
+            "d",
+            paper.WHAT_IF_CLOSE,
             f"{len(gaps)} of 11 data sets",
-        )  # fmt: skip
+        )
 
 
 def _regularised(cells: Cells) -> Iterator[Finding]:
@@ -220,8 +245,10 @@ def _regularised(cells: Cells) -> Iterator[Finding]:
         yield Finding(
             "(iv) medical, regularised: % of cells saturated at w = 10r",
             100 * cell["saturated_share"],
-            ".2f", paper.MEDICAL_SATURATED, "1 cell",
-        )  # fmt: skip
+            ".2f",
+            paper.MEDICAL_SATURATED,
+            "1 cell",
+        )
 
 
 def find_selections(cells: Cells) -> list[Finding]:
@@ -270,9 +297,13 @@ def _hurt(cells: Cells, chosen: Chosen) -> Iterator[Finding]:
     if losses:
         hurt = [data for data, loss in losses.items() if loss > 0.005]
         yield Finding(
-            f"sets where isotonic loses more than 0.005, {who}", len(hurt), "d",
-            paper.HURT_DEFAULT, f"{len(losses)} of 11 data sets", ", ".join(hurt),
-        )  # fmt: skip
+            f"sets where isotonic loses more than 0.005, {who}",
+            len(hurt),
+            "d",
+            paper.HURT_DEFAULT,
+            f"{len(losses)} of 11 data sets",
+            ", ".join(hurt),
+        )
     choices = {
         data: chosen[data, DEFAULT, "1"] for data in TABLE_2 if (data, DEFAULT, "1") in chosen
     }
@@ -286,40 +317,50 @@ def _hurt(cells: Cells, chosen: Chosen) -> Iterator[Finding]:
             below = [data for data, cell in choices.items() if cell[rule]["high"] < 0]
             yield Finding(
                 f"sets where {what} is below raw with an interval below 0, {who}",
-                len(below), "d", printed, of, ", ".join(below),
-            )  # fmt: skip
+                len(below),
+                "d",
+                printed,
+                of,
+                ", ".join(below),
+            )
     if "delicious" in choices:
         gain = choices["delicious"]["paper"]
         for name, printed in paper.DELICIOUS_GAIN.items():
             part = {"value": "gain", "low": "lower end", "high": "upper end"}[name]
             value = gain["difference" if name == "value" else name]
             yield Finding(
-                f"delicious, {who}: {part} of the paper's rule over raw", value, "+.3f", printed,
+                f"delicious, {who}: {part} of the paper's rule over raw",
+                value,
+                "+.3f",
+                printed,
                 "1 cell",
-            )  # fmt: skip
+            )
 
 
 def _kept(chosen: Chosen) -> Iterator[Finding]:
     """What the paper's rule chose for the default LightGBM at w = 1."""
-    for wanted, what in (
+    for cells_of_paper, what in (
         (paper.KEPT_RAW, "keeps raw on"),
         (paper.KEPT_PER_LABEL, "keeps per-label isotonic on"),
     ):
         choices = {
             data: chosen[data, DEFAULT, "1"]["paper"]["chosen"]
-            for data in wanted
+            for data in cells_of_paper
             if (data, DEFAULT, "1") in chosen
         }
         if choices:
-            raw = wanted is paper.KEPT_RAW
+            raw = cells_of_paper is paper.KEPT_RAW
             same = [
                 d for d, name in choices.items() if (name == "raw" if raw else _per_label(name))
             ]
             yield Finding(
-                f"the paper's rule {what}, of {', '.join(wanted)}", len(same), "d",
-                str(len(wanted)), f"{len(choices)} of {len(wanted)} data sets",
+                f"the paper's rule {what}, of {', '.join(cells_of_paper)}",
+                len(same),
+                "d",
+                str(len(cells_of_paper)),
+                f"{len(choices)} of {len(cells_of_paper)} data sets",
                 ", ".join(f"{data}: {name}" for data, name in choices.items()),
-            )  # fmt: skip
+            )
 
 
 def _grid(chosen: Chosen) -> Iterator[Finding]:
@@ -336,19 +377,29 @@ def _grid(chosen: Chosen) -> Iterator[Finding]:
         if rule == "paper":
             worst = min(gains, key=lambda key: gains[key])
             yield Finding(
-                "the worst cell of the paper's rule, less raw", gains[worst], "+.3f",
-                paper.WORST_BELOW_RAW, of, "-".join(worst),
-            )  # fmt: skip
+                "the worst cell of the paper's rule, less raw",
+                gains[worst],
+                "+.3f",
+                paper.WORST_BELOW_RAW,
+                of,
+                "-".join(worst),
+            )
     names = [cell["paper"]["chosen"] for cell in chosen.values()]
-    own = [name for name in names if _per_label(name)]
+    per_label = [name for name in names if _per_label(name)]
     yield Finding(
-        "per-label maps among the choices of the paper's rule", len(own), "d",
-        paper.CHOSEN_PER_LABEL, of,
-    )  # fmt: skip
+        "per-label maps among the choices of the paper's rule",
+        len(per_label),
+        "d",
+        paper.CHOSEN_PER_LABEL,
+        of,
+    )
     yield Finding(
-        "of these with the largest tau, 10", own.count(LARGEST_TAU), "d",
-        paper.CHOSEN_LARGEST_TAU, of,
-    )  # fmt: skip
+        "of these with the largest tau, 10",
+        per_label.count(LARGEST_TAU),
+        "d",
+        paper.CHOSEN_LARGEST_TAU,
+        of,
+    )
 
 
 def _pooled(cells: Cells) -> Iterator[Finding]:
@@ -362,9 +413,11 @@ def _pooled(cells: Cells) -> Iterator[Finding]:
     if gains:
         yield Finding(
             "cells where the pooled map is more than 0.01 below raw",
-            sum(gain < BELOW for gain in gains), "d", paper.POOLED_BELOW_RAW,
+            sum(gain < BELOW for gain in gains),
+            "d",
+            paper.POOLED_BELOW_RAW,
             f"{len(gains)} of 110 cells",
-        )  # fmt: skip
+        )
 
 
 def finished_choices(cells: Cells) -> Chosen:

@@ -15,10 +15,19 @@ from experiments.store import RESULTS, WEIGHTS, CellStore, check_names
 from oddslip.io.progress import progress_bar
 
 DATASETS = (
-    "emotions", "scene", "flags", "yeast", "birds", "genbase", "medical", "enron", "bibtex",
-    "corel5k", "delicious",
+    "emotions",
+    "scene",
+    "flags",
+    "yeast",
+    "birds",
+    "genbase",
+    "medical",
+    "enron",
+    "bibtex",
+    "corel5k",
+    "delicious",
     "tmc2007-500",  # left out by the paper, and of all that is compared with it
-)  # fmt: skip
+)
 MEASURES = 2  # raised when what a cell measures changes, so that cells are measured again
 DESCRIPTIONS = 1  # the same for what a data set is before any model
 CHOICES = 3  # the same for the selection rules
@@ -140,6 +149,6 @@ def _add_cell(
     timings: dict[str, float] | None = None,
 ) -> None:
     """Add a cell: as it was kept, else computed, unless there is nothing to compute it with."""
-    kept = store.find(key, configuration, compute, command=command, timings=timings)
-    if kept is not None:
-        cells[key] = dict(kept)
+    cell = store.find(key, configuration, compute, command=command, timings=timings)
+    if cell is not None:
+        cells[key] = dict(cell)

@@ -8,13 +8,24 @@ from typing import Any
 
 # Columns of Table 2, and how each is printed.
 COLUMNS = {
-    "n_labels": "d", "k": "d", "n_fitted": "d", "n_test": "d",
-    "median_calibration_positives": "d", "min_r": ".1f", "max_r": ".0f", "popularity": ".3f",
-    "w=1 raw": ".3f", "w=1 isotonic": ".3f",
-    "w=r raw": ".3f", "w=r what-if": ".3f", "w=r inversion": ".3f", "w=r isotonic": ".3f",
+    "n_labels": "d",
+    "k": "d",
+    "n_fitted": "d",
+    "n_test": "d",
+    "median_calibration_positives": "d",
+    "min_r": ".1f",
+    "max_r": ".0f",
+    "popularity": ".3f",
+    "w=1 raw": ".3f",
+    "w=1 isotonic": ".3f",
+    "w=r raw": ".3f",
+    "w=r what-if": ".3f",
+    "w=r inversion": ".3f",
+    "w=r isotonic": ".3f",
     "w=r ceiling": ".3f",
-    "w=1 distinct": ".0f", "w=r distinct": ".0f",
-}  # fmt: skip
+    "w=1 distinct": ".0f",
+    "w=r distinct": ".0f",
+}
 
 _TABLE_2 = """
 emotions 6 6 274 202 32 1.5 3 0.588 0.764 0.776 0.760 0.757 0.763 0.775 0.805 202 202
@@ -137,6 +148,6 @@ def format_table_2(cells: Cells) -> str:
     for data in TABLE_2:
         entries = [entry for entry in compare_table_2(cells) if entry.data == data]
         if entries:
-            shown = (e.ours if e.agrees else f"**{e.ours}** ({e.paper})" for e in entries)
-            lines.append(f"| {data} | " + " | ".join(shown) + " |")
+            texts = (e.ours if e.agrees else f"**{e.ours}** ({e.paper})" for e in entries)
+            lines.append(f"| {data} | " + " | ".join(texts) + " |")
     return "\n".join(lines)

@@ -16,8 +16,16 @@ DRAWS = (0, 1, 2, 3)  # 0: all training rows; else a draw, whose seed is one les
 DRAWN_SHARE = 0.9  # chance of a training row to be drawn (section 3, Robustness)
 # What a study is made of, the pairs and the caps first.
 PARTS = (
-    "ladder", "caps", "splits", "choices", "doses", "draws", "earlier", "again", "all-products",
-)  # fmt: skip
+    "ladder",
+    "caps",
+    "splits",
+    "choices",
+    "doses",
+    "draws",
+    "earlier",
+    "again",
+    "all-products",
+)
 ON_SCORES = ("splits", "choices", "again")  # parts that look again at arms of other parts
 # The supplement's earlier configuration had 100 trees and subsampling. Its share is not published:
 # four fifths of the rows, drawn anew for each tree, is ours.
@@ -82,8 +90,8 @@ class Arm:
     @property
     def parameters(self) -> dict[str, Any]:
         """Those of the learner."""
-        own = preset_parameters(LEARNERS[self.learner])
-        return own | EARLIER if self.variant == "earlier" else own
+        parameters = preset_parameters(LEARNERS[self.learner])
+        return parameters | EARLIER if self.variant == "earlier" else parameters
 
     def configuration(self) -> dict[str, Any]:
         """All that its scores depend on but the data."""

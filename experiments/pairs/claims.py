@@ -239,9 +239,15 @@ def calibrator_lifts_twin(cells: Cells) -> Claim | None:
 
 
 REPAIR_CLAIMS: tuple[Finder, ...] = (
-    repair_reaches_ceiling, isotonic_the_best_rung, pooled_repairs_little, identity_hurts,
-    exclusion_like_prior, repaired_weighted_below_twin, calibrator_lifts_twin, protocols_agree,
-)  # fmt: skip
+    repair_reaches_ceiling,
+    isotonic_the_best_rung,
+    pooled_repairs_little,
+    identity_hurts,
+    exclusion_like_prior,
+    repaired_weighted_below_twin,
+    calibrator_lifts_twin,
+    protocols_agree,
+)
 
 
 def _capped(cells: Cells) -> list[dict[str, Any]]:
@@ -350,9 +356,15 @@ def fallback_decides_all_products(cells: Cells) -> Claim | None:
 
 
 SWEEP_CLAIMS: tuple[Finder, ...] = (
-    shift_inside_budget, caps_never_saturate, isotonic_best_at_caps, gain_is_the_caps,
-    over_inversion_falls, larger_weights_rank_worse, draws_agree, fallback_decides_all_products,
-)  # fmt: skip
+    shift_inside_budget,
+    caps_never_saturate,
+    isotonic_best_at_caps,
+    gain_is_the_caps,
+    over_inversion_falls,
+    larger_weights_rank_worse,
+    draws_agree,
+    fallback_decides_all_products,
+)
 
 
 def find_claims(cells: Cells) -> list[Claim]:

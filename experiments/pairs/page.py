@@ -86,7 +86,7 @@ def write_page(
         *source,
         "line with its configuration, seed, versions and the hashes of its inputs; the same",
         "command without `--finished` computes what is missing.",
-        *_tell_origin(about, study, papers),
+        *_format_origin(about, study, papers),
         "",
     ]
     if about is not None:
@@ -99,7 +99,7 @@ def write_page(
     return "\n".join(lines)
 
 
-def _tell_origin(about: Any, study: str, papers: bool) -> list[str]:
+def _format_origin(about: Any, study: str, papers: bool) -> list[str]:
     """Whose rows these are, and whether they were generated."""
     if papers:
         return ["These are the paper's rows: its digits and the difference stand in brackets."]
@@ -143,10 +143,10 @@ def _table_section(cells: Cells, study: str, papers: bool) -> list[str]:
 
 
 def _sections(cells: Cells, study: str) -> Iterator[list[str]]:
-    drawn = supplements(cells)
+    pictures = supplements(cells)
 
     def picture(name: str, caption: str) -> list[str]:
-        return [f"![{caption}]({study}-{name}.png)"] if name in drawn else []
+        return [f"![{caption}]({study}-{name}.png)"] if name in pictures else []
 
     for learner in LEARNERS:
         yield _ladder_section(cells, learner)
@@ -210,16 +210,24 @@ def loss_section(cells: Cells) -> list[str]:
         parts = [shares["odds"], shares["slippage"], shares["tie_residue"]]
         back = [returned.get(rung) for rung in ("inversion", "offset", "isotonic")]
         ties = [again[by]["share"] for by in ("by_twin", "by_oracle")]
-        lost, sure = cell["test-split"]["ladder"]["rungs"]["unweighted"], has_loss(cell)
-        shown = [
+        unweighted, sure = cell["test-split"]["ladder"]["rungs"]["unweighted"], has_loss(cell)
+        texts = [
             f"{share:.0%}" if sure and share is not None else "--"
             for share in (*parts, *back, *ties)
         ]
-        rows.append([arm.learner, _interval(lost["minus_raw"]), *shown])
+        rows.append([arm.learner, _interval(unweighted["minus_raw"]), *texts])
     header = [
-        "", "loss", "odds shift", "slippage", "tie residue", "inversion returns",
-        "offset returns", "isotonic returns", "ties by the twin", "ties by the oracle",
-    ]  # fmt: skip
+        "",
+        "loss",
+        "odds shift",
+        "slippage",
+        "tie residue",
+        "inversion returns",
+        "offset returns",
+        "isotonic returns",
+        "ties by the twin",
+        "ties by the oracle",
+    ]
     return [
         "## What the loss is made of",
         "",
@@ -249,7 +257,7 @@ def verdict_section(cells: Cells) -> list[str]:
         "repair it names returns.",
         *([] if all(row["current"] for row in rows) else [OLD_RULES]),
         "",
-        markdown(["arm", *PROTOCOLS], [[arm, *shown] for arm, shown in by_arm.items()]),
+        markdown(["arm", *PROTOCOLS], [[arm, *texts] for arm, texts in by_arm.items()]),
     ]
 
 
@@ -258,9 +266,19 @@ def cap_section(cells: Cells) -> list[str]:
     rows = cap_rows(cells)
     if not rows:
         return []
-    forms = {"cap": "g", "identified": ",d", "saturated": ".1%", "largest shift": ".2f",
-             "budget": ".1f", "median ratio": ".2f", "over-inverted": ".1f", "auc": ".3f",
-             "largest direct": ".2f", "2 T eta c": ".1f", "direct ratio": ".2f"}  # fmt: skip
+    forms = {
+        "cap": "g",
+        "identified": ",d",
+        "saturated": ".1%",
+        "largest shift": ".2f",
+        "budget": ".1f",
+        "median ratio": ".2f",
+        "over-inverted": ".1f",
+        "auc": ".3f",
+        "largest direct": ".2f",
+        "2 T eta c": ".1f",
+        "direct ratio": ".2f",
+    }
 
     def shown(name: str, value: Value) -> str:
         missing = "none" if name == "cap" else "--"
@@ -285,9 +303,9 @@ def dose_section(cells: Cells) -> list[str]:
     rows = []
     for learner in LEARNERS:
         for dose in dose_rows(cells, learner):
-            shown = [f"{dose[name]:.4f}" if name in dose else "--" for name in names]
+            texts = [f"{dose[name]:.4f}" if name in dose else "--" for name in names]
             extra = [f"{dose['auc']:.3f}", f"{dose['saturated']:.1%}"]
-            rows.append([learner, dose["weight"], *shown, *extra])
+            rows.append([learner, dose["weight"], *texts, *extra])
     if not rows:
         return []
     header = ["learner", "weight", *names, "AUC", "cells at 1.0"]
@@ -316,7 +334,7 @@ def split_section(cells: Cells) -> list[str]:
     if not table:
         return []
     header, *rows = table
-    shown = [
+    claim_rows = [
         [
             f"{100 * share:g}%",
             f"{n_rows:,}",
@@ -332,7 +350,7 @@ def split_section(cells: Cells) -> list[str]:
         "MAP@K of per-label isotonic with the prior, of the pooled map and of raw scores. Fitted",
         f"on a share of the test rows, evaluated on the rest; means over {len(SPLIT_SEEDS)} seeds.",
         "",
-        markdown(header, shown),
+        markdown(header, claim_rows),
     ]
 
 
@@ -343,14 +361,14 @@ def choice_section(cells: Cells) -> list[str]:
         return []
     rows, harmed = [], dict.fromkeys(RULES, 0)
     for arm, cell in arms.items():
-        shown = [arm, f"{cell['choices']['raw']:.4f}"]
+        row = [arm, f"{cell['choices']['raw']:.4f}"]
         for rule in RULES:
             choice = cell["choices"][rule]
             gap = choice["difference"]
             harmed[rule] += gap["value"] < -HARM
             change = f"{gap['value']:+.4f} [{gap['low']:+.4f}, {gap['high']:+.4f}]"
-            shown += [choice["chosen"], change]
-        rows.append(shown)
+            row += [choice["chosen"], change]
+        rows.append(row)
     counts = ", ".join(f"{rule} {count}" for rule, count in harmed.items())
     return [
         "## What the selection rules choose",

@@ -73,13 +73,13 @@ def is_papers_data(study: str, about: Mapping[str, Any]) -> bool:
     >>> is_papers_data("tafeng", {"n_labels": 1000, "rows": {}})
     False
     """
-    wanted = _SIZES.get(study)
-    if wanted is None or about["settings"].get("generated") or about.get("generated"):
+    sizes = _SIZES.get(study)
+    if sizes is None or about["settings"].get("generated") or about.get("generated"):
         return False
-    rows = {period: about["rows"].get(period) for period in wanted["rows"]}
+    rows = {period: about["rows"].get(period) for period in sizes["rows"]}
     weights = (about["smallest_weight"], about["largest_weight"])
     near = (
         abs(ours / printed - 1) <= _NEAR
-        for ours, printed in zip(weights, wanted["weights"], strict=True)
+        for ours, printed in zip(weights, sizes["weights"], strict=True)
     )
-    return rows == wanted["rows"] and about["n_labels"] == wanted["n_labels"] and all(near)
+    return rows == sizes["rows"] and about["n_labels"] == sizes["n_labels"] and all(near)

@@ -28,8 +28,12 @@ if TYPE_CHECKING:
 
 TITLES = {"lightgbm": "LightGBM", "mlp": "MLP"}
 _TONES = {"r": "raw", "1": "repair"}  # colours: orange for the weighted arm, blue for its twin
-_DOSES = {"raw": ("raw", False), "inversion": ("raw", True), "isotonic": ("repair", False),
-          "ceiling": ("reference", False)}  # fmt: skip
+_DOSES = {
+    "raw": ("raw", False),
+    "inversion": ("raw", True),
+    "isotonic": ("repair", False),
+    "ceiling": ("reference", False),
+}
 
 
 def supplements(cells: Cells) -> dict[str, Callable[[], Figure]]:
@@ -40,27 +44,27 @@ def supplements(cells: Cells) -> dict[str, Callable[[], Figure]]:
     unit = next((f"MAP@{cell['k']}" for cell in cells.values() if "test-split" in cell), "MAP@K")
     ladders, doses, splits = ladder_panels(cells), dose_panels(cells), split_panels(cells)
     choices, draws = choice_panels(cells), draw_panels(cells)
-    drawn: dict[str, Callable[[], Figure]] = {}
+    figures: dict[str, Callable[[], Figure]] = {}
     if ladders:
-        drawn["ladders"] = lambda: draw_intervals(ladders, f"{unit}, 95% intervals")
+        figures["ladders"] = lambda: draw_intervals(ladders, f"{unit}, 95% intervals")
     if doses:
-        drawn["doses"] = lambda: draw_lines(doses, "weight of the positives", unit)
+        figures["doses"] = lambda: draw_lines(doses, "weight of the positives", unit)
     if draws:
-        drawn["draws"] = lambda: draw_intervals(draws, unit)
+        figures["draws"] = lambda: draw_intervals(draws, unit)
     if splits:
         share = "test rows that calibrate"
-        drawn["splits"] = lambda: draw_lines(splits, share, f"{unit} of isotonic")
+        figures["splits"] = lambda: draw_lines(splits, share, f"{unit} of isotonic")
     if choices:
         axis = f"{unit} of the choice less raw, 95% intervals; dashed: 0, and harm ({HARM})"
-        drawn["choices"] = lambda: draw_intervals(choices, axis, marks=(0.0, -HARM))
+        figures["choices"] = lambda: draw_intervals(choices, axis, marks=(0.0, -HARM))
     tables = {
         TITLES[learner]: cells[Arm(learner, "r").key]["labels"]
         for learner in LEARNERS
         if "labels" in cells.get(Arm(learner, "r").key, {})
     }
     if tables:
-        drawn["labels"] = lambda: draw_labels(tables)
-    return drawn
+        figures["labels"] = lambda: draw_labels(tables)
+    return figures
 
 
 def ladder_panels(cells: Cells) -> list[SeriesPanel]:
@@ -146,14 +150,16 @@ def choice_panels(cells: Cells) -> list[SeriesPanel]:
 
 def draw_panels(cells: Cells) -> list[SeriesPanel]:
     """Each draw of the training rows, and the arms on all rows."""
-    drawn, whole = draw_values(cells), draw_values(cells, draws=(0,))
-    rungs = [name for name in drawn if name != "odds share"]  # which is no MAP
+    by_draw, whole = draw_values(cells), draw_values(cells, draws=(0,))
+    rungs = [name for name in by_draw if name != "odds share"]  # which is no MAP
     if not rungs:
         return []
-    named = f"a draw of {DRAWN_SHARE:.0%} of the training rows"
+    draw_name = f"a draw of {DRAWN_SHARE:.0%} of the training rows"
     series = [
-        Series(named, {name: _alone(drawn[name][at]) for name in rungs}, "reference", hollow=True)
-        for at in range(len(drawn[rungs[0]]))
+        Series(
+            draw_name, {name: _alone(by_draw[name][at]) for name in rungs}, "reference", hollow=True
+        )
+        for at in range(len(by_draw[rungs[0]]))
     ]
     if whole:
         series.append(Series("all training rows", {name: _alone(*whole[name]) for name in rungs}))
@@ -170,13 +176,13 @@ def _alone(value: float) -> tuple[float, float | None, float | None]:
 
 def waterfalls(cells: Cells) -> list[Waterfall]:
     """Figure 1A: one for each learner whose pair is finished and has a loss to explain."""
-    drawn = []
+    lines = []
     for learner in LEARNERS:
         arm = Arm(learner, "r")
         if arm.twin.key in cells and has_loss(cells.get(arm.key, {})):
             cell = cells[arm.key]
             values = rung_values(cell, "test-split")
-            drawn.append(
+            lines.append(
                 Waterfall(
                     name=TITLES[learner],
                     metric=f"MAP@{cell['k']}",
@@ -189,7 +195,7 @@ def waterfalls(cells: Cells) -> list[Waterfall]:
                     unweighted_repaired=rung_values(cells[arm.twin.key], "test-split")["isotonic"],
                 )
             )
-    return drawn
+    return lines
 
 
 def cap_points(cells: Cells, series: str) -> list[CapPoint]:
@@ -244,17 +250,17 @@ def write_pictures(cells: Cells, study: str, folder: Path) -> list[Path]:
 
     folder.mkdir(parents=True, exist_ok=True)
     falls, caps, regimes = waterfalls(cells), cap_points(cells, study), regime_points(cells)
-    drawn: dict[str, Callable[[], Any]] = {}
+    figures: dict[str, Callable[[], Any]] = {}
     if falls and caps:
-        drawn["figure-1"] = lambda: draw_figure_one(falls, caps)
+        figures["figure-1"] = lambda: draw_figure_one(falls, caps)
     elif falls:
-        drawn["figure-1"] = lambda: draw_waterfalls(falls)
+        figures["figure-1"] = lambda: draw_waterfalls(falls)
     elif caps:
-        drawn["figure-1"] = lambda: draw_caps(caps)
+        figures["figure-1"] = lambda: draw_caps(caps)
     if regimes:
-        drawn["figure-2"] = lambda: draw_regimes(regimes)
+        figures["figure-2"] = lambda: draw_regimes(regimes)
     paths = []
-    for name, draw in (drawn | supplements(cells)).items():
+    for name, draw in (figures | supplements(cells)).items():
         paths.append(folder / f"{study}-{name}.png")
         with atomic_write(paths[-1]) as unfinished:
             draw().savefig(unfinished)

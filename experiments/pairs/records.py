@@ -71,7 +71,7 @@ def all_records(cells: Cells, study: str) -> dict[str, Records]:
 def write_tables(cells: Cells, study: str, folder: Path) -> list[Path]:
     """All tables that have a record, as JSON and as CSV, and return what was written."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
+    paths = []
     for name, records in all_records(cells, study).items():
         if not records:
             continue
@@ -80,10 +80,10 @@ def write_tables(cells: Cells, study: str, folder: Path) -> list[Path]:
             "csv": as_csv(records),
         }
         for ending, text in texts.items():
-            written.append(folder / f"{name}.{ending}")
-            with atomic_write(written[-1]) as unfinished:
+            paths.append(folder / f"{name}.{ending}")
+            with atomic_write(paths[-1]) as unfinished:
                 unfinished.write_text(text, encoding="utf-8")
-    return written
+    return paths
 
 
 def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
@@ -148,8 +148,8 @@ def _losses(cells: Cells) -> Iterator[dict[str, Any]]:
 def _shifts(cells: Cells) -> Iterator[dict[str, Any]]:
     for key, cell in _diagnosed(cells):
         shifts = cell["deployment"]["shifts"]
-        wanted = ("n_identified", "median_ratio", "median_direct_ratio", "largest_realized")
-        record = {name: shifts.get(name) for name in (*wanted, "largest_intended", "budget")}
+        names = ("n_identified", "median_ratio", "median_direct_ratio", "largest_realized")
+        record = {name: shifts.get(name) for name in (*names, "largest_intended", "budget")}
         yield {"arm": key, "saturated": cell["saturated_share"], "auc": cell["auc"], **record}
 
 
@@ -167,10 +167,10 @@ def _choices(cells: Cells) -> Iterator[dict[str, Any]]:
 def _measured(cells: Cells, measure: str) -> Iterator[dict[str, Any]]:
     """A measure of the supplement; what it holds of more than one number, each under its name."""
     for key, cell in cells.items():
-        found = cell.get(measure)
-        if found is not None:
+        measurement = cell.get(measure)
+        if measurement is not None:
             flat = {"arm": key}
-            for name, value in found.items():
+            for name, value in measurement.items():
                 inner = value if isinstance(value, Mapping) else {"": value}
                 flat |= {f"{name} {part}".strip(): each for part, each in inner.items()}
             yield flat
@@ -186,5 +186,5 @@ def _labels(cells: Cells) -> Iterator[dict[str, Any]]:
 
 def _costs(cells: Cells) -> Iterator[dict[str, Any]]:
     for key, cell in cells.items():
-        for stage, told in cell["stages"].items():
-            yield {"cell": key, "stage": stage, **told}
+        for stage, stage_record in cell["stages"].items():
+            yield {"cell": key, "stage": stage, **stage_record}

@@ -55,16 +55,16 @@ class Variant:
 
         def measure() -> dict[str, Any]:
             assert bench is not None
-            own = bench.scores(arm)
+            scores = bench.scores(arm)
             if rediagnose:
-                self._check_scores(key, arm, own.hashes())
+                self._check_scores(key, arm, scores.hashes())
             if part == AGAIN:
                 again = bench.scores(replace(arm, variant=AGAIN))
-                return measure_part(part, bench.data, own, again)
+                return measure_part(part, bench.data, scores, again)
             if part in ON_SCORES:
-                return measure_part(part, bench.data, own)
+                return measure_part(part, bench.data, scores)
             twin = bench.scores(arm.twin) if arm.weighted else None
-            return measure_arm(bench.data, arm, own, twin)
+            return measure_arm(bench.data, arm, scores, twin)
 
         options = f"--part {part} {arm.options}" if part in ON_SCORES else arm.options
         can_measure = bench is not None and (
@@ -75,8 +75,8 @@ class Variant:
 
     def _check_scores(self, key: str, arm: Arm, hashes: dict[str, str]) -> None:
         """Refuse other scores than those that the parts of a finished cell rest on."""
-        kept = self.store.read_values(key, arm=arm.configuration())
-        if kept is not None and kept["sha256"] != hashes:
+        stored = self.store.read_values(key, arm=arm.configuration())
+        if stored is not None and stored["sha256"] != hashes:
             raise InvalidInput(
                 f"scores of {key} must be those of its finished cell to diagnose them again, got "
                 "others by their hash. Delete the cell to measure all parts of it anew."
@@ -92,8 +92,8 @@ class Variant:
     ) -> Cells:
         configuration = {"data": self.configuration, "measures": MEASURES} | arm
         command = f"{self.command} {options}".strip() + " --rediagnose" * again
-        kept = self.store.find(key, configuration, compute, command=command, again=again)
-        return {} if kept is None else {key: dict(kept)}
+        cell = self.store.find(key, configuration, compute, command=command, again=again)
+        return {} if cell is None else {key: dict(cell)}
 
 
 def reproduce_pairs(
@@ -148,7 +148,7 @@ def reproduce_pairs(
         raise InvalidInput("read must give the data unless only finished cells are read.")
     if finished and rediagnose:
         raise InvalidInput("rediagnose measures arms again, finished measures none. Pass one.")
-    wanted = plan_arms(parts, learners=learners, weights=weights, caps=caps, draws=draws)
+    planned = plan_arms(parts, learners=learners, weights=weights, caps=caps, draws=draws)
     store = CellStore(results or RESULTS, study)
     folder = Path(work or f".work/{study}")
     ran = command or f"python -m experiments {study}"
@@ -161,8 +161,8 @@ def reproduce_pairs(
 
     variants = {False: make(n_labels, ""), True: make(None, "-all-products")}
     cells: Cells = {}
-    with progress_bar("cells", len(wanted)) as advance:
-        for part, arm in wanted:
+    with progress_bar("cells", len(planned)) as advance:
+        for part, arm in planned:
             variant = variants[arm.all_products]
             if variant.configuration is None:
                 cells |= variant.open()

@@ -32,8 +32,8 @@ REPAIRED = ("repairable_by_inversion", "repairable_by_calibration", "dead_labels
 
 def has_loss(cell: Mapping[str, Any]) -> bool:
     """Whether a weighted arm surely lost against its twin; shares of no loss say nothing."""
-    lost = cell.get("test-split", {}).get("ladder", {}).get("rungs", {}).get("unweighted")
-    return lost is not None and lost["minus_raw"]["low"] > 0
+    unweighted = cell.get("test-split", {}).get("ladder", {}).get("rungs", {}).get("unweighted")
+    return unweighted is not None and unweighted["minus_raw"]["low"] > 0
 
 
 def table_one(cells: Cells) -> dict[str, dict[str, Value]]:
@@ -92,21 +92,23 @@ def verdict_rows(cells: Cells) -> list[dict[str, Any]]:
     rows = []
     for arm in distinct_arms():
         for protocol in PROTOCOLS:
-            found = cells.get(arm.key, {}).get(protocol)
-            if found is None:
+            diagnosis = cells.get(arm.key, {}).get(protocol)
+            if diagnosis is None:
                 continue
-            code, parts = found["verdict"]["code"], found["decomposition"]
+            code, parts = diagnosis["verdict"]["code"], diagnosis["decomposition"]
             rung = "inversion" if code == "repairable_by_inversion" else "chosen"
-            lost = found["ladder"]["rungs"].get("unweighted", {}).get("minus_raw", {"low": 0})
-            known = code in REPAIRED and parts is not None and lost["low"] > 0
+            difference = (
+                diagnosis["ladder"]["rungs"].get("unweighted", {}).get("minus_raw", {"low": 0})
+            )
+            is_known = code in REPAIRED and parts is not None and difference["low"] > 0
             rows.append(
                 {
                     "arm": arm.key,
                     "protocol": protocol,
                     "verdict": code,
-                    "returned": parts["returned"].get(rung) if known else None,
-                    "current": "popularity, calibration" in found["ladder"]["rungs"],
-                    "twin_follows": None if parts is None else "OS206" not in found["findings"],
+                    "returned": parts["returned"].get(rung) if is_known else None,
+                    "current": "popularity, calibration" in diagnosis["ladder"]["rungs"],
+                    "twin_follows": None if parts is None else "OS206" not in diagnosis["findings"],
                 }
             )
     return rows
@@ -170,12 +172,12 @@ def draw_values(cells: Cells, draws: Sequence[int] = DRAWS[1:]) -> dict[str, lis
             continue
         values, other = rung_values(cell, "test-split"), rung_values(twin, "test-split")
         share = cell["test-split"]["decomposition"]["shares"]["odds"]
-        drawn = {
+        by_rung = {
             f"w=r {rung}": values[rung] for rung in ("raw", "inversion", "isotonic", "ceiling")
         }
-        drawn |= {f"w=1 {rung}": other[rung] for rung in ("raw", "isotonic")}
-        drawn |= {} if share is None else {"odds share": share}
-        for name, value in drawn.items():
+        by_rung |= {f"w=1 {rung}": other[rung] for rung in ("raw", "isotonic")}
+        by_rung |= {} if share is None else {"odds share": share}
+        for name, value in by_rung.items():
             by_name.setdefault(name, []).append(value)
     return by_name
 

@@ -69,8 +69,8 @@ def draw_rows(n_rows: int, draw: int) -> NDArray[np.int64] | None:
     """
     if draw == 0:
         return None
-    drawn = np.random.default_rng(draw - 1).random(n_rows) < DRAWN_SHARE
-    return np.flatnonzero(drawn)
+    mask = np.random.default_rng(draw - 1).random(n_rows) < DRAWN_SHARE
+    return np.flatnonzero(mask)
 
 
 def _read_stages(path: Path) -> Stages:
@@ -112,15 +112,15 @@ class Bench:
         folder, configuration = self._folder_of(arm)
         folder.mkdir(parents=True, exist_ok=True)
         files = {name: folder / f"{name}.npy" for name in ("validation", "test")}
-        done = folder / "finished.json"
-        if not done.exists():
+        marker = folder / "finished.json"
+        if not marker.exists():
             log = self._train(arm, folder / "training", files)
-            with atomic_write(done) as unfinished:
+            with atomic_write(marker) as unfinished:
                 note = with_checksum(plain(configuration | {"stages": log}))
                 unfinished.write_text(json.dumps(note, indent=1), "utf-8")
         # Trained models have done their work; of thousands of labels they fill the disk.
         shutil.rmtree(folder / "training", ignore_errors=True)
-        stages = _read_stages(done)
+        stages = _read_stages(marker)
         Y = self._labels(arm.draw)
         positives = np.bincount(Y.indices, minlength=self.data.n_labels)
         return ArmScores(
@@ -153,12 +153,12 @@ class Bench:
 
     def _prepare(self, arm: Arm, model: OneVsRest) -> Any:
         """Features made ready for a learner and a draw; kept until another is asked for."""
-        wanted = (arm.learner, arm.draw, arm.variant)
-        if self._ready is None or self._ready[0] != wanted:
+        key = (arm.learner, arm.draw, arm.variant)
+        if self._ready is None or self._ready[0] != key:
             self._ready = None  # let go of the last before the next is made
             rows = draw_rows(self.data.train.n_rows, arm.draw)
             X = self.data.train.X if rows is None else self.data.train.X[rows]
-            self._ready = (wanted, model.prepare(X))
+            self._ready = (key, model.prepare(X))
         return self._ready[1]
 
     def _labels(self, draw: int) -> Any:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def write_page(cells: Cells) -> str:
     """The page as Markdown."""
-    return "\n".join(_tell(cells)) + "\n"
+    return "\n".join(_format_lines(cells)) + "\n"
 
 
 def would_serve(cell: dict[str, Any]) -> float:
@@ -28,7 +28,7 @@ def would_serve(cell: dict[str, Any]) -> float:
     return float(ranker["map"] if better else cell["repaired"])
 
 
-def _tell(cells: Cells) -> Iterator[str]:
+def _format_lines(cells: Cells) -> Iterator[str]:
     yield "# Beyond per-label maps"
     yield ""
     yield from paragraph(
@@ -60,23 +60,23 @@ def _tell(cells: Cells) -> Iterator[str]:
     yield ""
     yield "MAP@K on the test rows; differences to the chosen repair with 95% paired intervals."
     yield ""
-    named = " | ".join(f"{name} | less repair" for name in RANKERS)
-    yield f"| data set | w | raw | chosen repair | {named} | best out of fold | ceiling |"
+    header = " | ".join(f"{name} | less repair" for name in RANKERS)
+    yield f"| data set | w | raw | chosen repair | {header} | best out of fold | ceiling |"
     yield "|---" * (6 + 2 * len(RANKERS)) + "|"
     for data in DATASETS:
         for weight in WEIGHTS:
             cell = cells.get(f"{data}-{LEARNER}-{weight}")
             if cell is None:
                 continue
-            shown = [data, weight, f"{cell['raw']:.3f}"]
-            shown.append(f"{cell['repaired']:.3f} ({cell['chosen']})")
+            texts = [data, weight, f"{cell['raw']:.3f}"]
+            texts.append(f"{cell['repaired']:.3f} ({cell['chosen']})")
             for name in RANKERS:
                 ranker = cell["rankers"][name]
                 gain = ranker["gain"]
-                shown.append(f"{ranker['map']:.3f}")
-                shown.append(f"{gain['value']:+.3f} ({gain['low']:+.3f} to {gain['high']:+.3f})")
-            shown += [f"{would_serve(cell):.3f}", f"{cell['ceiling']:.3f}"]
-            yield f"| {' | '.join(shown)} |"
+                texts.append(f"{ranker['map']:.3f}")
+                texts.append(f"{gain['value']:+.3f} ({gain['low']:+.3f} to {gain['high']:+.3f})")
+            texts += [f"{would_serve(cell):.3f}", f"{cell['ceiling']:.3f}"]
+            yield f"| {' | '.join(texts)} |"
     yield ""
     yield from _conclude(cells)
 

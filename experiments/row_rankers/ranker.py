@@ -14,9 +14,17 @@ N_COMPONENTS = 5  # principal components of a row's features
 CLIP = 1e-6
 SEED = 42
 NAMES = (
-    "repaired", "margin", "prior", "positives", "affinity", "rank", "row_max", "row_mean",
-    "row_spread", *(f"component_{at}" for at in range(N_COMPONENTS)),
-)  # fmt: skip
+    "repaired",
+    "margin",
+    "prior",
+    "positives",
+    "affinity",
+    "rank",
+    "row_max",
+    "row_mean",
+    "row_spread",
+    *(f"component_{at}" for at in range(N_COMPONENTS)),
+)
 
 
 class Space(NamedTuple):
@@ -85,7 +93,7 @@ def fit_logistic(cells: Floats, truth: NDArray[np.bool_], k: int) -> Scorer:
 
     model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, max_iter=500))
     model.fit(cells, truth.ravel())
-    return lambda wanted: np.asarray(model.decision_function(wanted))
+    return lambda rows: np.asarray(model.decision_function(rows))
 
 
 def fit_lambdarank(cells: Floats, truth: NDArray[np.bool_], k: int) -> Scorer:
@@ -109,7 +117,7 @@ def fit_lambdarank(cells: Floats, truth: NDArray[np.bool_], k: int) -> Scorer:
         cells, truth.ravel().astype(np.int8), group=np.full(n_rows, n_labels, np.int32)
     )
     booster = lightgbm.train(parameters, data, num_boost_round=100)
-    return lambda wanted: np.asarray(booster.predict(wanted, num_threads=1))
+    return lambda rows: np.asarray(booster.predict(rows, num_threads=1))
 
 
 RANKERS: dict[str, Callable[[Floats, NDArray[np.bool_], int], Scorer]] = {

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.bootstrap import map_gap
 from experiments.datasets.mulan.reader import MulanData, read_mulan
 from experiments.folds import PaperRepair
 from experiments.mulan.arms import Arm, arm_configuration, train_arm
@@ -100,34 +99,34 @@ def measure_rankers(data: MulanData, arm: Arm) -> dict[str, Any]:
     repair = _repair(arm.calibration, truth, prior, k)
     repaired = np.empty_like(arm.calibration)
     for fold in range(N_FOLDS):
-        held = folds == fold
-        fitted = _repair(arm.calibration[~held], truth[~held], prior, k)
-        repaired[held] = fitted.transform(arm.calibration[held])
+        in_fold = folds == fold
+        fitted = _repair(arm.calibration[~in_fold], truth[~in_fold], prior, k)
+        repaired[in_fold] = fitted.transform(arm.calibration[in_fold])
     space = find_space(_dense(data.X_train[data.fitted]), data.Y_train[data.fitted])
     n_positives = truth.sum(axis=0).astype(np.float64)
 
     def describe(scores: NDArray[Any], margin: NDArray[Any], X: Any) -> NDArray[np.float64]:
         return describe_cells(scores, margin, prior, n_positives, _dense(X), space)
 
-    known = describe(repaired, arm.calibration_margin, data.X_train[data.calibration])
+    features = describe(repaired, arm.calibration_margin, data.X_train[data.calibration])
     test_repaired = repair.transform(arm.test)
     unseen = describe(test_repaired, arm.test_margin, data.X_test)
     judged = evaluate(test_repaired, data.Y_test, k=k, n_replicates=0)
     rankers = {}
     for name, fit in RANKERS.items():
-        by_row = known.reshape(len(truth), data.n_labels, -1)
+        by_row = features.reshape(len(truth), data.n_labels, -1)
         out_of_fold = np.empty(truth.shape)
         for fold in range(N_FOLDS):
-            held = folds == fold
-            score = fit(by_row[~held].reshape(-1, by_row.shape[2]), truth[~held], k)
-            wanted = by_row[held].reshape(-1, by_row.shape[2])
-            out_of_fold[held] = score(wanted).reshape(-1, data.n_labels)
-        scores = fit(known, truth, k)(unseen).reshape(data.Y_test.shape)
-        found = evaluate(_as_chance(scores), data.Y_test, k=k, n_replicates=0)
-        gain = map_gap(found, judged, seed=SEED)
+            in_fold = folds == fold
+            score = fit(by_row[~in_fold].reshape(-1, by_row.shape[2]), truth[~in_fold], k)
+            rows = by_row[in_fold].reshape(-1, by_row.shape[2])
+            out_of_fold[in_fold] = score(rows).reshape(-1, data.n_labels)
+        scores = fit(features, truth, k)(unseen).reshape(data.Y_test.shape)
+        evaluation = evaluate(_as_chance(scores), data.Y_test, k=k, n_replicates=0)
+        gain = map_gap(evaluation, judged, seed=SEED)
         rankers[name] = {
             "out_of_fold": _map(_as_chance(out_of_fold), truth, k),
-            "map": found["map"].value,
+            "map": evaluation["map"].value,
             "gain": {"value": gain.value, "low": gain.low, "high": gain.high},
         }
     positives = DenseLabels(data.Y_test).positives(0, len(data.Y_test))

@@ -56,10 +56,10 @@ def summarise(cells: Cells, contender: str, *, against: str = "raw") -> Summary:
     gains: list[float] = []
     by_set: dict[str, list[float]] = {}
     for key, cell in cells.items():
-        found = cell["contenders"][contender]
-        found = found if against == "raw" else found["minus_auto"]
-        gains.append(found["difference"])
-        by_set.setdefault(key.split("-")[0], []).append(found["standard_error"])
+        contest = cell["contenders"][contender]
+        contest = contest if against == "raw" else contest["minus_auto"]
+        gains.append(contest["difference"])
+        by_set.setdefault(key.split("-")[0], []).append(contest["standard_error"])
     mean = float(np.mean(gains))
     error = float(np.sqrt(sum(sum(errors) ** 2 for errors in by_set.values())) / len(gains))
     harmed = sum(gain < -HARM for gain in gains)
@@ -95,17 +95,17 @@ def write_page(cells: Cells, *, results: Path = RESULTS) -> str:
         "looked at under every earlier version of `auto`, three times while this one was made, and",
         "again when cells were measured with other presets; it was not changed after that.",
         "",
-        *_tell_missing(cells),
-        *_tell_rechosen(cells),
+        *_format_missing(cells),
+        *_format_rechosen(cells),
     ]
     for group, some in split_cells(cells).items():
         if some:
-            lines += [*_tell_group(group, some), ""]
-    lines += [*_tell_stability(swept), *_tell_cells(cells)]
+            lines += [*_format_group(group, some), ""]
+    lines += [*_format_stability(swept), *_format_cells(cells)]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _tell_missing(cells: Cells) -> list[str]:
+def _format_missing(cells: Cells) -> list[str]:
     parts = []
     for name in DATASETS:
         missing = []
@@ -117,25 +117,25 @@ def _tell_missing(cells: Cells) -> list[str]:
         parts += [f"{name}, {'all' if whole else ', '.join(missing)}"] * bool(missing)
     if not parts:
         return []
-    told = "; ".join(parts)
-    told = f"Not measured, or not with the presets of today: {told}."
-    return [*wrap(told, 95, break_on_hyphens=False), ""]
+    text = "; ".join(parts)
+    text = f"Not measured, or not with the presets of today: {text}."
+    return [*wrap(text, 95, break_on_hyphens=False), ""]
 
 
-def _tell_rechosen(cells: Cells) -> list[str]:
+def _format_rechosen(cells: Cells) -> list[str]:
     n_rechosen = sum(cell.get("rechosen", False) for cell in cells.values())
     if not n_rechosen:
         return []
-    told = (
+    text = (
         f"{n_rechosen} cells (`rechosen`) were not measured again when `auto` began to lean to "
         "hierarchical: what it takes there follows from the out-of-fold gains and errors they "
         "hold. Where the error of a difference to `auto` is not known, the sum of two errors "
         "stands in its place, which is never less."
     )
-    return [*wrap(told, 95), ""]
+    return [*wrap(text, 95), ""]
 
 
-def _tell_group(group: str, cells: Cells) -> list[str]:
+def _format_group(group: str, cells: Cells) -> list[str]:
     sets = list(dict.fromkeys(key.split("-")[0] for key in cells))
     lines = [
         f"## {group[0].upper()}{group[1:]}",
@@ -148,11 +148,11 @@ def _tell_group(group: str, cells: Cells) -> list[str]:
         "|---|---|---|---|---|---|",
     ]
     for name in CONTENDERS:
-        own, gap = summarise(cells, name), summarise(cells, name, against="auto")
+        summary, gap = summarise(cells, name), summarise(cells, name, against="auto")
         beside = "" if name == "auto" else f"{gap.mean:+.4f} ({gap.low:+.4f} to {gap.high:+.4f})"
         lines.append(
-            f"| {TOLD[name]} | {own.mean:+.4f} | {own.low:+.4f} to {own.high:+.4f} | "
-            f"{own.harmed} | {own.worst:+.4f} | {beside} |"
+            f"| {TOLD[name]} | {summary.mean:+.4f} | {summary.low:+.4f} to {summary.high:+.4f} | "
+            f"{summary.harmed} | {summary.worst:+.4f} | {beside} |"
         )
     best, gain = best_candidate(cells)
     oracle = float(np.mean([max(_tested(cell)) for cell in cells.values()]))
@@ -160,25 +160,27 @@ def _tell_group(group: str, cells: Cells) -> list[str]:
         *lines,
         "",
         f"In hindsight the best candidate to take everywhere is {best}: {gain:+.4f}. The best of "
-        f"each cell, which no rule can know: {oracle:+.4f}. {_tell_widest(cells, best)}".rstrip(),
+        f"each cell, which no rule can know: {oracle:+.4f}. {_format_widest(cells, best)}".rstrip(),
     ]
 
 
-def _tell_widest(cells: Cells, best: str) -> str:
+def _format_widest(cells: Cells, best: str) -> str:
     """What one cell makes of the comparison of `auto` with the best candidate."""
     if len(cells) < 2:
         return ""
-    taken = {key: cell["contenders"]["auto"]["difference"] for key, cell in cells.items()}
+    chosen = {key: cell["contenders"]["auto"]["difference"] for key, cell in cells.items()}
     fixed = {key: cell["candidates"][best]["test"] for key, cell in cells.items()}
-    widest = max(cells, key=lambda key: abs(fixed[key] - taken[key]))
-    shown = cells[widest]["candidates"][best]
-    means = [np.mean([gain for key, gain in own.items() if key != widest])
-             for own in (fixed, taken)]  # fmt: skip
+    widest = max(cells, key=lambda key: abs(fixed[key] - chosen[key]))
+    texts = cells[widest]["candidates"][best]
+    means = [
+        np.mean([gain for key, gain in gains_by_key.items() if key != widest])
+        for gains_by_key in (fixed, chosen)
+    ]
     return (
         f"They are furthest apart in {widest}, where it gains {fixed[widest]:+.4f} on the test "
-        f"rows, and {shown['out_of_fold']:+.4f} (standard error {shown['standard_error']:.4f}) "
+        f"rows, and {texts['out_of_fold']:+.4f} (standard error {texts['standard_error']:.4f}) "
         f"out of fold on the calibration rows, all that a rule can see; `auto` has "
-        f"{taken[widest]:+.4f} there. Without that cell: {means[0]:+.4f}, and `auto` "
+        f"{chosen[widest]:+.4f} there. Without that cell: {means[0]:+.4f}, and `auto` "
         f"{means[1]:+.4f}."
     )
 
@@ -202,16 +204,16 @@ def _is_sweep(key: str) -> bool:
     return key.endswith(SWEEP)
 
 
-def _tell_stability(swept: Cells) -> list[str]:
+def _format_stability(swept: Cells) -> list[str]:
     small = {key: cell for key, cell in swept.items() if key != "synthetic"}
-    lines = _tell_sweep("Other folds, other choices?", small)
+    lines = _format_sweep("Other folds, other choices?", small)
     if "synthetic" in swept:
         title = f"The same with {MANY_ROWS:,} rows, from where on folds are drawn once"
-        lines += _tell_sweep(title, {"synthetic": swept["synthetic"]})
+        lines += _format_sweep(title, {"synthetic": swept["synthetic"]})
     return lines
 
 
-def _tell_sweep(title: str, swept: Cells) -> list[str]:
+def _format_sweep(title: str, swept: Cells) -> list[str]:
     if not swept:
         return []
     lines = [
@@ -239,18 +241,18 @@ def _tell_sweep(title: str, swept: Cells) -> list[str]:
     return [*lines, ""]
 
 
-def _tell_cells(cells: Cells) -> list[str]:
-    shown: Sequence[str] = [*FIXED, *(name for name in CHOOSING if name != "auto")]
+def _format_cells(cells: Cells) -> list[str]:
+    names: Sequence[str] = [*FIXED, *(name for name in CHOOSING if name != "auto")]
     lines = [
         "## Every cell",
         "",
         "MAP@K of raw on the test rows, then gains over it. `auto` with what it chose.",
         "",
-        "| cell | rows | raw | " + " | ".join(TOLD[name] for name in shown) + " | `auto` | chose |",
-        "|---" * (len(shown) + 5) + "|",
+        "| cell | rows | raw | " + " | ".join(TOLD[name] for name in names) + " | `auto` | chose |",
+        "|---" * (len(names) + 5) + "|",
     ]
     for key, cell in cells.items():
-        entries = [f"{cell['contenders'][name]['difference']:+.4f}" for name in shown]
+        entries = [f"{cell['contenders'][name]['difference']:+.4f}" for name in names]
         auto = cell["contenders"]["auto"]
         value = f"{auto['difference']:+.4f}"
         value = f"**{value}**" if auto["difference"] < -HARM else value

@@ -109,8 +109,10 @@ def reproduce_selection(
                         if part and not (seeds and loaded.name in STABILITY):
                             continue
                         compute = partial(_measure_mulan, measure, loaded, learner, weight, folder)
-                        told = f"{options} --seeds" if part else options
-                        cells[f"{key}{part}"] = _find(store, f"{key}{part}", about, compute, told)
+                        options_of_part = f"{options} --seeds" if part else options
+                        cells[f"{key}{part}"] = _find(
+                            store, f"{key}{part}", about, compute, options_of_part
+                        )
                     advance(1)
         if seeds:
             about = {"rows": MANY_ROWS, "labels": N_SYNTHETIC, "seed": SEED}
@@ -203,6 +205,6 @@ def _find(
     options: str,
 ) -> dict[str, Any]:
     command = f"python -m experiments selection {options}"
-    found = store.find(key, about | settings(), measure, command=command)
-    assert found is not None
-    return found
+    cell = store.find(key, about | settings(), measure, command=command)
+    assert cell is not None
+    return cell

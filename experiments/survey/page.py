@@ -29,21 +29,23 @@ PRINTED = {
     "torch-uncertainty IsotonicRegressionScaler": ("constant", "0.13.0"),
 }
 NOT_RUN = (
-    ("netcal LogisticCalibration, TemperatureScaling", "one fit or one scalar for all labels: no "
-     "map of a label's own"),
+    (
+        "netcal LogisticCalibration, TemperatureScaling",
+        "one fit or one scalar for all labels: no map of a label's own",
+    ),
     ("PyCalib OneVsRestCalibrator", "a wrapper around the calibrators above"),
     ("Ullah et al. 2025, xmc-topk-calibration", "not on the package index"),
     ("I-Max class-wise and shared binning", "not on the package index"),
-)  # fmt: skip
+)
 RAN = ("identity", "constant", "raises", "absent", "other")
 
 
 def write_page(cells: Mapping[str, Mapping[str, Any]]) -> str:
     """The page as Markdown."""
-    return "\n".join(_tell(cells)) + "\n"
+    return "\n".join(_format_lines(cells)) + "\n"
 
 
-def _tell(cells: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _format_lines(cells: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     ran = {name: cell for name, cell in cells.items() if cell["behaviour"] in RAN}
     counts = Counter(cell["behaviour"] for cell in ran.values())
     yield "# What implementations do with a label that is never true"
@@ -58,17 +60,17 @@ def _tell(cells: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     yield "pass through. **raises**: the fit fails. **absent**: there is no map or no output of the"
     yield "label. **other**: a map that is none of these."
     yield ""
-    told = ", ".join(f"{count} {word}" for word, count in counts.most_common())
-    yield f"{len(ran)} of {len(cells)} implementations ran: {told}."
+    text = ", ".join(f"{count} {word}" for word, count in counts.most_common())
+    yield f"{len(ran)} of {len(cells)} implementations ran: {text}."
     yield ""
     yield "| implementation | version run | does | | paper says | of version |"
     yield "|---|---|---|---|---|---|"
     for name, cell in cells.items():
         word, version = PRINTED[name]
-        said = "; warns" if cell["warned"] else ""
+        warning = "; warns" if cell["warned"] else ""
         note = str(cell["note"]).replace("|", "\\|")
         yield (
-            f"| {name} | {cell['version'] or '-'} | {cell['behaviour']} | {note}{said} "
+            f"| {name} | {cell['version'] or '-'} | {cell['behaviour']} | {note}{warning} "
             f"| {word} | {version} |"
         )
     yield ""

@@ -32,10 +32,14 @@ INSTALLS = {
     "venn-abers": ("venn-abers==1.5.4",),
     "ml-insights": ("ml-insights==1.1.0",),
     "torch-uncertainty": (
-        "torch-uncertainty==0.13.0", "einops", "lightning", "lightning-utilities",
-        "pytorch-lightning", "torchmetrics",
+        "torch-uncertainty==0.13.0",
+        "einops",
+        "lightning",
+        "lightning-utilities",
+        "pytorch-lightning",
+        "torchmetrics",
     ),
-}  # fmt: skip
+}
 OURS: tuple[Literal["prior", "identity", "exclude"], ...] = ("prior", "identity", "exclude")
 
 
@@ -66,9 +70,9 @@ def reproduce_survey(
             raise InvalidInput(f"names must be among {', '.join(PROBES)}, got {name!r:.80}.")
     store, folder = CellStore(results, "survey"), Path(work)
     cells: dict[str, dict[str, Any]] = {}
-    wanted = tuple(names) or tuple(PROBES)
-    with progress_bar("implementations", len(wanted)) as advance:
-        for name in wanted:
+    selected = tuple(names) or tuple(PROBES)
+    with progress_bar("implementations", len(selected)) as advance:
+        for name in selected:
             distribution, _ = PROBES[name]
             configuration = {
                 "name": name,
@@ -89,15 +93,15 @@ def _key(name: str) -> str:
 
 def _ask(name: str, distribution: str, folder: Path) -> dict[str, Any]:
     """What an implementation does, in its environment; or that it could not be installed."""
-    python, said = _environment(distribution, folder)
+    python, message = _environment(distribution, folder)
     if python is None:
-        return {"version": None, "behaviour": "not installed", "note": said, "warned": []}
-    done = subprocess.run(
+        return {"version": None, "behaviour": "not installed", "note": message, "warned": []}
+    process = subprocess.run(
         [str(python), str(PROBE), name], capture_output=True, text=True, timeout=PATIENCE
     )
-    lines = done.stdout.splitlines()
-    if done.returncode or not lines:
-        note = (done.stderr.strip().splitlines() or ["no output"])[-1][:200]
+    lines = process.stdout.splitlines()
+    if process.returncode or not lines:
+        note = (process.stderr.strip().splitlines() or ["no output"])[-1][:200]
         return {"version": None, "behaviour": "does not run", "note": note, "warned": []}
     return dict(json.loads(lines[-1]))
 
@@ -107,27 +111,34 @@ def _environment(distribution: str, folder: Path) -> tuple[Path | None, str]:
     home = folder / distribution
     python = home / "bin" / "python"
     marker = home / "installed.json"
-    wanted = json.dumps(INSTALLS[distribution])
-    if marker.exists() and marker.read_text() == wanted:
+    requirements = json.dumps(INSTALLS[distribution])
+    if marker.exists() and marker.read_text() == requirements:
         return python, ""
     base = [sys.executable, "-m"]
     making = [*base, "venv", "--clear", "--without-pip", str(home)]
     installing = [
-        *base, "pip", "--python", str(python), "install", "--quiet", "--no-deps",
-        "--disable-pip-version-check", *INSTALLS[distribution],
-    ]  # fmt: skip
+        *base,
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--disable-pip-version-check",
+        *INSTALLS[distribution],
+    ]
     try:
         subprocess.run(making, capture_output=True, check=True, text=True, timeout=PATIENCE)
-        own = next(home.glob("lib/python*/site-packages"))
+        packages = next(home.glob("lib/python*/site-packages"))
         # What is not installed there is looked for here, after what is.
         here = [sysconfig.get_path("purelib"), *(p for p in sys.path if "site-packages" in p)]
-        (own / "shared.pth").write_text("\n".join(dict.fromkeys(here)) + "\n")
+        (packages / "shared.pth").write_text("\n".join(dict.fromkeys(here)) + "\n")
         subprocess.run(installing, capture_output=True, check=True, text=True, timeout=PATIENCE)
     except subprocess.CalledProcessError as error:
         return None, ((error.stderr or "").strip().splitlines() or ["no reason given"])[-1][:200]
     except (OSError, StopIteration, subprocess.TimeoutExpired) as error:
         return None, f"{type(error).__name__}"[:200]
-    marker.write_text(wanted)
+    marker.write_text(requirements)
     return python, ""
 
 
@@ -138,18 +149,18 @@ def ask_ours() -> dict[str, dict[str, Any]]:
     from oddslip import __version__
     from oddslip.calibrators import Isotonic
 
-    told = {}
+    outcomes = {}
     for dead in OURS:
         prior = [0.02] if dead == "prior" else None
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = Isotonic(dead=dead, prior=prior).fit(ALONE[:, None], NEVER[:, None])
             mapped = model.transform(FRESH_ALONE[:, None])[:, 0]
         behaviour, note = judge(mapped, FRESH_ALONE)
-        told[f"oddslip Isotonic, dead={dead!r}"] = {
+        outcomes[f"oddslip Isotonic, dead={dead!r}"] = {
             "version": __version__,
             "behaviour": behaviour,
             "note": note,
-            "warned": [str(each.message)[:200] for each in said][:1],
+            "warned": [str(each.message)[:200] for each in caught][:1],
         }
-    return told
+    return outcomes

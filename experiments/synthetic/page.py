@@ -29,66 +29,33 @@ if TYPE_CHECKING:
 
 # Table S10: spread of ln w, true marginals; then raw and inversion of each learner, with ceiling
 # and saturated per cent of the two LightGBMs between. A line per (D, e).
-COLUMNS = (
-    ("spread", None), ("truth", None),
-    ("raw", "logistic"), ("inversion", "logistic"),
-    ("raw", "lightgbm-30x4"), ("inversion", "lightgbm-30x4"),
-    ("ceiling", "lightgbm-30x4"), ("saturated", "lightgbm-30x4"),
-    ("raw", "lightgbm-300x31"), ("inversion", "lightgbm-300x31"),
-    ("ceiling", "lightgbm-300x31"), ("saturated", "lightgbm-300x31"),
-    ("raw", "xgboost"), ("inversion", "xgboost"),
-    ("raw", "mlp"), ("inversion", "mlp"),
-)  # fmt: skip
+_WITH_CEILING = ("raw", "inversion", "ceiling", "saturated")
+COLUMNS: tuple[tuple[str, str | None], ...] = (
+    ("spread", None),
+    ("truth", None),
+    *((rung, "logistic") for rung in _WITH_CEILING[:2]),
+    *((rung, "lightgbm-30x4") for rung in _WITH_CEILING),
+    *((rung, "lightgbm-300x31") for rung in _WITH_CEILING),
+    *((rung, learner) for learner in ("xgboost", "mlp") for rung in _WITH_CEILING[:2]),
+)
+_TABLE_S10 = """
+1 0.0 0.0 0.406 0.405 0.405 0.386 0.386 0.393 0 0.368 0.368 0.378 0 0.390 0.390 0.404 0.404
+1 0.5 1.1 0.406 0.391 0.405 0.380 0.387 0.394 0 0.357 0.370 0.378 0 0.375 0.391 0.387 0.404
+1 1.0 2.2 0.406 0.327 0.405 0.296 0.383 0.393 0 0.340 0.372 0.377 0 0.326 0.390 0.319 0.402
+1 1.5 3.4 0.406 0.230 0.405 0.158 0.373 0.390 0 0.317 0.370 0.375 0 0.258 0.389 0.225 0.402
+2 0.0 0.0 0.501 0.500 0.500 0.480 0.480 0.489 0 0.464 0.464 0.473 0 0.484 0.484 0.498 0.498
+2 0.5 2.1 0.501 0.477 0.500 0.461 0.481 0.491 0 0.454 0.466 0.475 0 0.461 0.485 0.470 0.497
+2 1.0 4.1 0.501 0.317 0.500 0.212 0.421 0.489 1 0.364 0.392 0.473 2 0.378 0.485 0.303 0.495
+2 1.5 6.2 0.501 0.103 0.500 0.040 0.223 0.486 8 0.197 0.221 0.471 8 0.275 0.483 0.115 0.494
+3 0.0 0.0 0.576 0.575 0.575 0.555 0.555 0.566 0 0.542 0.542 0.551 0 0.559 0.559 0.573 0.573
+3 0.5 3.2 0.576 0.550 0.575 0.528 0.551 0.566 0 0.482 0.493 0.549 1 0.538 0.560 0.544 0.572
+3 1.0 6.3 0.576 0.302 0.575 0.116 0.198 0.565 12 0.148 0.158 0.548 14 0.456 0.560 0.310 0.569
+3 1.5 9.5 0.576 0.048 0.568 0.014 0.042 0.562 26 0.087 0.099 0.546 19 0.357 0.558 0.089 0.568
+"""
 PRINTED = {
-    (1, 0.0): (
-        0.0, 0.406, 0.405, 0.405, 0.386, 0.386, 0.393, 0,
-        0.368, 0.368, 0.378, 0, 0.390, 0.390, 0.404, 0.404,
-    ),
-    (1, 0.5): (
-        1.1, 0.406, 0.391, 0.405, 0.380, 0.387, 0.394, 0,
-        0.357, 0.370, 0.378, 0, 0.375, 0.391, 0.387, 0.404,
-    ),
-    (1, 1.0): (
-        2.2, 0.406, 0.327, 0.405, 0.296, 0.383, 0.393, 0,
-        0.340, 0.372, 0.377, 0, 0.326, 0.390, 0.319, 0.402,
-    ),
-    (1, 1.5): (
-        3.4, 0.406, 0.230, 0.405, 0.158, 0.373, 0.390, 0,
-        0.317, 0.370, 0.375, 0, 0.258, 0.389, 0.225, 0.402,
-    ),
-    (2, 0.0): (
-        0.0, 0.501, 0.500, 0.500, 0.480, 0.480, 0.489, 0,
-        0.464, 0.464, 0.473, 0, 0.484, 0.484, 0.498, 0.498,
-    ),
-    (2, 0.5): (
-        2.1, 0.501, 0.477, 0.500, 0.461, 0.481, 0.491, 0,
-        0.454, 0.466, 0.475, 0, 0.461, 0.485, 0.470, 0.497,
-    ),
-    (2, 1.0): (
-        4.1, 0.501, 0.317, 0.500, 0.212, 0.421, 0.489, 1,
-        0.364, 0.392, 0.473, 2, 0.378, 0.485, 0.303, 0.495,
-    ),
-    (2, 1.5): (
-        6.2, 0.501, 0.103, 0.500, 0.040, 0.223, 0.486, 8,
-        0.197, 0.221, 0.471, 8, 0.275, 0.483, 0.115, 0.494,
-    ),
-    (3, 0.0): (
-        0.0, 0.576, 0.575, 0.575, 0.555, 0.555, 0.566, 0,
-        0.542, 0.542, 0.551, 0, 0.559, 0.559, 0.573, 0.573,
-    ),
-    (3, 0.5): (
-        3.2, 0.576, 0.550, 0.575, 0.528, 0.551, 0.566, 0,
-        0.482, 0.493, 0.549, 1, 0.538, 0.560, 0.544, 0.572,
-    ),
-    (3, 1.0): (
-        6.3, 0.576, 0.302, 0.575, 0.116, 0.198, 0.565, 12,
-        0.148, 0.158, 0.548, 14, 0.456, 0.560, 0.310, 0.569,
-    ),
-    (3, 1.5): (
-        9.5, 0.576, 0.048, 0.568, 0.014, 0.042, 0.562, 26,
-        0.087, 0.099, 0.546, 19, 0.357, 0.558, 0.089, 0.568,
-    ),
-}  # fmt: skip
+    (int(decade), float(exponent)): tuple(map(float, values))
+    for decade, exponent, *values in map(str.split, _TABLE_S10.strip().splitlines())
+}
 _LOOKS = {
     "logistic": ("reference", False),
     "lightgbm-30x4": ("raw", False),
@@ -100,18 +67,20 @@ _LOOKS = {
 
 def write_page(cells: Cells) -> str:
     """The page as Markdown."""
-    return "\n".join(_tell(cells)) + "\n"
+    return "\n".join(_format_lines(cells)) + "\n"
 
 
 def mean_over_seeds(cells: Cells, decade: int, exponent: float, learner: str) -> dict[str, Any]:
     """Means of what the finished seeds of a cell say, and how many they are; empty without any."""
-    found = [
+    seed_cells = [
         cells[key] for seed in SEEDS if (key := cell_key(decade, exponent, learner, seed)) in cells
     ]
-    if not found:
+    if not seed_cells:
         return {}
     names = ("spread", "truth", "raw", "inversion", "ceiling", "saturated_share")
-    return {name: fmean(cell[name] for cell in found) for name in names} | {"n": len(found)}
+    return {name: fmean(cell[name] for cell in seed_cells) for name in names} | {
+        "n": len(seed_cells)
+    }
 
 
 def printed(decade: int, exponent: float, what: str, learner: str) -> float:
@@ -119,7 +88,7 @@ def printed(decade: int, exponent: float, what: str, learner: str) -> float:
     return float(PRINTED[decade, exponent][COLUMNS.index((what, learner))])
 
 
-def _tell(cells: Cells) -> Iterator[str]:
+def _format_lines(cells: Cells) -> Iterator[str]:
     total = len(DECADES) * len(EXPONENTS) * len(LEARNERS) * len(SEEDS)
     yield "# A synthetic study with known marginals"
     yield ""
@@ -150,19 +119,19 @@ def _tell(cells: Cells) -> Iterator[str]:
     )
     yield ""
     for name, (learner, parameters) in LEARNERS.items():
-        told = ", ".join(f"{key} {value}" for key, value in parameters.items())
-        yield f"- **{name}**: {learner}, {told}."
+        text = ", ".join(f"{key} {value}" for key, value in parameters.items())
+        yield f"- **{name}**: {learner}, {text}."
     yield ""
     yield "The table does not state learning rates, rows per leaf or the network; those are ours."
     yield ""
     yield "![Raw MAP@5 as a share of the truth's](synthetic.png)"
     yield ""
     for learner in LEARNERS:
-        yield from _tell_learner(cells, learner)
+        yield from _format_learner(cells, learner)
     yield from _conclude(cells)
 
 
-def _tell_learner(cells: Cells, learner: str) -> Iterator[str]:
+def _format_learner(cells: Cells, learner: str) -> Iterator[str]:
     lines = []
     with_ceiling = ("ceiling", learner) in COLUMNS
     for decade in DECADES:
@@ -170,24 +139,24 @@ def _tell_learner(cells: Cells, learner: str) -> Iterator[str]:
             mean = mean_over_seeds(cells, decade, exponent, learner)
             if not mean:
                 continue
-            shown = [str(decade), f"{exponent:g}", str(mean["n"]), f"{mean['spread']:.1f}"]
-            shown += [f"{mean['truth']:.3f}", f"{mean['raw']:.3f}", f"{mean['inversion']:.3f}"]
+            texts = [str(decade), f"{exponent:g}", str(mean["n"]), f"{mean['spread']:.1f}"]
+            texts += [f"{mean['truth']:.3f}", f"{mean['raw']:.3f}", f"{mean['inversion']:.3f}"]
             rungs = ["raw", "inversion"]
             if with_ceiling:
-                shown += [f"{mean['ceiling']:.3f}", f"{mean['saturated_share']:.0%}"]
+                texts += [f"{mean['ceiling']:.3f}", f"{mean['saturated_share']:.0%}"]
                 rungs.append("ceiling")
             paper = [f"{printed(decade, exponent, rung, learner):.3f}" for rung in rungs]
             if with_ceiling:
                 paper.append(f"{printed(decade, exponent, 'saturated', learner):.0f}%")
-            lines.append(" | ".join([*shown, " ".join(paper)]))
+            lines.append(" | ".join([*texts, " ".join(paper)]))
     if not lines:
         return
     columns = ["D", "e", "seeds", "spread of ln w", "truth", "raw", "inversion"]
     columns += ["ceiling", "saturated"] if with_ceiling else []
-    told = "raw, inversion" + (", ceiling, saturated" if with_ceiling else "")
+    measures = "raw, inversion" + (", ceiling, saturated" if with_ceiling else "")
     yield f"## {learner}"
     yield ""
-    yield f"| {' | '.join(columns)} | paper: {told} |"
+    yield f"| {' | '.join(columns)} | paper: {measures} |"
     yield "|---" * (len(columns) + 1) + "|"
     yield from (f"| {line} |" for line in lines)
     yield ""
@@ -226,8 +195,8 @@ def _conclude(cells: Cells) -> Iterator[str]:
             ),
         ):
             counts = [sum(holds(*each) for each in some) for some in (ours, theirs)]
-            shown = " | ".join(f"{count} of {len(ours)}" for count in counts)
-            yield f"| {learner}: {what} | {shown} |"
+            texts = " | ".join(f"{count} of {len(ours)}" for count in counts)
+            yield f"| {learner}: {what} | {texts} |"
     yield ""
     yield from paragraph(
         "A learner that can be right (logistic regression, the truth being logistic) "

@@ -32,8 +32,8 @@ def folder(tmp_path_factory):
 
 
 def run(folder, *words):
-    told = [sys.executable, "-m", "oddslip", "check", *map(str, words)]
-    return subprocess.run(told, cwd=folder, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "oddslip", "check", *map(str, words)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_exit_codes_say_passed_not_passed_and_bad_input(folder):
@@ -53,12 +53,16 @@ CODES = {
     "a named finding": (3, "repair.oddslip moved.npy --fail-on OS501,OS504"),
     "a finding that was not named": (0, "repair.oddslip moved.npy --fail-on OS504"),
     "a sure drop": (3, "repair.oddslip noise.npy labels.npy --fail-on none"),
-    "a drop that is allowed": (0, "repair.oddslip noise.npy labels.npy --fail-on none "
-                               "--max-drop 1"),
+    "a drop that is allowed": (
+        0,
+        "repair.oddslip noise.npy labels.npy --fail-on none --max-drop 1",
+    ),
     "no drop": (0, "repair.oddslip quiet.npy labels.npy"),
     "a paired drop": (3, "raw noise.npy labels.npy -k 2 --baseline quiet.npy --fail-on none"),
-    "another repair as baseline": (0, "repair.oddslip quiet.npy labels.npy --baseline "
-                                   "repair.oddslip"),
+    "another repair as baseline": (
+        0,
+        "repair.oddslip quiet.npy labels.npy --baseline repair.oddslip",
+    ),
     "raw scores": (0, "raw quiet.npy -k 2"),
     "raw scores that are noise": (3, "raw noise.npy labels.npy -k 2"),
     "raw scores without k": (2, "raw quiet.npy"),
@@ -70,15 +74,15 @@ CODES = {
     "a strange day": (2, "repair.oddslip quiet.npy --log log.jsonl --when today"),
     "json and annotations": (2, "repair.oddslip quiet.npy --json --annotate"),
     "no such folder": (2, "repair.oddslip quiet.npy --junit none/check.xml"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", CODES)
 def test_the_exit_code_of(folder, what, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     code, words = CODES[what]
-    named = ["--label-names", "names.txt"] if words.startswith("repair.oddslip") else []
-    assert main(["check", *words.split(), *named, "--bootstrap", "200"]) == code
+    options = ["--label-names", "names.txt"] if words.startswith("repair.oddslip") else []
+    assert main(["check", *words.split(), *options, "--bootstrap", "200"]) == code
     out, err = capsys.readouterr()
     assert err.count("\n") == (code == 2)
     assert bool(out) == (code != 2)

@@ -38,17 +38,17 @@ def run(capsys, *arguments):
 
 
 def test_evaluate_prints_the_json_of_the_verb(folder, capsys):
-    told = run(capsys, "evaluate", "weighted.npy", "labels.npz", "-k", 7, "--json", "--auc")
-    wanted = oddslip.evaluate(PAIR.weighted, PAIR.labels, k=7, auc=True).to_dict()
-    assert json.loads(told) == wanted
+    result = run(capsys, "evaluate", "weighted.npy", "labels.npz", "-k", 7, "--json", "--auc")
+    expected = oddslip.evaluate(PAIR.weighted, PAIR.labels, k=7, auc=True).to_dict()
+    assert json.loads(result) == expected
 
 
 def test_evaluate_against_prints_paired_differences(folder, capsys):
     arguments = ("evaluate", "weighted.npy", "labels.npz", "-k", 7, "--against", "unweighted.npy")
-    told = json.loads(run(capsys, *arguments, "--json"))
+    result = json.loads(run(capsys, *arguments, "--json"))
     first = oddslip.evaluate(PAIR.weighted, PAIR.labels, k=7)
     second = oddslip.evaluate(PAIR.unweighted, PAIR.labels, k=7)
-    assert told["difference"] == first.compare(second).to_dict()
+    assert result["difference"] == first.compare(second).to_dict()
     table = run(capsys, *arguments)
     assert "MAP@7" in table
     assert "difference" in table
@@ -59,10 +59,10 @@ def test_evaluate_against_prints_paired_differences(folder, capsys):
 def test_evaluate_shows_one_metric_where_one_is_asked_for(folder, capsys, against):
     arguments = ("evaluate", "weighted.npy", "labels.npz", "-k", 7, *against)
     whole = json.loads(run(capsys, *arguments, "--json"))
-    told = json.loads(run(capsys, *arguments, "--metric", "ndcg", "--json"))
-    assert told["metrics"] == {"ndcg": whole["metrics"]["ndcg"]}
+    result = json.loads(run(capsys, *arguments, "--metric", "ndcg", "--json"))
+    assert result["metrics"] == {"ndcg": whole["metrics"]["ndcg"]}
     if against:
-        assert told["difference"] == {"ndcg": whole["difference"]["ndcg"]}
+        assert result["difference"] == {"ndcg": whole["difference"]["ndcg"]}
     table = run(capsys, *arguments, "--metric", "ndcg")
     assert "nDCG@7" in table
     assert "recall@7" not in table
@@ -74,16 +74,41 @@ def test_evaluate_refuses_a_metric_that_there_is_not(folder, capsys):
 
 
 def test_evaluate_passes_its_options_on(folder, capsys):
-    told = run(
-        capsys, "evaluate", "weighted.npy", "labels.npz", "-k", 3, "--ties", "expected",
-        "--denominator", "relevant", "--rows", "all", "--bootstrap", 50, "--level", 0.9,
-        "--seed", 5, "--threads", 1, "--json",
-    )  # fmt: skip
-    wanted = oddslip.evaluate(
-        PAIR.weighted, PAIR.labels, k=3, ties="expected", denominator="relevant", rows="all",
-        n_replicates=50, level=0.9, seed=5,
-    )  # fmt: skip
-    assert json.loads(told) == wanted.to_dict()
+    result = run(
+        capsys,
+        "evaluate",
+        "weighted.npy",
+        "labels.npz",
+        "-k",
+        3,
+        "--ties",
+        "expected",
+        "--denominator",
+        "relevant",
+        "--rows",
+        "all",
+        "--bootstrap",
+        50,
+        "--level",
+        0.9,
+        "--seed",
+        5,
+        "--threads",
+        1,
+        "--json",
+    )
+    expected = oddslip.evaluate(
+        PAIR.weighted,
+        PAIR.labels,
+        k=3,
+        ties="expected",
+        denominator="relevant",
+        rows="all",
+        n_replicates=50,
+        level=0.9,
+        seed=5,
+    )
+    assert json.loads(result) == expected.to_dict()
 
 
 def test_evaluate_without_a_bootstrap_shows_no_interval(folder, capsys):
@@ -94,11 +119,11 @@ def test_evaluate_without_a_bootstrap_shows_no_interval(folder, capsys):
 @pytest.mark.parametrize("ending", ["npy", "parquet"])
 def test_rank_writes_what_the_verb_returns(folder, capsys, ending):
     run(capsys, "rank", "weighted.npy", "-k", 5, "-o", f"top.{ending}")
-    wanted = oddslip.rank(PAIR.weighted, k=5)
+    expected = oddslip.rank(PAIR.weighted, k=5)
     if ending == "npy":
-        np.testing.assert_array_equal(np.load("top.npy"), wanted)
+        np.testing.assert_array_equal(np.load("top.npy"), expected)
     else:
-        assert pq.read_table("top.parquet")["labels"].to_pylist() == wanted.tolist()
+        assert pq.read_table("top.parquet")["labels"].to_pylist() == expected.tolist()
 
 
 def test_rank_prints_names_to_people_and_lines_to_machines(folder, capsys):
@@ -112,15 +137,25 @@ def test_rank_prints_names_to_people_and_lines_to_machines(folder, capsys):
 
 def test_fit_then_apply_is_the_calibrator(folder, capsys):
     table = run(
-        capsys, "fit", "weighted.npy", "labels.npz", "--calibrator", "isotonic", "--tau", 3, "--prior", "prior.npy",
-        "-o", "repair.oddslip",
-    )  # fmt: skip
+        capsys,
+        "fit",
+        "weighted.npy",
+        "labels.npz",
+        "--calibrator",
+        "isotonic",
+        "--tau",
+        3,
+        "--prior",
+        "prior.npy",
+        "-o",
+        "repair.oddslip",
+    )
     assert "dead: prior" in table
-    wanted = Isotonic(tau=3, prior=PAIR.prior).fit(PAIR.weighted, PAIR.labels)
+    expected = Isotonic(tau=3, prior=PAIR.prior).fit(PAIR.weighted, PAIR.labels)
     run(capsys, "apply", "repair.oddslip", "weighted.npy", "-o", "repaired.npy")
-    np.testing.assert_array_equal(np.load("repaired.npy"), wanted.transform(PAIR.weighted))
+    np.testing.assert_array_equal(np.load("repaired.npy"), expected.transform(PAIR.weighted))
     run(capsys, "apply", "repair.oddslip", "weighted.npy", "--top-k", 7, "-o", "top.npy")
-    np.testing.assert_array_equal(np.load("top.npy"), wanted.rank(PAIR.weighted, k=7))
+    np.testing.assert_array_equal(np.load("top.npy"), expected.rank(PAIR.weighted, k=7))
     run(capsys, "apply", "repair.oddslip", "weighted.npy", "-o", "repaired.parquet")
     again = oddslip.rank("repaired.parquet", k=7)
     np.testing.assert_array_equal(again, oddslip.rank("repaired.npy", k=7))
@@ -128,25 +163,46 @@ def test_fit_then_apply_is_the_calibrator(folder, capsys):
 
 def test_fit_with_k_chooses_and_says_why(folder, capsys):
     arguments = ("fit", "weighted.npy", "labels.npz", "-k", 7, "--rule", "paper", "-o", "r.oddslip")
-    told = run(capsys, *arguments)
-    wanted = oddslip.Repair(k=7, rule="paper").fit(PAIR.weighted, PAIR.labels)
-    assert f"{wanted.chosen_} <- chosen" in told
-    assert json.loads(run(capsys, *arguments, "--json"))["selection"] == wanted.table_.to_dict()
+    result = run(capsys, *arguments)
+    expected = oddslip.Repair(k=7, rule="paper").fit(PAIR.weighted, PAIR.labels)
+    assert f"{expected.chosen_} <- chosen" in result
+    assert json.loads(run(capsys, *arguments, "--json"))["selection"] == expected.table_.to_dict()
     again = oddslip.load_repair("r.oddslip").rank(PAIR.weighted, k=7)
-    np.testing.assert_array_equal(again, wanted.rank(PAIR.weighted))
+    np.testing.assert_array_equal(again, expected.rank(PAIR.weighted))
 
 
 @pytest.mark.parametrize("calibrator", NAMES)
 def test_every_calibrator_can_be_fitted_and_applied(folder, capsys, calibrator):
-    told = json.loads(
+    result = json.loads(
         run(
-            capsys, "fit", "weighted.npy", "labels.npz", "--calibrator", calibrator, "--weights",
-            "weights.txt", "--label-names", "names.txt", "-o", "repair.oddslip", "--json",
+            capsys,
+            "fit",
+            "weighted.npy",
+            "labels.npz",
+            "--calibrator",
+            calibrator,
+            "--weights",
+            "weights.txt",
+            "--label-names",
+            "names.txt",
+            "-o",
+            "repair.oddslip",
+            "--json",
         )
-    )  # fmt: skip
-    assert told["labels"]["label"] == list(PAIR.label_names)
-    run(capsys, "apply", "repair.oddslip", "unweighted.npy", "-k", 7, "-o", "top.npy",
-        "--label-names", "names.txt")  # fmt: skip
+    )
+    assert result["labels"]["label"] == list(PAIR.label_names)
+    run(
+        capsys,
+        "apply",
+        "repair.oddslip",
+        "unweighted.npy",
+        "-k",
+        7,
+        "-o",
+        "top.npy",
+        "--label-names",
+        "names.txt",
+    )
     assert np.load("top.npy").shape == (PAIR.n_rows, 7)
 
 
@@ -198,38 +254,38 @@ def test_every_calibrator_can_be_fitted_and_applied(folder, capsys, calibrator):
 )
 def test_bad_fits_and_applications_are_one_line(folder, capsys, arguments, line):
     assert main(arguments) == 2
-    told = capsys.readouterr().err
-    assert line in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert line in output
+    assert output.count("\n") == 1
     assert not (folder / "r").exists()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command, capsys):
-    told = run(capsys, command, "--help")
-    assert f"oddslip {command}" in told.split("Options")[0]
+    output = run(capsys, command, "--help")
+    assert f"oddslip {command}" in output.split("Options")[0]
 
 
 def test_completion_can_be_shown(monkeypatch):
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "oddslip", "--show-completion", "bash"],
         capture_output=True,
         text=True,
         env={"PATH": "/usr/bin:/bin", "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
     )
-    assert told.returncode == 0
-    assert "complete" in told.stdout
+    assert process.returncode == 0
+    assert "complete" in process.stdout
 
 
 def test_a_reader_that_goes_away_is_no_error(folder):
-    told = subprocess.run(
+    process = subprocess.run(
         f"{sys.executable} -m oddslip rank weighted.npy -k 3 --json | head -1",
         shell=True,
         capture_output=True,
         text=True,
     )
-    assert told.stdout.count("\n") == 1
-    assert told.stderr == ""
+    assert process.stdout.count("\n") == 1
+    assert process.stderr == ""
 
 
 @pytest.mark.parametrize("command", ["reproduce mulan --finished", "generate baskets --size 3"])

@@ -18,6 +18,6 @@ from oddslip.cli.app import main
 def test_what_does_not_fit_an_engine_is_one_line(arguments, line, tmp_path, capsys):
     np.save(tmp_path / "scores.npy", np.full((2, 2), 0.5))
     assert main(["evaluate", str(tmp_path / "scores.npy"), "-k", "1", *arguments]) == 2
-    told = capsys.readouterr().err
-    assert line in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert line in output
+    assert output.count("\n") == 1

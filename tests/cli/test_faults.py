@@ -44,10 +44,10 @@ def test_a_fault_of_ours_is_one_line_that_asks_for_a_report(folder, monkeypatch,
 def test_debug_shows_where_it_came_from(folder, monkeypatch, capsys, arguments):
     break_rank(monkeypatch, TypeError("no such thing"))
     assert main(arguments) == 1
-    told = capsys.readouterr().err
-    assert "Traceback" in told
-    assert "in broken" in told
-    assert told.endswith("--debug shows where.\n")
+    output = capsys.readouterr().err
+    assert "Traceback" in output
+    assert "in broken" in output
+    assert output.endswith("--debug shows where.\n")
 
 
 def test_so_does_the_environment(folder, monkeypatch, capsys):
@@ -87,13 +87,13 @@ def test_too_little_memory_is_said_so(folder, monkeypatch, capsys):
 )
 def test_a_negative_seed_is_refused_with_one_line(folder, capsys, arguments):
     assert main([*arguments, "--seed", "-1"]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "seed must be" in told
+    output = capsys.readouterr().err
+    assert output.count("\n") == 1
+    assert "seed must be" in output
 
 
 def test_what_lightgbm_refuses_is_one_line_without_its_banner(folder):
-    told = subprocess.run(
+    process = subprocess.run(
         [
             sys.executable,
             "-m",
@@ -104,8 +104,8 @@ def test_what_lightgbm_refuses_is_one_line_without_its_banner(folder):
         text=True,
         env=os.environ,
     )
-    assert told.returncode == 2
-    assert told.stderr.startswith("oddslip: LightGBM refuses this: ")
-    assert "num_leaves" in told.stderr
-    assert told.stderr.count("\n") == 1
+    assert process.returncode == 2
+    assert process.stderr.startswith("oddslip: LightGBM refuses this: ")
+    assert "num_leaves" in process.stderr
+    assert process.stderr.count("\n") == 1
     assert not (folder / "m.oddslip").exists()

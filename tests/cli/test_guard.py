@@ -31,21 +31,21 @@ COMMANDS = dict(leaves(get_command(app)))
 def files_of(command):
     """Parameters of a command that are paths, or texts that may name a file."""
     hints = get_type_hints(inspect.unwrap(command.callback))
-    named = [each for each in command.params if "Path" in str(hints.get(each.name))]
+    paths = [each for each in command.params if "Path" in str(hints.get(each.name))]
     texts = [each for each in command.params if each.name in ("weights", "propensities", "repair")]
-    return list({each.name: each for each in [*named, *texts]}.values())
+    return list({each.name: each for each in [*paths, *texts]}.values())
 
 
 def is_output(parameter):
     return parameter.param_type_name == "option" and parameter.name in guard.OUTPUTS
 
 
-def typed(name, command, given):
+def typed(name, command, path):
     """A command line with these files, and something for whatever else is needed."""
     words, arguments = list(name), []
     hints = get_type_hints(inspect.unwrap(command.callback))
     for parameter in command.params:
-        value = given.get(parameter.name)
+        value = path.get(parameter.name)
         is_argument = parameter.param_type_name == "argument"
         if value is None and not (parameter.required or is_argument):
             continue
@@ -72,12 +72,12 @@ OVERLAPS = [
 
 
 def test_every_file_of_every_command_is_known_as_input_output_or_folder():
-    known = {*guard.INPUTS, *guard.OUTPUTS, *guard.FOLDERS}
+    names = {*guard.INPUTS, *guard.OUTPUTS, *guard.FOLDERS}
     unknown = {
         (name, parameter.name)
         for name, command in COMMANDS.items()
         for parameter in files_of(command)
-        if parameter.name not in known
+        if parameter.name not in names
     }
     assert not unknown
     assert len(OVERLAPS) > 40
@@ -91,9 +91,9 @@ def test_no_command_writes_over_its_input_or_twice(
     Path("s.npy").write_text("dear")
     line = typed(name, COMMANDS[name], {output: "s.npy", other: "s.npy"})
     assert main(line) == 2, line
-    told = capsys.readouterr().err
-    assert "must be another file than" in told, told
-    assert told.count("\n") == 1
+    stderr = capsys.readouterr().err
+    assert "must be another file than" in stderr, stderr
+    assert stderr.count("\n") == 1
     assert Path("s.npy").read_text() == "dear"
     assert os.listdir() == ["s.npy"]
 
@@ -114,7 +114,7 @@ def test_a_file_is_known_by_whatever_name_it_has(folder, capsys, alias):
     raw = Path("s.npy").read_bytes()
     output = str(folder / "s.npy") if alias == "absolute" else alias
     assert main(["rank", "s.npy", "-k", "2", "-o", output]) == 2
-    assert "would be written over" in capsys.readouterr().err
+    assert "would be overwritten" in capsys.readouterr().err
     assert Path("s.npy").read_bytes() == raw
 
 

@@ -43,8 +43,8 @@ EXAMPLES = [
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_help_shows_an_example_and_explains_every_option(path, capsys):
     assert main([*path, "--help"]) == 0
-    told = capsys.readouterr().out
-    assert re.search(r"Examples?:", told)
+    output = capsys.readouterr().out
+    assert re.search(r"Examples?:", output)
     assert any(example[0] == path for example in EXAMPLES)
     for parameter in COMMANDS[path].params:
         assert getattr(parameter, "help", None), parameter.name
@@ -59,15 +59,15 @@ def test_every_example_is_a_command_line_that_parses(path, line):
 
 def test_the_docs_name_the_commands_that_have_an_output_option():
     page = (ROOT / "docs/cli.md").read_text()
-    told = {
+    help_texts = {
         option: set(re.findall(r"`([a-z]+)`", commands))
         for option, commands in re.findall(
             r"^\| `(--[a-z-]+)[^|]*\| ([^|]*) \|", page, re.MULTILINE
         )
         if commands != "most commands"
     }
-    assert "--figure" in told
-    for option, commands in told.items():
+    assert "--figure" in help_texts
+    for option, commands in help_texts.items():
         having = {
             path[0]
             for path, command in COMMANDS.items()
@@ -84,22 +84,22 @@ def test_every_command_is_in_the_docs():
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_completion_script_of_a_shell_is_printed(shell):
-    told = subprocess.run(
+    process = subprocess.run(
         [*OUR_OWN, "--show-completion", shell],
         capture_output=True,
         text=True,
         env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
     )
-    assert told.returncode == 0
-    assert "_ODDSLIP_COMPLETE" in told.stdout
-    assert told.stderr == ""
+    assert process.returncode == 0
+    assert "_ODDSLIP_COMPLETE" in process.stdout
+    assert process.stderr == ""
 
 
 @pytest.mark.parametrize(
     ("words", "offered"), [("oddslip di", "diagnose"), ("oddslip diagnose --we", "--weights")]
 )
 def test_a_shell_is_offered_commands_and_options(words, offered):
-    told = subprocess.run(
+    process = subprocess.run(
         OUR_OWN,
         capture_output=True,
         text=True,
@@ -110,15 +110,15 @@ def test_a_shell_is_offered_commands_and_options(words, offered):
             "COMP_CWORD": str(words.count(" ")),
         },
     )
-    assert told.stdout.split() == [offered]
+    assert process.stdout.split() == [offered]
 
 
 def test_exit_codes_of_the_docs_are_those_of_the_help(capsys):
     assert main(["--help"]) == 0
-    promised = re.search(r"Exit codes: (.*?killed)", capsys.readouterr().out, re.DOTALL).group(1)
+    exit_codes = re.search(r"Exit codes: (.*?killed)", capsys.readouterr().out, re.DOTALL).group(1)
     page = (ROOT / "docs/cli.md").read_text()
     documented = re.findall(r"^\| (\d+) \|", page, re.MULTILINE)
-    assert set(re.findall(r"\b\d+\b", promised)) == set(documented)
+    assert set(re.findall(r"\b\d+\b", exit_codes)) == set(documented)
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["rank", "-h"]])
@@ -134,18 +134,18 @@ def test_what_is_done_is_0(arguments, capsys):
 )
 def test_bad_usage_and_bad_input_are_one_line_and_2(arguments, capsys):
     assert main(arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert re.fullmatch(r"oddslip: .*\n", told.err)
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert re.fullmatch(r"oddslip: .*\n", output.err)
 
 
 def test_a_reader_that_goes_away_is_0(tmp_path):
     np.save(tmp_path / "s.npy", np.random.default_rng(0).random((60_000, 3)))
     line = f"{shlex.join(OUR_OWN)} rank s.npy -k 3 --json | head -1"
-    told = subprocess.run(
+    process = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line], cwd=tmp_path, capture_output=True, text=True
     )
-    assert (told.returncode, told.stderr) == (0, "")
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 @pytest.fixture(scope="module")
@@ -171,14 +171,14 @@ def wait_for_panel(run):
 
 
 @pytest.mark.parametrize(
-    ("sent", "code", "line"),
+    ("signal_number", "code", "line"),
     [
         (signal.SIGINT, 130, "oddslip: interrupted\n"),
         (signal.SIGTERM, 143, "oddslip: terminated\n"),
     ],
     ids=["Ctrl-C", "kill"],
 )
-def test_an_interrupted_diagnosis_is_one_line(large, sent, code, line):
+def test_an_interrupted_diagnosis_is_one_line(large, signal_number, code, line):
     run = subprocess.Popen(
         [*OUR_OWN, "diagnose", "s.npy", "y.npz", "--json-file", "f.json"],
         cwd=large,
@@ -188,9 +188,9 @@ def test_an_interrupted_diagnosis_is_one_line(large, sent, code, line):
     )
     wait_for_panel(run)
     time.sleep(1.5)  # in the midst of the first passes over the panel
-    run.send_signal(sent)
-    told = run.communicate(timeout=120)
-    assert (run.returncode, *told) == (code, "", line)
+    run.send_signal(signal_number)
+    output = run.communicate(timeout=120)
+    assert (run.returncode, *output) == (code, "", line)
     assert sorted(path.name for path in large.iterdir()) == ["s.npy", "y.npz"]
 
 

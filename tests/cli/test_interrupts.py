@@ -81,9 +81,12 @@ interrupts.run(command)
 @contextmanager
 def start(*arguments, folder):
     with subprocess.Popen(
-        [sys.executable, *arguments], cwd=folder, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
+        [sys.executable, *arguments],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
         try:
             yield process
         finally:
@@ -91,13 +94,13 @@ def start(*arguments, folder):
 
 
 @pytest.mark.parametrize("busy", BUSY)
-@pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.name)
-def test_a_signal_ends_a_command_that_is_busy(tmp_path, sent, busy):
+@pytest.mark.parametrize("signal_number", SENT, ids=lambda signal_number: signal_number.name)
+def test_a_signal_ends_a_command_that_is_busy(tmp_path, signal_number, busy):
     with start("-c", SCRIPT.format(body=BUSY[busy], root=ROOT), folder=tmp_path) as process:
         assert process.stdout.readline() == "begun\n"
-        process.send_signal(sent)
-        _, told = process.communicate(timeout=LONG)
-    assert (process.returncode, told) == SENT[sent]
+        process.send_signal(signal_number)
+        _, output = process.communicate(timeout=LONG)
+    assert (process.returncode, output) == SENT[signal_number]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -115,8 +118,8 @@ def test_a_second_signal_does_not_disturb_the_first(tmp_path):
         for _ in range(2):
             assert process.stdout.readline() == "begun\n"
             process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=LONG)
-    assert (process.returncode, told) == SENT[signal.SIGINT]
+        _, output = process.communicate(timeout=LONG)
+    assert (process.returncode, output) == SENT[signal.SIGINT]
     assert (tmp_path / "closed").exists()
 
 
@@ -128,23 +131,34 @@ LEARNERS = {
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-@pytest.mark.parametrize("sent", SENT, ids=lambda sent: sent.name)
-def test_a_signal_ends_a_training_amid_a_group(tmp_path, sent, learner):
+@pytest.mark.parametrize("signal_number", SENT, ids=lambda signal_number: signal_number.name)
+def test_a_signal_ends_a_training_amid_a_group(tmp_path, signal_number, learner):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3_000, 5))
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "Y.npy", (X[:, :4] + rng.normal(size=(3_000, 4)) > 1).astype(np.int8))
     words = [
-        "-m", "oddslip", "train", "X.npy", "Y.npy", "-o", "model.oddslip", "--checkpoint", "kept",
-        "--learner", learner, "-p", LEARNERS[learner],
-    ]  # fmt: skip
+        "-m",
+        "oddslip",
+        "train",
+        "X.npy",
+        "Y.npy",
+        "-o",
+        "model.oddslip",
+        "--checkpoint",
+        "kept",
+        "--learner",
+        learner,
+        "-p",
+        LEARNERS[learner],
+    ]
     with start(*words, folder=tmp_path) as process:
         while process.poll() is None and not (tmp_path / "kept" / "training.json").exists():
             time.sleep(0.01)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=2)  # well into the first group
-        process.send_signal(sent)
-        _, told = process.communicate(timeout=LONG)
-    assert (process.returncode, told) == SENT[sent]
-    left = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
-    assert left == ["X.npy", "Y.npy", "training.json"]
+        process.send_signal(signal_number)
+        _, output = process.communicate(timeout=LONG)
+    assert (process.returncode, output) == SENT[signal_number]
+    files = sorted(path.name for path in tmp_path.rglob("*") if path.is_file())
+    assert files == ["X.npy", "Y.npy", "training.json"]

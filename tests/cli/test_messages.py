@@ -36,9 +36,9 @@ def folder(tmp_path, monkeypatch):
 )
 def test_a_refusal_names_options(folder, capsys, typed, words):
     assert main(typed.split()) == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert len(said.splitlines()) == 1
+    output = capsys.readouterr().err
+    assert words in output
+    assert len(output.splitlines()) == 1
 
 
 def test_python_names_arguments():
@@ -56,8 +56,8 @@ def test_python_names_arguments():
     ],
 )
 def test_what_is_no_option_stays_as_it_is(message):
-    known = options_of(COMMAND, ["train"]) | options_of(COMMAND, ["rank", "scores.npy"])
-    assert in_options(message, known) == message
+    options = options_of(COMMAND, ["train"]) | options_of(COMMAND, ["rank", "scores.npy"])
+    assert in_options(message, options) == message
 
 
 def test_options_are_those_of_the_command_that_was_typed():

@@ -35,20 +35,20 @@ def run(capsys, *arguments):
 
 
 def test_the_report_says_command_seed_versions_and_hashes(folder, capsys):
-    named = "a report & more.html"
-    said = ["diagnose", "s.npy", "y.npz", *QUICK, "--weights", "w.txt", "--seed", "77"]
-    told = run(capsys, *said, "--unweighted", "u.npy", "--html", named)
-    assert f"Written: {named}." in told
-    page = html.unescape((folder / named).read_text(encoding="utf-8"))
-    assert shlex.join(["oddslip", *said, "--unweighted", "u.npy", "--html", named]) in page
+    file_name = "a report & more.html"
+    arguments = ["diagnose", "s.npy", "y.npz", *QUICK, "--weights", "w.txt", "--seed", "77"]
+    output = run(capsys, *arguments, "--unweighted", "u.npy", "--html", file_name)
+    assert f"Written: {file_name}." in output
+    page = html.unescape((folder / file_name).read_text(encoding="utf-8"))
+    assert shlex.join(["oddslip", *arguments, "--unweighted", "u.npy", "--html", file_name]) in page
     assert np.__version__ in page
     for name in ("s.npy", "y.npz", "w.txt", "u.npy"):
         assert hashlib.sha256((folder / name).read_bytes()).hexdigest() in page
 
 
 def test_the_json_file_is_what_json_prints(folder, capsys):
-    said = ["diagnose", "s.npy", "y.npz", *QUICK]
-    printed = run(capsys, *said, "--json", "--json-file", "found.json")
+    arguments = ["diagnose", "s.npy", "y.npz", *QUICK]
+    printed = run(capsys, *arguments, "--json", "--json-file", "found.json")
     assert (folder / "found.json").read_text(encoding="utf-8") == printed
     assert json.loads(printed)["schema"] == "oddslip.diagnosis/1"
     printed = run(capsys, *PLAN, "--json", "--json-file", "plan.json")
@@ -56,16 +56,16 @@ def test_the_json_file_is_what_json_prints(folder, capsys):
 
 
 def test_beside_json_nothing_else_is_printed(folder, capsys):
-    told = run(capsys, "diagnose", "s.npy", "y.npz", *QUICK, "--json", "--html", "r.html")
-    json.loads(told)
+    output = run(capsys, "diagnose", "s.npy", "y.npz", *QUICK, "--json", "--html", "r.html")
+    json.loads(output)
     assert (folder / "r.html").exists()
 
 
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 @pytest.mark.parametrize("command", ["diagnose", "plan"])
 def test_a_figure_is_drawn_in_the_format_of_its_ending(folder, capsys, command, ending):
-    said = ["diagnose", "s.npy", "y.npz", *QUICK] if command == "diagnose" else PLAN
-    run(capsys, *said, "--figure", f"f.{ending}")
+    arguments = ["diagnose", "s.npy", "y.npz", *QUICK] if command == "diagnose" else PLAN
+    run(capsys, *arguments, "--figure", f"f.{ending}")
     begins = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
     assert (folder / f"f.{ending}").read_bytes().startswith(begins[ending])
 
@@ -85,9 +85,9 @@ def test_a_place_that_can_not_be_written_is_refused_before_anything_is_read(
 ):
     before = sorted(folder.iterdir())
     assert main(["diagnose", "none.npy", "y.npz", option, place]) == 2
-    told = capsys.readouterr().err
-    assert line in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert line in output
+    assert output.count("\n") == 1
     assert sorted(folder.iterdir()) == before
 
 
@@ -102,9 +102,9 @@ def test_every_file_of_a_folder_is_hashed(tmp_path):
     (parts / "day=1").mkdir(parents=True)
     (parts / "a.parquet").write_bytes(b"a")
     (parts / "day=1" / "b.parquet").write_bytes(b"bb")
-    told = hash_files({"scores": parts})
-    assert [held["bytes"] for held in told.values()] == [1, 2]
-    assert [held["SHA-256"] for held in told.values()] == [
+    files = hash_files({"scores": parts})
+    assert [file["bytes"] for file in files.values()] == [1, 2]
+    assert [file["SHA-256"] for file in files.values()] == [
         hashlib.sha256(content).hexdigest() for content in (b"a", b"bb")
     ]
 
@@ -112,8 +112,8 @@ def test_every_file_of_a_folder_is_hashed(tmp_path):
 def test_files_longer_than_a_piece_are_hashed_whole(tmp_path, monkeypatch):
     monkeypatch.setattr("oddslip.io.files.CHUNK_BYTES", 7)
     (tmp_path / "f").write_bytes(bytes(range(100)))
-    told = hash_files({"scores": tmp_path / "f"})
-    assert told["scores"]["SHA-256"] == hashlib.sha256(bytes(range(100))).hexdigest()
+    files = hash_files({"scores": tmp_path / "f"})
+    assert files["scores"]["SHA-256"] == hashlib.sha256(bytes(range(100))).hexdigest()
 
 
 def test_a_file_that_is_gone_is_one_line(tmp_path):
@@ -126,5 +126,5 @@ def test_inputs_that_were_not_given_are_not_told(tmp_path):
 
 
 def test_a_command_is_quoted_for_the_shell():
-    told = describe_run(["diagnose", "my scores.npy", "$(boo)"], {}, seed=1)
-    assert told["command"] == "oddslip diagnose 'my scores.npy' '$(boo)'"
+    lines = describe_run(["diagnose", "my scores.npy", "$(boo)"], {}, seed=1)
+    assert lines["command"] == "oddslip diagnose 'my scores.npy' '$(boo)'"

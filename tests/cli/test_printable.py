@@ -37,8 +37,8 @@ NAMED = ["--label-names", "names.txt"]
 )
 def test_a_path_is_shown_printable(folder, capsys, arguments, name):
     assert main([*arguments, name]) == 0
-    told = capsys.readouterr()
-    assert all(c.isprintable() or c == "\n" for c in told.out + told.err)
+    output = capsys.readouterr()
+    assert all(c.isprintable() or c == "\n" for c in output.out + output.err)
     assert (folder / name).exists()
 
 
@@ -54,8 +54,8 @@ def test_a_path_is_shown_printable(folder, capsys, arguments, name):
 )
 def test_label_names_are_shown_printable(folder, capsys, arguments):
     assert main([*arguments, *NAMED]) == 0
-    told = capsys.readouterr()
-    assert all(c.isprintable() or c == "\n" for c in told.out + told.err)
+    output = capsys.readouterr()
+    assert all(c.isprintable() or c == "\n" for c in output.out + output.err)
 
 
 def test_json_holds_the_names_as_they_are(folder, capsys):

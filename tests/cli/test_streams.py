@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 SCORES = np.random.default_rng(0).random((3000, 5))
-FULL = "stdout can not be written (No space left on device)."
-CLOSED = "stdout can not be written (Bad file descriptor)."
+FULL = "stdout cannot be written (No space left on device)."
+CLOSED = "stdout cannot be written (Bad file descriptor)."
 
 
 @pytest.fixture
@@ -32,26 +32,26 @@ def shell(tmp_path):
     ["rank s.npy -k 2 --json", "rank s.npy -k 2", "evaluate s.npy y.npy -k 2", "--help"],
 )
 def test_a_stdout_that_takes_nothing_is_one_line_and_exit_code_2(shell, command, where, line):
-    told = shell(f"{command} {where}")
-    assert (told.returncode, told.stderr) == (2, f"oddslip: {line}\n")
+    result = shell(f"{command} {where}")
+    assert (result.returncode, result.stderr) == (2, f"oddslip: {line}\n")
 
 
 @pytest.mark.parametrize("where", ["2>&-", "2> /dev/full", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_bad_input_has_its_exit_code_where_no_line_can_be_said(shell, where):
-    told = shell(f"rank none.npy -k 2 {where}")
-    assert (told.returncode, told.stdout, told.stderr) == (2, "", "")
+    result = shell(f"rank none.npy -k 2 {where}")
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", "")
 
 
 @pytest.mark.parametrize("where", ["2>&-", "2> /dev/full", "<&-"])
 def test_a_result_needs_stdout_alone(shell, where):
-    told = shell(f"evaluate s.npy y.npy -k 2 --bootstrap 0 --json {where}")
-    assert told.returncode == 0
-    assert told.stdout.startswith("{")
+    result = shell(f"evaluate s.npy y.npy -k 2 --bootstrap 0 --json {where}")
+    assert result.returncode == 0
+    assert result.stdout.startswith("{")
 
 
 def test_a_reader_that_went_away_is_no_error(shell):
-    told = shell("rank s.npy -k 2 --json | head -1")
-    assert (told.returncode, told.stderr) == (0, "")
+    result = shell("rank s.npy -k 2 --json | head -1")
+    assert (result.returncode, result.stderr) == (0, "")
 
 
 def test_what_is_printed_never_goes_into_a_file_that_took_the_place_of_stdout(shell):

@@ -53,16 +53,16 @@ def finished_study(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         for module in ("cells", "protocols"):
             patch.setattr(f"experiments.pairs.{module}.N_REPLICATES", 40)
-        asked = {"n_labels": 9, "results": folder / "results", "work": folder / "work"}
+        options = {"n_labels": 9, "results": folder / "results", "work": folder / "work"}
         cells = reproduce_pairs(
             "products",
             lambda n: make_products(n or 14),
             parts=PARTS,
             caps=[None, 0.3, 5],
             draws=[0, 1, 2],
-            **asked,
+            **options,
         )
-        cells |= reproduce_pairs("products", make_products, parts=["earlier"], **asked)
+        cells |= reproduce_pairs("products", make_products, parts=["earlier"], **options)
     return folder, cells
 
 
@@ -92,10 +92,20 @@ def make_mulan(n_fitted=220, n_calibration=90, n_test=80, n_labels=5, seed=0):
     X_test, Y_test = draw(n_test)
     rows = rng.permutation(len(Y))
     return MulanData(
-        "small", "paper", X, Y, X_test, Y_test, tuple("abcd"),
-        tuple(f"label {j}" for j in range(n_labels)), rows[n_calibration:], rows[:n_calibration],
-        (), {"small.xml": "0" * 64}, False,
-    )  # fmt: skip
+        "small",
+        "paper",
+        X,
+        Y,
+        X_test,
+        Y_test,
+        tuple("abcd"),
+        tuple(f"label {j}" for j in range(n_labels)),
+        rows[n_calibration:],
+        rows[:n_calibration],
+        (),
+        {"small.xml": "0" * 64},
+        False,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,8 @@ from experiments.monitor_simulation import (
     QUIET,
     check_months,
     draw_world,
+    format_page,
     tabulate,
-    tell_page,
     try_months,
 )
 from oddslip.errors import InvalidInput
@@ -52,20 +52,20 @@ def test_moved_priors_move_nothing_but_prevalences(world):
             3 * quiet.labels[:, label].mean(), rel=0.15
         )
         for value in (False, True):
-            given = [
+            codes = [
                 each.scores[each.labels[:, label] == value, label].mean() for each in (month, quiet)
             ]
-            assert given[0] == pytest.approx(given[1], rel=0.1)
+            assert codes[0] == pytest.approx(codes[1], rel=0.1)
 
 
 def test_the_table_counts_what_was_found(tmp_path, capsys):
     names = ("changed taste", QUIET)
-    tried = try_months(names, n_draws=1, first_seed=3, n_quiet=2, n_replicates=100)
-    lines = list(tabulate(tried))
+    outcomes = try_months(names, n_draws=1, first_seed=3, n_quiet=2, n_replicates=100)
+    lines = list(tabulate(outcomes))
     assert lines[2].startswith("| changed taste | can not be | nothing | 1 of 1 | ")
     assert "OS508 1" in lines[2]
     assert lines[3] == ("| quiet | 0 of 2 false alarms | nothing | 0 of 2 false alarms | nothing |")
-    page = tell_page(lines, n_draws=1, first_seed=3)
+    page = format_page(lines, n_draws=1, first_seed=3)
     assert all(name in page for name in FAULTS)
     words = ["monitor-simulation", "--month", "unit change", "--draws", "1", "--first-seed", "3"]
     assert main([*words, "--page", str(tmp_path / "months.md")]) == 0

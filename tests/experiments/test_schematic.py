@@ -13,13 +13,13 @@ def schematic():
 
 
 def test_without_a_cap_the_shift_is_as_intended_until_cells_saturate(schematic):
-    known = schematic.identified
+    identified = schematic.identified
     # To a thousandth: the stored numbers are float32, and coarse just below 1.
     np.testing.assert_allclose(
-        schematic.free[known], schematic.intended[known], rtol=1e-3, atol=1e-6
+        schematic.free[identified], schematic.intended[identified], rtol=1e-3, atol=1e-6
     )
-    assert not known.all()
-    assert np.all(np.diff(known.astype(int)) <= 0)  # once a weight saturates, larger ones do
+    assert not identified.all()
+    assert np.all(np.diff(identified.astype(int)) <= 0)  # once a weight saturates, larger ones do
 
 
 def test_with_a_cap_it_rises_and_stays_within_the_budget(schematic):

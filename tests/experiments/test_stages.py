@@ -24,8 +24,8 @@ def test_a_stage_that_fails_is_kept_too():
 
 def test_peak_memory_never_falls():
     before = peak_memory()
-    held = np.ones(20_000_000)
+    array = np.ones(20_000_000)
     during = peak_memory()
-    del held
+    del array
     assert before <= during <= peak_memory()
     assert during > 160_000_000  # bytes: at least what was held

@@ -26,10 +26,10 @@ def test_a_changed_configuration_is_not_found(store):
 
 def test_a_cell_says_where_it_comes_from(store):
     store.write("a", {"seed": 1}, {"map": 0.5}, seconds=2.0, command="oddslip trial")
-    told = json.loads(store.path.read_text())
-    assert told["study"] == "trial"
-    assert {"python", "oddslip", "numpy"} <= told["versions"].keys()
-    assert told["command"] == "oddslip trial"
+    record = json.loads(store.path.read_text())
+    assert record["study"] == "trial"
+    assert {"python", "oddslip", "numpy"} <= record["versions"].keys()
+    assert record["command"] == "oddslip trial"
 
 
 def test_a_cell_tells_a_part_of_its_configuration(store):
@@ -52,9 +52,9 @@ def kept_cell(store, **values):
 def test_a_cell_that_was_altered_is_refused(store, old, new):
     path = kept_cell(store)
     path.write_text(path.read_text().replace(old, new))
-    with pytest.raises(UnreadableFile, match=r"was altered .*checksum") as refused:
+    with pytest.raises(UnreadableFile, match=r"was altered .*checksum") as error:
         store.read("a", {"seed": 1})
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_cell_spelled_otherwise_is_the_same_cell(store):

@@ -60,8 +60,8 @@ def test_pages_given_back_are_read_again(tmp_path, monkeypatch, rows):
     np.save(tmp_path / "s.npy", scores)
     mapped = np.load(tmp_path / "s.npy", mmap_mode="r")[rows]
     source = open_source(mapped)
-    kept = list(source.blocks())
-    assert np.array_equal(np.concatenate([block.scores for block in kept]), scores[rows])
+    blocks = list(source.blocks())
+    assert np.array_equal(np.concatenate([block.scores for block in blocks]), scores[rows])
     assert np.array_equal(np.concatenate([b.scores for b in source.blocks()]), scores[rows])
 
 

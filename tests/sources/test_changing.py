@@ -141,13 +141,13 @@ def test_a_csv_file_that_changes_while_it_is_parsed_is_refused(tmp_path, monkeyp
     path = tmp_path / "s.csv"
     pd.DataFrame(SCORES, columns=NAMES).to_csv(path, index=False)
     monkeypatch.setattr(csv, "BLOCK_BYTES", 4096)
-    noted = csv.CsvBatches._noted
+    original = csv.CsvBatches._clean
 
     def change(self, batch):
         os.utime(path, ns=(1, 1))
-        return noted(self, batch)
+        return original(self, batch)
 
-    monkeypatch.setattr(csv.CsvBatches, "_noted", change)
+    monkeypatch.setattr(csv.CsvBatches, "_clean", change)
     with pytest.raises(UnreadableFile, match="changed while it was read"):
         open_source(path)
 
@@ -166,11 +166,11 @@ def test_rows_in_another_order_come_from_a_file_as_from_an_array(tmp_path):
     ids = RNG.permutation(len(SCORES))
     for write in (write_npy, write_columns):
         write(tmp_path / "s.npy")
-        named = pd.DataFrame(LABELS[ids], index=ids)
-        told = {"k": 2, "n_replicates": 0}
+        frame = pd.DataFrame(LABELS[ids], index=ids)
+        options = {"k": 2, "n_replicates": 0}
         numbers = np.arange(len(SCORES))
-        ours = oddslip.evaluate(open_source(tmp_path / "s.npy", named, row_ids=numbers), **told)
-        theirs = oddslip.evaluate(SCORES, LABELS, **told)
+        ours = oddslip.evaluate(open_source(tmp_path / "s.npy", frame, row_ids=numbers), **options)
+        theirs = oddslip.evaluate(SCORES, LABELS, **options)
         assert ours["map"].value == theirs["map"].value
 
 
@@ -199,6 +199,6 @@ def test_the_command_line_refuses_a_file_that_shrinks_in_one_line(tmp_path, monk
 
     monkeypatch.setattr(ArraySource, "blocks", shrink)
     assert main(["evaluate", "s.npy", "y.npy", "-k", "2"]) == 2
-    told = capsys.readouterr().err
-    assert "s.npy changed while it was read" in told
-    assert told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert "s.npy changed while it was read" in output
+    assert output.count("\n") == 1

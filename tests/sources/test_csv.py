@@ -12,7 +12,7 @@ import oddslip
 from oddslip import InvalidInput, open_source
 from oddslip.cli.app import main
 from oddslip.errors import OddslipError
-from oddslip.sources.formulas import PATTERN, guard, unguard
+from oddslip.sources.csv import FORMULA, escape_formula, unescape_formula
 from oddslip.sources.writers import write_ranking, write_scores
 
 SCORES, LABELS = "a,b,c\n0.9,0.2,0.6\n0.1,0.5,0.3\n", "a,b,c\n1,0,0\n0,0,1\n"
@@ -34,18 +34,18 @@ def cells(source):
     return np.concatenate([block.scores for block in source.blocks()])
 
 
-def refusal(*given, **told):
-    with pytest.raises(OddslipError) as refused:
-        list(open_source(*given, **told).blocks())
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
+def refusal(*arguments, **options):
+    with pytest.raises(OddslipError) as error:
+        list(open_source(*arguments, **options).blocks())
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 def test_a_wide_file_gives_the_answer_of_the_array(folder):
-    found = oddslip.evaluate(put("s.csv", SCORES), put("y.csv", LABELS), k=2, n_replicates=0)
+    actual = oddslip.evaluate(put("s.csv", SCORES), put("y.csv", LABELS), k=2, n_replicates=0)
     array = np.array([[0.9, 0.2, 0.6], [0.1, 0.5, 0.3]])
-    wanted = oddslip.evaluate(array, [[1, 0, 0], [0, 0, 1]], k=2, n_replicates=0)
-    assert found["map"].value == wanted["map"].value
+    expected = oddslip.evaluate(array, [[1, 0, 0], [0, 0, 1]], k=2, n_replicates=0)
+    assert actual["map"].value == expected["map"].value
     assert open_source("s.csv").label_names == ("a", "b", "c")
 
 
@@ -78,7 +78,7 @@ def test_an_empty_cell_is_no_score_and_can_mean_no_candidate(folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a,b\n0.9,0.1\n0.2,x\n", "scores must be numbers, got 'x' at row 1, label 'b'"),
         ("a,b\n0.9\n", "Expected 2 columns, got 1"),
@@ -92,12 +92,12 @@ def test_an_empty_cell_is_no_score_and_can_mean_no_candidate(folder):
         ("a,b\n0.9,1.5\n", "between 0 and 1, got 1.5 at row 0, label 'b'"),
     ],
 )
-def test_what_is_no_table_of_scores_is_refused_in_one_line(folder, text, said):
+def test_what_is_no_table_of_scores_is_refused_in_one_line(folder, text, message):
     put("s.csv", text)
-    with pytest.raises(OddslipError) as refused:
+    with pytest.raises(OddslipError) as error:
         oddslip.rank("s.csv", k=1)
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_label_that_is_not_0_or_1_is_named(folder):
@@ -129,8 +129,8 @@ def test_what_is_written_is_read_again_names_and_all(folder):
 
 def test_a_ranking_has_a_column_per_slot_and_guards_names(folder):
     ranking, scores = np.array([[1, 0], [0, -1]]), np.array([[0.5, 0.25], [1.0, 0.0]])
-    told = {"n_rows": 2, "k": 2, "scores_dtype": "f8", "label_names": ["=cmd", "milk"]}
-    write_ranking("r.csv", [(0, ranking, scores)], **told)
+    options = {"n_rows": 2, "k": 2, "scores_dtype": "f8", "label_names": ["=cmd", "milk"]}
+    write_ranking("r.csv", [(0, ranking, scores)], **options)
     with open("r.csv", encoding="utf-8") as file:
         assert file.read().splitlines() == [
             "row,label_1,label_2,score_1,score_2",
@@ -141,13 +141,13 @@ def test_a_ranking_has_a_column_per_slot_and_guards_names(folder):
 
 @given(st.text("='+-@ \t\n\u200bab", max_size=5))
 def test_the_guard_comes_off_again_and_leaves_nothing_to_run(text):
-    assert unguard(guard(text)) == text
-    assert re.match(PATTERN, guard(text)) is None
+    assert unescape_formula(escape_formula(text)) == text
+    assert re.match(FORMULA, escape_formula(text)) is None
 
 
 def test_the_guard_is_that_of_the_reports_download():
     page = importlib.resources.files("oddslip.reports.html") / "templates" / "page.js"
-    assert f"const formula = /{PATTERN}/;" in page.read_text(encoding="utf-8")
+    assert f"const formula = /{FORMULA}/;" in page.read_text(encoding="utf-8")
 
 
 def test_a_bad_ending_is_refused_before_anything_is_written(folder):

@@ -23,37 +23,37 @@ SCORES, LABELS, NAMES = RNG.random((40, 4)), RNG.random((40, 4)) < 0.4, ["a", "b
 LISTS = [np.array(NAMES)[row].tolist() for row in LABELS]
 
 
-def map_of(scores, labels=None, **told):
-    return oddslip.evaluate(scores, labels, k=2, n_replicates=0, **told)["map"].value
+def map_of(scores, labels=None, **options):
+    return oddslip.evaluate(scores, labels, k=2, n_replicates=0, **options)["map"].value
 
 
 WANTED = map_of(SCORES, LABELS)
 
 
-def refusal(*given, **told):
-    with pytest.raises(OddslipError) as refused:
-        map_of(*given, **told)
-    assert "\n" not in str(refused.value)
-    return str(refused.value)
+def refusal(*arguments, **options):
+    with pytest.raises(OddslipError) as error:
+        map_of(*arguments, **options)
+    assert "\n" not in str(error.value)
+    return str(error.value)
 
 
 def test_a_stream_that_comes_once_can_be_read_as_often_as_a_verb_wants():
-    drawn = []
+    numbers = []
 
     def batches():
         for start in range(0, 40, 8):
-            drawn.append(start)
+            numbers.append(start)
             rows = slice(start, start + 8)
             yield pa.record_batch(dict(zip(NAMES, SCORES[rows].T, strict=True)))
 
     schema = pa.schema([(name, pa.float64()) for name in NAMES])
     reader = pa.RecordBatchReader.from_batches(schema, batches())
-    told = {"k": 2, "rule": "isotonic-5"}
-    found = oddslip.Repair(**told).fit(reader, LABELS).fitted_
-    wanted = oddslip.Repair(**told).fit(SCORES, LABELS, label_names=NAMES).fitted_
-    assert drawn == [0, 8, 16, 24, 32]
+    options = {"k": 2, "rule": "isotonic-5"}
+    actual = oddslip.Repair(**options).fit(reader, LABELS).fitted_
+    expected = oddslip.Repair(**options).fit(SCORES, LABELS, label_names=NAMES).fitted_
+    assert numbers == [0, 8, 16, 24, 32]
     panel = oddslip.Panel(SCORES, label_names=NAMES)
-    np.testing.assert_array_equal(found.transform(panel), wanted.transform(panel))
+    np.testing.assert_array_equal(actual.transform(panel), expected.transform(panel))
 
 
 def test_a_stream_that_was_used_up_says_so():
@@ -68,8 +68,8 @@ def test_two_readers_of_a_spool_do_not_disturb_each_other(monkeypatch):
     spooled = SpooledBatches("it", table.schema, table.to_batches(max_chunksize=30))
     one, two = spooled.batches(["x"], 7), spooled.batches(["y", "x"], 11)
     mixed = [(next(one), next(two)) for _ in range(5)]
-    seen = [x for batch, _ in mixed for x in batch.column("x").to_pylist()]
-    assert seen == list(range(len(seen)))
+    values = [x for batch, _ in mixed for x in batch.column("x").to_pylist()]
+    assert values == list(range(len(values)))
     assert mixed[0][1].schema.names == ["y", "x"]
     whole = pa.Table.from_batches([*(b for _, b in mixed), *two])
     assert whole.column("y").to_pylist() == list(range(100, 200))
@@ -94,9 +94,11 @@ def test_a_full_disk_is_one_line():
         "    try: oddslip.rank(table, k=1)\n"
         "    except oddslip.UnreadableFile as error: print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.count("Make room there, or set TMPDIR") == 2
-    assert len(done.stdout.splitlines()) == 2
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.count("Free space there, or set TMPDIR") == 2
+    assert len(process.stdout.splitlines()) == 2
 
 
 def test_a_query_that_fails_is_one_line():
@@ -106,8 +108,8 @@ def test_a_query_that_fails_is_one_line():
 
 
 def test_decimals_of_a_query_are_scores():
-    told = duckdb.sql("select 0.25 as a, 0.75 as b from range(3)")
-    assert oddslip.rank(told, k=1).ravel().tolist() == [1, 1, 1]
+    relation = duckdb.sql("select 0.25 as a, 0.75 as b from range(3)")
+    assert oddslip.rank(relation, k=1).ravel().tolist() == [1, 1, 1]
 
 
 def test_names_of_columns_and_rows_come_along():
@@ -145,9 +147,9 @@ def test_a_missing_cell_of_a_nullable_frame_is_named():
     scores = pd.DataFrame(SCORES, columns=NAMES).astype("Float32")
     scores.iloc[2, 1] = pd.NA
     assert "at row 2, label 'b'" in refusal(scores, LABELS)
-    gone = SCORES.astype(np.float32)
-    gone[2, 1] = np.nan
-    assert map_of(scores, LABELS, nan="absent") == map_of(gone, LABELS, nan="absent")
+    array = SCORES.astype(np.float32)
+    array[2, 1] = np.nan
+    assert map_of(scores, LABELS, nan="absent") == map_of(array, LABELS, nan="absent")
     for kind in ("Int64", "boolean"):
         labels = pd.DataFrame(LABELS.astype(int), columns=NAMES).astype(kind)
         labels.iloc[3, 2] = pd.NA
@@ -157,7 +159,7 @@ def test_a_missing_cell_of_a_nullable_frame_is_named():
 
 
 @pytest.mark.parametrize(
-    ("frame", "said"),
+    ("frame", "message"),
     [
         ({"scores": SCORES.tolist(), "note": ["x"] * 40}, "'note'"),
         ({"scores": SCORES.tolist(), "labels": [[0, 4]] * 40}, "got 4 at row 0"),
@@ -166,8 +168,8 @@ def test_a_missing_cell_of_a_nullable_frame_is_named():
         ({"scores": [*SCORES[:39].tolist(), [0.5]]}, "got 1 at row 39"),
     ],
 )
-def test_lists_that_do_not_fit_are_refused(frame, said):
-    assert said in refusal(pl.DataFrame(frame), None if "labels" in frame else LABELS)
+def test_lists_that_do_not_fit_are_refused(frame, message):
+    assert message in refusal(pl.DataFrame(frame), None if "labels" in frame else LABELS)
 
 
 def test_a_cell_list_of_another_length_never_makes_lists_of_indices_of_all():
@@ -183,5 +185,7 @@ def test_the_library_loads_without_any_of_them():
         "oddslip.rank(np.array([[0.1, 0.2]]), k=1)\n"
         "print([m for m in ('polars', 'duckdb', 'pandas', 'pyarrow') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert process.stdout.strip() == "[]"

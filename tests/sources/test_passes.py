@@ -40,11 +40,11 @@ def reads(n_passes):
 @given(st.lists(st.integers(0, 4), max_size=5))
 def test_as_many_passes_are_made_as_the_longest_needs(lengths):
     source, passes = counted_source()
-    found = read_together(source, [reads(n) for n in lengths])
+    counts = read_together(source, [reads(n) for n in lengths])
     assert len(passes) == max(lengths, default=0)
-    assert [len(each) for each in found] == lengths
+    assert [len(each) for each in counts] == lengths
     alone = open_source(SCORES, LABELS).run(RankingTally(2, 6)).result().columns
-    for each in found:
+    for each in counts:
         for columns in each:
             np.testing.assert_array_equal(columns, alone)
 
@@ -57,11 +57,11 @@ def test_sums_that_round_and_counts_share_a_pass(monkeypatch, block, threads):
     source = open_source(SCORES, LABELS)
     shift = np.linspace(-1, 1, 6)
     tallies = [Ranges(6), SigmoidTally(shift), CollectTally(lambda panel: panel.n_rows), Ranges(6)]
-    made = source.run(TallyGroup([each.empty_like() for each in tallies]), threads=threads)
+    group = source.run(TallyGroup([each.empty_like() for each in tallies]), threads=threads)
     alone = [source.run(each, threads=1).result() for each in tallies]
-    for one, other in zip(made.result(), alone, strict=True):
+    for one, other in zip(group.result(), alone, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert [type(each) for each in made.tallies] == [type(each) for each in tallies]
+    assert [type(each) for each in group.tallies] == [type(each) for each in tallies]
 
 
 def test_what_a_function_maps_comes_in_row_order(monkeypatch):
@@ -111,6 +111,6 @@ def test_an_interrupted_pass_ends_all(monkeypatch):
 
 
 def test_a_source_that_was_shared_may_be_kept_and_read_alone():
-    kept, _ = read_together(open_source(SCORES, LABELS), [lambda rows: rows, reads(1)])
-    assert kept.run(RankingTally(2, 6)).result().n_rows == 500
-    assert sum(n for _, n in kept.map(lambda panel: panel.n_rows)) == 500
+    source, _ = read_together(open_source(SCORES, LABELS), [lambda rows: rows, reads(1)])
+    assert source.run(RankingTally(2, 6)).result().n_rows == 500
+    assert sum(n for _, n in source.map(lambda panel: panel.n_rows)) == 500

@@ -98,8 +98,8 @@ def look_closer(x, rng):
 
 def assert_fits_like_sklearn(knots, x, y, rng):
     oracle = IsotonicRegression(out_of_bounds="clip").fit(x, y.astype(np.float64))
-    asked = look_closer(x, rng)
-    assert_allclose(np.interp(asked, *knots), oracle.predict(asked), rtol=0, atol=1e-12)
+    points = look_closer(x, rng)
+    assert_allclose(np.interp(points, *knots), oracle.predict(points), rtol=0, atol=1e-12)
 
 
 def assert_same_counts(one, other):
@@ -198,9 +198,9 @@ def test_counts_are_those_of_a_look_at_every_cell(family, dtype):
         assert_array_equal(counts.negatives_between[of_intervals], sizes)
         largest = np.full(u.size + 1, -np.inf)
         np.maximum.at(largest, places, between)
-        found = counts.largest_between[of_intervals]
-        assert_array_equal(scores_of(found, kind)[sizes > 0], largest[sizes > 0])
-        assert not found[sizes == 0].any()
+        keys = counts.largest_between[of_intervals]
+        assert_array_equal(scores_of(keys, kind)[sizes > 0], largest[sizes > 0])
+        assert not keys[sizes == 0].any()
         assert scores_of(counts.lowest[j : j + 1], kind) == scores[:, j].min()
     assert_array_equal(counts.n_positives, labels.sum(axis=0))
     assert_array_equal(counts.n_negatives, (~labels).sum(axis=0))
@@ -254,16 +254,16 @@ def test_a_fold_counted_among_all_positives_has_its_own_fit_and_auc(seed, family
     scores, labels, kind, _ = make_panel(family, np.float64, seed)
     keys = open_source(scores, labels, kind=kind).run(PositiveKeys(5, np.float64)).result()
     fold = open_source(scores[::2], labels[::2], kind=kind)
-    own, among = count_cells(fold), count_cells(fold, among=keys)
-    for mine, theirs in zip(own.isotonic_knots(), among.isotonic_knots(), strict=True):
+    alone, among = count_cells(fold), count_cells(fold, among=keys)
+    for mine, theirs in zip(alone.isotonic_knots(), among.isotonic_knots(), strict=True):
         assert_array_equal(mine, theirs)
-    assert_array_equal(own.auc(), among.auc())
+    assert_array_equal(alone.auc(), among.auc())
 
 
 def test_counts_among_different_positives_are_not_merged():
     scores, labels, _, _ = make_panel("spread", np.float64, 6, n_rows=50)
     one, other = (count_cells(open_source(scores[i::2], labels[i::2])) for i in range(2))
-    with pytest.raises(InvalidInput, match="same positives"):
+    with pytest.raises(InvalidInput, match="same positive keys"):
         one.merge(other)
 
 
@@ -307,9 +307,9 @@ def test_labels_with_too_few_positives_get_no_knots():
     scores, labels, _, _ = make_panel("spread", np.float64, 9, n_rows=200)
     counts = count_cells(open_source(scores, labels))
     few_enough = int(counts.n_positives[1])
-    kept = [x.size > 0 for x, _ in split_knots(counts, minimum_positives=few_enough)]
-    assert kept == (counts.n_positives >= few_enough).tolist()
-    assert 0 < sum(kept) < 4
+    has_knots = [x.size > 0 for x, _ in split_knots(counts, minimum_positives=few_enough)]
+    assert has_knots == (counts.n_positives >= few_enough).tolist()
+    assert 0 < sum(has_knots) < 4
     assert [x.size > 0 for x, _ in split_knots(counts, minimum_positives=0)][4] is False
 
 
@@ -362,7 +362,7 @@ def test_more_cells_than_a_slot_can_count_are_moved_to_wider_numbers(bits):
     distinct = open_source(scores, labels).run(PositiveKeys(5, np.float32)).result()
     almost_full = [IntervalCounts(distinct, "probability") for _ in range(2)]
     for tally in almost_full:
-        tally._make_room(full - 1)
+        tally._widen(full - 1)
         tally._recent[:] = full - 1
         tally.add(panel)
     whole = count_cells(open_source(scores, labels))
@@ -371,7 +371,7 @@ def test_more_cells_than_a_slot_can_count_are_moved_to_wider_numbers(bits):
     one.merge(other)
     assert_array_equal(one.result().negatives_between, 2 * (whole.negatives_between + full - 1))
     fresh = one.empty_like()
-    fresh._make_room(full)
+    fresh._widen(full)
     fresh._recent[:] = full
     fresh.merge(one)
     expected = 2 * (whole.negatives_between + full - 1) + full

@@ -51,24 +51,28 @@ def draw(family, dtype, seed=0, n_rows=3000, n_labels=7):
 def all_in_buckets(scores, labels, kind, fine=1.0):
     """Buckets for every label that has a positive and two scores, chosen by a few rows."""
     return choose_buckets(
-        scores[::7], labels[::7].view(np.uint8), kind, n_rows=int(len(scores) * fine),
-        least_share=1e-9, least_distinct=0.0,
-    )  # fmt: skip
+        scores[::7],
+        labels[::7].view(np.uint8),
+        kind,
+        n_rows=int(len(scores) * fine),
+        least_share=1e-9,
+        least_distinct=0.0,
+    )
 
 
-def assert_same_fit(found, source, **knobs):
+def assert_same_fit(fit, source, **knobs):
     counts = count_cells(source)
-    assert_array_equal(found[0], counts.n_positives)
-    for one, other in zip(found[1], counts.isotonic_knots(**knobs), strict=True):
+    assert_array_equal(fit[0], counts.n_positives)
+    for one, other in zip(fit[1], counts.isotonic_knots(**knobs), strict=True):
         assert_array_equal(one, other)
         assert one.tobytes() == other.tobytes()  # and the zeros have one sign
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("gathered", [0.25, 2.0])
-def test_buckets_give_the_knots_of_counting(monkeypatch, family, dtype, gathered):
-    monkeypatch.setattr(isotonic_buckets, "MAX_GATHERED", gathered)
+@pytest.mark.parametrize("max_share", [0.25, 2.0])
+def test_buckets_give_the_knots_of_counting(monkeypatch, family, dtype, max_share):
+    monkeypatch.setattr(isotonic_buckets, "MAX_GATHERED", max_share)
     for seed in range(3):
         scores, labels, kind = draw(family, dtype, seed)
         source = open_source(scores, labels, kind=kind)
@@ -110,22 +114,22 @@ def test_rows_in_any_blocks_and_any_order_give_the_same_cells(cuts, order, dtype
     counts = run(BucketCounts(buckets), blocks)
     assert_array_equal(counts, run(BucketCounts(buckets), [panel]))
     marks, numbers = np.empty(counts.size // 2, np.uint8), np.zeros(counts.size // 2, np.int32)
-    held = np.empty(buckets.labels.size, np.int64)
-    isotonic_buckets.mark_buckets(buckets.starts, counts, 1000, marks, numbers, held)
-    asked = buckets, dtype, marks, numbers, counts.reshape(-1, 2)[marks == 1]
-    one, other = run(MarkedCells(*asked), blocks), run(MarkedCells(*asked), [panel])
+    n_marked = np.empty(buckets.labels.size, np.int64)
+    isotonic_buckets.mark_buckets(buckets.starts, counts, 1000, marks, numbers, n_marked)
+    arguments = buckets, dtype, marks, numbers, counts.reshape(-1, 2)[marks == 1]
+    one, other = run(MarkedCells(*arguments), blocks), run(MarkedCells(*arguments), [panel])
     assert_array_equal(one, other)
-    assert one.size == held.sum()
+    assert one.size == n_marked.sum()
 
 
 def test_sparse_labels_and_lists_fit_as_dense_ones_do():
     scores, labels, kind = draw("spread", np.float32, n_rows=9000)
-    wanted = fit_knots(open_source(scores, labels, kind=kind))
+    expected = fit_knots(open_source(scores, labels, kind=kind))
     lists = [np.flatnonzero(row) for row in labels]
     for form in (labels.astype(np.int8), sp.csr_array(labels.astype(np.int8)), lists):
-        found = fit_knots(open_source(scores, form, kind=kind))
-        assert_array_equal(found[0], wanted[0])
-        for one, other in zip(found[1], wanted[1], strict=True):
+        actual = fit_knots(open_source(scores, form, kind=kind))
+        assert_array_equal(actual[0], expected[0])
+        for one, other in zip(actual[1], expected[1], strict=True):
             assert_array_equal(one, other)
 
 

@@ -83,11 +83,11 @@ class Baskets:
         if self.item_names is None:
             return tuple(ids)
         names = [self.item_names[code] for code in codes.tolist()]
-        seen: dict[str, int] = {}
+        positions: dict[str, int] = {}
         for name in names:
-            seen[name] = seen.get(name, 0) + 1
+            positions[name] = positions.get(name, 0) + 1
         return tuple(
-            name if seen[name] == 1 else f"{name} ({each})"
+            name if positions[name] == 1 else f"{name} ({each})"
             for name, each in zip(names, ids, strict=True)
         )
 

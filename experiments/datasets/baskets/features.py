@@ -85,14 +85,14 @@ def choose_labels(baskets: Baskets, split: Split, n_labels: int | None) -> NDArr
         )
     counts = count_training(baskets, split)
     # Without a list of items, one never bought in training is not known to exist at that time.
-    known = np.arange(baskets.n_items) if baskets.catalogued else np.flatnonzero(counts)
-    if n_labels > known.size:
+    candidates = np.arange(baskets.n_items) if baskets.catalogued else np.flatnonzero(counts)
+    if n_labels > candidates.size:
         what = "the items" if baskets.catalogued else "the items bought in training baskets"
         raise InvalidInput(
-            f"n_labels must be at most {known.size}, {what}, got n_labels={n_labels}. "
+            f"n_labels must be at most {candidates.size}, {what}, got n_labels={n_labels}. "
             "Pass None to take all items."
         )
-    by_count: NDArray[np.int64] = known[np.argsort(-counts[known], kind="stable")]
+    by_count: NDArray[np.int64] = candidates[np.argsort(-counts[candidates], kind="stable")]
     return np.sort(by_count[:n_labels])
 
 
@@ -100,9 +100,9 @@ def take_ranges(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[
     """All whole numbers of some ranges, one range after the other."""
     sizes = stops - starts
     before = np.cumsum(sizes) - sizes
-    taken: NDArray[np.int64] = np.repeat(starts - before, sizes)
-    taken += np.arange(taken.size)
-    return taken
+    positions: NDArray[np.int64] = np.repeat(starts - before, sizes)
+    positions += np.arange(positions.size)
+    return positions
 
 
 class Purchases(NamedTuple):
@@ -191,9 +191,12 @@ def build_labels(baskets: Baskets, split: Split, places: Counts, labels: Counts)
     lines = take_ranges(baskets.line_starts[orders], baskets.line_starts[orders + 1])
     rows = np.repeat(np.arange(places.size), np.diff(baskets.line_starts)[orders])
     columns = _number_labels(baskets, labels)[baskets.line_items[lines]]
-    kept = columns >= 0
+    is_label = columns >= 0
     return _fill_rows(
-        np.ones(int(kept.sum()), np.bool_), columns[kept], rows[kept], (places.size, labels.size)
+        np.ones(int(is_label.sum()), np.bool_),
+        columns[is_label],
+        rows[is_label],
+        (places.size, labels.size),
     )
 
 
@@ -265,9 +268,11 @@ def _describe_moments(baskets: Baskets, split: Split, places: Counts) -> list[ND
             # The first order has no prior one. The reference order's own gap is already known.
             gaps = values[take_ranges(first, first + places + 1)]
             row = np.repeat(np.arange(places.size), places + 1)
-            known = np.isfinite(gaps)
-            total = np.bincount(row[known], weights=gaps[known], minlength=places.size)
-            described.append(total / np.maximum(np.bincount(row[known], minlength=places.size), 1))
+            is_known = np.isfinite(gaps)
+            total = np.bincount(row[is_known], weights=gaps[is_known], minlength=places.size)
+            described.append(
+                total / np.maximum(np.bincount(row[is_known], minlength=places.size), 1)
+            )
     return described
 
 

@@ -15,10 +15,10 @@ from experiments.datasets.baskets.table import (
     require_columns,
 )
 from experiments.datasets.cache import (
+    cached_entry,
     default_folder,
     hash_roles,
     name_inputs,
-    recall_entry,
     recall_rows,
     unchanged,
 )
@@ -61,21 +61,21 @@ def find_instacart(
     data: str | os.PathLike[str] | None, names: Mapping[str, str | None] | None = None
 ) -> dict[str, Path]:
     """The files by what they hold, in a folder that is given or looked for."""
-    wanted = _choose_names(names)
+    file_names = _choose_names(names)
     roots = data_files.search_path() if data is None else [Path(data)]
     lacking: list[str] = []
     for root in roots:
         for folder in (root, root / "instacart"):
-            paths = {role: folder / name for role, name in wanted.items()}
+            paths = {role: folder / name for role, name in file_names.items()}
             absent = [path.name for path in paths.values() if not path.is_file()]
             if not absent:
                 return paths
             # What a folder lacks is worth telling only if it has something.
             if len(absent) < len(paths) and not lacking:
                 lacking = [f"{folder} must hold {', '.join(absent)}, got no such file."]
-    tried = ", ".join(str(root) for root in roots)
+    places = ", ".join(str(root) for root in roots)
     complaint = lacking or [
-        f"the files of Instacart must be in a folder of {tried}, got none. "
+        f"the files of Instacart must be in a folder of {places}, got none. "
         "Pass the folder itself, or point ODDSLIP_DATA at the one that holds it."
     ]
     raise UnreadableFile(f"{complaint[0]} {_SOURCE}")
@@ -103,14 +103,14 @@ def scan_columns(path: Path, columns: Mapping[str, Any], optional: tuple[str, ..
 
 
 def _choose_names(names: Mapping[str, str | None] | None) -> dict[str, str]:
-    told = dict(names or {})
-    strangers = [role for role in told if role not in NAMES]
+    given_names = dict(names or {})
+    strangers = [role for role in given_names if role not in NAMES]
     if strangers:
         raise InvalidInput(f"files must be named for {', '.join(NAMES)}, got {strangers[0]!r}.")
-    chosen = {**NAMES, **told}
+    chosen = {**NAMES, **given_names}
     if chosen["joined"] is not None:
         chosen.update(orders=None, prior=None, train=None)
-    for role in told:
+    for role in given_names:
         if chosen[role] is None and role not in _MAY_BE_NONE and chosen["joined"] is None:
             raise InvalidInput(f"files must name a file for {role}, got None.")
     return {role: name for role, name in chosen.items() if name is not None}
@@ -158,9 +158,13 @@ def read_products(paths: Mapping[str, Path]) -> Any:
 def _columns_of_orders() -> dict[str, Any]:
     pl = import_polars("reading baskets")
     return {
-        "order_id": pl.Int32, "user_id": pl.Int32, "order_number": pl.Int32,
-        "order_dow": pl.Int8, "order_hour_of_day": pl.Int8, "days_since_prior_order": pl.Float32,
-    }  # fmt: skip
+        "order_id": pl.Int32,
+        "user_id": pl.Int32,
+        "order_number": pl.Int32,
+        "order_dow": pl.Int8,
+        "order_hour_of_day": pl.Int8,
+        "days_since_prior_order": pl.Float32,
+    }
 
 
 def _read_orders(path: Path, *, with_train: bool) -> Any:
@@ -185,10 +189,10 @@ def _read_orders(path: Path, *, with_train: bool) -> Any:
     )
     if not with_train:
         return orders.filter(pl.col("eval_set") == "prior")
-    known = late.filter(pl.col("eval_set") == "train").select("user_id")
-    if not known.height:
+    train_users = late.filter(pl.col("eval_set") == "train").select("user_id")
+    if not train_users.height:
         raise UnreadableFile(f"{path} must hold orders of eval_set train, got none.")
-    return orders.join(known, on="user_id", how="semi", maintain_order="left")
+    return orders.join(train_users, on="user_id", how="semi", maintain_order="left")
 
 
 def _check_orders(orders: Any, path: Path) -> None:
@@ -226,14 +230,14 @@ def _join_lines(paths: Mapping[str, Path], orders: Any) -> Any:
         if role not in paths:
             continue
         lines = scan_columns(paths[role], {"order_id": pl.Int32, "product_id": pl.Int32})
-        own = everyone.filter(pl.col("eval_set") == role)
+        role_orders = everyone.filter(pl.col("eval_set") == role)
         with polars_errors(str(paths[role])):
-            strange = lines.join(own, on="order_id", how="anti").head(1)
-            found = strange.collect(engine="streaming")
-        if found.height:
+            strange = lines.join(role_orders, on="order_id", how="anti").head(1)
+            bad_lines = strange.collect(engine="streaming")
+        if bad_lines.height:
             raise UnreadableFile(
                 f"{paths[role]} must hold {role} orders of {paths['orders'].name} only, got order "
-                f"{found['order_id'][0]}. Is one of the files cut short?"
+                f"{bad_lines['order_id'][0]}. Is one of the files cut short?"
             )
         parts.append(lines)
     return pl.concat(parts).join(orders.lazy(), on="order_id", how="inner").rename(_RENAMED)
@@ -270,12 +274,12 @@ def _scan_joined(path: Path) -> Any:
     return table.rename(_RENAMED)
 
 
-def _refuse_first(found: Any, held: str) -> None:
-    if found.height:
-        row = found.row(0, named=True)
+def _refuse_first(lines: Any, rule: str) -> None:
+    if lines.height:
+        row = lines.row(0, named=True)
         raise UnreadableFile(
-            f"{held}, got order_id {row['order_id']} (user {row['user_id']}, "
-            f"order number {row['order_number']}) and {found.height - 1} more."
+            f"{rule}, got order_id {row['order_id']} (user {row['user_id']}, "
+            f"order number {row['order_number']}) and {lines.height - 1} more."
         )
 
 
@@ -325,7 +329,7 @@ def read_instacart(
             sink_lines(paths, entry / "lines.parquet")
 
         def build() -> Recommendation:
-            entry = recall_entry(folder, {**what, "table": 1}, fill)
+            entry = cached_entry(folder, {**what, "table": 1}, fill)
             source = " and ".join(
                 str(paths[role]) for role in ("joined", "prior", "train") if role in paths
             )

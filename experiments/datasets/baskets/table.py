@@ -35,19 +35,19 @@ def polars_errors(source: str) -> Iterator[None]:
     except polars_failures(OSError) as error:
         if isinstance(error, UnreadableFile):
             raise
-        said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        message = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise UnreadableFile(
-            f"{source} is cut short or of another kind ({said[:200].rstrip('.')})."
+            f"{source} is cut short or of another kind ({message[:200].rstrip('.')})."
         ) from error
 
 
-def require_columns(schema: Any, wanted: tuple[str, ...], source: str) -> None:
+def require_columns(schema: Any, required: tuple[str, ...], source: str) -> None:
     """Refuse a table that lacks a column."""
-    missing = [each for each in wanted if each not in schema]
+    missing = [each for each in required if each not in schema]
     if missing:
         there = ", ".join(repr(name[:40]) for name in list(schema)[:8]) or "none"
         raise UnreadableFile(
-            f"{source} must have the columns {', '.join(wanted)}, got none named "
+            f"{source} must have the columns {', '.join(required)}, got none named "
             f"{', '.join(missing)} among {there}."
         )
 
@@ -101,12 +101,14 @@ def gather_baskets(lines: Any, source: str, items: Any = None, items_source: str
         refuse_nulls(lines, ("user", "order", "item"), source)
     if items is None:
         with polars_errors(source):
-            known = lines.select(pl.col("item").unique()).collect(engine="streaming").sort("item")
+            catalogue = (
+                lines.select(pl.col("item").unique()).collect(engine="streaming").sort("item")
+            )
     else:
-        known = _check_items(items, schema["item"], items_source)
+        catalogue = _check_items(items, schema["item"], items_source)
     with polars_errors(source):
         coded = lines.join(
-            known.lazy().select("item", code=pl.int_range(pl.len(), dtype=pl.Int32)),
+            catalogue.lazy().select("item", code=pl.int_range(pl.len(), dtype=pl.Int32)),
             on="item",
             how="left",
         )
@@ -121,10 +123,12 @@ def gather_baskets(lines: Any, source: str, items: Any = None, items_source: str
             .sort("user", "order", "code")
             .collect(engine="streaming")
         )
-    return _make_baskets(table, known, moments, source, items is not None)
+    return _make_baskets(table, catalogue, moments, source, items is not None)
 
 
-def _make_baskets(table: Any, known: Any, moments: list[str], source: str, listed: bool) -> Baskets:
+def _make_baskets(
+    table: Any, catalogue: Any, moments: list[str], source: str, has_catalogue: bool
+) -> Baskets:
     n_lines = table.height
     new_user = _find_starts(table["user"])
     new_order = new_user | _find_starts(table["order"])
@@ -132,19 +136,21 @@ def _make_baskets(table: Any, known: Any, moments: list[str], source: str, liste
     first_lines = np.flatnonzero(new_user)
     order_starts = np.append(np.searchsorted(line_starts[:-1], first_lines), line_starts.size - 1)
     groups = {
-        each: _code_kinds(known[each]) for each in ("aisle", "department") if each in known.columns
+        each: _code_kinds(catalogue[each])
+        for each in ("aisle", "department")
+        if each in catalogue.columns
     }
-    names = tuple(map(str, known["name"].to_list())) if "name" in known.columns else None
+    names = tuple(map(str, catalogue["name"].to_list())) if "name" in catalogue.columns else None
     baskets = Baskets(
         users=_as_ids(table["user"].gather(first_lines)),
-        items=_as_ids(known["item"]),
+        items=_as_ids(catalogue["item"]),
         order_starts=order_starts.astype(np.int64),
         line_starts=line_starts.astype(np.int64),
         line_items=table["code"].to_numpy(),
         moments={each: _take_moment(table, each, line_starts) for each in moments},
         groups=groups,
         item_names=names,
-        catalogued=listed,
+        catalogued=has_catalogue,
     )
     check_lines(baskets, source)
     for each in moments:
@@ -190,20 +196,22 @@ def _check_items(items: Any, dtype: Any, source: str) -> Any:
     pl = import_polars("reading baskets")
     with polars_errors(source):
         require_columns(items.schema, ("item",), source)
-        kept = [each for each in ("item", "name", "aisle", "department") if each in items.columns]
+        columns = [
+            each for each in ("item", "name", "aisle", "department") if each in items.columns
+        ]
         if dtype.is_integer() != items.schema["item"].is_integer():
             raise UnreadableFile(
                 f"{source} must have items of the type the lines have, {dtype}, got "
                 f"{items.schema['item']}."
             )
-        refuse_nulls(items.lazy(), tuple(kept), source)
-        known = items.select(kept).with_columns(pl.col("item").cast(dtype)).sort("item")
-    twice = known.filter(pl.col("item").is_duplicated())
+        refuse_nulls(items.lazy(), tuple(columns), source)
+        catalogue = items.select(columns).with_columns(pl.col("item").cast(dtype)).sort("item")
+    twice = catalogue.filter(pl.col("item").is_duplicated())
     if twice.height:
         raise UnreadableFile(
             f"{source} must list an item once, got item {str(twice['item'][0])!r} twice."
         )
-    return known
+    return catalogue
 
 
 def _code_kinds(column: Any) -> tuple[NDArray[np.int32], tuple[str, ...]]:
@@ -251,23 +259,26 @@ def read_baskets(
     --------
     >>> read_baskets("purchases.parquet", 500, items="items.parquet")  # doctest: +SKIP
     """
-    path, listed = Path(path), None if items is None else Path(items)
+    path, items_path = Path(path), None if items is None else Path(items)
     name = path.stem if name is None else name
     pl = import_polars("reading baskets")
-    paths = {"lines": path} if listed is None else {"lines": path, "items": listed}
+    paths = {"lines": path} if items_path is None else {"lines": path, "items": items_path}
     with unchanged(paths.values()):
         hashes = hash_roles(paths)
         what: dict[str, Any] = {
-            "reader": "baskets", "features": FEATURES_VERSION, "name": name,
-            "n_labels": n_labels, "sha256": hashes,
-        }  # fmt: skip
+            "reader": "baskets",
+            "features": FEATURES_VERSION,
+            "name": name,
+            "n_labels": n_labels,
+            "sha256": hashes,
+        }
 
         def build() -> Recommendation:
             table = None
-            if listed is not None:
-                with polars_errors(str(listed)):
-                    table = pl.read_parquet(listed)
-            baskets = gather_baskets(pl.scan_parquet(path), str(path), table, str(listed))
+            if items_path is not None:
+                with polars_errors(str(items_path)):
+                    table = pl.read_parquet(items_path)
+            baskets = gather_baskets(pl.scan_parquet(path), str(path), table, str(items_path))
             return build_recommendation(
                 baskets, n_labels, name=name, sha256=name_inputs(paths, hashes)
             )

@@ -75,9 +75,9 @@ def find_tafeng(data: str | os.PathLike[str] | None = None) -> Path:
         for path in (root, root / FILE, root / "tafeng" / FILE):
             if path.is_file():
                 return path
-    tried = ", ".join(str(root) for root in roots)
+    places = ", ".join(str(root) for root in roots)
     raise UnreadableFile(
-        f"{FILE} must be in a folder of {tried}, got none there. It comes with the code of "
+        f"{FILE} must be in a folder of {places}, got none there. It comes with the code of "
         '"A Next Basket Recommendation Reality Check" (Li and others, 2023). '
         "Pass its folder, or point ODDSLIP_DATA at the one that holds it."
     )
@@ -105,9 +105,9 @@ def parse_tafeng(raw: bytes, source: str) -> Baskets:
     users = _read_users(list(histories))
     n_orders = np.fromiter(map(len, orders), np.int64, len(users))
     sizes = np.fromiter(map(len, baskets), np.int64, len(baskets))
-    made = _sort_users(users, n_orders, sizes, codes.astype(np.int32), items)
-    check_lines(made, source)
-    return made
+    sorted_baskets = _sort_users(users, n_orders, sizes, codes.astype(np.int32), items)
+    check_lines(sorted_baskets, source)
+    return sorted_baskets
 
 
 def _sort_users(
@@ -145,14 +145,14 @@ def _read_users(names: list[str]) -> NDArray[Any]:
 
 
 def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    columns = dict(pairs)
+    if len(columns) != len(pairs):
         raise ValueError("a user stands in it twice")
-    return found
+    return columns
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
+        raise UnreadableFile(f"{path} cannot be read ({error.strerror}).") from error

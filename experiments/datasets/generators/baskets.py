@@ -1,4 +1,4 @@
-"""A made-up supermarket and what its users order, as one Parquet file in the plain form."""
+"""Generates orders of a synthetic supermarket as one Parquet file."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from oddslip.io.files import atomic_write
 from oddslip.io.progress import progress_bar
 
 N_AISLES, N_DEPARTMENTS, N_TASTES = 134, 21, 16
-DEPARTMENTS = (
-    "frozen", "other", "bakery", "produce", "alcohol", "international", "beverages", "pets",
-    "dry goods pasta", "bulk", "personal care", "meat seafood", "pantry", "breakfast",
-    "canned goods", "dairy eggs", "household", "babies", "snacks", "deli", "missing",
-)  # fmt: skip
-_FIRST = (
-    "Organic", "Fresh", "Classic", "Light", "Whole", "Smoked", "Sweet", "Unsalted", "Crunchy",
-    "Creamy", '"Natural"', "Gluten Free,", "Crème de", "100%", "Baby's",
-)  # fmt: skip
-_SECOND = (
-    "Bananas", "Milk", "Bread", "Yogurt", "Apples", "Cheese", "Pasta", "Rice", "Coffee", "Tea",
-    "Soup", "Beans", "Juice", "Butter", "Cookies", "Chips", "Salsa", "Spinach", "Eggs", "Jalapeños",
-)  # fmt: skip
+_DEPARTMENTS_TEXT = (
+    "frozen; other; bakery; produce; alcohol; international; beverages; pets; dry goods "
+    "pasta; bulk; personal care; meat seafood; pantry; breakfast; canned goods; dairy eggs; "
+    "household; babies; snacks; deli; missing"
+)
+DEPARTMENTS = tuple(_DEPARTMENTS_TEXT.split("; "))
+_FIRST_TEXT = (
+    "Organic; Fresh; Classic; Light; Whole; Smoked; Sweet; Unsalted; Crunchy; Creamy; "
+    '"Natural"; Gluten Free,; Crème de; 100%; Baby\'s'
+)
+_FIRST = tuple(_FIRST_TEXT.split("; "))
+_SECOND_TEXT = (
+    "Bananas Milk Bread Yogurt Apples Cheese Pasta Rice Coffee Tea Soup Beans Juice Butter "
+    "Cookies Chips Salsa Spinach Eggs Jalapeños"
+)
+_SECOND = tuple(_SECOND_TEXT.split(" "))
 
 MIN_ORDERS, MAX_ORDERS = 4, 100
 BLOCK_USERS = 4096
@@ -139,8 +142,8 @@ def _draw_block(catalogue: Catalogue, users: Ints, random: np.random.Generator) 
     item[other] = _draw_items(catalogue, taste[line_who[other]], random)
 
     # A product stands in an order once, at its first place.
-    kept = np.sort(np.unique(line_order * catalogue.n_products + item, return_index=True)[1])
-    line_order, item, line_who = line_order[kept], item[kept], line_who[kept]
+    firsts = np.sort(np.unique(line_order * catalogue.n_products + item, return_index=True)[1])
+    line_order, item, line_who = line_order[firsts], item[firsts], line_who[firsts]
     first = np.unique(line_who * catalogue.n_products + item, return_index=True)[1]
     again = np.ones(len(item), bool)
     again[first] = False
@@ -199,10 +202,14 @@ def generate_baskets(
     path = make_folder(folder) / BASKETS_NAME
     schema = pa.schema(
         {
-            "user": pa.int64(), "order": pa.int64(), "item": pa.int64(),
-            "dow": pa.int8(), "hour": pa.int8(), "days_since_prior": pa.float32(),
+            "user": pa.int64(),
+            "order": pa.int64(),
+            "item": pa.int64(),
+            "dow": pa.int8(),
+            "hour": pa.int8(),
+            "days_since_prior": pa.float32(),
         }
-    )  # fmt: skip
+    )
     aisles = np.array(name_aisles(catalogue))
     departments = np.array(DEPARTMENTS)[catalogue.department]
     items = {
@@ -212,12 +219,12 @@ def generate_baskets(
         "department": departments[catalogue.aisle],
     }
     with (
-        atomic_write(path.with_name(ITEMS_NAME)) as listed,
+        atomic_write(path.with_name(ITEMS_NAME)) as items_file,
         atomic_write(path) as unfinished,
         pq.ParquetWriter(unfinished, schema, compression="zstd") as writer,
         progress_bar("generating baskets", n_users) as advance,
     ):
-        pq.write_table(pa.table(items), listed, compression="zstd")
+        pq.write_table(pa.table(items), items_file, compression="zstd")
         for block in draw_blocks(catalogue, n_users, seed):
             lines = block.line_order
             gap = block.gap[lines]

@@ -1,4 +1,4 @@
-"""Made-up customers of a bank: who they are, when they are there, and what they hold."""
+"""Synthetic bank customers: demographics, months present, and products."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from experiments.datasets.generators.writing import stream
 from experiments.datasets.santander.columns import PRODUCTS
 
-PROVINCES = (
-    "ALAVA", "ALBACETE", "ALICANTE", "ALMERIA", "AVILA", "BADAJOZ", "BALEARS, ILLES", "BARCELONA",
-    "BURGOS", "CACERES", "CADIZ", "CASTELLON", "CIUDAD REAL", "CORDOBA", "CORUÑA, A", "CUENCA",
-    "GIRONA", "GRANADA", "GUADALAJARA", "GIPUZKOA", "HUELVA", "HUESCA", "JAEN", "LEON", "LERIDA",
-    "RIOJA, LA", "LUGO", "MADRID", "MALAGA", "MURCIA", "NAVARRA", "OURENSE", "ASTURIAS",
-    "PALENCIA", "PALMAS, LAS", "PONTEVEDRA", "SALAMANCA", "SANTA CRUZ DE TENERIFE", "CANTABRIA",
-    "SEGOVIA", "SEVILLA", "SORIA", "TARRAGONA", "TERUEL", "TOLEDO", "VALENCIA", "VALLADOLID",
-    "BIZKAIA", "ZAMORA", "ZARAGOZA", "CEUTA", "MELILLA",
-)  # fmt: skip
+_PROVINCES_TEXT = (
+    "ALAVA; ALBACETE; ALICANTE; ALMERIA; AVILA; BADAJOZ; BALEARS, ILLES; BARCELONA; BURGOS; "
+    "CACERES; CADIZ; CASTELLON; CIUDAD REAL; CORDOBA; CORUÑA, A; CUENCA; GIRONA; GRANADA; "
+    "GUADALAJARA; GIPUZKOA; HUELVA; HUESCA; JAEN; LEON; LERIDA; RIOJA, LA; LUGO; MADRID; "
+    "MALAGA; MURCIA; NAVARRA; OURENSE; ASTURIAS; PALENCIA; PALMAS, LAS; PONTEVEDRA; "
+    "SALAMANCA; SANTA CRUZ DE TENERIFE; CANTABRIA; SEGOVIA; SEVILLA; SORIA; TARRAGONA; "
+    "TERUEL; TOLEDO; VALENCIA; VALLADOLID; BIZKAIA; ZAMORA; ZARAGOZA; CEUTA; MELILLA"
+)
+PROVINCES = tuple(_PROVINCES_TEXT.split("; "))
 MADRID = PROVINCES.index("MADRID")
 
 
@@ -26,10 +26,11 @@ N_MONTHS = 17  # January 2015 to May 2016
 ROWS_PER_CUSTOMER = 14.2  # of the real file: 13,647,309 rows of 956,645 customers
 
 COUNTRIES = ("ES", "FR", "AR", "DE", "GB", "US", "CO", "IT", "RO", "MX", "BR", "CN")
-CHANNELS = (
-    "KHE", "KAT", "KFC", "KHQ", "KFA", "KHK", "KHM", "KHN", "KHD", "RED", "KAS", "KAG", "KAY",
-    "KAA", "KAB", "KAE", "KCC", "KBZ", "KFD", "KHL", "KAI", "KEY", "KAW", "KAR", "013", "007",
-)  # fmt: skip
+_CHANNELS_TEXT = (
+    "KHE KAT KFC KHQ KFA KHK KHM KHN KHD RED KAS KAG KAY KAA KAB KAE KCC KBZ KFD KHL KAI KEY "
+    "KAW KAR 013 007"
+)
+CHANNELS = tuple(_CHANNELS_TEXT.split(" "))
 EMPLOYEES = ("N", "A", "B", "F", "S")
 SEGMENTS = ("01 - TOP", "02 - PARTICULARES", "03 - UNIVERSITARIO")
 _FEW = np.array([0.30, 0.24, 0.225, 0.05, 0.03, 0.02])  # shares of the first six channels
@@ -111,13 +112,23 @@ def draw_customers(n_customers: int, seed: int) -> Customers:
     segment[random.random(n) < 0.014] = -1
     return Customers(
         # Numbers in no order, as in the real file: whoever reads it has to sort.
-        number=random.permutation(number), present=present, age=age, seniority=seniority,
-        log_income=log_income, income_known=random.random(n) > 0.205,
+        number=random.permutation(number),
+        present=present,
+        age=age,
+        seniority=seniority,
+        log_income=log_income,
+        income_known=random.random(n) > 0.205,
         sex=np.where(random.random(n) < 0.0001, -1, (random.random(n) < 0.455).astype(np.int64)),
-        province=province, country=country, channel=channel, employee=employee, segment=segment,
-        foreigner=foreign, deceased=random.random(n) < 0.0025, blank=random.random(n) < 0.004,
+        province=province,
+        country=country,
+        channel=channel,
+        employee=employee,
+        segment=segment,
+        foreigner=foreign,
+        deceased=random.random(n) < 0.0025,
+        blank=random.random(n) < 0.004,
         tilt=tilt,
-    )  # fmt: skip
+    )
 
 
 def trim_rows(customers: Customers, n_rows: int) -> Customers:
@@ -148,7 +159,7 @@ def _draw_months(n: int, random: np.random.Generator) -> NDArray[np.bool_]:
 class Habit(NamedTuple):
     """How common a product is, and who takes it."""
 
-    held: float  # share of rows
+    share: float  # share of rows
     added: float  # share of rows
     tilt: tuple[float, float, float, float]  # age, activity, income, segment
 
@@ -183,7 +194,7 @@ HABITS = {
 }
 assert [f"ind_{name}_ult1" for name in HABITS] == list(PRODUCTS)
 
-_HELD = np.array([habit.held for habit in HABITS.values()])
+_HELD = np.array([habit.share for habit in HABITS.values()])
 _ADDED = np.array([habit.added for habit in HABITS.values()])
 _TILT = np.array([habit.tilt for habit in HABITS.values()]).T
 _NOMINA, _PENSION = 21, 22
@@ -211,14 +222,14 @@ def draw_first(
     """What customers hold in their first month. New ones begin with less."""
     chance = _HELD * np.exp(tilt @ _TILT) / market.mean_pull
     chance *= np.where(is_new[:, None], 0.55, 1.12)
-    held: NDArray[np.bool_] = random.random(chance.shape) < np.minimum(chance, 0.95)
-    return held
+    owned: NDArray[np.bool_] = random.random(chance.shape) < np.minimum(chance, 0.95)
+    return owned
 
 
 def draw_next(
     market: Market,
     tilt: NDArray[np.float64],
-    held: NDArray[np.bool_],
+    owned: NDArray[np.bool_],
     ever: NDArray[np.bool_],
     month: int,
     random: np.random.Generator,
@@ -227,10 +238,10 @@ def draw_next(
     pull = np.exp(tilt @ _TILT) / market.mean_pull
     chance = _SEASON[month % 12] * _ADDED / (1 - _HELD) * pull
     chance *= np.where(ever, _RETURN, 0.68)
-    draw = random.random(held.shape)
+    draw = random.random(owned.shape)
     # Payroll and pension are mostly added on one day.
-    together = random.random(len(held)) < 0.85
+    together = random.random(len(owned)) < 0.85
     draw[together, _PENSION] = draw[together, _NOMINA]
-    stay = random.random(held.shape) >= np.minimum(_ADDED / _HELD, 0.2)
-    after: NDArray[np.bool_] = np.where(held, stay, draw < np.minimum(chance, 0.5))
+    stay = random.random(owned.shape) >= np.minimum(_ADDED / _HELD, 0.2)
+    after: NDArray[np.bool_] = np.where(owned, stay, draw < np.minimum(chance, 0.5))
     return after

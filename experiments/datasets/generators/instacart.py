@@ -1,4 +1,4 @@
-"""Instacart's six files, made up: their columns, their sizes, their habits."""
+"""Generates synthetic files in the form of Instacart's six."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Santander's training file, made up: its columns, its quirks, its shares."""
+"""Generates a synthetic file in the form of Santander's training file."""
 
 from __future__ import annotations
 
@@ -34,9 +34,15 @@ from oddslip.io.progress import progress_bar
 
 # What is written where nothing is known: an empty field, or a padded NA.
 _UNKNOWN = {
-    "age": " NA", "ind_nuevo": "NA", "antiguedad": "     NA", "indrel": "NA", "tipodom": "NA",
-    "cod_prov": "NA", "ind_actividad_cliente": "NA", "renta": "NA",
-}  # fmt: skip
+    "age": " NA",
+    "ind_nuevo": "NA",
+    "antiguedad": "     NA",
+    "indrel": "NA",
+    "tipodom": "NA",
+    "cod_prov": "NA",
+    "ind_actividad_cliente": "NA",
+    "renta": "NA",
+}
 _STATUS = ("1", "1.0", "3", "3.0", "2.0", "4.0", "P")
 FILE_NAME = "train_ver2.csv"
 _BLOCK = 1 << 16  # customers at a time
@@ -45,7 +51,7 @@ _BLOCK = 1 << 16  # customers at a time
 def write_month(
     file: BinaryIO,
     customers: Customers,
-    held: NDArray[np.bool_],
+    owned: NDArray[np.bool_],
     active: NDArray[np.bool_],
     month: int,
     random: np.random.Generator,
@@ -55,10 +61,10 @@ def write_month(
     n = len(customers.number)
     there = customers.present[:, month]
     draws = random.random((n, 5))  # drawn for all, so that who is absent changes nobody's line
-    columns = _tell(customers, active, month, draws)
+    columns = _demographic_columns(customers, active, month, draws)
     blank = customers.blank & (customers.entry + 6 > month)
     for product, name in enumerate(PRODUCTS):
-        columns[name] = _look_up(("0", "1"), held[:, product].astype(np.int64))
+        columns[name] = _look_up(("0", "1"), owned[:, product].astype(np.int64))
     for name in ("ind_nomina_ult1", "ind_nom_pens_ult1"):
         columns[name] = _mask(columns[name], blank & (draws[:, 0] < 0.6), "NA")
     for name in COLUMNS[2:24]:
@@ -69,7 +75,7 @@ def write_month(
     frame.filter(pl.Series(there)).write_csv(file, include_header=False)
 
 
-def _tell(
+def _demographic_columns(
     customers: Customers, active: NDArray[np.bool_], month: int, draws: NDArray[np.float64]
 ) -> dict[str, Any]:
     """The demographic columns, as text."""
@@ -81,7 +87,7 @@ def _tell(
     status = np.where(draws[:, 1] < 0.5, 0, 1)
     rare = draws[:, 2] < 0.0006
     status[rare] = 2 + (draws[rare, 1] * 5).astype(np.int64)
-    left = draws[:, 3] < 0.0018
+    moved_away = draws[:, 3] < 0.0018
     income = np.exp(customers.log_income).round(2)
     padded = tuple(f"{value:3}" for value in range(121))
     months = (*(f"{value:7}" for value in range(260)), "-999999")
@@ -94,9 +100,9 @@ def _tell(
         "fecha_alta": pl.Series(days).cast(pl.String),
         "ind_nuevo": _look_up((" 0", " 1"), (seniority < 6).astype(np.int64)),
         "antiguedad": _look_up(months, np.where(odd, 260, np.minimum(seniority, 259))),
-        "indrel": _look_up((" 1", "99"), left.astype(np.int64)),
+        "indrel": _look_up((" 1", "99"), moved_away.astype(np.int64)),
         "ult_fec_cli_1t": _look_up(
-            (f"{2015 + month // 12}-{month % 12 + 1:02}-15",), np.where(left, 0, -1)
+            (f"{2015 + month // 12}-{month % 12 + 1:02}-15",), np.where(moved_away, 0, -1)
         ),
         "indrel_1mes": _look_up(_STATUS, status),
         "tiprel_1mes": _look_up(("I", "A", "P"), np.where(rare, 2, active)),
@@ -190,8 +196,8 @@ def _choose_customers(n_customers: int | None, n_rows: int | None, seed: int) ->
 def _write_months(file: BinaryIO, customers: Customers, seed: int) -> None:
     n = len(customers.number)
     market = open_market(customers.tilt)
-    held: NDArray[Any] = np.zeros((n, len(PRODUCTS)), bool)
-    ever = np.zeros_like(held)
+    owned: NDArray[Any] = np.zeros((n, len(PRODUCTS)), bool)
+    ever = np.zeros_like(owned)
     tilt = customers.tilt.copy()
     with progress_bar("generating train_ver2.csv", N_MONTHS * n) as advance:
         for month in range(N_MONTHS):
@@ -204,9 +210,9 @@ def _write_months(file: BinaryIO, customers: Customers, seed: int) -> None:
                 tilt[part, 1] = np.clip(drift, -1.3, 1.3)
                 entering = someone.entry == month
                 fresh = draw_first(market, tilt[part], someone.entry > 0, random)
-                later = draw_next(market, tilt[part], held[part], ever[part], month, random)
-                held[part] = np.where(entering[:, None], fresh, later)
-                held[part][someone.entry > month] = False
-                ever[part] |= held[part]
-                write_month(file, someone, held[part], tilt[part, 1] > 0, month, random)
+                later = draw_next(market, tilt[part], owned[part], ever[part], month, random)
+                owned[part] = np.where(entering[:, None], fresh, later)
+                owned[part][someone.entry > month] = False
+                ever[part] |= owned[part]
+                write_month(file, someone, owned[part], tilt[part, 1] > 0, month, random)
                 advance(len(someone.number))

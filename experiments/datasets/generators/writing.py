@@ -1,4 +1,4 @@
-"""What all generators ask for: a size, a seed, a folder, an engine that writes CSV."""
+"""Helpers of all generators: checks of sizes and folders, random streams, the CSV writer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from oddslip.errors import InvalidInput
 
 def check_count(name: str, value: object, low: int, high: int | None = None) -> int:
     """An integer from low to high."""
-    held = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
+    rule = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
-        raise InvalidInput(f"{name} must be {held}, got {name}={value!r}.")
+        raise InvalidInput(f"{name} must be {rule}, got {name}={value!r}.")
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 
 def make_folder(folder: str | os.PathLike[str]) -> Path:
-    """The folder to write to, made if it is not there."""
+    """The folder to write to, created if necessary."""
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -39,5 +39,5 @@ def import_polars() -> Any:
 
 
 def stream(seed: int, *place: int) -> np.random.Generator:
-    """Random numbers of one place of the work, so that blocks depend on no other block."""
+    """Random generator of one block, independent of all other blocks."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=place))

@@ -1,9 +1,9 @@
-"""ARFF files, dense or sparse: liac-arff takes rows apart, we hold it to the format.
+"""Strict reader of dense and sparse ARFF files, based on liac-arff.
 
-liac-arff reads what is right, and also much that is wrong: an index twice, a sparse row among
-dense ones, an empty value, NaN, ``1_0``. It takes hours over an unclosed list of 40 values, and
-cuts a quote off the end of a name. So declarations are read here, rows are asked for as text, and
-every value is made a number here.
+liac-arff also accepts invalid files: a repeated index, a sparse row among dense ones, an empty
+value, NaN, ``1_0``. It takes hours for an unclosed list of 40 values, and drops a quote at the end
+of a name. So declarations are parsed here, liac-arff splits rows into text, and values are
+converted here.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from oddslip.errors import InvalidInput, UnreadableFile
 
 Missing = Literal["error", "nan"]
 
-_LONGEST_LINE = 1 << 26  # bytes; a longer one is no table of ours, and must not fill the memory
+_MAX_LINE_BYTES = 1 << 26  # bytes; longer lines must not fill the memory
 _NUMERIC = ("numeric", "real", "integer")
 
 # Each pattern is unrolled, so that a long quoted value costs one step per character.
@@ -125,28 +125,28 @@ def read_arff(
             lines = _Lines(file, encoding)
             relation, attributes = _read_header(lines)
             cells = _read_rows(lines, attributes, keep_missing=missing == "nan")
-    except _Fault as fault:
+    except FormatError as fault:
         raise UnreadableFile(f"{path}, line {max(lines.number, 1)}: {fault}.") from None
     except LookupError:
         raise InvalidInput(f"encoding must be one that Python knows, got {encoding!r}.") from None
     except OSError as error:
-        raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
+        raise UnreadableFile(f"{path} cannot be read ({error.strerror}).") from error
     return Arff(relation, attributes, cells, lines.digest.hexdigest())
 
 
-class _Fault(Exception):  # noqa: N818
-    """What is wrong with the line at hand. The reader adds the file and the line number."""
+class FormatError(Exception):
+    """Error in the current line. The reader adds the file and the line number."""
 
 
 class _Lines:
-    """Lines of a file without outer spaces and comments; empty ones are left out."""
+    """Lines of a file without outer spaces and comments; skips empty ones."""
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         self.file, self.encoding = file, encoding
         self.number, self.line, self.digest = 0, "", hashlib.sha256()
 
     def __iter__(self) -> Iterator[str]:
-        while raw := self.file.readline(_LONGEST_LINE + 1):
+        while raw := self.file.readline(_MAX_LINE_BYTES + 1):
             self.number += 1
             self.line = self._decode(raw)
             if "%" in self.line and (comment := _COMMENT.match(self.line)):
@@ -155,15 +155,15 @@ class _Lines:
                 yield self.line
 
     def _decode(self, raw: bytes) -> str:
-        if len(raw) > _LONGEST_LINE:
-            raise _Fault(f"a line must be at most {_LONGEST_LINE} bytes long")
+        if len(raw) > _MAX_LINE_BYTES:
+            raise FormatError(f"a line must be at most {_MAX_LINE_BYTES} bytes long")
         self.digest.update(raw)
         if b"\0" in raw:
-            raise _Fault("the file must be text, got a zero byte")
+            raise FormatError("the file must be text, got a zero byte")
         try:
             line = raw.decode(self.encoding)
         except UnicodeError:
-            raise _Fault(
+            raise FormatError(
                 f"the file must be text in {self.encoding}. Pass another encoding if it has one"
             ) from None
         return (line.removeprefix("\ufeff") if self.number == 1 else line).strip()
@@ -178,29 +178,31 @@ def _read_header(lines: Iterable[str]) -> tuple[str, tuple[Attribute, ...]]:
     for line in lines:
         match = _KEYWORD.match(line)
         if match is None:
-            raise _Fault(f"a line before @data must be @relation or @attribute, got {_show(line)}")
+            raise FormatError(
+                f"a line before @data must be @relation or @attribute, got {_show(line)}"
+            )
         keyword, rest = match[1].lower(), line[match.end() :]
         if keyword == "data":
             _expect_end(rest)
             if not attributes:
-                raise _Fault("@data must follow at least one @attribute, got none")
+                raise FormatError("@data must follow at least one @attribute, got none")
             return relation, tuple(attributes.values())
         name, literal, kind = _take_name(rest)
         if keyword == "relation":
             relation = name
         elif name in attributes:
-            raise _Fault(f"attributes must have different names, got {_show(name)} twice")
+            raise FormatError(f"attributes must have different names, got {_show(name)} twice")
         else:
             attributes[name] = Attribute(name, literal, _read_kind(kind, name))
-    raise _Fault("the file must have a line @data, but it ends here")
+    raise FormatError("the file must have a line @data, but it ends here")
 
 
 def _take_name(text: str) -> tuple[str, str, str]:
     """A name, how it stands in the file, and what follows it."""
     match = _NAME.match(text)
     if match is None:
-        _refuse_open_quote(text)
-        raise _Fault(f"a name must not be empty, got {_show(text)}")
+        _check_quotes(text)
+        raise FormatError(f"a name must not be empty, got {_show(text)}")
     token = match[1]
     return _unquote(token), token[1:-1] if token[0] in "'\"" else token, text[match.end() :]
 
@@ -212,24 +214,24 @@ def _read_kind(text: str, name: str) -> tuple[str, ...] | None:
         _expect_end(text[len(word) :])
         return None
     if not text.startswith("{"):
-        came = _show(text) if text else word
-        raise _Fault(
-            f"attribute {_show(name)} must be numeric, real, integer or a list {{a, b}}, got {came}"
+        kind = _show(text) if text else word
+        raise FormatError(
+            f"attribute {_show(name)} must be numeric, real, integer or a list {{a, b}}, got {kind}"
         )
     values: dict[str, None] = {}
     at, mark = 1, ","
     while mark == ",":
         match = _ITEM.match(text, at)
         if match is None:
-            _refuse_open_quote(text[at:])
-            came = _show(text[at:]) if text[at:] else "the end of the line"
-            raise _Fault(
+            _check_quotes(text[at:])
+            problem = _show(text[at:]) if text[at:] else "the end of the line"
+            raise FormatError(
                 "nominal values must not be empty, and be separated by commas up to a brace, "
-                f"got {came}"
+                f"got {problem}"
             )
         value = _unquote(match[1].rstrip())
         if value in values:
-            raise _Fault(f"nominal values must be different, got {_show(value)} twice")
+            raise FormatError(f"nominal values must be different, got {_show(value)} twice")
         values[value] = None
         at, mark = match.end(), match[2]
     _expect_end(text[at:])
@@ -238,14 +240,14 @@ def _read_kind(text: str, name: str) -> tuple[str, ...] | None:
 
 def _expect_end(text: str) -> None:
     if text.strip():
-        raise _Fault(f"the declaration must end here, got {_show(text.strip())}")
+        raise FormatError(f"the declaration must end here, got {_show(text.strip())}")
 
 
-def _refuse_open_quote(text: str) -> None:
-    """Say so if a quote is opened and not closed."""
+def _check_quotes(text: str) -> None:
+    """Reject a quote that is not closed."""
     for match in _QUOTES.finditer(text):
         if match[1]:
-            raise _Fault(f"a quote must be closed on its line, got {_show(match[1])}")
+            raise FormatError(f"a quote must be closed on its line, got {_show(match[1])}")
 
 
 def _unquote(token: str) -> str:
@@ -297,55 +299,57 @@ def _split_rows(lines: Iterable[str], n_columns: int, *, sparse: bool) -> Iterat
         import arff
     line = ""
 
-    def hand_out() -> Iterator[str]:
+    def checked_lines() -> Iterator[str]:
         nonlocal line
         for line in lines:
             if line.startswith("{") != sparse:
-                came = (
+                problem = (
                     "a dense row among sparse ones" if sparse else "a sparse row among dense ones"
                 )
-                raise _Fault(f"rows must be all dense or all sparse, got {came}")
+                raise FormatError(f"rows must be all dense or all sparse, got {problem}")
             yield line
 
     head = ["@relation r", *(f"@attribute c{at} string" for at in range(n_columns)), "@data"]
     kind = arff.LOD_GEN if sparse else arff.DENSE_GEN
     try:
-        yield from arff.ArffDecoder().decode(chain(head, hand_out()), return_type=kind)["data"]
-    except (arff.ArffException, csv.Error, ValueError):  # its words name neither place nor remedy
-        _refuse_open_quote(line)
+        yield from arff.ArffDecoder().decode(chain(head, checked_lines()), return_type=kind)["data"]
+    except (arff.ArffException, csv.Error, ValueError):  # its messages name neither line nor remedy
+        _check_quotes(line)
         if sparse:
             _check_indices(line, n_columns)
             rule = "a sparse row must hold pairs, {index value, ...}"
         elif (n_values := _QUOTES.sub("q", line).count(",") + 1) != n_columns:
-            raise _Fault(
+            raise FormatError(
                 f"a row must have one value for each of the {n_columns} attributes, got {n_values}"
             ) from None
         else:
             rule = "values must be separated by commas, those with spaces quoted"
-        raise _Fault(f"{rule}, got {_show(line)}") from None
+        raise FormatError(f"{rule}, got {_show(line)}") from None
 
 
 def _check_indices(line: str, n_columns: int, n_found: int = -1) -> None:
     """Refuse indices of a sparse row that liac-arff lets pass: of one given twice, it keeps one."""
     if _is_plain(line) and n_found == (line.count(",") + 1 if n_found else 0):
         return
-    seen = set()
+    indices = set()
     for index in _INDEX.findall(_QUOTES.sub("q", line)):
         # The length is looked at first: Python refuses to read thousands of digits.
         if index.isdecimal() and (len(index) > 18 or int(index) >= n_columns):
-            came = _show(index)[1:-1]
-            raise _Fault(
-                f"a sparse index must be below the number of attributes, {n_columns}, got {came}"
+            problem = _show(index)[1:-1]
+            raise FormatError(
+                f"a sparse index must be below the number of attributes, {n_columns}, got {problem}"
             )
         if not index.isdecimal() or not index.isascii():
-            raise _Fault(f"a sparse row must hold pairs, {{index value, ...}}, got {_show(line)}")
-        if int(index) in seen:
-            raise _Fault(f"sparse indices must be different within a row, got {index} twice")
-        seen.add(int(index))
+            raise FormatError(
+                f"a sparse row must hold pairs, {{index value, ...}}, got {_show(line)}"
+            )
+        if int(index) in indices:
+            raise FormatError(f"sparse indices must be different within a row, got {index} twice")
+        indices.add(int(index))
 
 
 class _Columns:
-    """Makes texts numbers: those of a nominal attribute by their position in its list."""
+    """Converts text to numbers: nominal values by their position in the declared list."""
 
     def __init__(self, attributes: Sequence[Attribute], keep_missing: bool) -> None:
         self.attributes, self.keep_missing = attributes, keep_missing
@@ -371,7 +375,7 @@ class _Columns:
             except (KeyError, TypeError, ValueError):
                 pass
         if None in texts and _EMPTY.search(_QUOTES.sub("q", line)):
-            raise _Fault(f"a value must not be empty, got {_show(line)}")
+            raise FormatError(f"a value must not be empty, got {_show(line)}")
         return [self._convert(text, at) for at, text in zip(columns, texts, strict=True)]
 
     def _convert(self, text: str | None, column: int) -> float:
@@ -379,15 +383,17 @@ class _Columns:
         if text is None:
             if self.keep_missing:
                 return math.nan
-            raise _Fault(f'attribute {name} has a missing value. Pass missing="nan" to keep it')
+            raise FormatError(
+                f'attribute {name} has a missing value. Pass missing="nan" to keep it'
+            )
         if codes is None:
             value = float(text) if _NUMBER.fullmatch(text) else math.nan
             if not math.isfinite(value):
-                raise _Fault(f"attribute {name} must be a finite number, got {_show(text)}")
+                raise FormatError(f"attribute {name} must be a finite number, got {_show(text)}")
             return value
         if text not in codes:
             declared = ", ".join(list(codes)[:5]) + (", ..." if len(codes) > 5 else "")
-            raise _Fault(
+            raise FormatError(
                 f"attribute {name} must be one of {_show('{' + declared + '}', 60)}, "
                 f"got {_show(text)}"
             )

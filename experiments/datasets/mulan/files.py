@@ -1,4 +1,4 @@
-"""The files of the paper's data sets: their bytes, where they lie, how they are fetched."""
+"""Files of the paper's MULAN data sets: lookup, download and SHA-256 registry."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def find_data(name: str, data: str | os.PathLike[str] | None = None) -> MulanFil
                 half = half or error
     if half is not None:
         raise half
-    tried = ", ".join(str(root) for root in roots)
+    places = ", ".join(str(root) for root in roots)
     raise UnreadableFile(
-        f"data set {name!r} must be a folder of {tried}, got none there. "
+        f"data set {name!r} must be a folder of {places}, got none there. "
         "Pass the folder itself, or point ODDSLIP_DATA at the one that holds it."
     )
 
@@ -98,31 +98,33 @@ def list_files(folder: str | os.PathLike[str], name: str | None = None) -> Mulan
     if name is None:
         lists = sorted(path.stem for path in _entries(folder) if path.suffix.lower() == ".xml")
         if len(lists) != 1:
-            came = f"{', '.join(lists[:5])}{', ...' if len(lists) > 5 else ''}" if lists else "none"
+            names = (
+                f"{', '.join(lists[:5])}{', ...' if len(lists) > 5 else ''}" if lists else "none"
+            )
             raise InvalidInput(
-                f"{folder} must hold one label list NAME.xml, got {came}. "
+                f"{folder} must hold one label list NAME.xml, got {names}. "
                 f"Name one of several: {folder / 'NAME'}."
             )
         name = lists[0]
     train = [f"{name}-train-sparse.arff", f"{name}-train.arff"]
     test = [f"{name}-test-sparse.arff", f"{name}-test.arff"]
     files = []
-    for wanted in ([f"{name}.xml"], train, test):
-        paths = [path for each in wanted if (path := _find(folder, each)) is not None]
+    for file_names in ([f"{name}.xml"], train, test):
+        paths = [path for each in file_names if (path := _find(folder, each)) is not None]
         if not paths:
-            raise UnreadableFile(f"{folder} must hold {' or '.join(wanted)}, got no such file.")
+            raise UnreadableFile(f"{folder} must hold {' or '.join(file_names)}, got no such file.")
         files.append(paths[0])
     return MulanFiles(files[0].stem, *files)
 
 
 def search_path() -> list[Path]:
-    """Folders in which data is looked for, the first wins."""
-    named = os.environ.get("ODDSLIP_DATA")
-    return [*([Path(named)] if named else []), default_cache()]
+    """Folders that are searched for data, in order."""
+    folder = os.environ.get("ODDSLIP_DATA")
+    return [*([Path(folder)] if folder else []), default_cache()]
 
 
 def default_cache() -> Path:
-    """The folder of this user in which fetched data sets are kept."""
+    """The user's cache folder for downloaded data sets."""
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -170,7 +172,7 @@ def fetch_mulan(name: str, *, into: str | os.PathLike[str] | None = None) -> Mul
     try:
         (root / key).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UnreadableFile(f"{root / key} can not be made ({error.strerror}).") from error
+        raise UnreadableFile(f"{root / key} cannot be made ({error.strerror}).") from error
     files = list_pinned(key)
     store = pooch.create(path=root, base_url=f"{HOME}/", registry=files)
     for place in files:
@@ -179,22 +181,22 @@ def fetch_mulan(name: str, *, into: str | os.PathLike[str] | None = None) -> Mul
 
 
 def _fetch_file(store: Any, place: str, downloader: Any) -> None:
-    """Whole and right, or not at all: pooch gives a file its name once its SHA-256 is checked."""
+    """Download one file; pooch renames it after its SHA-256 is verified."""
     url = store.get_url(place)
     try:
         store.fetch(place, downloader=downloader)
     except ValueError as error:
         if isinstance(error, OSError):  # of requests, such as an address that is none
-            raise _refuse_fetch(url, store.abspath / place, error) from error
+            raise _download_error(url, store.abspath / place, error) from error
         raise UnreadableFile(
             f"{url} must have SHA-256 {store.registry[place]}, got other bytes. Nothing was kept; "
             "the file or the way to it was altered."
         ) from error
     except OSError as error:
-        raise _refuse_fetch(url, store.abspath / place, error) from error
+        raise _download_error(url, store.abspath / place, error) from error
 
 
-def _refuse_fetch(url: str, path: Path, error: OSError) -> UnreadableFile:
+def _download_error(url: str, path: Path, error: OSError) -> UnreadableFile:
     reason = " ".join(str(error).split()) or type(error).__name__
     return UnreadableFile(
         f"{url} could not be fetched ({reason}). Without a network, put {path.name} into "

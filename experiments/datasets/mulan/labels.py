@@ -26,7 +26,7 @@ class LabelList(NamedTuple):
     sha256: str
 
 
-class _Refused(Exception):  # noqa: N818
+class FormatError(Exception):
     """What is wrong, at the place where the parser stands."""
 
 
@@ -48,7 +48,7 @@ def read_label_list(path: str | os.PathLike[str]) -> LabelList:
         with path.open("rb") as file:
             raw = file.read(_LARGEST_LIST + 1)
     except OSError as error:
-        raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
+        raise UnreadableFile(f"{path} cannot be read ({error.strerror}).") from error
     if len(raw) > _LARGEST_LIST:
         raise UnreadableFile(f"{path} must be at most {_LARGEST_LIST} bytes long.")
     parser = expat.ParserCreate(namespace_separator=" ")
@@ -60,14 +60,14 @@ def read_label_list(path: str | os.PathLike[str]) -> LabelList:
         if tag == "labels" and not names:
             return
         if tag != "label" or not name:
-            raise _Refused(f'it must hold <label name="..."> elements only, got <{tag[:40]}>')
+            raise FormatError(f'it must hold <label name="..."> elements only, got <{tag[:40]}>')
         if name in names:
-            raise _Refused(f"labels must have different names, got {name[:40]!r} twice")
+            raise FormatError(f"labels must have different names, got {name[:40]!r} twice")
         names[name] = None
 
     def refuse_declarations(*_: object) -> None:
         # Entities can grow without bound or point at other files. No label list needs them.
-        raise _Refused("a label list must not declare a document type or entities")
+        raise FormatError("a label list must not declare a document type or entities")
 
     parser.StartElementHandler = open_element
     parser.StartDoctypeDeclHandler = refuse_declarations
@@ -75,13 +75,13 @@ def read_label_list(path: str | os.PathLike[str]) -> LabelList:
     try:
         parser.Parse(raw, True)
         if not names:
-            raise _Refused("it must list at least one label, got none")
-    except _Refused as refused:
+            raise FormatError("it must list at least one label, got none")
+    except FormatError as refused:
         raise UnreadableFile(f"{path}, line {parser.CurrentLineNumber}: {refused}.") from None
     except expat.ExpatError as error:
         reason = expat.ErrorString(error.code)
         raise UnreadableFile(f"{path}, line {error.lineno}: not a whole XML ({reason}).") from None
-    except (LookupError, ValueError) as error:  # an encoding that expat can not have
+    except (LookupError, ValueError) as error:  # an encoding that expat cannot have
         raise UnreadableFile(f"{path}, line 1: not a readable XML ({error}).") from None
     return LabelList(tuple(names), hash_bytes(raw))
 
@@ -106,23 +106,27 @@ def check_alike(train: Arff, test: Arff, files: MulanFiles) -> None:
 
 
 def match_labels(
-    attributes: Sequence[Attribute], listed: Sequence[str], files: MulanFiles, *, literally: bool
+    attributes: Sequence[Attribute],
+    label_names: Sequence[str],
+    files: MulanFiles,
+    *,
+    literally: bool,
 ) -> tuple[dict[int, str], tuple[str, ...]]:
     """Columns of the labels with their listed names, and listed names without a column."""
-    wanted, columns = set(listed), {}
+    remaining, columns = set(label_names), {}
     for column, attribute in enumerate(attributes):
         for name in (attribute.literal,) if literally else (attribute.name, attribute.literal):
-            if name in wanted:
+            if name in remaining:
                 columns[column] = name
-                wanted.remove(name)
+                remaining.remove(name)
                 break
-    if not columns or (wanted and not literally):
-        lost = next(name for name in listed if name in wanted)
+    if not columns or (remaining and not literally):
+        unmatched = next(name for name in label_names if name in remaining)
         raise UnreadableFile(
-            f"{files.labels} must list attributes of {files.train.name}, got {lost[:40]!r}, "
+            f"{files.labels} must list attributes of {files.train.name}, got {unmatched[:40]!r}, "
             "which is none."
         )
-    return columns, tuple(name for name in listed if name in wanted)
+    return columns, tuple(name for name in label_names if name in remaining)
 
 
 def take_columns(arff: Arff, columns: Sequence[int]) -> Any:
@@ -142,13 +146,13 @@ def read_labels(arff: Arff, columns: Sequence[int], path: Path) -> NDArray[np.bo
         codes = (codes if isinstance(codes, np.ndarray) else codes.toarray())[:, 0]
         values = ("0", "1") if attribute.values is None else attribute.values
         meanings = [_TRUTHS.get(value.lower()) for value in values]
-        known = [code for code, truth in enumerate(meanings) if truth is not None]
-        strange = ~np.isin(codes, known)
+        valid = [code for code, truth in enumerate(meanings) if truth is not None]
+        strange = ~np.isin(codes, valid)
         if strange.any():
             row = int(np.flatnonzero(strange)[0])
-            came = _name_cell(codes[row], attribute)
+            cell = _name_cell(codes[row], attribute)
             raise UnreadableFile(
-                f"{path}: label {attribute.name[:40]!r} must be 0 or 1, got {came} in data row "
+                f"{path}: label {attribute.name[:40]!r} must be 0 or 1, got {cell} in data row "
                 f"{row}."
             )
         truths[:, label] = np.isin(codes, [code for code, truth in enumerate(meanings) if truth])

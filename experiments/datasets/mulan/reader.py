@@ -1,4 +1,4 @@
-"""`read_mulan`: a data set of three files, by the paper's protocol or by a careful one."""
+"""`read_mulan`: reads a MULAN data set by the paper's protocol or by a stricter one."""
 
 from __future__ import annotations
 
@@ -141,13 +141,13 @@ def read_mulan(
     if protocol not in ("paper", "clean"):
         raise InvalidInput(f'protocol must be "paper" or "clean", got protocol={protocol!r}.')
     files = _locate(where, data, download)
-    listed = read_label_list(files.labels)
+    label_list = read_label_list(files.labels)
     train, test = (
         read_arff(path, missing=missing, encoding=encoding) for path in (files.train, files.test)
     )
     check_alike(train, test, files)
     literally = protocol == "paper"
-    labels, unmatched = match_labels(train.attributes, listed.names, files, literally=literally)
+    labels, unmatched = match_labels(train.attributes, label_list.names, files, literally=literally)
     columns = list(labels)
     features = [at for at in range(len(train.attributes)) if at not in labels]
     Y_train = read_labels(train, columns, files.train)
@@ -157,16 +157,23 @@ def read_mulan(
     if standardise:
         X_train, X_test = _standardise(X_train, X_test, None if literally else fitted)
     paths = files.labels, files.train, files.test
-    hashes = listed.sha256, train.sha256, test.sha256
+    hashes = label_list.sha256, train.sha256, test.sha256
     pinned = name_pinned(hashes)
     return MulanData(
-        name=pinned or files.name, protocol=protocol,
-        X_train=X_train, Y_train=Y_train, X_test=X_test, Y_test=Y_test,
+        name=pinned or files.name,
+        protocol=protocol,
+        X_train=X_train,
+        Y_train=Y_train,
+        X_test=X_test,
+        Y_test=Y_test,
         feature_names=tuple(train.attributes[at].name for at in features),
-        label_names=tuple(labels.values()), fitted=fitted, calibration=calibration,
-        unmatched=unmatched, pinned=pinned is not None,
+        label_names=tuple(labels.values()),
+        fitted=fitted,
+        calibration=calibration,
+        unmatched=unmatched,
+        pinned=pinned is not None,
         sha256={path.name: each for path, each in zip(paths, hashes, strict=True)},
-    )  # fmt: skip
+    )
 
 
 def split_rows(n_rows: int, path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

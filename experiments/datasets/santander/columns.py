@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-PRODUCTS = (
-    "ind_ahor_fin_ult1", "ind_aval_fin_ult1", "ind_cco_fin_ult1", "ind_cder_fin_ult1",
-    "ind_cno_fin_ult1", "ind_ctju_fin_ult1", "ind_ctma_fin_ult1", "ind_ctop_fin_ult1",
-    "ind_ctpp_fin_ult1", "ind_deco_fin_ult1", "ind_deme_fin_ult1", "ind_dela_fin_ult1",
-    "ind_ecue_fin_ult1", "ind_fond_fin_ult1", "ind_hip_fin_ult1", "ind_plan_fin_ult1",
-    "ind_pres_fin_ult1", "ind_reca_fin_ult1", "ind_tjcr_fin_ult1", "ind_valo_fin_ult1",
-    "ind_viv_fin_ult1", "ind_nomina_ult1", "ind_nom_pens_ult1", "ind_recibo_ult1",
-)  # fmt: skip
+_PRODUCTS_TEXT = (
+    "ind_ahor_fin_ult1 ind_aval_fin_ult1 ind_cco_fin_ult1 ind_cder_fin_ult1 ind_cno_fin_ult1 "
+    "ind_ctju_fin_ult1 ind_ctma_fin_ult1 ind_ctop_fin_ult1 ind_ctpp_fin_ult1 "
+    "ind_deco_fin_ult1 ind_deme_fin_ult1 ind_dela_fin_ult1 ind_ecue_fin_ult1 "
+    "ind_fond_fin_ult1 ind_hip_fin_ult1 ind_plan_fin_ult1 ind_pres_fin_ult1 ind_reca_fin_ult1 "
+    "ind_tjcr_fin_ult1 ind_valo_fin_ult1 ind_viv_fin_ult1 ind_nomina_ult1 ind_nom_pens_ult1 "
+    "ind_recibo_ult1"
+)
+PRODUCTS = tuple(_PRODUCTS_TEXT.split(" "))
 # Kaggle's file leaves these two out where payroll is not known. An empty field elsewhere is a
 # line cut short.
 MAY_BE_EMPTY = frozenset({"ind_nomina_ult1", "ind_nom_pens_ult1"})
 KEYS = ("fecha_dato", "ncodpers")
-DEMOGRAPHICS = (
-    "ind_empleado", "pais_residencia", "sexo", "age", "fecha_alta", "ind_nuevo", "antiguedad",
-    "indrel", "ult_fec_cli_1t", "indrel_1mes", "tiprel_1mes", "indresi", "indext", "conyuemp",
-    "canal_entrada", "indfall", "tipodom", "cod_prov", "nomprov", "ind_actividad_cliente", "renta",
-    "segmento",
-)  # fmt: skip
+_DEMOGRAPHICS_TEXT = (
+    "ind_empleado pais_residencia sexo age fecha_alta ind_nuevo antiguedad indrel "
+    "ult_fec_cli_1t indrel_1mes tiprel_1mes indresi indext conyuemp canal_entrada indfall "
+    "tipodom cod_prov nomprov ind_actividad_cliente renta segmento"
+)
+DEMOGRAPHICS = tuple(_DEMOGRAPHICS_TEXT.split(" "))
 COLUMNS = (*KEYS, *DEMOGRAPHICS, *PRODUCTS)
 
 
@@ -65,10 +66,11 @@ HISTORY_NAMES = (
     "month",
     "month_of_year",
 )
-NUMBER_NAMES = (
-    "age", "age_missing", "seniority", "seniority_missing", "log_income", "income_missing",
-    "province", "province_missing", "channel_place", "country_place",
-)  # fmt: skip
+_NUMBER_NAMES_TEXT = (
+    "age age_missing seniority seniority_missing log_income income_missing province "
+    "province_missing channel_place country_place"
+)
+NUMBER_NAMES = tuple(_NUMBER_NAMES_TEXT.split(" "))
 
 
 def name_features(demographics: bool) -> tuple[str, ...]:

@@ -27,19 +27,21 @@ class Histories(NamedTuple):
 
     def part(self, first: int, stop: int) -> Histories:
         """Rows first to stop, which should be whole customers."""
-        known = self.demographics
+        demographics = self.demographics
         return Histories(
             self.customer[first:stop],
             self.month[first:stop],
             self.holdings[first:stop],
-            None if known is None else {name: each[first:stop] for name, each in known.items()},
+            None
+            if demographics is None
+            else {name: each[first:stop] for name, each in demographics.items()},
         )
 
 
 class Labelled(NamedTuple):
     """Which rows have a following row, and what was added by then."""
 
-    kept: NDArray[np.bool_]
+    has_next: NDArray[np.bool_]
     added: NDArray[np.uint32]  # bit j is product j; of all rows, 0 where nothing follows
 
 
@@ -59,11 +61,11 @@ def read_histories(path: Path) -> Histories:
             f"{2015 + year}-{rest + 1:02}."
         )
     missing = {"age": -1, "seniority": -1, "income": np.nan, "province": -1}
-    known = {
+    filled = {
         name: (each if missing.get(name) is None else each.fill_null(missing[name])).to_numpy()
         for name, each in columns.items()
     }
-    return Histories(customer, month, holdings, known or None)
+    return Histories(customer, month, holdings, filled or None)
 
 
 def label_rows(histories: Histories, following: Following = "row") -> Labelled:
@@ -73,14 +75,14 @@ def label_rows(histories: Histories, following: Following = "row") -> Labelled:
     if it is of the next month. A row without one has no label and is not kept.
     """
     customer, month, holdings = histories[:3]
-    kept = np.zeros(len(customer), bool)
-    kept[:-1] = customer[1:] == customer[:-1]
+    has_next = np.zeros(len(customer), bool)
+    has_next[:-1] = customer[1:] == customer[:-1]
     if following == "month":
-        kept[:-1] &= month[1:] == month[:-1] + 1
+        has_next[:-1] &= month[1:] == month[:-1] + 1
     added = np.zeros_like(holdings)
     added[:-1] = holdings[1:] & ~holdings[:-1]
-    added[~kept] = 0
-    return Labelled(kept, added)
+    added[~has_next] = 0
+    return Labelled(has_next, added)
 
 
 def unpack(bits: NDArray[np.uint32], n: int = len(PRODUCTS)) -> NDArray[np.uint8]:
@@ -91,9 +93,9 @@ def unpack(bits: NDArray[np.uint32], n: int = len(PRODUCTS)) -> NDArray[np.uint8
 
 def build_features(histories: Histories) -> NDArray[np.float32]:
     """Features of whole customers' rows, in their order."""
-    customer, month, holdings, known = histories
+    customer, month, holdings, demographics = histories
     n, width = len(customer), len(PRODUCTS)
-    X = np.zeros((n, len(name_features(known is not None))), np.float32)
+    X = np.zeros((n, len(name_features(demographics is not None))), np.float32)
     if not n:
         return X
     index = np.arange(n)
@@ -104,40 +106,40 @@ def build_features(histories: Histories) -> NDArray[np.float32]:
     before[1:] = holdings[:-1]
     before[is_first] = 0
 
-    held = unpack(holdings)
+    products = unpack(holdings)
     so_far = np.zeros((n + 1, width), np.int32)
-    np.cumsum(held, axis=0, out=so_far[1:])
-    X[:, :width] = held
+    np.cumsum(products, axis=0, out=so_far[1:])
+    X[:, :width] = products
     X[:, width : 2 * width] = unpack(before)
     X[:, 2 * width : 3 * width] = so_far[1:] - so_far[start]
 
     at = 3 * width
-    X[:, at] = held.sum(axis=1)
+    X[:, at] = products.sum(axis=1)
     X[:, at + 1] = index - start + 1
     X[1:, at + 2] = np.where(is_first[1:], 0, month[1:] - month[:-1])
     X[:, at + 3] = month
     X[:, at + 4] = month % 12 + 1
-    if known is None:
+    if demographics is None:
         return X
 
     at += 5
     for name in ("age", "seniority"):
-        _put_with_flag(X[:, at : at + 2], known[name], known[name] < 0)
+        _put_with_flag(X[:, at : at + 2], demographics[name], demographics[name] < 0)
         at += 2
-    income = known["income"]
+    income = demographics["income"]
     unknown = ~(income >= 0)  # NaN too
     _put_with_flag(X[:, at : at + 2], np.log1p(np.where(unknown, 0, income)), unknown)
-    _put_with_flag(X[:, at + 2 : at + 4], known["province"], known["province"] < 0)
+    _put_with_flag(X[:, at + 2 : at + 4], demographics["province"], demographics["province"] < 0)
     at += 4
     for name in ("channel_place", "country_place"):
-        X[:, at] = known[name]
+        X[:, at] = demographics[name]
         at += 1
-    X[:, at:] = unpack(known["flags"], len(FLAGS))
+    X[:, at:] = unpack(demographics["flags"], len(FLAGS))
     return X
 
 
 def iterate_features(
-    histories: Histories, kept: NDArray[np.bool_], block_rows: int = BLOCK_ROWS
+    histories: Histories, selected: NDArray[np.bool_], block_rows: int = BLOCK_ROWS
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Features of the kept rows, in blocks, each with its place in order of month and customer.
 
@@ -145,10 +147,10 @@ def iterate_features(
     one month lie side by side in the result.
     """
     low = int(histories.month.min(initial=0))
-    per_month = np.bincount(histories.month[kept].astype(np.int64) - low)
+    per_month = np.bincount(histories.month[selected].astype(np.int64) - low)
     place = np.cumsum(per_month) - per_month
     for first, stop in split_customers(histories.customer, block_rows):
-        chosen = np.flatnonzero(kept[first:stop])
+        chosen = np.flatnonzero(selected[first:stop])
         X = build_features(histories.part(first, stop))[chosen]
         months = histories.month[first:stop][chosen].astype(np.int64) - low
         order = np.argsort(months, kind="stable")

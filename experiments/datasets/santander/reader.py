@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, save_npz
 
-from experiments.datasets.cache import default_folder, hash_inputs, recall_entry, unchanged
+from experiments.datasets.cache import cached_entry, default_folder, hash_inputs, unchanged
 from experiments.datasets.origin import is_generated
 from experiments.datasets.recommendation import Period, Recommendation
 from experiments.datasets.santander.columns import PRODUCTS, name_features
@@ -95,19 +95,19 @@ def read_santander(
             write_rows(path, entry / _TABLE, demographics=used)
 
         def fill(entry: Path) -> None:
-            table = recall_entry(folder, {"reader": "santander-table", **what}, fill_table)
+            table = cached_entry(folder, {"reader": "santander-table", **what}, fill_table)
             _keep_rows(entry, read_histories(table / _TABLE), following, sha256)
 
         rows = open_rows(
-            recall_entry(folder, {"reader": "santander", "following": following, **what}, fill)
+            cached_entry(folder, {"reader": "santander", "following": following, **what}, fill)
         )
         return replace(rows, generated=is_generated([path]))
 
 
 def find_csv(data: str | os.PathLike[str]) -> Path:
     """The training file, given by itself or by its folder."""
-    given = Path(data)
-    places = [given / FILE_NAME, given / "santander" / FILE_NAME] if given.is_dir() else [given]
+    folder = Path(data)
+    places = [folder / FILE_NAME, folder / "santander" / FILE_NAME] if folder.is_dir() else [folder]
     for path in places:
         if path.is_file():
             return path
@@ -120,25 +120,25 @@ def find_csv(data: str | os.PathLike[str]) -> Path:
 
 def build_labels(histories: Histories, labelled: Labelled) -> tuple[csr_matrix, NDArray[np.int64]]:
     """Labels and customers of the kept rows, in order of month and customer."""
-    kept = np.flatnonzero(labelled.kept)
+    rows = np.flatnonzero(labelled.has_next)
     # Rows already stand in order of customer, so a stable sort by month is enough.
-    kept = kept[np.argsort(histories.month[kept], kind="stable")]
-    added = labelled.added[kept]
+    rows = rows[np.argsort(histories.month[rows], kind="stable")]
+    added = labelled.added[rows]
     some = np.flatnonzero(added)
     cells = unpack(added[some])
-    counts = np.zeros(len(kept) + 1, np.int64)
+    counts = np.zeros(len(rows) + 1, np.int64)
     counts[some + 1] = cells.sum(axis=1)
     indices = np.nonzero(cells)[1].astype(np.int32)
     values = np.ones(len(indices), np.int8)
-    shape = (len(kept), len(PRODUCTS))
-    return csr_matrix((values, indices, np.cumsum(counts)), shape), histories.customer[kept]
+    shape = (len(rows), len(PRODUCTS))
+    return csr_matrix((values, indices, np.cumsum(counts)), shape), histories.customer[rows]
 
 
 def _keep_rows(
     entry: Path, histories: Histories, following: Following, sha256: dict[str, str]
 ) -> None:
     labelled = label_rows(histories, following)
-    n_rows = int(labelled.kept.sum())
+    n_rows = int(labelled.has_next.sum())
     cut_rows(n_rows)  # refuses too few before anything is written
     Y, customers = build_labels(histories, labelled)
     customer = histories.customer
@@ -160,7 +160,7 @@ def _keep_rows(
 
     def blocks() -> Iterator[tuple[int, NDArray[np.float32]]]:
         with progress_bar("santander: features", n_rows) as advance:
-            for first, cells in iterate_features(histories, labelled.kept):
+            for first, cells in iterate_features(histories, labelled.has_next):
                 yield first, cells
                 advance(len(cells))
 

@@ -36,7 +36,7 @@ def check_csv(path: Path) -> bool:
             file.seek(max(0, file.tell() - _TAIL))
             tail = file.read().rstrip(b"\r\n").rsplit(b"\n", 1)[-1]
     except OSError as error:
-        raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from None
+        raise UnreadableFile(f"{path} cannot be read ({error.strerror}).") from None
     names, last = _split(head), _split(tail)
     missing = [name for name in (*KEYS, *PRODUCTS) if name not in names]
     absent = [name for name in DEMOGRAPHICS if name not in names]
@@ -113,9 +113,14 @@ def _compact(demographics: bool) -> list[Any]:
         ]
     )
     fault = (
-        pl.when(date.is_null()).then(1).when(customer.is_null()).then(2)
-        .when(wrong).then(3).otherwise(0)
-    )  # fmt: skip
+        pl.when(date.is_null())
+        .then(1)
+        .when(customer.is_null())
+        .then(2)
+        .when(wrong)
+        .then(3)
+        .otherwise(0)
+    )
     columns = [
         customer.alias("customer"),
         month.cast(pl.Int16).alias("month"),
@@ -133,17 +138,18 @@ def _compact(demographics: bool) -> list[Any]:
             place("pais_residencia", 2).alias("country_place"),
             pack(
                 [
-                    (code(flag.column).str.slice(0, 3).str.strip_chars().is_in(list(flag.values)))
-                    .fill_null(False)
+                    (
+                        code(flag.column).str.slice(0, 3).str.strip_chars().is_in(list(flag.values))
+                    ).fill_null(False)
                     for flag in FLAGS
                 ]
             ).alias("flags"),
-        ]  # fmt: skip
+        ]
     return columns
 
 
 def _complain(source: Path, rows: Path) -> None:
-    """Refuse the first row that can not be read, by its line in the CSV."""
+    """Refuse the first row that cannot be read, by its line in the CSV."""
     pl = import_polars()
     rows_told = pl.scan_parquet(rows, glob=False).select("fault").with_row_index("row")
     faults = rows_told.filter(pl.col("fault") > 0).head(1).collect()
@@ -158,15 +164,15 @@ def _refuse(source: Path, row: int, fault: int) -> NoReturn:
     if fault == 3:
         column = next(each for each in PRODUCTS if not _is_holding(each, cells[each]))
     must = {1: "a date such as 2015-01-28", 2: "a customer number"}.get(fault, "0, 1 or NA")
-    came = "nothing" if cells[column] is None else repr(cells[column][:40])
+    value = "nothing" if cells[column] is None else repr(cells[column][:40])
     # Rows and lines may differ where a quoted name holds a line break.
-    raise InvalidInput(f"{source}: {column} must be {must}, got {came} in row {row + 1:,}.")
+    raise InvalidInput(f"{source}: {column} must be {must}, got {value} in row {row + 1:,}.")
 
 
-def _is_holding(product: str, came: str | None) -> bool:
-    if came is None:
+def _is_holding(product: str, text: str | None) -> bool:
+    if text is None:
         return product in MAY_BE_EMPTY
-    return came.strip().removesuffix(".0") in ("0", "1", "", "NA")
+    return text.strip().removesuffix(".0") in ("0", "1", "", "NA")
 
 
 def _split(line: bytes) -> list[str]:

@@ -46,8 +46,8 @@ def read_santander_sample(data: str | os.PathLike[str] | None = None) -> Recomme
     X, Y = _read_table(folder / X_NAME), _read_table(folder / Y_NAME)
     labels = [f"{product}D" for product in PRODUCTS]
     features = [name for name in X.columns if name not in _KEYS]
-    for name, table, wanted in ((X_NAME, X, _KEYS), (Y_NAME, Y, (*_KEYS, *labels))):
-        if lacking := [column for column in wanted if column not in table.columns]:
+    for name, table, required in ((X_NAME, X, _KEYS), (Y_NAME, Y, (*_KEYS, *labels))):
+        if lacking := [column for column in required if column not in table.columns]:
             raise UnreadableFile(f"{folder / name} must have a column {lacking[0]}, got none.")
     if not all(X[key].equals(Y[key]) for key in _KEYS):
         raise UnreadableFile(
@@ -77,9 +77,9 @@ def _find_folder(data: str | os.PathLike[str] | None) -> Path:
         for folder in (root / "santander", root):
             if (folder / X_NAME).is_file() and (folder / Y_NAME).is_file():
                 return folder
-    tried = ", ".join(str(root) for root in roots)
+    places = ", ".join(str(root) for root in roots)
     raise UnreadableFile(
-        f"{X_NAME} and {Y_NAME} must lie in a folder of {tried}, got none there. "
+        f"{X_NAME} and {Y_NAME} must lie in a folder of {places}, got none there. "
         "Pass the folder itself, or point ODDSLIP_DATA at the one that holds it."
     )
 

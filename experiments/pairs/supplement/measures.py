@@ -34,48 +34,52 @@ FREQUENCY_SEEDS = tuple(range(10))
 Floats = NDArray[np.float64]
 
 
-def step_what_if(own: ArmScores, twin: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
+def step_what_if(
+    scores: ArmScores, twin: ArmScores, data: Recommendation, k: int
+) -> dict[str, Any]:
     """MAP of the twin with parts of ln w added, all test rows; and what the whole changes."""
     truth = open_source(twin.test, data.test.Y).positives()
-    plain_order, weighted = rank(twin.test, k=k), rank(own.test, k=k)
+    plain_order, weighted = rank(twin.test, k=k), rank(scores.test, k=k)
     unweighted = score_ranking(plain_order, truth, data.n_labels)
     raw = score_ranking(weighted, truth, data.n_labels)
-    values, shown = {}, plain_order
+    values, ranking = {}, plain_order
     for step in STEPS:
-        shown = what_if(twin.test, own.weights**step, k=k).ranking
-        values[f"{step:g}"] = score_ranking(shown, truth, data.n_labels)
+        ranking = what_if(twin.test, scores.weights**step, k=k).ranking
+        values[f"{step:g}"] = score_ranking(ranking, truth, data.n_labels)
     first = slice(0, OVERLAP_ROWS)
-    kept = overlap(plain_order[first], shown[first])
+    overlaps = overlap(plain_order[first], ranking[first])
     loss = unweighted - raw
     return {
         "unweighted": unweighted,
         "weighted": raw,
         "map": values,
         "odds_share": (unweighted - values["1"]) / loss if loss > 0 else None,
-        "overlap": float(kept.mean()),
-        "rows_changed": float((kept < k).mean()),
+        "overlap": float(overlaps.mean()),
+        "rows_changed": float((overlaps < k).mean()),
         "overlap_weighted": float(overlap(plain_order[first], weighted[first]).mean()),
-        "overlap_rows": len(kept),
+        "overlap_rows": len(overlaps),
     }
 
 
-def attribute_ties(own: ArmScores, twin: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
+def attribute_ties(
+    scores: ArmScores, twin: ArmScores, data: Recommendation, k: int
+) -> dict[str, Any]:
     """MAP of all test rows with the cells at 1.0 in another order, and its share of the loss.
 
     At random (the mean over five seeds), by the twin, and by the truth.
     """
-    truth = open_source(own.test, data.test.Y).positives()
+    truth = open_source(scores.test, data.test.Y).positives()
 
     def value(ranking: NDArray[np.int32]) -> float:
         return score_ranking(ranking, truth, data.n_labels)
 
-    stored, unweighted = value(rank(own.test, k=k)), value(rank(twin.test, k=k))
+    stored, unweighted = value(rank(scores.test, k=k)), value(rank(twin.test, k=k))
     loss = unweighted - stored
-    draws = [value(reorder_saturated(own.test, "random", k=k, seed=seed)) for seed in TIE_SEEDS]
+    draws = [value(reorder_saturated(scores.test, "random", k=k, seed=seed)) for seed in TIE_SEEDS]
     values = {
         "at_random": float(np.mean(draws)),
-        "by_twin": value(reorder_saturated(own.test, twin.test, k=k)),
-        "by_oracle": value(reorder_saturated(own.test, None, k=k, labels=data.test.Y)),
+        "by_twin": value(reorder_saturated(scores.test, twin.test, k=k)),
+        "by_oracle": value(reorder_saturated(scores.test, None, k=k, labels=data.test.Y)),
     }
     return {"stored": stored, "loss": loss, "random_sd": float(np.std(draws, ddof=1))} | {
         name: {"map": score, "share": (score - stored) / loss if loss > 0 else None}
@@ -83,29 +87,29 @@ def attribute_ties(own: ArmScores, twin: ArmScores, data: Recommendation, k: int
     }
 
 
-def measure_direct(arm: Arm, own: ArmScores, twin: ArmScores) -> dict[str, Any]:
+def measure_direct(arm: Arm, scores: ArmScores, twin: ArmScores) -> dict[str, Any]:
     """The direct shift against ln w and 2 T eta c, and what the inversion leaves within rows."""
-    direct, intended = direct_shift(own.test, twin.test), np.log(own.weights)
-    known = np.isfinite(direct) & (intended != 0)
-    ratio = direct[known] / intended[known]
+    direct, intended = direct_shift(scores.test, twin.test), np.log(scores.weights)
+    is_known = np.isfinite(direct) & (intended != 0)
+    ratio = direct[is_known] / intended[is_known]
     budget = _budget(arm)
     return {
-        "n_labels": int(known.sum()),
+        "n_labels": int(is_known.sum()),
         "median_ratio": float(np.median(ratio)) if ratio.size else None,
-        "largest": float(np.abs(direct[known]).max()) if ratio.size else None,
+        "largest": float(np.abs(direct[is_known]).max()) if ratio.size else None,
         "bound": 2 * budget if np.isfinite(budget) else None,
-        "residual": residual(own.test, twin.test, own.weights).to_dict(),
+        "residual": residual(scores.test, twin.test, scores.weights).to_dict(),
     }
 
 
 def cap_what_if(
-    arm: Arm, own: ArmScores, twin: ArmScores, data: Recommendation, k: int
+    arm: Arm, scores: ArmScores, twin: ArmScores, data: Recommendation, k: int
 ) -> float | None:
     """MAP of the twin with min(ln w, T eta c) added; None without a cap."""
     budget = _budget(arm)
     if not np.isfinite(budget):
         return None
-    weights = np.minimum(own.weights, np.exp(budget))
+    weights = np.minimum(scores.weights, np.exp(budget))
     truth = open_source(twin.test, data.test.Y).positives()
     return score_ranking(what_if(twin.test, weights, k=k).ranking, truth, data.n_labels)
 
@@ -137,35 +141,35 @@ def tabulate_labels(data: Recommendation, diagnosis: Any) -> dict[str, Any]:
     )
 
 
-def sweep_splits(own: ArmScores, data: Recommendation, k: int) -> list[dict[str, Any]]:
+def sweep_splits(scores: ArmScores, data: Recommendation, k: int) -> list[dict[str, Any]]:
     """Isotonic and the pooled map by the share of test rows they are fitted on (Table S5).
 
     Each share is drawn with five seeds and evaluated on the rows it left; means over the seeds.
     """
-    test = open_source(own.test, data.test.Y)
+    test = open_source(scores.test, data.test.Y)
     truth = test.positives()
-    return [_split(share, own, test, truth, k) for share in SPLITS]
+    return [_split(share, scores, test, truth, k) for share in SPLITS]
 
 
-def _split(share: float, own: ArmScores, test: Source, truth: Any, k: int) -> dict[str, Any]:
-    found = []
+def _split(share: float, scores: ArmScores, test: Source, truth: Any, k: int) -> dict[str, Any]:
+    results = []
     for seed in SPLIT_SEEDS:
-        kept = draw_share(test.n_rows, share, seed)
-        rows = Rows(RowSubset(test, kept, truth), RowSubset(test, ~kept, truth))
+        is_calibration = draw_share(test.n_rows, share, seed)
+        rows = Rows(RowSubset(test, is_calibration, truth), RowSubset(test, ~is_calibration, truth))
         counts = rows.calibration.label_counts()
-        alive, left = counts[counts > 0], rows.evaluated.positives()
-        raw = score_ranking(rank(rows.evaluated, k=k), left, test.n_labels)
+        alive, truths = counts[counts > 0], rows.evaluated.positives()
+        raw = score_ranking(rank(rows.evaluated, k=k), truths, test.n_labels)
         values = {"map": raw, "pooled": raw}  # a split without a positive cell repairs nothing
         if alive.size:
             maps = {
-                "map": Isotonic(prior=own.prior).fit(rows.calibration).fitted_,
+                "map": Isotonic(prior=scores.prior).fit(rows.calibration).fitted_,
                 "pooled": PooledIsotonic().fit(rows.calibration).fitted_,
             }
             values = {
-                name: score_ranking(each.rank(rows.evaluated, k=k), left, test.n_labels)
+                name: score_ranking(each.rank(rows.evaluated, k=k), truths, test.n_labels)
                 for name, each in maps.items()
             }
-        found.append(
+        results.append(
             {
                 "n_dead": int((counts == 0).sum()),
                 "median_positives": float(np.median(alive)) if alive.size else 0.0,
@@ -173,8 +177,8 @@ def _split(share: float, own: ArmScores, test: Source, truth: Any, k: int) -> di
             }
             | values
         )
-    means = {name: float(np.mean([each[name] for each in found])) for name in found[0]}
-    sds = {f"{name}_sd": float(np.std([each[name] for each in found], ddof=1)) for name in values}
+    means = {name: float(np.mean([each[name] for each in results])) for name in results[0]}
+    sds = {f"{name}_sd": float(np.std([each[name] for each in results], ddof=1)) for name in values}
     return {"share": share, "n_rows": int(share * test.n_rows) or 1} | means | sds
 
 
@@ -186,21 +190,21 @@ def draw_share(n_rows: int, share: float, seed: int) -> NDArray[np.bool_]:
     >>> int(draw_share(1000, 0.03, 42).sum())
     30
     """
-    kept = np.zeros(n_rows, np.bool_)
-    kept[np.random.default_rng(seed).permutation(n_rows)[: max(1, int(share * n_rows))]] = True
-    return kept
+    mask = np.zeros(n_rows, np.bool_)
+    mask[np.random.default_rng(seed).permutation(n_rows)[: max(1, int(share * n_rows))]] = True
+    return mask
 
 
 def count_dead(data: Recommendation) -> list[dict[str, Any]]:
     """How many labels have no positive among a share of the test rows; ten splits each."""
     Y = data.test.Y.tocsr()
-    found = []
+    results = []
     for share in FREQUENCIES:
         dead = [
             int((np.asarray(Y[draw_share(Y.shape[0], share, seed)].sum(axis=0)) == 0).sum())
             for seed in FREQUENCY_SEEDS
         ]
-        found.append(
+        results.append(
             {
                 "share": share,
                 "n_rows": max(1, int(share * Y.shape[0])),
@@ -210,16 +214,18 @@ def count_dead(data: Recommendation) -> list[dict[str, Any]]:
                 "any": float(np.mean([each > 0 for each in dead])),
             }
         )
-    return found
+    return results
 
 
-def compare_again(own: ArmScores, again: ArmScores, data: Recommendation, k: int) -> dict[str, Any]:
+def compare_again(
+    first: ArmScores, again: ArmScores, data: Recommendation, k: int
+) -> dict[str, Any]:
     """The same arm trained twice: MAP of both, and whether the scores are the same bits."""
-    truth = open_source(own.test, data.test.Y).positives()
+    truth = open_source(first.test, data.test.Y).positives()
     values = [
-        score_ranking(rank(scores.test, k=k), truth, data.n_labels) for scores in (own, again)
+        score_ranking(rank(scores.test, k=k), truth, data.n_labels) for scores in (first, again)
     ]
-    hashes = own.hashes(), again.hashes()
+    hashes = first.hashes(), again.hashes()
     return {
         "first": values[0],
         "again": values[1],

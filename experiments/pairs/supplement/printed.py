@@ -46,8 +46,8 @@ def printed_section(cells: Cells, study: str) -> list[str]:
         same = f"{value:.{digits}f}" == number["printed"]
         n_same += same
         gap = value - float(number["printed"])
-        shown = [f"{value:.{digits}f}", number["printed"], "" if same else f"{gap:+.{digits}f}"]
-        rows.append([name, number["where"], *shown])
+        texts = [f"{value:.{digits}f}", number["printed"], "" if same else f"{gap:+.{digits}f}"]
+        rows.append([name, number["where"], *texts])
     if not printed:
         return []
     lines = [
@@ -110,17 +110,17 @@ def _arm_numbers(name: str, cell: Mapping[str, Any]) -> Numbers:
 
 
 def _pair_numbers(learner: str, cell: Mapping[str, Any]) -> Numbers:
-    found, direct = cell.get("what_if"), cell.get("direct")
-    if found is not None:
-        for step, value in found["map"].items():
+    what_if, direct = cell.get("what_if"), cell.get("direct")
+    if what_if is not None:
+        for step, value in what_if["map"].items():
             yield f"{learner}: what-if at {step} ln w", value
-        yield f"{learner}: unweighted, all rows", found["unweighted"]
-        yield f"{learner}: weighted, all rows", found["weighted"]
-        share = found["odds_share"]
+        yield f"{learner}: unweighted, all rows", what_if["unweighted"]
+        yield f"{learner}: weighted, all rows", what_if["weighted"]
+        share = what_if["odds_share"]
         yield f"{learner}: odds share (%)", None if share is None else 100 * share
-        yield f"{learner}: top 7 kept by the what-if", found["overlap"]
-        yield f"{learner}: rows changed by the what-if (%)", 100 * found["rows_changed"]
-        yield f"{learner}: top 7 kept by the weighted", found["overlap_weighted"]
+        yield f"{learner}: top 7 kept by the what-if", what_if["overlap"]
+        yield f"{learner}: rows changed by the what-if (%)", 100 * what_if["rows_changed"]
+        yield f"{learner}: top 7 kept by the weighted", what_if["overlap_weighted"]
     if direct is not None:
         yield f"{learner}: median direct / ln w", direct["median_ratio"]
         yield f"{learner}: labels with a direct shift", direct["n_labels"]

@@ -24,26 +24,32 @@ def what_if_section(cells: Cells) -> list[str]:
     """The twin with parts of ln w added."""
     rows = []
     for key, cell in _pairs(cells, "what_if"):
-        found = cell["what_if"]
-        share = found["odds_share"] if has_loss(cell) else None
+        what_if = cell["what_if"]
+        share = what_if["odds_share"] if has_loss(cell) else None
         rows.append(
             [
                 key,
-                f"{found['unweighted']:.4f}",
-                *(f"{found['map'][f'{step:g}']:.4f}" for step in STEPS),
-                f"{found['weighted']:.4f}",
+                f"{what_if['unweighted']:.4f}",
+                *(f"{what_if['map'][f'{step:g}']:.4f}" for step in STEPS),
+                f"{what_if['weighted']:.4f}",
                 "--" if share is None else f"{share:.0%}",
-                f"{found['overlap']:.2f}",
-                f"{found['rows_changed']:.0%}",
-                f"{found['overlap_weighted']:.2f}",
+                f"{what_if['overlap']:.2f}",
+                f"{what_if['rows_changed']:.0%}",
+                f"{what_if['overlap_weighted']:.2f}",
             ]
         )
     if not rows:
         return []
     header = [
-        "arm", "unweighted", *(f"{step:g} ln w" for step in STEPS), "weighted", "odds share",
-        "top K kept", "rows changed", "kept by the weighted",
-    ]  # fmt: skip
+        "arm",
+        "unweighted",
+        *(f"{step:g} ln w" for step in STEPS),
+        "weighted",
+        "odds share",
+        "top K kept",
+        "rows changed",
+        "kept by the weighted",
+    ]
     return [
         "## What-if by steps of ln w",
         "",
@@ -59,14 +65,16 @@ def tie_section(cells: Cells) -> list[str]:
     """Cells at exactly 1.0 in another order."""
     rows = []
     for key, cell in _pairs(cells, "reordered"):
-        found = cell["reordered"]
-        if "at_random" not in found or not cell["saturated_share"]:
+        reordered = cell["reordered"]
+        if "at_random" not in reordered or not cell["saturated_share"]:
             continue
-        shown = [f"{found['stored']:.4f}"]
+        texts = [f"{reordered['stored']:.4f}"]
         for by in ("at_random", "by_twin", "by_oracle"):
-            share = found[by]["share"] if has_loss(cell) else None
-            shown.append(f"{found[by]['map']:.4f}" + ("" if share is None else f" ({share:.0%})"))
-        rows.append([key, f"{cell['saturated_share']:.1%}", *shown])
+            share = reordered[by]["share"] if has_loss(cell) else None
+            texts.append(
+                f"{reordered[by]['map']:.4f}" + ("" if share is None else f" ({share:.0%})")
+            )
+        rows.append([key, f"{cell['saturated_share']:.1%}", *texts])
     if not rows:
         return []
     return [
@@ -85,18 +93,30 @@ def direct_section(cells: Cells) -> list[str]:
     """The direct shift, and what the inversion leaves."""
     rows = []
     for key, cell in _pairs(cells, "direct"):
-        found = cell["direct"]
-        left = found["residual"]
+        direct = cell["direct"]
+        residual = direct["residual"]
         numbers = (
-            found["median_ratio"], found["largest"], found["bound"],
-            left["median_spread"], left["largest_spread"], left["largest_gap"],
-        )  # fmt: skip
-        shown = ["--" if each is None else f"{each:.2f}" for each in numbers]
-        rows.append([key, f"{found['n_labels']:,}", *shown])
+            direct["median_ratio"],
+            direct["largest"],
+            direct["bound"],
+            residual["median_spread"],
+            residual["largest_spread"],
+            residual["largest_gap"],
+        )
+        texts = ["--" if each is None else f"{each:.2f}" for each in numbers]
+        rows.append([key, f"{direct['n_labels']:,}", *texts])
     if not rows:
         return []
-    header = ["arm", "labels", "median direct / ln w", "largest direct", "2 T eta c",
-              "median spread", "largest spread", "largest gap"]  # fmt: skip
+    header = [
+        "arm",
+        "labels",
+        "median direct / ln w",
+        "largest direct",
+        "2 T eta c",
+        "median spread",
+        "largest spread",
+        "largest gap",
+    ]
     return [
         "## The direct shift, and what the inversion leaves",
         "",
@@ -119,9 +139,12 @@ def label_section(cells: Cells) -> list[str]:
         step = max(1, -(-n_labels // _LABELS_SHOWN))
         rows = []
         for at in order[::step]:
-            known = table["identified"][at]
-            numbers = (table["intended"][at], table["realized"][at] if known else None,
-                       table["direct"][at])  # fmt: skip
+            is_identified = table["identified"][at]
+            numbers = (
+                table["intended"][at],
+                table["realized"][at] if is_identified else None,
+                table["direct"][at],
+            )
             rows.append(
                 [
                     f"`{table['label'][at]}`",

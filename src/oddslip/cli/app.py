@@ -60,5 +60,5 @@ def _moved(context: typer.Context) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; by default, the one that was typed. Returns its exit code."""
+    """Run a command, by default that of ``sys.argv``; return its exit code."""
     return run(app, arguments, name="oddslip")

@@ -1,4 +1,4 @@
-"""`oddslip check` and `oddslip trend`: the gate before deployment, and the watch after it."""
+"""`oddslip check` and `oddslip trend`: a check before deployment, and monitoring after it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check(
     fail_on: Annotated[
         str | None,
         typer.Option(
-            help="warning, critical, none, or codes such as OS201,OS406. Unless told: warning; "
+            help="warning, critical, none, or codes such as OS201,OS406. Default: warning; "
             "critical for raw scores with labels."
         ),
     ] = None,
@@ -78,7 +78,7 @@ def check(
         Path | None, typer.Option(help="Append one line of JSON to this log; see `oddslip trend`.")
     ] = None,
     when: Annotated[
-        str | None, typer.Option(help="The day the log line stands for; now unless told.")
+        str | None, typer.Option(help="The date of the log line; now by default.")
     ] = None,
 ) -> None:
     """Is what is served still what was calibrated? Is this model safe to ship?
@@ -143,8 +143,7 @@ def check(
     if log is not None:
         from oddslip.serving.check_log import append_check
 
-        files = {"repair": repair, "scores": str(scores), "labels": "" if labels is None else
-                 str(labels)}  # fmt: skip
+        files = {"repair": repair, "scores": str(scores), "labels": str(labels or "")}
         append_check(log, result, when=when, about=files)
     if json:
         print_json(result.to_dict())

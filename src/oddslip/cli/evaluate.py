@@ -127,30 +127,32 @@ def evaluate(
     if metric is not None:
         check_choice("metric", metric, NAMES)
     names = read_names(label_names)
-    times = read_numbers(sample_weight, "row")
-    trained, chances = read_weights(weights), read_propensities(propensities)
-    if chances == "weights" and trained is not None:
-        chances = None  # what --weights alone means here
+    row_weights = read_numbers(sample_weight, "row")
+    label_weights, propensity_values = read_weights(weights), read_propensities(propensities)
+    if propensity_values == "weights" and label_weights is not None:
+        propensity_values = None  # --weights alone means the same here
 
-    def evaluated(path: Path) -> oddslip.Evaluation:
-        rows_of = opened(
-            engine, master, path, labels, kind=kind, names=names, row_id=row_id, exclude=exclude,
-            nan=nan, columns=columns,
-        )  # fmt: skip
-        if path == against and labels is None and not oddslip.open_source(**rows_of).has_labels:
-            rows_of = opened(
-                engine, master, path, scores, kind=kind, names=names, row_id=row_id,
-                exclude=exclude, nan=nan, columns=columns,
-            )  # fmt: skip
+    def evaluate_file(path: Path) -> oddslip.Evaluation:
+        options: dict[str, Any] = {
+            "kind": kind,
+            "names": names,
+            "row_id": row_id,
+            "exclude": exclude,
+            "nan": nan,
+            "columns": columns,
+        }
+        inputs = opened(engine, master, path, labels, **options)
+        if path == against and labels is None and not oddslip.open_source(**inputs).has_labels:
+            inputs = opened(engine, master, path, scores, **options)
         whole = oddslip.evaluate(
-            **rows_of,
+            **inputs,
             k=k,
             ties=ties,  # type: ignore[arg-type]
             denominator=denominator,  # type: ignore[arg-type]
             rows=rows,  # type: ignore[arg-type]
-            sample_weight=times,
-            weights=trained,
-            propensities=chances,
+            sample_weight=row_weights,
+            weights=label_weights,
+            propensities=propensity_values,
             auc=auc,
             n_replicates=bootstrap,
             level=level,
@@ -160,8 +162,8 @@ def evaluate(
         return whole if metric is None else replace(whole, metrics={metric: whole[metric]})
 
     check_outputs(figure=figure)
-    first = evaluated(scores)
-    shown = None
+    first = evaluate_file(scores)
+    curve = None
     if reliability or figure is not None:
         from oddslip.metrics import reliability_at_k
 
@@ -173,28 +175,28 @@ def evaluate(
             "exclude": exclude,
             "nan": nan,
         }
-        shown = reliability_at_k(**with_columns(inputs, columns), k=k, threads=threads)
-    if figure is not None and shown is not None:
-        write_figure(figure, shown.plot())
-    second = None if against is None else evaluated(against)
+        curve = reliability_at_k(**with_columns(inputs, columns), k=k, threads=threads)
+    if figure is not None and curve is not None:
+        write_figure(figure, curve.plot())
+    second = None if against is None else evaluate_file(against)
     comparison = None if second is None else first.compare(second, threads=threads)
     if json:
         document = first.to_dict()
         if second is not None and comparison is not None:
             document["against"] = second.to_dict()
             document["difference"] = comparison.to_dict()
-        if shown is not None:
-            document["reliability"] = shown.to_dict()
+        if curve is not None:
+            document["reliability"] = curve.to_dict()
         return print_json(document)
     out = console()
-    if shown is not None:
+    if curve is not None:
         out.print(
-            f"Of {shown.n_shown.sum():,} slots shown, probabilities are off by {shown.ece:.4f} on "
-            f"average (ECE@{shown.k}); their mean is {shown.bias:+.4f} from the share that is true."
+            f"Of {curve.n_shown.sum():,} slots shown, probabilities are off by {curve.ece:.4f} on "
+            f"average (ECE@{curve.k}); their mean is {curve.bias:+.4f} from the share that is true."
         )
     if second is not None and comparison is not None and against is not None:
-        names_shown = (scores.name, against.name)
-        out.print(text.comparison_table(first, second, comparison, names_shown))
+        file_names = (scores.name, against.name)
+        out.print(text.comparison_table(first, second, comparison, file_names))
         out.print(text.rows_sentence(first))
         out.print(text.ties_sentence(first, text.printable(scores.name)))
         out.print(text.ties_sentence(second, text.printable(against.name)))
@@ -246,13 +248,22 @@ def rank(
 
     if engine == "local":
         check_outputs(output)
-    told = opened(
-        engine, master, scores, None, kind=kind, names=read_names(label_names), row_id=row_id,
-        exclude=exclude, nan=nan, columns=columns, labelled=False,
-    )  # fmt: skip
+    inputs = opened(
+        engine,
+        master,
+        scores,
+        None,
+        kind=kind,
+        names=read_names(label_names),
+        row_id=row_id,
+        exclude=exclude,
+        nan=nan,
+        columns=columns,
+        labelled=False,
+    )
     if engine == "spark":
-        return write_table(oddslip.rank(told["scores"], k=k), output)
-    source = oddslip.open_source(**told)
+        return write_table(oddslip.rank(inputs["scores"], k=k), output)
+    source = oddslip.open_source(**inputs)
     if output is not None:
         from oddslip.sources.writers import write_ranking
 
@@ -275,8 +286,8 @@ def rank(
     row_ids = source.row_ids()
 
     def labels_of(row: int) -> list[Any]:
-        known = source.label_names
-        return [known[j] if known else int(j) for j in ranking[row] if j >= 0]
+        names = source.label_names
+        return [names[j] if names else int(j) for j in ranking[row] if j >= 0]
 
     def row_name(row: int) -> str:
         return str(row if row_ids is None else row_ids[row])
@@ -291,8 +302,8 @@ def rank(
             print(printable_json(jsons.dumps(line, ensure_ascii=False)))
         return None
     table = new_table("row", *(str(place + 1) for place in range(ranking.shape[1])))
-    shown = min(10, len(ranking))
-    for row in range(shown):
+    n_printed = min(10, len(ranking))
+    for row in range(n_printed):
         cells = [str(label) for label in labels_of(row)]
         if with_scores:
             cells = [f"{c} {s:.4g}" for c, s in zip(cells, shown_scores[row], strict=False)]
@@ -300,5 +311,7 @@ def rank(
         table.add_row(printable(row_name(row)), *map(printable, cells))
     out = console()
     out.print(table)
-    out.print(f"{shown} of {len(ranking):,} rows shown. Write all of them with -o ranked.parquet.")
+    out.print(
+        f"{n_printed} of {len(ranking):,} rows shown. Write all of them with -o ranked.parquet."
+    )
     return None

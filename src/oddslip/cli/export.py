@@ -14,7 +14,7 @@ def export(
     repair: Annotated[Path, typer.Argument(help="A repair saved by `oddslip fit`.")],
     *,
     to: Annotated[str, typer.Option("--to", help="What to write: onnx, sql or json.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where it is written.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="File to write.")],
     k: Annotated[
         int | None, typer.Option("-k", "--k", help="Labels shown per row (onnx, sql).")
     ] = None,
@@ -25,10 +25,10 @@ def export(
         str, typer.Option(help="What the graph computes in: float64 or float32 (onnx).")
     ] = "float64",
     dialect: Annotated[
-        str | None, typer.Option(help="Whose SQL it is: duckdb, postgres or spark.")
+        str | None, typer.Option(help="SQL dialect: duckdb, postgres or spark.")
     ] = None,
     name: Annotated[
-        str, typer.Option(help="Beginning of the names of the table and of the view (sql).")
+        str, typer.Option(help="Prefix of the names of the table and of the view (sql).")
     ] = "oddslip",
     table: Annotated[str, typer.Option(help="Table that holds the scores (sql).")] = "scores",
     row_column: Annotated[str, typer.Option(help="Its column of rows (sql).")] = "row",
@@ -36,9 +36,9 @@ def export(
     score_column: Annotated[str, typer.Option(help="Its column of scores (sql).")] = "score",
     json: Json = False,
 ) -> None:
-    """Write a saved repair for machines that have no Python: ONNX, SQL or JSON.
+    """Write a saved repair for systems without Python: ONNX, SQL or JSON.
 
-    Sums and comparisons are ours in each of them, so isotonic maps give the same bits.
+    All forms use the same sums and comparisons, so isotonic maps give the same bits.
 
     Examples:
 
@@ -57,24 +57,24 @@ def export(
     if to == "sql" and dialect is None:
         raise InvalidInput("--to sql needs --dialect: duckdb, postgres or spark.")
     fitted = oddslip.load_repair(repair)
-    written: Any
+    result: Any
     if to == "onnx":
-        written = fitted.to_onnx(output, k=k, scores=scores, precision=precision)
+        result = fitted.to_onnx(output, k=k, scores=scores, precision=precision)
     elif to == "sql":
         columns = (row_column, label_column, score_column)
-        written = fitted.to_sql(
+        result = fitted.to_sql(
             output, dialect=str(dialect), k=k, name=name, table=table, columns=columns
         )
     else:
-        written = fitted.to_json(output)
+        result = fitted.to_json(output)
     if json:
-        return print_json(written.to_dict())
+        return print_json(result.to_dict())
     out = console()
-    out.print(f"Wrote {written.form} to {written.path}, {written.n_bytes:,} bytes.")
-    if written.largest_deviation:
+    out.print(f"Wrote {result.form} to {result.path}, {result.n_bytes:,} bytes.")
+    if result.largest_deviation:
         out.print(
-            f"Computed in float32, a probability differs from ours by up to "
-            f"{written.largest_deviation:.2g}. Labels whose values are nearer than that can tie "
-            "or change places."
+            f"Computed in float32, a probability differs from float64 by up to "
+            f"{result.largest_deviation:.2g}. Labels whose values are closer than that can tie "
+            "or swap."
         )
     return None

@@ -1,7 +1,7 @@
-"""No output of a command may be one of its inputs, or another output.
+"""Checks that no output of a command is one of its inputs, or another output.
 
-Both are known by the names of their parameters, which mean the same in every command. So a new
-command is guarded without a line of its own; a new name has to be listed here.
+Both are recognised by the names of their parameters, which mean the same in every command. A new
+command needs no code for it; a new parameter name must be added here.
 """
 
 from __future__ import annotations
@@ -16,91 +16,91 @@ from typing import Any
 # Options that name a file to write. The log that `trend` reads is an argument.
 OUTPUTS = ("output", "html", "figure", "json_file", "junit", "log", "page", "regimes")
 INPUTS = (
-    "scores", "labels", "repair", "model", "features", "log", "against", "baseline", "exclude",
-    "label_names", "sample_weight", "weights", "propensities", "prior", "unweighted", "calibration",
-    "calibration_labels", "calibration_exclude", "validation", "check",
-)  # fmt: skip
-# Folders of a run: what is written there has names of its own.
+    *("scores", "labels", "repair", "model", "features", "log", "against", "baseline", "exclude"),
+    *("label_names", "sample_weight", "weights", "propensities", "prior", "unweighted"),
+    *("calibration", "calibration_labels", "calibration_exclude", "validation", "check"),
+)
+# Folders of a run: the program chooses the names of the files in them.
 FOLDERS = ("checkpoint", "data", "results", "work", "others", "figures", "tables")
 
 
 def guard(command: Any) -> None:
-    """Have every command of a group check its files before it begins."""
+    """Make every command of a group check its files before it starts."""
     for inner in getattr(command, "commands", {}).values():
         guard(inner)
     if hasattr(command, "commands"):
         return
     invoke = command.invoke
 
-    def checked(context: Any) -> Any:
+    def check_and_invoke(context: Any) -> Any:
         outputs, inputs = _files_of(command.params, context.params)
         check_apart(outputs, inputs)
         return invoke(context)
 
-    command.invoke = checked
+    command.invoke = check_and_invoke
 
 
 def _files_of(
     parameters: list[Any], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Outputs and inputs that were given, by what the command line calls them."""
+    """Output and input files of a command line, by the names of their options."""
     outputs: dict[str, Any] = {}
     inputs: dict[str, Any] = {}
     for parameter in parameters:
-        given = values.get(parameter.name)
+        value = values.get(parameter.name)
         is_option = parameter.param_type_name == "option"
-        if given is None:
+        if value is None:
             continue
         if is_option and parameter.name in OUTPUTS:
-            outputs[max(parameter.opts, key=len)] = given
+            outputs[max(parameter.opts, key=len)] = value
         elif parameter.name in INPUTS:
-            several = given if isinstance(given, list | tuple) else [given]
-            for at, each in enumerate(several):
+            paths = value if isinstance(value, list | tuple) else [value]
+            for at, each in enumerate(paths):
                 if not isinstance(each, str | os.PathLike):  # --labels of a study is a number
                     continue
-                called = max(parameter.opts, key=len) if is_option else parameter.name
-                inputs[called if len(several) == 1 else f"{called} ({at + 1})"] = each
+                name = max(parameter.opts, key=len) if is_option else parameter.name
+                inputs[name if len(paths) == 1 else f"{name} ({at + 1})"] = each
     return outputs, inputs
 
 
 def check_apart(outputs: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
-    """Refuse an output that is an input, or that is written twice.
+    """Reject an output that is an input, or that is written twice.
 
     Parameters
     ----------
     outputs, inputs : mapping of str to path
-        Paths by what errors call them. An input may be a folder, a pattern or an address.
+        Paths by their names in errors. An input may be a folder, a pattern or an address.
     """
     from oddslip.errors import InvalidInput
 
-    for at, (called, output) in enumerate(outputs.items()):
+    for at, (name, output) in enumerate(outputs.items()):
         path = Path(output)
         others = list(outputs.items())[:at]
-        for other, given in [*inputs.items(), *others]:
-            read = other in inputs
-            if any(_is_same(path, each) for each in _files(given)) or (
-                read and _would_be_read(path, given)
+        for other, path_or_pattern in [*inputs.items(), *others]:
+            is_input = other in inputs
+            if any(_is_same(path, each) for each in _files(path_or_pattern)) or (
+                is_input and _would_be_read(path, path_or_pattern)
             ):
-                what = "would be written over" if read else "would be written twice"
+                what = "would be overwritten" if is_input else "would be written twice"
                 raise InvalidInput(
-                    f"{called} must be another file than {other}, got {output}, which {what}. "
+                    f"{name} must be another file than {other}, got {output}, which {what}. "
                     "Pass another path."
                 )
 
 
-def _local(given: Any) -> Path | None:
-    """The path that is given; None for an address of another machine."""
+def _local(path: Any) -> Path | None:
+    """The local path; None for an address of another machine."""
     from oddslip.io.paths import as_address
 
-    address = as_address(given)
+    address = as_address(path)
     if address is None:
-        return Path(given)
+        return Path(path)
     return Path(address.removeprefix("file://")) if address.startswith("file://") else None
 
 
-def _files(given: Any) -> Iterator[Path]:
-    """Files that a path, a folder or a pattern names now."""
-    path = _local(given)
+def _files(pattern: Any) -> Iterator[Path]:
+    """Existing files of a path, a folder or a pattern."""
+    path = _local(pattern)
     if path is None:
         return
     yield path
@@ -109,12 +109,12 @@ def _files(given: Any) -> Iterator[Path]:
             yield from path.iterdir()
         elif not path.exists() and glob.has_magic(str(path)):
             yield from map(Path, glob.iglob(str(path)))
-    except (OSError, ValueError):  # who opens it says what is wrong
+    except (OSError, ValueError):  # opening it raises a better error
         return
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Whether two paths are one file: by their real paths, or as links to the same bytes."""
+    """Whether two paths are the same file, by real path or by hard link."""
     try:
         if os.path.realpath(one) == os.path.realpath(other):
             return True
@@ -123,9 +123,9 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
-def _would_be_read(output: Path, given: Any) -> bool:
-    """Whether an input would hold the output once it is there: in its folder, or by its pattern."""
-    path = _local(given)
+def _would_be_read(output: Path, pattern: Any) -> bool:
+    """Whether an input folder or pattern would include the output, once written."""
+    path = _local(pattern)
     if path is None or output.name[:1] in ("", ".", "_"):
         return False
     folder, name = output.absolute().parent, path.name

@@ -1,4 +1,4 @@
-"""Messages name arguments of Python; on the command line they name the options that were meant."""
+"""Rewrites error messages: Python arguments become command-line options."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 import shlex
 from typing import Any
 
-_OTHER_NAMES = {"n_replicates": "bootstrap"}  # in Python, and here
+_OTHER_NAMES = {"n_replicates": "bootstrap"}  # Python argument: option
 
 
 def in_options(message: str, options: dict[str, str]) -> str:
-    """The message with ``kind="margin"`` as ``--kind margin``, for options of this command alone.
+    """The message with ``kind="margin"`` as ``--kind margin``, for the options of this command.
 
     Examples
     --------
@@ -21,39 +21,39 @@ def in_options(message: str, options: dict[str, str]) -> str:
     >>> in_options("Say which: columns={'row': 'user', 'label': 'item'}.", {"columns": "--columns"})
     'Say which: --columns row=user,label=item.'
     """
-    known = options | {
-        ours: options[theirs] for ours, theirs in _OTHER_NAMES.items() if theirs in options
+    option_of = options | {
+        argument: options[option] for argument, option in _OTHER_NAMES.items() if option in options
     }
-    if not known:
+    if not option_of:
         return message
-    names = "|".join(map(re.escape, known))
+    names = "|".join(map(re.escape, option_of))
     # Not in a call such as OneVsRest(learner="mlp"), and not part of a longer name or a path.
     value = r"\"([^\"]*)\"|'([^']*)'|(\{[^{}]*\}|[\w+-]+(?:\.\w+)*)"
-    given = rf"(?<![\w(./-])({names})=(?:{value})"
+    assignment = rf"(?<![\w(./-])({names})=(?:{value})"
 
     def as_option(hit: re.Match[str]) -> str:
         if hit[1] is None:  # a call
             return hit[0]
-        return f"{known[hit[1]]} {hit[2] or hit[3] or _pairs(hit[4] or '') or repr('')}"
+        return f"{option_of[hit[1]]} {hit[2] or hit[3] or _pairs(hit[4] or '') or repr('')}"
 
-    message = re.sub(rf"{given}|\w\([^()]*\)", as_option, message)
-    return re.sub(rf"^({names}) (must|are needed|is needed)\b", _named(known), message)
+    message = re.sub(rf"{assignment}|\w\([^()]*\)", as_option, message)
+    return re.sub(rf"^({names}) (must|are needed|is needed)\b", _replace_name(option_of), message)
 
 
 def _pairs(value: str) -> str:
-    """A dict as an option takes it: row=user_id,label=item_id. Anything else stays."""
+    """A dict in the form of an option, row=user_id,label=item_id; other values unchanged."""
     if not value.startswith("{"):
         return value
     text = re.sub("['\"]", "", value[1:-1])
     return shlex.quote(text.replace(": ", "=").replace(", ", ","))
 
 
-def _named(known: dict[str, str]) -> Any:
-    return lambda hit: f"{known[hit[1]]} {hit[2]}"
+def _replace_name(option_of: dict[str, str]) -> Any:
+    return lambda hit: f"{option_of[hit[1]]} {hit[2]}"
 
 
 def options_of(command: Any, typed: list[str]) -> dict[str, str]:
-    """Options of the command that was typed, by the name of the argument that each becomes."""
+    """Options of the typed command, by argument name."""
     for word in typed:
         inner = getattr(command, "commands", {}).get(word)
         if inner is not None:
@@ -66,6 +66,6 @@ def options_of(command: Any, typed: list[str]) -> dict[str, str]:
 
 
 def _shortest(opts: list[str]) -> str:
-    """The one to name: -k, but --output rather than -o, which says nothing."""
+    """The clearest spelling: -k, but --output rather than -o."""
     long = max(opts, key=len)
     return min(opts, key=len) if len(long) == 3 else long

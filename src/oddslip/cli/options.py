@@ -1,4 +1,4 @@
-"""Arguments that several commands share, so that they are named and explained once."""
+"""Arguments and helpers that several commands share."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 FIGURES = (".png", ".svg", ".pdf")
-# What --weights takes, in every command.
+# Values of --weights, in every command.
 WEIGHTS = (
     "none, balanced, sqrt, common, a multiple of balanced such as 10x, a number for all labels, "
     "or a file with one number per label (.npy, .npz, text with one a line; or by name: .csv or "
     ".parquet with columns label and weight)"
 )
-# Where the rows of a command are not those of training.
+# For commands whose rows are not those of training.
 RESOLVED = "A name is resolved on --prior, else it is the ratio on the rows given here."
 
 Scores = Annotated[
@@ -37,8 +37,8 @@ KindOption = Annotated[
     str | None,
     typer.Option(
         "--kind",
-        help="What the scores are: probability or margin (log-odds). As a file says that we "
-        "wrote, else probability.",
+        help="What the scores are: probability or margin (log-odds). Default: the kind stored in "
+        "the file, else probability.",
     ),
 ]
 Names = Annotated[
@@ -56,8 +56,8 @@ Propensities = Annotated[
     str | None,
     typer.Option(
         help="For PSP: weights (propensities 1 / w of --weights, what weighted training "
-        "approximates), or a file in the forms of --prior. From the counts of these labels "
-        "unless told."
+        "approximates), or a file in the forms of --prior. By default from the counts of these "
+        "labels."
     ),
 ]
 SampleWeight = Annotated[
@@ -69,8 +69,8 @@ Exclude = Annotated[
     typer.Option(
         "--exclude",
         help="Labels of each row that may not be shown: a scipy.sparse .npz of the shape of the "
-        "scores, .csv or .parquet of pairs (row_id, label), or .parquet of lists. They count for "
-        "nothing.",
+        "scores, .csv or .parquet of pairs (row_id, label), or .parquet of lists. They are "
+        "ignored.",
     ),
 ]
 Nan = Annotated[
@@ -99,7 +99,7 @@ JsonFile = Annotated[
 Figure = Annotated[Path | None, typer.Option("--figure", help="Also draw it (.png, .svg or .pdf).")]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", help="Threads to use; all cores available unless told.", min=1),
+    typer.Option("--threads", help="Threads to use; all available cores by default.", min=1),
 ]
 
 EngineOption = Annotated[
@@ -120,7 +120,7 @@ RowId = Annotated[
 
 
 def check_engine(engine: str) -> None:
-    """Refuse an engine that is none."""
+    """Reject an unknown engine."""
     from oddslip.errors import InvalidInput
 
     if engine not in ("local", "spark"):
@@ -128,7 +128,7 @@ def check_engine(engine: str) -> None:
 
 
 def start_engine(engine: str, master: str) -> Any:
-    """A session of Spark where it was asked for; None for this machine."""
+    """A Spark session; None for the local engine."""
     check_engine(engine)
     if engine == "local":
         return None
@@ -151,16 +151,20 @@ def opened(
     columns: str | None = None,
     labelled: bool = True,
 ) -> dict[str, Any]:
-    """Scores and labels as a verb takes them: files to read here, or a table that tasks read."""
+    """Arguments of a verb: local files, or a table that Spark tasks read."""
     from oddslip.errors import InvalidInput
 
     if engine == "local":
         if row_id is not None:
             raise InvalidInput("--row-id names a column for --engine spark, got --engine local.")
         inputs: dict[str, Any] = {
-            "scores": path, "labels": labels, "kind": kind, "label_names": names,
-            "exclude": exclude, "nan": nan,
-        }  # fmt: skip
+            "scores": path,
+            "labels": labels,
+            "kind": kind,
+            "label_names": names,
+            "exclude": exclude,
+            "nan": nan,
+        }
         return with_columns(inputs, columns)
     check_engine(engine)
     if columns is not None:
@@ -176,14 +180,19 @@ def opened(
     if not is_parquet(path):
         raise InvalidInput(f"with --engine spark scores must be Parquet files, got {path}.")
     table = open_source(
-        path, "labels" if labelled else None, scores="scores", kind=kind, label_names=names,  # type: ignore[arg-type]
-        row_id=row_id, engine=start_engine(engine, master),
-    )  # fmt: skip
+        path,
+        "labels" if labelled else None,
+        scores="scores",
+        kind=kind,  # type: ignore[arg-type]
+        label_names=names,
+        row_id=row_id,
+        engine=start_engine(engine, master),
+    )
     return {"scores": table}
 
 
 def with_columns(inputs: dict[str, Any], columns: str | None) -> dict[str, Any]:
-    """Inputs of a verb, opened where --columns says what the columns of long tables are."""
+    """Inputs of a verb; opened here if --columns names the columns of long tables."""
     if columns is None:
         return inputs
     from oddslip.errors import InvalidInput
@@ -199,11 +208,11 @@ def with_columns(inputs: dict[str, Any], columns: str | None) -> dict[str, Any]:
 
 
 def write_table(table: Any, output: Path | None) -> None:
-    """A table of Spark as a folder of Parquet files, written by its tasks."""
+    """Write a Spark table as a folder of Parquet files, in its tasks."""
     from oddslip.errors import InvalidInput
 
     if output is None:
-        raise InvalidInput("rows of Spark are written where they are. Pass -o and a folder.")
+        raise InvalidInput("rows of Spark are written by its tasks. Pass -o and a folder.")
     if output.exists():
         raise InvalidInput(f"{output} must be a new folder, got one that exists.")
     table.write.parquet(str(output.resolve()))
@@ -228,7 +237,7 @@ def print_json(value: Any) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """The same document in a file, whole or not at all."""
+    """Write a JSON document atomically."""
     from oddslip.io.files import atomic_write
 
     with atomic_write(path) as unfinished:
@@ -236,7 +245,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_figure(path: Path, figure: Any) -> None:
-    """A matplotlib figure in a file, whole or not at all."""
+    """Write a matplotlib figure atomically."""
     from oddslip.io.files import atomic_write
 
     with atomic_write(path) as unfinished:
@@ -244,7 +253,7 @@ def write_figure(path: Path, figure: Any) -> None:
 
 
 def check_outputs(*paths: Path | None, figure: Path | None = None) -> None:
-    """Refuse a place where nothing can be written before the work is done, not after."""
+    """Reject paths that cannot be written, before the work starts."""
     from oddslip.errors import InvalidInput
     from oddslip.io.files import output_path
 
@@ -256,7 +265,7 @@ def check_outputs(*paths: Path | None, figure: Path | None = None) -> None:
 
 
 def check_folders(*paths: Path | None) -> None:
-    """Refuse a folder that can not be one before the work is done, not after."""
+    """Reject paths that cannot be folders, before the work starts."""
     from oddslip.io.files import output_folder
 
     for path in paths:
@@ -265,7 +274,7 @@ def check_folders(*paths: Path | None) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a page, whole or not at all."""
+    """Write a page atomically."""
     from oddslip.io.files import atomic_write
 
     with atomic_write(path) as unfinished:
@@ -279,14 +288,14 @@ def _as_json(value: Any) -> str:
 
 
 def printable_json(text: str) -> str:
-    """The same document with what would steer a terminal, or hide in it, as JSON escapes."""
+    """The document with control and invisible characters as JSON escapes."""
     import json
 
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def console() -> Any:
-    """Where people read: as wide as the terminal; piped, plain and 100 columns wide."""
+    """Console for people: as wide as the terminal; 100 columns if piped."""
     import sys
 
     from rich.console import Console
@@ -294,11 +303,13 @@ def console() -> Any:
     from oddslip.reports.text import printable
 
     class PrintableConsole(Console):
-        """Names and paths in sentences come from outside; tables escape theirs."""
+        """Escapes names and paths in sentences; tables escape theirs."""
 
         def print(self, *objects: Any, **options: Any) -> None:
-            shown = [_lines(each) if isinstance(each, str) else each for each in objects]
-            super().print(*shown, **options)
+            printable_objects = [
+                _lines(each) if isinstance(each, str) else each for each in objects
+            ]
+            super().print(*printable_objects, **options)
 
     def _lines(text: str) -> str:
         return "\n".join(printable(line) for line in text.split("\n"))
@@ -315,7 +326,7 @@ def read_numbers(path: Path | None, each: str = "label") -> Any:
 
 
 def read_weights(text: str | None) -> Any:
-    """What --weights says: a name or a multiple as it is, a number, or the numbers of a file."""
+    """Value of --weights: a name or a multiple, a number, or the numbers of a file."""
     if text is None:
         return None
     path = weights_file(text)
@@ -327,7 +338,7 @@ def read_weights(text: str | None) -> Any:
 
 
 def read_propensities(text: str | None) -> Any:
-    """What --propensities says: weights, or the numbers of a file."""
+    """Value of --propensities: weights, or the numbers of a file."""
     return read_numbers(propensities_file(text)) if text != "weights" else text
 
 
@@ -337,7 +348,7 @@ def propensities_file(text: str | None) -> Path | None:
 
 
 def weights_file(text: str | None) -> Path | None:
-    """The file that --weights names; None where it is no file but a name or a number."""
+    """The file that --weights names; None for a name or a number."""
     from oddslip.core.weights import is_weight_name
     from oddslip.errors import InvalidInput
 

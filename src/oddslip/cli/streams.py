@@ -12,16 +12,16 @@ _FAILURES = (errno.EBADF, errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
 def open_closed() -> None:
-    """Put something in place of standard streams that were closed.
+    """Replace closed standard streams.
 
-    Else the first file that is opened would take their number, and what a library prints would
-    go into it. What is printed to a stream that was closed is an error, as on a full disk.
+    Otherwise the first opened file would get their number, and output of a library would go into
+    it. Printing to a closed stream is an error, as on a full disk.
     """
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest free number, and so this one. Nothing can be written to it.
+            # Takes the lowest free number, which is this one. It cannot be written to.
             os.open(os.devnull, os.O_RDONLY)
         if getattr(sys, name) is None:
             stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
@@ -29,12 +29,12 @@ def open_closed() -> None:
 
 
 def is_of_stdout(error: BaseException) -> TypeGuard[OSError]:
-    """Whether an error is that what was printed can not be written: errors of files name them."""
+    """Whether an error came from writing to stdout; errors of files have a file name."""
     return isinstance(error, OSError) and error.filename is None and error.errno in _FAILURES
 
 
-def settle(stream: Any) -> None:
-    """Let go of what a stream can not write: Python would try again at its end, and complain."""
+def flush_or_silence(stream: Any) -> None:
+    """Flush a stream, or silence it, so that Python does not fail on it at exit."""
     try:
         stream.flush()
     except (OSError, ValueError, AttributeError):
@@ -42,13 +42,13 @@ def settle(stream: Any) -> None:
 
 
 def silence(stream: Any) -> None:
-    """Let a stream write to nowhere from now on."""
+    """Redirect a stream to the null device."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def say(line: str) -> None:
-    """One line on stderr, if somebody can read it: the exit code says the same."""
+def print_error(line: str) -> None:
+    """Write one line to stderr, if possible."""
     try:
         sys.stderr.write(line)
         sys.stderr.flush()

@@ -1,7 +1,6 @@
-"""Where panels come from and where they go: arrays, files, Arrow streams; and the sinks.
+"""Sources of panels (arrays, files, frames, Arrow streams, Spark tables) and writers of results.
 
-Each source yields panels block by block and runs tallies over itself; a table of Spark leaves that
-to an engine. May import the ground floor and engines.
+A source yields panels block by block and runs tallies over them. Spark tables are read by Spark.
 """
 
 from oddslip.sources.base import Source

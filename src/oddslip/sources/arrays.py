@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from oddslip.core.panel import Panel
 from oddslip.sources.base import Source, block_rows
 
-BEHIND = 8  # blocks that may still be in use by the time their pages are given back
-LATE = 64  # blocks before them that may have been used since: groups of blocks wait for a thread
+BEHIND = 8  # blocks that may still be in use when the pages of an earlier block are released
+LATE = 64  # earlier blocks that may have been read again: groups of blocks wait for a thread
 
 
 class ArraySource(Source):
-    """A panel held in an array, or in a file whose blocks are read where they are used.
+    """A panel in an array, or in a file whose blocks are read when they are used.
 
-    Pages of a read-only memory map, which a user may pass, are given back once used.
+    Pages of a read-only memory map, which a user may pass, are released after use.
     """
 
     def __init__(self, panel: Panel) -> None:
@@ -37,19 +37,19 @@ class ArraySource(Source):
         """Views of the array; rows of a file that are still to be read."""
         step = block_rows(self.n_labels, self.dtype.itemsize)
         scores = self.panel.scores
-        give_back = _page_giver(scores)
+        release = _page_releaser(scores)
         for number, start in enumerate(range(0, self.n_rows, step)):
             yield self.panel.rows(start, min(start + step, self.n_rows))
-            if give_back and number >= BEHIND:
-                done = start - BEHIND * step
-                first = max(0, done - LATE * step)
-                give_back(first * scores.strides[0], (done + step) * scores.strides[0])
-        if give_back:
-            give_back(0, self.n_rows * scores.strides[0])
+            if release and number >= BEHIND:
+                last = start - BEHIND * step
+                first = max(0, last - LATE * step)
+                release(first * scores.strides[0], (last + step) * scores.strides[0])
+        if release:
+            release(0, self.n_rows * scores.strides[0])
 
 
-def _page_giver(scores: NDArray[Any]) -> Any:
-    """A function that tells the system that bytes of a read-only map are no longer needed.
+def _page_releaser(scores: NDArray[Any]) -> Any:
+    """Function that tells the system that bytes of a read-only map are no longer needed.
 
     Without it the resident size of a run over a 4 GB file would be 4 GB. Dropping a page that is
     still in use is harmless: it is read again.
@@ -62,8 +62,8 @@ def _page_giver(scores: NDArray[Any]) -> Any:
         return None
     offset = scores.ctypes.data - np.frombuffer(mapped, np.uint8).ctypes.data
 
-    def give_back(start: int, stop: int) -> None:
+    def release(start: int, stop: int) -> None:
         first = (offset + start) // mmap.PAGESIZE * mmap.PAGESIZE
         mapped.madvise(mmap.MADV_DONTNEED, first, offset + stop - first)
 
-    return give_back
+    return release

@@ -1,4 +1,4 @@
-"""`Source`: something that yields panels, block by block, as often as asked."""
+"""`Source`: yields panels block by block, any number of times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T", bound=Tally)
 R = TypeVar("R")
 
 BLOCK_BYTES = 8 * 1024 * 1024
-MAX_SMALL_ROWS = 65_536  # keys of so many rows are held wherever rows are
+MAX_SMALL_ROWS = 65_536  # up to so many rows, all keys are kept in memory
 
 
 class Source(ABC):
@@ -32,20 +32,20 @@ class Source(ABC):
     label_names: tuple[str, ...] | None
     has_labels: bool
     sample_weight: SampleWeight | None = None
-    partial: bool = False  # whether cells may be absent: excluded, or no candidates
+    partial: bool = False  # whether cells may be absent: excluded, or not candidates
     _totals: Any = None
     _row_keys: Keys | None = None
-    indexed: bool = False  # whether rows came in a frame, whose index counts those without names
-    kind_is_stored: bool = False  # whether the data themselves say what their scores are
+    indexed: bool = False  # whether rows came in a frame, whose index numbers rows without ids
+    kind_is_stored: bool = False  # whether the data store their kind
     ordered: bool = True  # whether rows have numbers, and blocks come in their order
 
     @property
     def total_weight(self) -> float:
-        """The weight of all rows: their number, where they count alike."""
+        """Total weight of the rows; their number without sample weights."""
         return float(self.n_rows) if self.sample_weight is None else self.sample_weight.total
 
     def totals(self, threads: int | None = None) -> Any:
-        """The weight of the cells of each label that are there; that of all rows, if all are."""
+        """Weight of the present cells per label; that of all rows if no cell is absent."""
         if not self.partial:
             return self.total_weight
         if self._totals is None:
@@ -55,10 +55,10 @@ class Source(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterator[Panel]:
-        """The panels, in row order. Blocks may be read lazily, by whoever uses them."""
+        """The panels, in row order. A block may be read lazily, when its scores are used."""
 
     def row_ids(self) -> NDArray | None:  # type: ignore[type-arg]
-        """Names of all rows, or None where rows are only numbered."""
+        """Ids of all rows, or None where rows are only numbered."""
         return None
 
     def row_keys(self) -> Keys:
@@ -73,7 +73,7 @@ class Source(ABC):
         return self.row_keys() if self.n_rows <= MAX_SMALL_ROWS else None
 
     def positives(self) -> Positives:
-        """True labels of all rows. A source that can reads nothing else for it."""
+        """True labels of all rows, read without the scores where possible."""
         return join_positives(block.positives() for block in self.blocks())
 
     def label_counts(self) -> NDArray[np.int64]:
@@ -108,7 +108,7 @@ class Source(ABC):
         )
 
     def _keyed_blocks(self) -> Iterator[Panel]:
-        """The blocks, with their rows' keys where these were found before."""
+        """The blocks, with row keys if these were computed before."""
         for block in self.blocks():
             if self._row_keys is not None and block._row_keys is None:
                 start = block.first_row
@@ -117,15 +117,15 @@ class Source(ABC):
 
 
 def block_rows(n_labels: int, itemsize: int) -> int:
-    """Rows per block: about eight megabytes of scores: cheap to hold, dear enough to start."""
+    """Rows per block of about eight megabytes: small in memory, large enough for a task."""
     return max(1, BLOCK_BYTES // (n_labels * itemsize))
 
 
 def join_positives(parts: Iterable[Positives]) -> Positives:
     """Positives of neighbouring blocks of rows as one."""
-    listed = list(parts)
-    counts = np.concatenate([[0], *(part.counts for part in listed)])
+    blocks = list(parts)
+    counts = np.concatenate([[0], *(part.counts for part in blocks)])
     return Positives(
         np.cumsum(counts, dtype=np.int64),
-        np.concatenate([np.empty(0, np.int32), *(part.indices for part in listed)]),
+        np.concatenate([np.empty(0, np.int32), *(part.indices for part in blocks)]),
     )

@@ -1,7 +1,7 @@
-"""`Batches`: a table of columns that can be read again and again, some columns at a time.
+"""`Batches`: a table that can be read repeatedly, some columns at a time.
 
-Parquet files are one, an Arrow table in memory is one, and a spool is one. The layouts (wide, list,
-long) read any of them.
+Parquet files, an Arrow table in memory and a spool are such tables. The layouts (wide, list, long)
+read any of them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from oddslip.errors import InvalidInput, first_line
 class Batches(ABC):
     """A table in batches of rows. Subclasses set the attributes and yield the batches in order."""
 
-    path: Any  # what errors call it
-    files: list[Any]  # the parts that it is made of
+    path: Any  # its name in errors
+    files: list[Any]  # its parts
     schema: Any
     n_rows: int
 
@@ -33,12 +33,12 @@ class Batches(ABC):
         """
 
     def metadata(self, key: bytes) -> bytes | None:
-        """What the schema carries under this key."""
+        """Value of this key in the schema metadata."""
         value: bytes | None = (self.schema.metadata or {}).get(key)
         return value
 
     def group_rows(self, file: Any) -> list[int]:
-        """Rows of each row group of a part; none where rows come as they are wanted."""
+        """Rows of each row group of a part; empty if it has no row groups."""
         return []
 
     def file_batches(
@@ -95,13 +95,13 @@ class RenamedBatches(Batches):
 
 
 def plain_schema(schema: Any) -> Any:
-    """The schema with the types that the layouts know."""
+    """The schema with the types that the layouts read."""
     fields = [pa.field(field.name, plain_type(field.type)) for field in schema]
     return pa.schema(fields, schema.metadata)
 
 
 def plain_type(kind: Any) -> Any:
-    """The type in which cells are read: views, codes and decimals say the same as simpler ones."""
+    """The type in which cells are read: views, dictionaries and decimals become simpler types."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if pa.types.is_decimal(kind):

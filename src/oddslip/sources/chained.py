@@ -1,4 +1,4 @@
-"""Sources one after another, as one: the arrays of several files."""
+"""Arrays of several files as one source."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from oddslip.sources.base import Source, block_rows, join_positives
 
 
 class ChainedSource(Source):
-    """Arrays below one another; nothing is copied.
+    """Arrays stacked by rows, without a copy.
 
     Parameters
     ----------
     parts : list of ArraySource
         Without labels.
     files : list of path
-        Where they are from, for errors.
+        Their files, for errors.
     labels, kind, label_names, row_ids
         Those of the whole, as `Panel` takes them.
     """
@@ -43,20 +43,20 @@ class ChainedSource(Source):
         first = parts[0]
         self.n_rows = sum(part.n_rows for part in parts)
         self.n_labels, self.dtype, self.kind = first.n_labels, first.dtype, kind
-        hollow = np.broadcast_to(np.zeros((), self.dtype), (self.n_rows, self.n_labels))
-        self._hollow = Panel(hollow, labels, kind=kind, label_names=label_names, row_ids=row_ids)
-        self.label_names = self._hollow.label_names
+        no_cells = np.broadcast_to(np.zeros((), self.dtype), (self.n_rows, self.n_labels))
+        self._whole = Panel(no_cells, labels, kind=kind, label_names=label_names, row_ids=row_ids)
+        self.label_names = self._whole.label_names
         self.has_labels = labels is not None
 
     def row_ids(self) -> NDArray[Any] | None:
         """Names of all rows, or None where rows are only numbered."""
-        return self._hollow.row_ids
+        return self._whole.row_ids
 
     def positives(self) -> Positives:
         """True labels of all rows. No score is read."""
         step = block_rows(self.n_labels, 1)
         return join_positives(
-            self._hollow.rows(start, min(start + step, self.n_rows)).positives()
+            self._whole.rows(start, min(start + step, self.n_rows)).positives()
             for start in range(0, self.n_rows, step)
         )
 
@@ -66,12 +66,12 @@ class ChainedSource(Source):
         for part in self.parts:
             for block in part.blocks():
                 stop = first + block.n_rows
-                yield self._hollow._cut(block, first, stop)
+                yield self._whole._cut(block, first, stop)
                 first = stop
 
 
 def check_alike(parts: Sequence[Any], files: Sequence[Any]) -> None:
-    """Refuse files whose arrays do not go below one another, naming the first stranger."""
+    """Reject files whose arrays cannot be stacked; name the first that differs."""
     first = parts[0]
     for part, file in zip(parts, files, strict=True):
         if part.n_labels != first.n_labels:

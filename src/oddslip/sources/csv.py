@@ -1,8 +1,8 @@
-"""CSV files with a header: parsed once, block by block, into a spool that is read from then on.
+"""CSV files with a header, parsed once into a temporary file that later passes read.
 
 *Wide*: a column per label, named after it, and perhaps one of row ids. *Long*: columns row, label,
-score and perhaps true, by the names that `roles` knows; of labels, row and label. Text has no
-types: scores are float64, labels 0/1 or true/false, and ids are whole numbers if all of them are.
+score and perhaps true, under the names that `roles` knows; tables of labels have row and label.
+Scores are float64, labels 0/1 or true/false, and ids are integers if all of them are.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from oddslip.errors import InvalidInput, OddslipError, UnreadableFile, first_lin
 from oddslip.io.files import unreadable
 from oddslip.io.inputs import FileState, check_memory, input_path, unchanged
 from oddslip.io.paths import InputFiles
-from oddslip.sources.formulas import unguard
 from oddslip.sources.frames import ROW_ID_NAMES
 from oddslip.sources.long.roles import FORM, PAIRS_FORM, find_roles
 from oddslip.sources.spool import SpooledBatches
@@ -34,6 +33,30 @@ TRUE = ("1", "1.0", "true", "True", "TRUE")
 FALSE = ("0", "0.0", "false", "False", "FALSE")
 WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 _LONG = {"score": pa.float64(), "true": pa.bool_()}
+# Cells that a spreadsheet would run as formulas. The report's download uses the same pattern:
+# reports/html/templates/page.js.
+FORMULA = (
+    r"^[\s\u0000-\u001f\u007f-\u00a0\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*"
+    r"[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]"
+)
+_FORMULA = re.compile(FORMULA)
+
+
+def escape_formula(text: str) -> str:
+    """Put an apostrophe before text that a spreadsheet would run as a formula.
+
+    Examples
+    --------
+    >>> escape_formula("=1+1"), escape_formula("milk"), unescape_formula(escape_formula("=1+1"))
+    ("'=1+1", 'milk', '=1+1')
+    """
+    return f"'{text}" if _FORMULA.match(text.lstrip("'")) else text
+
+
+def unescape_formula(text: str) -> str:
+    """Undo `escape_formula`."""
+    escaped = text.startswith("'") and _FORMULA.match(text.lstrip("'"))
+    return text[1:] if escaped else text
 
 
 class CsvBatches(SpooledBatches):
@@ -41,20 +64,20 @@ class CsvBatches(SpooledBatches):
 
     Parameters
     ----------
-    found : InputFiles
+    files : InputFiles
         The files; all must have the same header.
     truths : bool
         Whether cells are labels, 0/1, and not scores.
     label_names : sequence of str, optional
-        Names of the labels, where cells are true labels: then a column ``label`` holds names, be
-        they numbers.
+        Names of the labels, where cells are true labels. A column ``label`` then holds names, even
+        if they are numbers.
     columns : mapping, optional
         Columns of a long table by role: see `open_source`.
     """
 
     def __init__(
         self,
-        found: InputFiles,
+        files: InputFiles,
         *,
         truths: bool = False,
         label_names: Sequence[str] | None = None,
@@ -62,7 +85,7 @@ class CsvBatches(SpooledBatches):
     ) -> None:
         self.whole: set[str] = set()
         roles = {"truths": truths, "label_names": label_names, "columns": columns}
-        headers = [_Header(file, roles) for file in found.files]
+        headers = [_Header(file, roles) for file in files.files]
         first = headers[0]
         for header in headers:
             if header.names != first.names:
@@ -75,21 +98,21 @@ class CsvBatches(SpooledBatches):
         self._maybe_whole = [name for name in texts if name != "label" or numbered]
         self._texts = texts
         lines = (batch for header in headers for batch in header.batches())
-        super().__init__(found.name, first.schema, map(self._noted, lines))
+        super().__init__(files.name, first.schema, map(self._clean, lines))
         self.whole.update(self._maybe_whole)
         for name in self.whole:
             place = self.schema.get_field_index(name)
             self.schema = self.schema.set(place, pa.field(name, pa.int64()))
 
-    def _noted(self, batch: Any) -> Any:
-        """The batch, after a look at what its texts are."""
+    def _clean(self, batch: Any) -> Any:
+        """The batch with formulas unescaped; notes which text columns hold integers only."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name in list(self._maybe_whole):
             if not pc.all(pc.match_substring_regex(columns[name], WHOLE)).as_py():
                 self._maybe_whole.remove(name)
         for name in self._texts:
             if pc.any(pc.starts_with(columns[name], "'")).as_py():
-                texts = [unguard(text) for text in columns[name].to_pylist()]
+                texts = [unescape_formula(text) for text in columns[name].to_pylist()]
                 columns[name] = pa.array(texts, pa.large_string())
         return pa.record_batch(list(columns.values()), schema=batch.schema)
 
@@ -105,7 +128,7 @@ class CsvBatches(SpooledBatches):
 
 
 class _Header:
-    """The first line of a file, and what its columns are read as."""
+    """The first line of a file, and the types of its columns."""
 
     def __init__(self, path: Path, roles: dict[str, Any]) -> None:
         self.path, self.truths = input_path(path), roles["truths"]
@@ -121,36 +144,38 @@ class _Header:
         with parsing(path):
             reader = self._open({})
             schema, first = reader.schema, next(iter(reader), None)
-            stored = schema.names  # here, because names that are not UTF-8 fail
+            stored = schema.names  # raises on names that are not UTF-8
         self._check(stored)
-        names = [unguard(name) for name in stored]
+        names = [unescape_formula(name) for name in stored]
         names[0] = names[0] or "row_id"
-        found = self._find_roles(names, schema, roles)
-        self.is_long = found is not None
-        if found is None:
+        columns = self._find_roles(names, schema, roles)
+        self.is_long = columns is not None
+        if columns is None:
             check_names(names, len(names))
-        named = {name: name for name in names} if found is None else found
+            columns = {name: name for name in names}
         places = dict(zip(names, range(len(names)), strict=True))
-        types = [self._type(new, places[old], first) for new, old in named.items()]
-        self.names = list(named)
+        types = [self._type(new, places[old], first) for new, old in columns.items()]
+        self.names = list(columns)
         self.schema = pa.schema(list(zip(self.names, types, strict=True)))
         self.types = {
-            stored[places[old]]: kind for old, kind in zip(named.values(), types, strict=True)
+            stored[places[old]]: kind for old, kind in zip(columns.values(), types, strict=True)
         }
 
     def _find_roles(
         self, names: list[str], schema: Any, roles: dict[str, Any]
     ) -> dict[str, str] | None:
-        """The columns of a long table, where a line is a cell and not a row."""
+        """Column of each role, if the file is a long table; else None."""
         kinds = zip(names, schema.types, strict=True)
         measures = {
             name for name, kind in kinds if pa.types.is_floating(kind) or pa.types.is_boolean(kind)
         }
         numbered = not schema.names[0]  # as pandas numbers lines
-        found = None
+        columns_by_role = None
         for columns in [names[1:], names] if numbered else [names]:
-            found = found or find_roles(columns, measures, called=self.path, **roles)
-        return found
+            columns_by_role = columns_by_role or find_roles(
+                columns, measures, called=self.path, **roles
+            )
+        return columns_by_role
 
     def _check(self, stored: list[str]) -> None:
         if len(stored) == 1 and ";" in stored[0]:
@@ -205,7 +230,7 @@ class _Header:
                 raise
 
     def _name_cell(self) -> None:
-        """Read all cells as text and name the first that is not what it must be."""
+        """Read all cells as text and report the first that cannot be converted."""
         first = 0
         for batch in self._open(dict.fromkeys(self.types, pa.large_string())):
             batch = batch.rename_columns(self.names)
@@ -242,13 +267,19 @@ def _first_wrong(cells: list[str], kind: Any) -> int | None:
 
 
 def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|nan)\s*", text,
-                        re.IGNORECASE) is not None  # fmt: skip
+    return (
+        re.fullmatch(
+            r"\s*[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf|nan)\s*",
+            text,
+            re.IGNORECASE,
+        )
+        is not None
+    )
 
 
 @contextmanager
 def parsing(path: Path) -> Iterator[None]:
-    """What Arrow raises on a file that is no CSV is one line of ours."""
+    """Turn errors of Arrow into `UnreadableFile`, with a one-line message."""
     try:
         yield
     except OddslipError:
@@ -256,14 +287,14 @@ def parsing(path: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         if isinstance(error, pa.ArrowInvalid) and _has_bare_return(path):
             raise UnreadableFile(
-                f"{path} must have carriage returns within quotes alone, or at the end of lines, "
+                f"{path} must have carriage returns within quotes only, or at the end of lines, "
                 f"got one elsewhere ({first_line(error)}). Quote the name that holds it."
             ) from error
-        raise unreadable(path, error, "not to be read as CSV") from error
+        raise unreadable(path, error, "not readable as CSV") from error
 
 
 def _has_bare_return(path: Path) -> bool:
-    """Whether a carriage return stands in the midst of a line."""
+    """Whether a carriage return stands within a line."""
     with path.open("rb") as file:
         blocks = iter(lambda: file.read(BLOCK_BYTES), b"")
         return any(re.search(rb"\r[^\n]", block) for block in blocks)

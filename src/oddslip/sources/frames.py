@@ -1,8 +1,8 @@
-"""Tables of other libraries, as Arrow hands them over: frames, relations, lazy frames, streams.
+"""Tables of other libraries through Arrow: frames, relations, lazy frames, streams.
 
-What lies in memory is read where it lies. What is computed or comes once (a DuckDB relation, a
-LazyFrame, a RecordBatchReader) goes through a spool: every pass then sees the same rows, and memory
-holds one batch.
+Tables in memory are read in place. Tables that are computed or can be read only once (a DuckDB
+relation, a LazyFrame, a RecordBatchReader) go through a spool: every pass then sees the same rows,
+and memory holds one batch.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from oddslip.core.row_ids import is_frame, row_names
 from oddslip.errors import InvalidInput, OddslipError, first_line
 from oddslip.sources.long.roles import looks_long
 
-LAZY_ROWS = 16 * 1024  # rows of a lazy frame that are asked for at a time
+LAZY_ROWS = 16 * 1024  # rows of a lazy frame per batch
 
 
 def is_table(thing: Any) -> bool:
     """Whether this is read through Arrow, and not as an array.
 
-    Frames whose columns are all labels are arrays with names. Those with lists, row ids or one
-    line per cell are tables. Asks without loading pandas, polars, DuckDB or pyarrow.
+    Frames whose columns are all labels are arrays with names. Frames with lists, row ids or one
+    line per cell are tables. Does not load pandas, polars, DuckDB or pyarrow.
     """
     if not hasattr(thing, "__arrow_c_stream__"):
-        return is_lazy(thing) or hasattr(thing, "file_batches")  # opened already
+        return is_lazy(thing) or hasattr(thing, "file_batches")  # already opened
     if is_frame(thing):
         return not _all_cells(thing)
     # A series is an array with names.
@@ -68,7 +68,7 @@ def _kinds(frame: Any) -> list[tuple[str, str]]:
 
 
 def open_table(thing: Any) -> Any:
-    """Batches of a table that `is_table` knows."""
+    """Batches of a table that `is_table` accepts."""
     import pyarrow as pa
 
     from oddslip.sources.batches import Batches, TableBatches
@@ -77,7 +77,7 @@ def open_table(thing: Any) -> Any:
     if isinstance(thing, Batches):
         return thing
     called = f"the {type(thing).__name__}"
-    with _handing_over(called):
+    with _one_line_errors(called):
         if is_lazy(thing):
             frames = _lazy_batches(thing)
             first = pa.table(next(frames))
@@ -90,7 +90,7 @@ def open_table(thing: Any) -> Any:
         if hasattr(thing, "to_numpy") or isinstance(thing, pa.ChunkedArray | pa.Array):
             return TableBatches(pa.table({"labels": pa.chunked_array(thing)}), called)
         reader = pa.RecordBatchReader.from_stream(thing)
-        return SpooledBatches(called, reader.schema, _passed(reader, called))
+        return SpooledBatches(called, reader.schema, _stream_batches(reader, called))
 
 
 def _frame_table(frame: Any) -> Any:
@@ -113,10 +113,10 @@ def _lazy_batches(lazy: Any) -> Iterator[Any]:
     import warnings
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of polars, that this may change
-        found = iter(lazy.collect_batches(chunk_size=LAZY_ROWS, maintain_order=True))
-    first = next(found, None)
-    return iter([lazy.limit(0).collect()]) if first is None else chain([first], found)
+        warnings.simplefilter("ignore")  # polars: this method may change
+        batches = iter(lazy.collect_batches(chunk_size=LAZY_ROWS, maintain_order=True))
+    first = next(batches, None)
+    return iter([lazy.limit(0).collect()]) if first is None else chain([first], batches)
 
 
 def _cut(table: Any) -> Iterable[Any]:
@@ -124,10 +124,10 @@ def _cut(table: Any) -> Iterable[Any]:
     return batches
 
 
-def _passed(reader: Any, called: str) -> Iterator[Any]:
-    """Batches of a stream; what its maker raises is one line of ours."""
+def _stream_batches(reader: Any, called: str) -> Iterator[Any]:
+    """Batches of a stream, with one-line errors."""
     while True:
-        with _handing_over(called):
+        with _one_line_errors(called):
             batch = next(reader, None)
         if batch is None:
             return
@@ -135,8 +135,8 @@ def _passed(reader: Any, called: str) -> Iterator[Any]:
 
 
 @contextmanager
-def _handing_over(called: str) -> Iterator[None]:
-    """What a library raises while it hands over its rows is one line of ours."""
+def _one_line_errors(called: str) -> Iterator[None]:
+    """Turn any error of another library into `InvalidInput`, with a one-line message."""
     try:
         yield
     except (OddslipError, OSError):

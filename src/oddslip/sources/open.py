@@ -1,4 +1,4 @@
-"""`open_source`: scores and labels in any form a user has, as one source."""
+"""`open_source`: scores and labels in any supported form as one source."""
 
 from __future__ import annotations
 
@@ -50,46 +50,46 @@ def open_source(
     unweighted: str | None = None,
     engine: Any = None,
 ) -> Source:
-    """Open scores and labels, whatever they are: arrays, frames, paths, a panel or a source.
+    """Open scores and labels: arrays, frames, files, tables, a panel or a source.
 
     Files are ``.npy``, ``.npz``, ``.csv`` or ``.parquet``: a path, a pattern such as
     ``"scores-*.parquet"``, a folder of Parquet files, or a list of paths. Files of a pattern or a
-    folder come in the natural order of their names, part-2 before part-10. Parquet may lie at an
+    folder are read in the natural order of their names, part-2 before part-10. Parquet may be at an
     address such as ``s3://bucket/scores.parquet``. Anything with ``__arrow_c_stream__`` (an Arrow
-    table or reader, a DuckDB relation) and a LazyFrame of polars are tables as Parquet files are;
-    those that are computed or come once are kept in a temporary file. A DataFrame of Spark stays
-    where it is; ``scores``, ``labels``, ``row_id`` and ``unweighted`` name its columns.
+    table or reader, a DuckDB relation) and a LazyFrame of polars are read like Parquet files; those
+    that are computed or can be read only once go through a temporary file. A Spark DataFrame is
+    read by Spark; ``scores``, ``labels``, ``row_id`` and ``unweighted`` name its columns.
 
     Parameters
     ----------
     table, labels
         Scores and labels of shape (n_rows, n_labels). A panel or a source brings its own labels,
-        kind and names. Or a DataFrame of Spark, or with ``engine`` a folder of Parquet files: its
-        column "labels" lists the true labels, unless ``labels`` names another.
+        kind and names. Or a Spark DataFrame, or with ``engine`` a folder of Parquet files: its
+        column "labels" lists the true labels, unless ``labels`` names another column.
     scores : str, optional
         Of a Spark table: the column with a list of scores per row, or of candidates (label,
-        score); "scores" unless told. Of a long one the score of a cell, whose label is in "label".
+        score); "scores" by default. Of a long one: the score of a cell, whose label is in "label".
     kind : {"probability", "margin"}, optional
-        What the scores are; as a file says that we wrote, else probabilities.
+        What the scores are; by default the kind stored in the file, else probabilities.
     label_names : sequence of str, optional
         Names of the labels; a frame or a file brings its own.
     row_ids : sequence, optional
-        Names of the rows of scores that bring none, and of labels and exclusions that lie beside
-        them in the same order. Names decide; a side without names has its numbers; what cannot
-        be matched is refused.
+        Ids of the rows, where the scores bring none; they also hold for labels and exclusions in
+        the same row order. Rows are matched by id, or by number on a side without ids; rows that
+        cannot be matched are an error.
     exclude : optional
         Labels of each row that may not be shown, in any form that labels have: a scipy.sparse
-        matrix, lists of indices or names, or a file. Their cells count for nothing.
+        matrix, lists of indices or names, or a file. Their cells are ignored.
     nan : {"refuse", "absent"}
-        What a missing score means: an error, or that the label is no candidate of the row. Then
-        its cell counts for nothing, and a long table need not hold every label in every row.
+        What a missing score means: an error, or that the label is not a candidate of the row. Then
+        its cell is ignored, and a long table need not hold every label in every row.
     columns : dict, optional
         Columns of a long table, where they have other names than those of
         :doc:`candidates </candidates>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
-        perhaps ``"true"``, where the table has such a column. Other columns are ignored. It holds
-        for tables of labels and of ``exclude`` as well, as far as they have such columns.
+        ``"true"`` if the table has such a column. Other columns are ignored. The same names hold
+        for tables of labels and of ``exclude``, as far as they have such columns.
     row_id, unweighted : str, optional
-        Of a Spark table: the column that names rows, and that with the scores of the twin.
+        Of a Spark table: the column of row ids, and the column with the scores of the twin.
     engine : SparkSession, optional
         Let Spark's tasks read the Parquet files of a folder that every executor sees.
 
@@ -110,9 +110,15 @@ def open_source(
                 "columns of a Spark table are named by scores, labels and row_id, got columns."
             )
         return _open_spark(
-            table, engine, scores=scores, labels=labels, row_ids=row_ids, kind=kind,
-            label_names=label_names, **spark,
-        )  # fmt: skip
+            table,
+            engine,
+            scores=scores,
+            labels=labels,
+            row_ids=row_ids,
+            kind=kind,
+            label_names=label_names,
+            **spark,
+        )
     for name, column in spark.items():
         if column is not None:
             raise InvalidInput(
@@ -126,7 +132,7 @@ def open_source(
     if columns is not None:
         scores = _open_long_columns(scores, columns)
         labels, exclude = (
-            _open_long_columns(given, columns, truths=True) for given in (labels, exclude)
+            _open_long_columns(values, columns, truths=True) for values in (labels, exclude)
         )
     whole = _open_whole(scores, labels, kind, label_names, row_ids, nan)
     if exclude is None and (nan == "refuse" or isinstance(whole, SparseSource)):
@@ -140,7 +146,7 @@ def open_source(
 
 
 def _open_excluded(exclude: Any, whole: Source, *, beside: bool) -> Positives:
-    """Excluded labels pass the gate that true ones do."""
+    """Excluded labels, checked as true labels are."""
     try:
         shape = (whole.n_rows, whole.n_labels)
         if is_file_or_table(exclude):
@@ -148,10 +154,10 @@ def _open_excluded(exclude: Any, whole: Source, *, beside: bool) -> Positives:
             exclude = open_labels(exclude, whole.label_names, shape=shape, row_ids=ids)
         if is_nested(exclude):  # lists, never cells
             exclude = labels_from_lists(exclude, whole.n_labels, whole.label_names)
-        hollow = np.broadcast_to(np.zeros(()), shape)
-        gate = Panel(hollow, label_names=whole.label_names, row_ids=whole.row_ids())
-        gate.add_labels(exclude, indexed=whole.indexed, beside=beside)
-        return gate.positives()
+        no_cells = np.broadcast_to(np.zeros(()), shape)
+        panel = Panel(no_cells, label_names=whole.label_names, row_ids=whole.row_ids())
+        panel.add_labels(exclude, indexed=whole.indexed, beside=beside)
+        return panel.positives()
     except InvalidInput as error:
         raise InvalidInput(f"exclude is read as labels are: {error}") from error
 
@@ -165,7 +171,7 @@ def _open_whole(
     nan: str,
 ) -> Source:
     if isinstance(scores, Source | Panel):
-        if any(given is not None for given in (labels, kind, label_names, row_ids)):
+        if any(argument is not None for argument in (labels, kind, label_names, row_ids)):
             raise InvalidInput(
                 f"a {type(scores).__name__} brings its own labels, kind and names; "
                 "pass it alone, or pass its scores instead."
@@ -174,19 +180,19 @@ def _open_whole(
             scores = SparseSource(scores)
         elif isinstance(scores, Panel):
             scores = ArraySource(scores)
-        return _with_seen_names(scores)
+        return _with_ordered_names(scores)
     if is_file_or_table(scores):
-        found = find_files(scores) if is_files(scores) else None
-        if found is None or found.form != "array":
-            files = open_table(scores) if found is None else open_columns(found)
+        input_files = find_files(scores) if is_files(scores) else None
+        if input_files is None or input_files.form != "array":
+            files = open_table(scores) if input_files is None else open_columns(input_files)
             return _open_columns(files, labels, kind, label_names, row_ids, nan)
-        arrays = [_read_array(file) for file in found.files]
+        arrays = [_read_array(file) for file in input_files.files]
         if len(arrays) > 1:
-            return _open_chain(arrays, found.files, labels, kind, label_names, row_ids)
+            return _open_chain(arrays, input_files.files, labels, kind, label_names, row_ids)
         (scores,) = arrays
     scores, kind = _native(scores), "probability" if kind is None else kind
     if hasattr(scores, "tocsr"):
-        return _open_listed(scores, labels, kind, label_names, row_ids)
+        return _open_sparse(scores, labels, kind, label_names, row_ids)
     panel, indexed = (
         Panel(scores, kind=kind, label_names=label_names, row_ids=row_ids),
         is_frame(scores),
@@ -201,39 +207,41 @@ def _open_whole(
     return source
 
 
-def _with_seen_names(source: Source) -> Source:
-    """The source. Whoever passes one can read the order of its labels, so that positions count."""
+def _with_ordered_names(source: Source) -> Source:
+    """The source, whose label order a caller can read, so that label positions are valid."""
     if not isinstance(source.label_names, UnorderedNames):
         return source
-    seen = copy(source)
-    seen.label_names = tuple(source.label_names)
-    return seen
+    renamed = copy(source)
+    renamed.label_names = tuple(source.label_names)
+    return renamed
 
 
-def open_columns(found: InputFiles, **options: Any) -> Batches:
+def open_columns(files: InputFiles, **options: Any) -> Batches:
     """Parquet or CSV files as a table of columns. Options are those of `CsvBatches`."""
-    if found.form == "parquet":
+    if files.form == "parquet":
         from oddslip.sources.parquet.files import ParquetFiles
 
-        return ParquetFiles(found)
+        return ParquetFiles(files)
     from oddslip.sources.csv import CsvBatches
 
-    return CsvBatches(found, **options)
+    return CsvBatches(files, **options)
 
 
-def _open_long_columns(given: Any, columns: Mapping[str, str], *, truths: bool = False) -> Any:
-    """A long table whose columns the user named; what is no table, as it came."""
+def _open_long_columns(thing: Any, columns: Mapping[str, str], *, truths: bool = False) -> Any:
+    """A long table whose columns the user names; anything else unchanged."""
     from oddslip.sources.long.table import as_long
 
-    found = find_files(given) if is_files(given) else None
-    if found is not None and found.form != "array":
-        files = open_columns(found, truths=truths, label_names=(), columns=columns)
-        return files if found.form == "csv" else as_long(files, columns=columns, truths=truths)
-    if is_table(given) or is_frame(given):
-        return as_long(open_table(given), columns=columns, truths=truths)
+    input_files = find_files(thing) if is_files(thing) else None
+    if input_files is not None and input_files.form != "array":
+        files = open_columns(input_files, truths=truths, label_names=(), columns=columns)
+        return (
+            files if input_files.form == "csv" else as_long(files, columns=columns, truths=truths)
+        )
+    if is_table(thing) or is_frame(thing):
+        return as_long(open_table(thing), columns=columns, truths=truths)
     if truths:
-        return given
-    raise InvalidInput(f"columns name those of a long table, got {given!r:.60}.")
+        return thing
+    raise InvalidInput(f"columns name those of a long table, got {thing!r:.60}.")
 
 
 def _open_columns(
@@ -282,21 +290,27 @@ def _open_chain(
     if is_file_or_table(labels):
         shape = (sum(part.n_rows for part in parts), parts[0].n_labels)
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
-    told: Any = {"kind": kind, "label_names": label_names, "row_ids": row_ids}
-    return ChainedSource(parts, files, _native(labels), **told)
+    options: Any = {"kind": kind, "label_names": label_names, "row_ids": row_ids}
+    return ChainedSource(parts, files, _native(labels), **options)
 
 
-def _open_listed(
+def _open_sparse(
     scores: Any, labels: Any, kind: Kind, label_names: Sequence[str] | None, row_ids: Any
 ) -> SparseSource:
     shape = scores.shape
-    listed, cells = list_sparse(scores)
+    positions, cells = list_sparse(scores)
     if is_file_or_table(labels):
         labels = open_labels(labels, label_names, shape=shape, row_ids=row_ids)
     panel = SparsePanel.made(
-        listed, cells, int(shape[1]), labels=_native(labels), kind=kind, label_names=label_names,
-        row_ids=row_ids, beside=True,
-    )  # fmt: skip
+        positions,
+        cells,
+        int(shape[1]),
+        labels=_native(labels),
+        kind=kind,
+        label_names=label_names,
+        row_ids=row_ids,
+        beside=True,
+    )
     return SparseSource(panel)
 
 
@@ -319,34 +333,36 @@ def _open_long(
 
 
 def is_spark(thing: Any) -> bool:
-    """Whether this is a DataFrame of Spark; asks without loading Spark."""
+    """Whether this is a Spark DataFrame. Does not load Spark."""
     return type(thing).__module__.startswith("pyspark.sql") and hasattr(thing, "mapInArrow")
 
 
-def _open_spark(table: Any, engine: Any, *, row_ids: Any, **told: Any) -> Source:
+def _open_spark(table: Any, engine: Any, *, row_ids: Any, **columns: Any) -> Source:
     from oddslip.sources.table import open_files, open_table
 
     if row_ids is not None:
         raise InvalidInput("rows of a table are named by a column, got row_ids. Pass row_id=...")
     for name in ("scores", "labels"):
-        if told[name] is not None and not isinstance(told[name], str):
-            raise InvalidInput(f"{name} must name a column of the table, got {told[name]!r:.60}.")
+        if columns[name] is not None and not isinstance(columns[name], str):
+            raise InvalidInput(
+                f"{name} must name a column of the table, got {columns[name]!r:.60}."
+            )
     if engine is None:
-        return open_table(table, **told)
+        return open_table(table, **columns)
     if not is_path(table):
         raise InvalidInput(
             f"with an engine, a folder of Parquet files is opened, got {table!r:.60}."
         )
-    return open_files(Path(table), engine, **told)
+    return open_files(Path(table), engine, **columns)
 
 
 def is_file_or_table(thing: Any) -> bool:
-    """Whether this has to be opened first: files, or a table of another library."""
+    """Whether this is a path, or a table of another library."""
     return is_files(thing) or is_table(thing)
 
 
 def open_labels(
-    given: Any,
+    thing: Any,
     label_names: Sequence[str] | None = None,
     *,
     shape: tuple[int, ...] | None = None,
@@ -354,33 +370,34 @@ def open_labels(
 ) -> Labels | Any:
     """Labels from files or a table: .npy, .npz (dense or scipy.sparse), CSV, Parquet, Arrow.
 
-    Tables that only list the true cells can not say how many rows and labels there are;
-    ``shape``, that of the scores, does; ``row_ids`` are theirs.
+    Tables that only list the true cells do not hold the number of rows and labels: ``shape`` is
+    that of the scores, and ``row_ids`` are the ids of their rows.
     """
-    found = find_files(given) if is_files(given) else None
-    if found is None or found.form != "array":
+    input_files = find_files(thing) if is_files(thing) else None
+    if input_files is None or input_files.form != "array":
         from oddslip.sources.parquet.labels import read_label_table
 
         files = (
-            open_table(given) if found is None
-            else open_columns(found, truths=True, label_names=label_names)
-        )  # fmt: skip
+            open_table(thing)
+            if input_files is None
+            else open_columns(input_files, truths=True, label_names=label_names)
+        )
         return read_label_table(files, label_names, shape=shape, row_ids=row_ids)
-    parts = [read_labels_npz(f) if f.suffix == ".npz" else read_npy(f) for f in found.files]
-    return parts[0] if len(parts) == 1 else _stacked(parts, found.files)
+    parts = [read_labels_npz(f) if f.suffix == ".npz" else read_npy(f) for f in input_files.files]
+    return parts[0] if len(parts) == 1 else _stack(parts, input_files.files)
 
 
-def _stacked(parts: list[Any], files: list[Any]) -> Any:
-    """Labels of several files below one another. Memory goes with the positives."""
+def _stack(parts: list[Any], files: list[Any]) -> Any:
+    """Labels of several files, stacked by rows. Memory grows with the positives."""
     widths = [part.shape[-1] for part in parts]
-    stranger = next((at for at, width in enumerate(widths) if width != widths[0]), None)
-    if stranger is not None:
+    different = next((at for at, width in enumerate(widths) if width != widths[0]), None)
+    if different is not None:
         raise InvalidInput(
-            f"all files must have the same labels, but {files[stranger]} has {widths[stranger]} "
+            f"all files must have the same labels, but {files[different]} has {widths[different]} "
             f"and {files[0]} has {widths[0]}."
         )
-    gated = [as_labels(_native(part), widths[0]) for part in parts]
-    whole = join_positives(labels.positives(0, labels.shape[0]) for labels in gated)
+    checked = [as_labels(_native(part), widths[0]) for part in parts]
+    whole = join_positives(labels.positives(0, labels.shape[0]) for labels in checked)
     from scipy.sparse import csr_array
 
     true = np.ones(whole.indices.size, np.uint8), whole.indices, whole.indptr
@@ -388,7 +405,7 @@ def _stacked(parts: list[Any], files: list[Any]) -> Any:
 
 
 def _native(cells: Any) -> Any:
-    """Cells in this machine's byte order. Only foreign ones are copied."""
+    """Cells in native byte order; copied only if necessary."""
     dtype = getattr(cells, "dtype", None)
     if isinstance(cells, np.ndarray) and isinstance(dtype, np.dtype) and not dtype.isnative:
         return cells.astype(dtype.newbyteorder("="))

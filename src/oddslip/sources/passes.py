@@ -1,8 +1,8 @@
-"""Several computations over one source, which read it together.
+"""Shared passes: several computations over one source read it together.
 
-Each is a function of a source and runs on a thread of its own. What asks for a pass waits until all
-others ask for one too, or are done; then one pass serves them all. So computations that know
-nothing of one another take as many passes as the longest of them, not as all of them.
+Each computation is a function of a source and runs on its own thread. One that requests a pass
+waits until all others request one too, or have ended; then one pass serves them all. So independent
+computations take as many passes as the longest of them, not as all together.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ def read_together(
     threads: int | None = None,
     what: str = "rows",
 ) -> list[Any]:
-    """What every function returns, given a source that it shares with the others.
+    """Run functions of one source together, and return their results.
 
-    The first error, in the order of the functions, is raised; the others are let go of.
+    The first error, in the order of the functions, is raised; other errors are dropped.
 
     Parameters
     ----------
     source : Source
     functions : sequence of callables
-        Each takes a source. `Source.run` and `Source.map` are shared; blocks that a function
-        iterates over itself are a pass of its own.
+        Each takes a source. `Source.run` and `Source.map` are shared; iterating over blocks is a
+        separate pass.
     threads : int, optional
-        Of the passes; all cores available unless told. With 1 nothing is shared.
+        Threads of a pass; all available cores by default. With 1 nothing is shared.
     what : str
-        What a progress bar calls a pass.
+        Name of a pass in the progress bar.
 
     Examples
     --------
@@ -50,30 +50,30 @@ def read_together(
     >>> read_together(open_source([[0.1, 0.2], [0.3, 0.4]]), [count, count])
     [2, 2]
     """
-    if len(functions) < 2 or threads == 1:  # one thread is the caller's own: one after another
+    if len(functions) < 2 or threads == 1:  # one thread: one function after another
         return [function(source) for function in functions]
-    meeting = _Meeting(len(functions))
+    rendezvous = _Rendezvous(len(functions))
     outcomes: list[Any] = [None] * len(functions)
     errors: list[BaseException | None] = [None] * len(functions)
 
     def work(at: int) -> None:
         try:
-            outcomes[at] = functions[at](SharedSource(source, meeting))
-        except BaseException as error:  # raised where the others are waited for
+            outcomes[at] = functions[at](SharedSource(source, rendezvous))
+        except BaseException as error:  # raised after all threads have ended
             errors[at] = error
         finally:
-            meeting.leave()
+            rendezvous.leave()
 
     workers = [threading.Thread(target=work, args=(at,)) for at in range(len(functions))]
     for worker in workers:
         worker.start()
     try:
-        while waiting := meeting.wait():
+        while waiting := rendezvous.wait():
             _serve(source, waiting, threads, what)
             release_memory()
-            meeting.resume()
+            rendezvous.resume()
     except BaseException as error:
-        meeting.give_up(error)
+        rendezvous.give_up(error)
         raise
     finally:
         for worker in workers:
@@ -84,103 +84,103 @@ def read_together(
     return outcomes
 
 
-class _Asked:
-    """A pass that was asked for, and what came of it."""
+class _PassRequest:
+    """A requested pass and its outcome."""
 
     def __init__(self, tally: Any) -> None:
         self.tally = tally
         self.error: BaseException | None = None
-        self.done = False
+        self.is_complete = False
 
 
-class _Meeting:
-    """Where computations wait for one another."""
+class _Rendezvous:
+    """Synchronises the computations."""
 
     def __init__(self, n_members: int) -> None:
         self._changed = threading.Condition()
         self._n_members = n_members
-        self._waiting: list[_Asked] = []
-        self._over: BaseException | None = None
+        self._waiting: list[_PassRequest] = []
+        self._error: BaseException | None = None
 
     @property
     def ended(self) -> bool:
-        """Whether nobody is left."""
+        """Whether all computations have ended."""
         return self._n_members == 0
 
-    def ask(self, tally: Any) -> Any:
-        """A pass for this tally; returns once it was made."""
-        asked = _Asked(tally)
+    def request(self, tally: Any) -> Any:
+        """Request a pass for this tally; return the filled tally."""
+        request = _PassRequest(tally)
         with self._changed:
-            if self._over is not None:
-                raise self._over
-            self._waiting.append(asked)
+            if self._error is not None:
+                raise self._error
+            self._waiting.append(request)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: asked.done or self._over is not None)
-        if asked.error is not None:
-            raise asked.error
-        if not asked.done and self._over is not None:
-            raise self._over
-        return asked.tally
+            self._changed.wait_for(lambda: request.is_complete or self._error is not None)
+        if request.error is not None:
+            raise request.error
+        if not request.is_complete and self._error is not None:
+            raise self._error
+        return request.tally
 
     def leave(self) -> None:
-        """One member less."""
+        """End one computation."""
         with self._changed:
             self._n_members -= 1
             self._changed.notify_all()
 
-    def wait(self) -> list[_Asked]:
-        """What all who are left ask for; nothing once all have left."""
+    def wait(self) -> list[_PassRequest]:
+        """The requests of all running computations; empty once all have ended."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._waiting) == self._n_members)
             return list(self._waiting)
 
     def resume(self) -> None:
-        """Send everybody on."""
+        """Let all computations continue."""
         with self._changed:
-            for asked in self._waiting:
-                asked.done = True
+            for request in self._waiting:
+                request.is_complete = True
             self._waiting.clear()
             self._changed.notify_all()
 
     def give_up(self, error: BaseException) -> None:
-        """No more passes: whoever waits for one, or asks for one, hears why."""
+        """Stop passes: waiting and later requests raise this error."""
         with self._changed:
-            self._over = error
+            self._error = error
             self._changed.notify_all()
 
 
-def _serve(source: Source, waiting: list[_Asked], threads: int | None, what: str) -> None:
-    """One pass for all that was asked."""
-    together = TallyGroup([asked.tally for asked in waiting])
+def _serve(source: Source, waiting: list[_PassRequest], threads: int | None, what: str) -> None:
+    """One pass for all requests."""
+    together = TallyGroup([request.tally for request in waiting])
     try:
-        made = source.run(together, threads=threads, what=what).tallies
-    except Exception as error:  # theirs to handle
-        for asked in waiting:
-            asked.error = error
+        tallies = source.run(together, threads=threads, what=what).tallies
+    except Exception as error:  # raised in the computations
+        for request in waiting:
+            request.error = error
         return
-    for asked, tally in zip(waiting, made, strict=True):
-        asked.tally = tally
+    for request, tally in zip(waiting, tallies, strict=True):
+        request.tally = tally
 
 
 class SharedSource(View):
-    """A source as one of several computations sees it, whose passes others share."""
+    """A source whose passes several computations share."""
 
-    def __init__(self, whole: Source, meeting: _Meeting) -> None:
+    def __init__(self, whole: Source, rendezvous: _Rendezvous) -> None:
         super().__init__(whole)
-        self._meeting = meeting
+        self._rendezvous = rendezvous
 
     def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
-        """Feed all rows to the tally, in a pass with the others as long as there are any."""
-        if self._meeting.ended:
+        """Feed all rows to the tally, in a pass shared with the others."""
+        if self._rendezvous.ended:
             return self.whole.run(tally, threads=threads, what=what)
-        made: T = self._meeting.ask(tally)
-        return made
+        fed: T = self._rendezvous.request(tally)
+        return fed
 
     def map(
         self, function: Callable[[Panel], R], *, threads: int | None = None, what: str = "rows"
     ) -> Iterator[tuple[int, R]]:
-        """Yield (first row, ``function(block)``) in row order, all from one pass with others."""
-        if self._meeting.ended:
+        """Yield (first row, ``function(block)``) in row order, from a shared pass."""
+        if self._rendezvous.ended:
             return self.whole.map(function, threads=threads, what=what)
-        outcomes: list[tuple[int, R]] = self._meeting.ask(CollectTally(function)).result()
+        outcomes: list[tuple[int, R]] = self._rendezvous.request(CollectTally(function)).result()
         return iter(outcomes)

@@ -1,7 +1,7 @@
-"""Rows that score some labels only: candidates, as sparse matrices and long tables hold them.
+"""Rows that score some labels only (candidates), from sparse matrices and long tables.
 
-A stored cell is a candidate, be its score 0; any other cell is absent. Work and memory go with
-the candidates.
+A stored cell is a candidate, even if its score is 0; any other cell is absent. Work and memory grow
+with the candidates.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from oddslip.core.sparse import as_rows, ascends
 from oddslip.errors import InvalidInput
 from oddslip.sources.base import BLOCK_BYTES, Source, block_rows
 
-WIDEST = 8  # blocks of all cells that a block of candidates may become, for whoever needs all
+MAX_DENSE_BLOCKS = 8  # size of a block of candidates, if it were dense, in blocks
 
 
 class SparseSource(Source):
-    """Candidates held in memory, cut into views of rows."""
+    """Candidates in memory, cut into views of rows."""
 
     partial = True
 
@@ -34,7 +34,7 @@ class SparseSource(Source):
         self.has_labels = panel.labels is not None
 
     def row_ids(self) -> NDArray[Any] | None:
-        """Names of all rows, or None where rows are only numbered."""
+        """Ids of all rows, or None where rows are only numbered."""
         return self.panel.row_ids
 
     def positives(self) -> Positives:
@@ -43,7 +43,7 @@ class SparseSource(Source):
 
     def blocks(self) -> Iterator[Panel]:
         """Views of some rows."""
-        most = WIDEST * block_rows(self.n_labels, self.dtype.itemsize)
+        most = MAX_DENSE_BLOCKS * block_rows(self.n_labels, self.dtype.itemsize)
         indptr = self.panel.listed.indptr
         cells = BLOCK_BYTES // 8
         start = 0
@@ -74,7 +74,7 @@ def list_sparse(matrix: Any) -> tuple[Positives, NDArray[Any]]:
 
 
 def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) -> SparseSource:
-    """A long table in any order, whose rows hold some labels each; a missing score is none."""
+    """A long table in any order, whose rows hold some labels each. A null score is absent."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -110,14 +110,14 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
     owned, label_set = coded("label")
     ids = id_cells(pc.cast(row_set, row_set.type))
     stored = [str(label) for label in name_values(label_set)]
-    wanted = ordered_labels(stored) if names is None else check_names(names, len(names)) or ()
-    place = {name: at for at, name in enumerate(wanted)}
-    stranger = next((name for name in stored if name not in place), None)
-    if stranger is not None:
-        raise InvalidInput(f"labels of {path} must be among label_names, got {stranger!r}.")
+    label_order = ordered_labels(stored) if names is None else check_names(names, len(names)) or ()
+    place = {name: at for at, name in enumerate(label_order)}
+    unknown = next((name for name in stored if name not in place), None)
+    if unknown is not None:
+        raise InvalidInput(f"labels of {path} must be among label_names, got {unknown!r}.")
     owned = np.array([place[name] for name in stored], np.int64)[owned]
     order = np.lexsort((owned, rows))
-    cells = rows[order] * len(wanted) + owned[order]
+    cells = rows[order] * len(label_order) + owned[order]
     twice = np.flatnonzero(cells[1:] == cells[:-1])
     if twice.size:
         raise InvalidInput(f"a cell must be there once, got two at {place_of(order[twice[0]])}.")
@@ -130,10 +130,16 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         if labels is not None:
             raise InvalidInput(f"labels must come from one place, but {path} holds some as well.")
         true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
-        labels = SparseLabels(*lines.kept(true & there), (len(row_set), len(wanted)))
+        labels = SparseLabels(*lines.kept(true & there), (len(row_set), len(label_order)))
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
     panel = SparsePanel.made(
-        lines.kept(there), scores[there].astype(dtype), len(wanted), labels=labels, kind=kind,
-        label_names=wanted, row_ids=ids, beside="true" in columns,
-    )  # fmt: skip
+        lines.kept(there),
+        scores[there].astype(dtype),
+        len(label_order),
+        labels=labels,
+        kind=kind,
+        label_names=label_order,
+        row_ids=ids,
+        beside="true" in columns,
+    )
     return SparseSource(panel)

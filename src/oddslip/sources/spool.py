@@ -1,7 +1,7 @@
-"""A spool: a table that came once, kept in a nameless temporary file to be read again.
+"""A spool: a table that can be read only once, stored in a temporary file to be read again.
 
-The file has no name, so that nothing stays behind, however the process ends. It lies where the
-system keeps temporary files (``TMPDIR``).
+The file has no name, so it is removed however the process ends. It is in the system's folder for
+temporary files (``TMPDIR``).
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from oddslip.errors import InvalidInput
 from oddslip.io.files import disk_full_message
 from oddslip.sources.batches import Batches, plain_batch, plain_schema
 
-BATCH_BYTES = 4 * 1024 * 1024  # of a batch in the file: what is held for a batch that is read
+BATCH_BYTES = 4 * 1024 * 1024  # per batch in the file
 
 
 class SpooledBatches(Batches):
-    """Batches written to a temporary file once, and read from there as often as asked.
+    """Batches written to a temporary file once, and read from there any number of times.
 
     Parameters
     ----------
     called : str
-        What errors call the table.
+        Name of the table in errors.
     schema : pyarrow.Schema
         Its columns, as `plain_schema` has them.
     batches : iterable of pyarrow.RecordBatch
-        Its rows. One batch after the other is held, and no more.
+        Its rows. One batch is in memory at a time.
     """
 
     def __init__(self, called: Any, schema: Any, batches: Iterable[Any]) -> None:
@@ -77,7 +77,7 @@ class SpooledBatches(Batches):
 
 
 class _Window(io.RawIOBase):
-    """A place of its own in a file that several read at a time."""
+    """A read position of its own in a file that several threads read."""
 
     def __init__(self, file: Any, lock: Lock) -> None:
         super().__init__()
@@ -89,31 +89,31 @@ class _Window(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        """Whether places in it can be sought."""
+        """Whether it can be sought."""
         return True
 
     def tell(self) -> int:
-        """The place that is read next."""
+        """The position of the next read."""
         return self._at
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to another place."""
+        """Move to another position."""
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
     def read(self, n: int | None = -1) -> bytes:
         """The next bytes."""
-        wanted = self._size - self._at if n is None or n < 0 else n
+        n_bytes = self._size - self._at if n is None or n < 0 else n
         with self._lock:
             self._file.seek(self._at)
-            found: bytes = self._file.read(wanted)
-        self._at += len(found)
-        return found
+            data: bytes = self._file.read(n_bytes)
+        self._at += len(data)
+        return data
 
 
 @contextmanager
 def free_temporary_bytes() -> Iterator[None]:
-    """Say it in one line where there is no room for temporary files."""
+    """Turn a full temporary folder into a one-line error."""
     folder = Path(tempfile.gettempdir())
-    with disk_full_message(folder, "Make room there, or set TMPDIR to a folder that has some."):
+    with disk_full_message(folder, "Free space there, or set TMPDIR to a folder that has some."):
         yield

@@ -1,4 +1,4 @@
-"""Tables whose rows other machines read: they have no order, and none of them comes here."""
+"""Tables that Spark tasks read: rows have no order and stay on their machines."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ from oddslip.spark.rows import LABEL_FIELDS, Layout
 from oddslip.spark.tasks import list_cells, top_of_panel, versions
 
 _ID_TYPES = {
-    "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "string": "string",
-}  # fmt: skip
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "string": "string",
+}
 
 
 class LabelCounts(MergeableTally):
-    """Positives of each label, and with ``partial`` its cells that are there. No score is read."""
+    """Positives of each label, and with ``partial`` its present cells. No score is read."""
 
     JOINED: ClassVar = {"counts": "add", "present": "add", "n_rows": "add", "_keys": "append"}
 
@@ -44,7 +48,7 @@ class LabelCounts(MergeableTally):
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments."""
         return {"n_labels": self.counts.size, "partial": self.partial}
 
     def add(self, panel: Panel) -> None:
@@ -59,7 +63,7 @@ class LabelCounts(MergeableTally):
         self._drop_keys()
 
     def merge(self, other: Self) -> None:
-        """Take over another's counts."""
+        """Add the counts of another tally."""
         super().merge(other)
         self._drop_keys()
 
@@ -81,17 +85,17 @@ class LabelCounts(MergeableTally):
 class TableSource(Source):
     """A table that an engine reads: tallies run in its tasks, over rows in any order.
 
-    Every pass counts the rows and adds up their keys. A pass that sees other rows than the one
-    before is an error: a table that is computed anew each time may change.
+    Every pass counts the rows and sums their keys. A pass over other rows than the one before is an
+    error: a table that is computed again each time may change.
 
     Parameters
     ----------
     engine : Engine
     layout : Layout
     id_type : str
-        Of the row ids, where the engine does not know it.
+        Type of the row ids, where the engine does not know it.
     more : dict
-        What else tasks are told.
+        Further arguments of the tasks.
     """
 
     ordered = False
@@ -102,17 +106,17 @@ class TableSource(Source):
         self.label_names, self.has_labels = layout.label_names, layout.labels is not None
         self.partial = layout.listed
         self.n_passes = 0
-        self._seen: tuple[int, int] | None = None
+        self._row_digest: tuple[int, int] | None = None
         self._counts: NDArray[np.int64] | None = None
         self._small_keys: Keys | None = None
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
         """Rows of the table: counted once, without their scores."""
-        if self._seen is None:
+        if self._row_digest is None:
             self._count()
-        assert self._seen is not None
-        return self._seen[0]
+        assert self._row_digest is not None
+        return self._row_digest[0]
 
     @property
     def has_ids(self) -> bool:
@@ -134,7 +138,7 @@ class TableSource(Source):
         return self._counts.copy()
 
     def totals(self, threads: int | None = None) -> Any:
-        """The cells of each label that are there; the number of rows, if all are."""
+        """Present cells per label; the number of rows if no cell is absent."""
         if self.partial and self._totals is None:
             self._count()
         return self._totals if self.partial else float(self.n_rows)
@@ -143,9 +147,9 @@ class TableSource(Source):
         narrow = self.layout._replace(scores=None, twin=None)
         if not narrow.columns or self.partial:  # a true label counts where it is a candidate
             narrow = self.layout._replace(twin=None)
-        counted = self._run(LabelCounts(self.n_labels, self.partial), narrow, "labels")
-        self._counts, self._totals = counted.counts, counted.present
-        self._small_keys = counted.small_keys()
+        tally = self._run(LabelCounts(self.n_labels, self.partial), narrow, "labels")
+        self._counts, self._totals = tally.counts, tally.present
+        self._small_keys = tally.small_keys()
 
     def run(self, tally: Any, *, threads: int | None = None, what: str = "rows") -> Any:
         """Feed all rows to the tally, in tasks, and return it."""
@@ -154,33 +158,38 @@ class TableSource(Source):
     def _run(self, tally: Any, layout: Layout, what: str) -> Any:
         self.n_passes += 1
         with progress_bar(what, 1) as advance:
-            done, n_rows, keys = run_tally(self.engine, tally, layout, **self.more)
+            result, n_rows, keys = run_tally(self.engine, tally, layout, **self.more)
             advance(1)
         if not n_rows:
             raise InvalidInput("a table must hold at least one row, got none.")
-        if self._seen is not None and self._seen != (n_rows, keys):
+        if self._row_digest is not None and self._row_digest != (n_rows, keys):
             raise InvalidInput(
                 f"a table must hold the same rows in every pass, got {n_rows:,} rows where "
-                f"{self._seen[0]:,} were counted, or other ones. Write it to files, or cache it."
+                f"{self._row_digest[0]:,} were counted, or other ones. Write it to files, or cache "
+                "it."
             )
-        self._seen = n_rows, keys
-        return done
+        self._row_digest = n_rows, keys
+        return result
 
     def with_twin(self, column: str) -> TableSource:
-        """The same table, whose panels bring the scores of another model too."""
-        return self._reopened(twin=column)
+        """The same table, with the scores of another model as its twin."""
+        return self._with_columns(twin=column)
 
     def of_twin(self) -> TableSource:
         """The table with the other model's scores in place of these."""
-        return self._reopened(scores=self.layout.twin, twin=None)
+        return self._with_columns(scores=self.layout.twin, twin=None)
 
-    def _reopened(self, **columns: Any) -> TableSource:
+    def _with_columns(self, **columns: Any) -> TableSource:
         for column in columns.values():
             if column is not None:
                 self.engine.check(column)
         layout = self.layout._replace(**columns)
         other = TableSource(self.engine, layout, id_type=self.id_type, **self.more)
-        other._seen, other._counts, other._totals = self._seen, self._counts, self._totals
+        other._row_digest, other._counts, other._totals = (
+            self._row_digest,
+            self._counts,
+            self._totals,
+        )
         other._small_keys = self._small_keys
         return other
 
@@ -204,27 +213,27 @@ class TableSource(Source):
     def _attach(self, make: Callable[..., Any], fields: dict[str, str], **options: Any) -> Any:
         row_id = self.layout.row_id
         if row_id is None:
-            raise InvalidInput("rows of a table are told apart by an id, got none. Pass row_id=...")
+            raise InvalidInput("rows of a table need an id, got none. Pass row_id=...")
         layout = self.layout._replace(labels=None, twin=None)
-        told = {"layout": layout, "make": make, "options": options, "versions": versions()}
-        named = {row_id: self.id_type} | fields
-        return self.engine.attach(pack(told | self.more), layout.columns, named)
+        message = {"layout": layout, "make": make, "options": options, "versions": versions()}
+        columns = {row_id: self.id_type} | fields
+        return self.engine.attach(pack(message | self.more), layout.columns, columns)
 
     def blocks(self) -> NoReturn:
-        """Refused: rows stay where they are."""
+        """Not supported: rows stay on their machines."""
         raise InvalidInput(
-            "rows of a table stay on its machines, and this asks for them one after the other. "
+            "rows of a table stay on its machines, but this needs them in order. "
             "Collect a sample, and pass that."
         )
 
     def positives(self) -> Positives:
-        """Refused: there may be more than memory holds."""
+        """Not supported: there may be more than memory holds."""
         return self.blocks()
 
     def map(
         self, function: Any, *, threads: int | None = None, what: str = "rows"
     ) -> Iterator[Any]:
-        """Refused: what comes out would be as long as the table."""
+        """Not supported: the result would be as long as the table."""
         return self.blocks()
 
 
@@ -252,8 +261,8 @@ def transform_rows(panel: Panel, *, maps: Any, dtype: Any, name: str) -> dict[st
     cells = maps.transform_panel(panel, dtype)
     if isinstance(panel, SparsePanel):
         ends, labels = panel.listed
-        own = cells.reshape(-1)[panel.listed.places(panel.n_labels)]
-        return {name: list_cells(panel, ends, labels, own)}
+        values = cells.reshape(-1)[panel.listed.places(panel.n_labels)]
+        return {name: list_cells(panel, ends, labels, values)}
     ends = np.arange(0, cells.size + 1, cells.shape[1], dtype=np.int32)
     return {name: pa.ListArray.from_arrays(pa.array(ends), pa.array(cells.reshape(-1)))}
 
@@ -268,7 +277,7 @@ def open_table(
     kind: Kind | None,
     label_names: Sequence[str] | None,
 ) -> TableSource:
-    """A DataFrame of Spark as a source."""
+    """A Spark DataFrame as a source."""
     from oddslip.spark import session as spark
 
     form = spark.table_form(table, scores)
@@ -277,12 +286,16 @@ def open_table(
     elif labels is None:
         labels = spark.default_labels(table, named=label_names is not None)
     scores = scores or "scores"
-    for part, name in (("scores", scores), ("labels", labels), ("row_id", row_id),
-                       ("unweighted", unweighted)):  # fmt: skip
+    for part, name in (
+        ("scores", scores),
+        ("labels", labels),
+        ("row_id", row_id),
+        ("unweighted", unweighted),
+    ):
         if name is not None:
             spark.check_column(table, part, name)
-    listed = form != "rows"
-    _check_listed(listed, unweighted, label_names)
+    is_sparse = form != "rows"
+    _check_candidates(is_sparse, unweighted, label_names)
     table, dtype = spark.score_type(table, scores)
     if unweighted is not None:
         table, other = spark.score_type(table, unweighted)
@@ -297,15 +310,21 @@ def open_table(
     names = None if label_names is None else tuple(label_names)
     names = check_names(names, n_labels or len(names or ()))
     layout = Layout(
-        n_labels=n_labels or len(names or ()), kind=kind or "probability", dtype=dtype,
-        label_names=names, scores=scores, labels=labels, row_id=row_id, twin=unweighted,
-        listed=listed,
-    )  # fmt: skip
+        n_labels=n_labels or len(names or ()),
+        kind=kind or "probability",
+        dtype=dtype,
+        label_names=names,
+        scores=scores,
+        labels=labels,
+        row_id=row_id,
+        twin=unweighted,
+        listed=is_sparse,
+    )
     return TableSource(spark.SparkTable(table), layout)
 
 
-def _check_listed(listed: bool, unweighted: Any, label_names: Any) -> None:
-    if not listed:
+def _check_candidates(is_sparse: bool, unweighted: Any, label_names: Any) -> None:
+    if not is_sparse:
         return
     if label_names is None:
         raise InvalidInput("candidates need label_names, got none. Pass label_names=...")
@@ -342,10 +361,14 @@ def open_files(
     ]
     schema = pq.read_schema(files[0])
     scores = scores or "scores"
-    if labels is None and _lists_labels(schema, named=label_names is not None):
+    if labels is None and _lists_labels(schema, by_name=label_names is not None):
         labels = "labels"
-    for part, name in (("scores", scores), ("labels", labels), ("row_id", row_id),
-                       ("unweighted", unweighted)):  # fmt: skip
+    for part, name in (
+        ("scores", scores),
+        ("labels", labels),
+        ("row_id", row_id),
+        ("unweighted", unweighted),
+    ):
         if name is not None and name not in schema.names:
             columns = ", ".join(schema.names)
             raise InvalidInput(
@@ -353,8 +376,8 @@ def open_files(
             )
     kind_of_scores = schema.field(scores).type
     cell = getattr(kind_of_scores, "value_type", None)
-    listed = cell is not None and bool(pa.types.is_struct(cell))
-    if cell is not None and listed:
+    is_sparse = cell is not None and bool(pa.types.is_struct(cell))
+    if cell is not None and is_sparse:
         fields = {field.name: field.type for field in cell}
         cell = fields.get("score") if set(fields) & set(LABEL_FIELDS) else None
     if cell is None or str(cell) not in ("float", "double"):
@@ -362,18 +385,23 @@ def open_files(
             f"{scores} must be a list of float or double, or of candidates (label, score), "
             f"got {kind_of_scores!s:.80}."
         )
-    _check_listed(listed, unweighted, label_names)
+    _check_candidates(is_sparse, unweighted, label_names)
     if label_names is None:
         first = next(pq.ParquetFile(files[0]).iter_batches(1, columns=[scores]))
         n_labels = len(first.column(0)[0])
     else:
         n_labels = len(tuple(label_names))
     layout = Layout(
-        n_labels=n_labels, kind=kind or "probability",
+        n_labels=n_labels,
+        kind=kind or "probability",
         dtype=np.dtype(cell.to_pandas_dtype()),
-        label_names=check_names(label_names, n_labels), scores=scores, labels=labels,
-        row_id=row_id, twin=unweighted, listed=listed,
-    )  # fmt: skip
+        label_names=check_names(label_names, n_labels),
+        scores=scores,
+        labels=labels,
+        row_id=row_id,
+        twin=unweighted,
+        listed=is_sparse,
+    )
     id_type = "" if row_id is None else _ID_TYPES.get(str(schema.field(row_id).type), "")
     if row_id is not None and not id_type:
         raise InvalidInput(
@@ -383,10 +411,10 @@ def open_files(
     return TableSource(engine, layout, id_type=id_type, units=units)
 
 
-def _lists_labels(schema: pa.Schema, *, named: bool) -> bool:
+def _lists_labels(schema: pa.Schema, *, by_name: bool) -> bool:
     """Whether files have a column ``labels`` that can be read, as `default_labels` decides."""
     kind = schema.field("labels").type if "labels" in schema.names else None
     cell = getattr(kind, "value_type", None)
     if cell is None:
         return False
-    return bool(pa.types.is_integer(cell) or (named and is_text(cell)))
+    return bool(pa.types.is_integer(cell) or (by_name and is_text(cell)))

@@ -1,4 +1,4 @@
-"""Where results go: .npy, .csv or .parquet files, written whole or not at all."""
+"""Atomic writers of scores and rankings to .npy, .csv and .parquet files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from numpy.typing import DTypeLike, NDArray
 from oddslip.core.panel import Kind, check_names
 from oddslip.errors import InvalidInput, first_line
 from oddslip.io.files import atomic_write
-from oddslip.sources.formulas import guard
 
 Parts = Iterator[tuple[int, tuple[NDArray[Any], ...]]]
 
@@ -38,9 +37,9 @@ def write_scores(
     path : str or path
         Ends in .npy, or in .parquet: then a column ``scores`` of lists, ``row_id`` if there are
         row ids, and the label names and the kind in the metadata, all of which `open_source`
-        reads back. An .npy file has no place for names, ids and a kind. In .csv there is a column
-        per label, named after it, and ``row_id``; a name that a spreadsheet would run has an
-        apostrophe before it, which `open_source` takes off.
+        reads back. An .npy file holds no names, ids or kind. A .csv file has a column per label,
+        named after it, and ``row_id``; a name that a spreadsheet would run as a formula gets an
+        apostrophe before it, which `open_source` removes.
     blocks : iterable of (first_row, cells)
         Blocks of rows in any order, each row once.
     n_rows, n_labels : int
@@ -65,27 +64,33 @@ def write_scores(
         return
     if path.suffix == ".csv":
         header = [str(j) for j in range(n_labels)] if names is None else list(names)
-        _write_csv(path, parts, (n_rows, n_labels), header, row_ids, "row_id", lambda cells: [
-            np.ascontiguousarray(cells, dtype)[:, j] for j in range(n_labels)
-        ])  # fmt: skip
+        _write_csv(
+            path,
+            parts,
+            (n_rows, n_labels),
+            header,
+            row_ids,
+            "row_id",
+            lambda cells: [np.ascontiguousarray(cells, dtype)[:, j] for j in range(n_labels)],
+        )
         return
     import pyarrow as pa
 
     _check_text(names)
     value = pa.from_numpy_dtype(dtype)
     schema = pa.schema([("scores", pa.list_(value, n_labels))])
-    said = {} if names is None else {"oddslip.label_names": json.dumps(names)}
+    metadata = {} if names is None else {"oddslip.label_names": json.dumps(names)}
     if kind is not None:
-        said["oddslip.kind"] = kind
-    schema = schema.with_metadata(said) if said else schema
+        metadata["oddslip.kind"] = kind
+    schema = schema.with_metadata(metadata) if metadata else schema
     ids = _as_ids(row_ids, n_rows)
     if ids is not None:
         schema = schema.insert(0, pa.field("row_id", ids.type))
 
     def columns(first: int, cells: NDArray[Any]) -> list[Any]:
         flat = pa.array(np.ascontiguousarray(cells, dtype).ravel())
-        listed = pa.FixedSizeListArray.from_arrays(flat, n_labels)
-        return [listed] if ids is None else [ids.slice(first, len(cells)), listed]
+        lists = pa.FixedSizeListArray.from_arrays(flat, n_labels)
+        return [lists] if ids is None else [ids.slice(first, len(cells)), lists]
 
     _write_parquet(path, parts, (n_rows, n_labels), schema, columns)
 
@@ -172,7 +177,7 @@ def check_ending(path: Path) -> str:
 
 
 def _check_text(names: Sequence[str] | None) -> None:
-    """Refuse names with half of a surrogate pair, which Parquet can not hold."""
+    """Reject names with half of a surrogate pair, which Parquet cannot hold."""
     for name in names or ():
         try:
             str(name).encode()
@@ -201,9 +206,9 @@ def _as_ids(row_ids: Any, n_rows: int) -> Any:
 
 
 def _write_npy(path: Path, parts: Parts, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
-    """Write blocks of rows to an .npy file, in whatever order they come."""
-    # Written by position rather than through a memory map: a full disk is then an error with a
-    # message and not a bus error, and no written page counts as ours.
+    """Write blocks of rows, in any order, to an .npy file."""
+    # Written by position, not through a memory map: a full disk then raises an error instead of a
+    # bus error, and written pages do not count as memory of this process.
     rows = _Rows(shape)
     with atomic_write(path) as unfinished, unfinished.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False}
@@ -227,22 +232,26 @@ def _write_ranking_csv(
     """The top K as CSV: an empty slot is an empty cell."""
     import pyarrow as pa
 
+    from oddslip.sources.csv import escape_formula
+
     k = shape[1]
-    names = None if label_names is None else pa.array([guard(str(name)) for name in label_names])
+    names = None
+    if label_names is not None:
+        names = pa.array([escape_formula(str(name)) for name in label_names])
     header = [f"label_{slot + 1}" for slot in range(k)]
     header += [] if scores_dtype is None else [f"score_{slot + 1}" for slot in range(k)]
 
     def columns(labels: NDArray[Any], *scores: NDArray[Any]) -> list[Any]:
-        found = []
+        arrays = []
         for slot in range(k):
             indices = np.ascontiguousarray(labels[:, slot], np.int32)
             slots = pa.array(indices, mask=indices < 0)
-            found.append(slots if names is None else names.take(slots))
+            arrays.append(slots if names is None else names.take(slots))
         if scores_dtype is not None:
             for slot in range(k):
                 cells = np.ascontiguousarray(scores[0][:, slot], scores_dtype)
-                found.append(pa.array(cells, mask=labels[:, slot] < 0))
-        return found
+                arrays.append(pa.array(cells, mask=labels[:, slot] < 0))
+        return arrays
 
     _check_text(label_names)
     _write_csv(path, parts, shape, header, row_ids, "row", columns, numbered=True)
@@ -264,24 +273,28 @@ def _write_csv(
     import pyarrow as pa
     from pyarrow import csv
 
+    from oddslip.sources.csv import escape_formula
+
     _check_text(header)
     ids = _as_ids(row_ids, shape[0])
     if ids is not None and pa.types.is_string(ids.type):
-        ids = pa.array([None if text is None else guard(text) for text in ids.to_pylist()])
+        ids = pa.array([None if text is None else escape_formula(text) for text in ids.to_pylist()])
     if ids is not None or numbered:
         header = [id_column, *header]
     with atomic_write(path) as unfinished, unfinished.open("wb") as file:
         line = io.StringIO()
-        texts.writer(line, lineterminator="\r\n").writerow(map(guard, header))  # quotes both
+        texts.writer(line, lineterminator="\r\n").writerow(map(escape_formula, header))
         file.write(line.getvalue()[:-2].encode() + b"\n")
         for first, arrays in _in_order(parts, shape):
-            made = columns(*arrays)
+            cells = columns(*arrays)
             n = len(arrays[0])
             if ids is not None:
-                made = [ids.slice(first, n), *made]
+                cells = [ids.slice(first, n), *cells]
             elif numbered:
-                made = [np.arange(first, first + n), *made]
-            batch = pa.record_batch([pa.array(c) for c in made], [str(j) for j in range(len(made))])
+                cells = [np.arange(first, first + n), *cells]
+            batch = pa.record_batch(
+                [pa.array(c) for c in cells], [str(j) for j in range(len(cells))]
+            )
             csv.write_csv(batch, file, csv.WriteOptions(include_header=False))
 
 
@@ -309,7 +322,7 @@ def _write_parquet(
 
 
 def _in_order(parts: Parts, shape: tuple[int, int]) -> Parts:
-    """Blocks of rows in their order, each once. Those that come early wait for their turn."""
+    """Yield the blocks in row order; blocks that come early wait."""
     rows = _Rows(shape)
     waiting: dict[int, tuple[NDArray[Any], ...]] = {}
     following = 0
@@ -325,14 +338,14 @@ def _in_order(parts: Parts, shape: tuple[int, int]) -> Parts:
 
 
 class _Rows:
-    """Which rows have come: each must come once."""
+    """Checks that every row is written exactly once."""
 
     def __init__(self, shape: tuple[int, int]) -> None:
         self.shape = shape
         self.ranges: list[tuple[int, int]] = []
 
     def take(self, first: int, cells: NDArray[Any]) -> None:
-        """Note a block of rows."""
+        """Record a block of rows."""
         n_rows, width = self.shape
         if cells.ndim != 2 or cells.shape[1] != width or not 0 <= first <= n_rows - len(cells):
             raise InvalidInput(
@@ -342,7 +355,7 @@ class _Rows:
             self.ranges.append((first, first + len(cells)))
 
     def check_whole(self) -> None:
-        """Refuse rows that came twice or not at all."""
+        """Reject rows that came twice or not at all."""
         following = 0
         for first, stop in sorted(self.ranges):
             if first != following:

@@ -1,8 +1,8 @@
-"""Cells counted between the positives of their label: all that AUC and isotonic fits need.
+"""Counts of each label's negatives between its positives, from which AUC and isotonic fits follow.
 
-The first pass collects the scores of the positives, which are few. The second finds the place of
-every cell among them. Negatives are never sorted and never kept. Both passes are tallies whose
-states are whole numbers, so the outcome is the same to the bit for any blocks, order and threads.
+The first pass collects the scores of the positives, which are few. The second places every cell
+among them. Negatives are never sorted or stored. Both passes add integers, so the result is the
+same to the bit for any blocks, order and threads.
 """
 
 from __future__ import annotations
@@ -10,53 +10,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.labels import DenseLabels, Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel
-from oddslip.core.tally import MergeableTally, State, owned
+from oddslip.core.tally import State, owned
 from oddslip.errors import InvalidInput
 from oddslip.kernels.isotonic import (
     GAPS,
     count_pairs,
     fill_buckets,
-    group_keys,
     place_cells,
     pool_labels,
     weigh_cells,
 )
-from oddslip.kernels.keys import LIMITS, UNSIGNED, keys_of, largest_key, scores_of
+from oddslip.kernels.keys import LIMITS, keys_of, largest_key, scores_of
 from oddslip.sources.base import Source
+from oddslip.tallies.positive_keys import DistinctKeys as DistinctKeys
+from oddslip.tallies.positive_keys import Ints as Ints
+from oddslip.tallies.positive_keys import PositiveKeys as PositiveKeys
+from oddslip.tallies.positive_keys import starts_of_runs as starts_of_runs
 
-Ints = NDArray[np.int64]
-
-MAX_POOLED = 2**12  # labels of weighed rows: their units, 2**50 in all, must not overflow
-
-
-class DistinctKeys(NamedTuple):
-    """Label j's positives have keys ``keys[indptr[j]:indptr[j + 1]]``, each ``counts`` times."""
-
-    indptr: Ints
-    keys: NDArray[Any]
-    counts: Ints
-
-    def among(self, others: DistinctKeys) -> DistinctKeys:
-        """These counts at the keys of ``others``, which hold all of these and maybe more."""
-        counts = np.zeros(others.keys.size, np.int64)
-        for label in range(self.indptr.size - 1):
-            start, stop = others.indptr[label : label + 2]
-            keys = self.keys[self.indptr[label] : self.indptr[label + 1]]
-            places = start + np.searchsorted(others.keys[start:stop], keys)
-            if keys.size and (places[-1] == stop or (others.keys[places] != keys).any()):
-                raise InvalidInput(
-                    "the keys to count among must hold those of all positives, got a positive of "
-                    f"label {label} that they lack. Collect them from all rows first."
-                )
-            counts[places] = self.counts[self.indptr[label] : self.indptr[label + 1]]
-        return others._replace(counts=counts)
+MAX_POOLED = 2**12  # labels, where rows have weights: their units, 2**50 in all, must not overflow
 
 
 class Knots(NamedTuple):
@@ -80,7 +58,7 @@ class CellCounts:
 
     Label j has the distinct positive keys ``keys[indptr[j]:indptr[j + 1]]``. They cut the scores
     into one more interval than there are keys, the first at ``indptr[j] + j`` in the arrays of
-    intervals. The negatives of a label without positives are not looked at.
+    intervals. The negatives of a label without positives are not counted.
 
     Attributes
     ----------
@@ -98,8 +76,9 @@ class CellCounts:
         Cells per label: the rows, or rows x labels if pooled; of each label where some are absent.
     kind : {"probability", "margin"}
     positives_between : ndarray, optional
-        For each interval its positives, where not all of their keys are listed: knots are the same
-        as long as every key is listed at which a block of the fit starts. Areas are not known then.
+        Positives in each interval, where ``keys`` does not hold the key of every positive. Knots
+        are the same as long as it holds every key at which a block of the fit starts. `auc` is
+        undefined then.
 
     Where rows have weights, cells are counted in units of them: see `SampleWeight`.
 
@@ -126,22 +105,22 @@ class CellCounts:
 
     @property
     def n_labels(self) -> int:
-        """Labels counted; 1 if pooled."""
+        """Number of labels; 1 if pooled."""
         return self.indptr.size - 1
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the scores that were counted."""
+        """Type of the counted scores."""
         return np.dtype(np.float32 if self.keys.dtype == np.uint32 else np.float64)
 
     @property
     def n_positives(self) -> Ints:
         """Positives per label."""
-        listed = np.diff(np.concatenate([[0], np.cumsum(self.positives)])[self.indptr])
+        at_keys = np.diff(np.concatenate([[0], np.cumsum(self.positives)])[self.indptr])
         if self.positives_between is None:
-            return listed
+            return at_keys
         starts = self.indptr[:-1] + np.arange(self.n_labels)  # of intervals: one more than keys
-        return np.asarray(listed + np.add.reduceat(self.positives_between, starts))
+        return np.asarray(at_keys + np.add.reduceat(self.positives_between, starts))
 
     @property
     def n_negatives(self) -> Ints:
@@ -154,7 +133,7 @@ class CellCounts:
         same = same and self.positives_between is None and other.positives_between is None
         if not (same and np.array_equal(self.keys, other.keys)):
             raise InvalidInput(
-                "counts must be taken against the same positives to be merged, got different ones."
+                "counts must use the same positive keys to be merged, got different ones."
             )
         return replace(
             self,
@@ -176,8 +155,8 @@ class CellCounts:
         count_pairs(
             self.indptr, self.positives, self.negatives_at, self.negatives_between, high, low
         )
-        counted = zip(self.n_positives.tolist(), self.n_negatives.tolist(), strict=True)
-        pairs = [2 * p * n for p, n in counted]
+        label_counts = zip(self.n_positives.tolist(), self.n_negatives.tolist(), strict=True)
+        pairs = [2 * p * n for p, n in label_counts]
         won = [(h << 24) + rest for h, rest in zip(high.tolist(), low.tolist(), strict=True)]
         return np.array(
             [w / p if p else np.nan for w, p in zip(won, pairs, strict=True)], np.float64
@@ -237,12 +216,12 @@ def count_cells(
     pooled : bool
         Treat the cells of all labels as those of one.
     threads : int, optional
-        As many as there are cores unless told.
+        Number of threads; all available cores by default.
     among : DistinctKeys, optional
-        Count among these keys, which may be more than the source's own. Folds counted among the
-        positives of all of them can be merged: see `CellCounts.merge`.
+        Count among these keys, which may be more than those of the source. Folds that are counted
+        among the positives of all folds can be merged: see `CellCounts.merge`.
     only : ndarray of bool, optional
-        Labels to look at; the others are counted as if they had no positive.
+        Labels to count; the others are treated as if they had no positive.
 
     Examples
     --------
@@ -270,101 +249,6 @@ def count_cells(
     return source.run(second, threads=threads, what="cells").result()
 
 
-class PositiveKeys(MergeableTally):
-    """First pass: the keys of the positives of every label, or of all labels pooled.
-
-    Parameters
-    ----------
-    n_labels : int
-    dtype : dtype of the scores
-    pooled : bool
-        Treat all cells as one label's.
-    only : ndarray of bool, optional
-        Labels to look at.
-
-    Examples
-    --------
-    >>> tally = PositiveKeys(1, "float32")
-    >>> tally.add(Panel(np.float32([[0.5], [0.5], [0.25]]), [[1], [1], [1]]))
-    >>> distinct = tally.result()
-    >>> distinct.keys.view("float32"), distinct.counts
-    (array([0.25, 0.5 ], dtype=float32), array([1, 2]))
-    """
-
-    JOINED: ClassVar = {"_labels": "append", "_keys": "append", "_units": "append"}
-
-    def __init__(
-        self,
-        n_labels: int,
-        dtype: Any,
-        *,
-        pooled: bool = False,
-        only: NDArray[np.bool_] | None = None,
-    ) -> None:
-        self.n_labels, self.dtype, self.pooled = n_labels, np.dtype(dtype), pooled
-        self.only = only
-        self._labels: list[NDArray[np.int32]] = []
-        self._keys: list[NDArray[Any]] = []
-        self._units: list[Ints] = []  # where rows have weights
-
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
-        return {"n_labels": self.n_labels, "dtype": self.dtype, "pooled": self.pooled,
-                "only": self.only}  # fmt: skip
-
-    def add(self, panel: Panel) -> None:
-        """Take the positives of one block of rows."""
-        indptr, labels = panel.positives()
-        rows = np.repeat(np.arange(panel.n_rows), np.diff(indptr))
-        if self.only is not None:
-            kept = self.only[labels]
-            rows, labels = rows[kept], labels[kept]
-        keys = keys_of(np.ascontiguousarray(positive_scores(panel, rows, labels)[None]), panel.kind)
-        if largest_key(keys) > panel.limit:
-            scores = positive_scores(panel.mended(), rows, labels)
-            keys = keys_of(np.ascontiguousarray(scores[None]), panel.kind)
-        self._labels.append(np.zeros_like(labels) if self.pooled else labels)
-        self._keys.append(np.array(keys[0]))
-        if panel.sample_weight is not None:
-            self._units.append(panel.sample_weight.units[rows])
-
-    @property
-    def key_type(self) -> Any:
-        """Type of the keys."""
-        return UNSIGNED[self.dtype]
-
-    def result(self) -> DistinctKeys:
-        """The distinct keys of every label in ascending order, with their counts."""
-        n_labels = 1 if self.pooled else self.n_labels
-        labels = np.concatenate([np.empty(0, np.int32), *self._labels])
-        ends = np.zeros(n_labels + 1, np.int64)
-        np.cumsum(np.bincount(labels, minlength=n_labels), out=ends[1:])
-        keys = np.concatenate([np.empty(0, self.key_type), *self._keys])
-        if self._units:
-            return _weigh_distinct(labels, keys, np.concatenate(self._units), ends)
-        grouped = np.empty_like(keys)
-        group_keys(labels, keys, ends[:-1].copy(), grouped)
-        for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            grouped[start:stop].sort()
-        firsts = np.flatnonzero(starts_of_runs(grouped, ends))
-        return DistinctKeys(np.searchsorted(firsts, ends), grouped[firsts[:-1]], np.diff(firsts))
-
-
-def _weigh_distinct(
-    labels: NDArray[np.int32], keys: NDArray[Any], units: Ints, ends: Ints
-) -> DistinctKeys:
-    """The distinct keys of every label, counted in units of weight."""
-    order = np.lexsort((keys, labels))
-    ordered = keys[order]
-    firsts = np.flatnonzero(starts_of_runs(ordered, ends))
-    sums = np.concatenate([[0], np.cumsum(units[order])])
-    return DistinctKeys(np.searchsorted(firsts, ends), ordered[firsts[:-1]], np.diff(sums[firsts]))
-
-
 class IntervalCounts:
     """Second pass: how many cells lie at each positive's key and between two neighbours.
 
@@ -387,7 +271,7 @@ class IntervalCounts:
     array([1, 1])
     """
 
-    NEAR, ROOM = 2**16 - 1, 2**32 - 1  # cells that 16-bit and 32-bit numbers can surely count
+    MAX_UINT16, MAX_UINT32 = 2**16 - 1, 2**32 - 1
 
     def __init__(
         self,
@@ -400,12 +284,12 @@ class IntervalCounts:
         self.distinct, self.kind, self.pooled = distinct, kind, pooled
         self._buckets: _Buckets | None = _buckets or _make_buckets(distinct, kind)
         n_labels = distinct.indptr.size - 1
-        # Many of these lie in memory at a time, one for every fold: numbers are as short as they
-        # can be, and become wider when more cells might come than they can count.
+        # One tally per fold is in memory at a time, so counts start as 16-bit integers and become
+        # wider before they could overflow.
         self._recent: NDArray[Any] = np.zeros(2 * distinct.keys.size + n_labels, np.uint16)
         self._largest = np.zeros(distinct.keys.size + n_labels, distinct.keys.dtype)
-        self._kept: Ints | None = None
-        self._unkept = 0
+        self._wide_counts: Ints | None = None
+        self._n_recent = 0
         limit = LIMITS[distinct.keys.dtype, kind]
         self._lowest = np.full(n_labels, limit, distinct.keys.dtype)
         self._n_rows = 0
@@ -413,20 +297,20 @@ class IntervalCounts:
 
     @property
     def nbytes(self) -> int:
-        """Memory that the counts take, save for the tables."""
-        kept = 0 if self._kept is None else self._kept.nbytes
-        return self._recent.nbytes + self._largest.nbytes + self._lowest.nbytes + kept
+        """Memory of the counts, without the look-up tables."""
+        n_wide_bytes = 0 if self._wide_counts is None else self._wide_counts.nbytes
+        return self._recent.nbytes + self._largest.nbytes + self._lowest.nbytes + n_wide_bytes
 
     def empty_like(self) -> Self:
         """An empty tally of the same kind; the tables are shared."""
         return type(self)(**self.spec(), _buckets=self._buckets)
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one, which makes its own tables."""
+        """Constructor arguments; a new tally builds its own tables."""
         return {"distinct": self.distinct, "kind": self.kind, "pooled": self.pooled}
 
     def state(self) -> State:
-        """Counts as wide numbers, and the ends."""
+        """Counts as 64-bit integers, and the extremes."""
         return {
             "counts": (self._counts(), "add"),
             "largest": (self._largest, "max"),
@@ -436,20 +320,20 @@ class IntervalCounts:
         }
 
     def restore(self, state: State) -> None:
-        """Take over counts and ends."""
-        self._kept, self._unkept = owned(state["counts"][0]), 0
+        """Replace counts and extremes by those of a state."""
+        self._wide_counts, self._n_recent = owned(state["counts"][0]), 0
         self._recent[:] = 0
         self._largest = owned(state["largest"][0])
         self._lowest = owned(state["lowest"][0])
         self._n_rows = int(state["n_rows"][0][0])
-        n_cells = owned(state["n_cells"][0])  # of each label; one number where they are alike
-        alike = n_cells.size > 0 and bool((n_cells == n_cells[0]).all())
-        self._n_cells = int(n_cells[0]) if alike else n_cells
+        n_cells = owned(state["n_cells"][0])  # per label; a single number where all are equal
+        equal = n_cells.size > 0 and bool((n_cells == n_cells[0]).all())
+        self._n_cells = int(n_cells[0]) if equal else n_cells
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows."""
+        """Count one block of rows."""
         if isinstance(panel, SparsePanel):
-            return self._add_listed(panel)
+            return self._add_sparse(panel)
         if panel.absent is not None:
             return self._add_present(panel)
         keys = panel.keys()
@@ -460,56 +344,74 @@ class IntervalCounts:
         n_cells = panel.n_rows * (n_columns if self.pooled else 1)
         indptr, own_keys, _ = self.distinct
         if panel.sample_weight is None:
-            self._make_room(n_cells)
+            self._widen(n_cells)
             place_cells(
-                keys, owners, indptr, own_keys, *self._tables, self._recent, self._largest,
+                keys,
+                owners,
+                indptr,
+                own_keys,
+                *self._tables,
+                self._recent,
+                self._largest,
                 self._lowest,
-            )  # fmt: skip
+            )
         else:
             units = panel.sample_weight.units
             n_cells = int(units.sum()) * (n_columns if self.pooled else 1)
-            if self._kept is None:
-                self._kept = np.zeros(len(self._recent), np.int64)
+            if self._wide_counts is None:
+                self._wide_counts = np.zeros(len(self._recent), np.int64)
             weigh_cells(
-                keys, owners, units, indptr, own_keys, self._kept, self._largest, self._lowest
+                keys,
+                owners,
+                units,
+                indptr,
+                own_keys,
+                self._wide_counts,
+                self._largest,
+                self._lowest,
             )
         self._n_rows += panel.n_rows
         self._n_cells = self._n_cells + n_cells
         return None
 
-    def _add_listed(self, panel: SparsePanel) -> None:
-        """Take the cells that a block lists."""
+    def _add_sparse(self, panel: SparsePanel) -> None:
+        """Count the stored cells of a sparse block."""
         labels = np.zeros_like(panel.listed.indices) if self.pooled else panel.listed.indices
         self._weigh(panel, Positives(panel.listed.indptr, labels), panel.cell_keys())
 
-    def _weigh(self, panel: Panel, listed: Positives, keys: NDArray[Any]) -> None:
-        """Take listed cells of rows, each as often as its row counts."""
+    def _weigh(self, panel: Panel, cells: Positives, keys: NDArray[Any]) -> None:
+        """Count cells, each with the weight of its row."""
         indptr, own_keys, _ = self.distinct
-        if self._kept is None:
-            self._kept = np.zeros(len(self._recent), np.int64)
-        owners = listed.indices.astype(np.int64)
+        if self._wide_counts is None:
+            self._wide_counts = np.zeros(len(self._recent), np.int64)
+        owners = cells.indices.astype(np.int64)
         weight = panel.sample_weight
         parts = [(0, keys.size, 1)]
         if weight is not None:
-            ends = listed.indptr.tolist()
+            ends = cells.indptr.tolist()
             parts = list(zip(ends[:-1], ends[1:], weight.units.tolist(), strict=True))
         for start, stop, units in parts:
             weigh_cells(
-                np.ascontiguousarray(keys[None, start:stop]), owners[start:stop],
-                np.full(1, units, np.int64), indptr, own_keys, self._kept, self._largest,
+                np.ascontiguousarray(keys[None, start:stop]),
+                owners[start:stop],
+                np.full(1, units, np.int64),
+                indptr,
+                own_keys,
+                self._wide_counts,
+                self._largest,
                 self._lowest,
-            )  # fmt: skip
+            )
         each = np.ones(panel.n_rows, np.int64) if weight is None else weight.units
-        counted = np.zeros(indptr.size - 1, np.int64)
-        np.add.at(counted, owners, np.repeat(each, listed.counts))
+        n_cells = np.zeros(indptr.size - 1, np.int64)
+        np.add.at(n_cells, owners, np.repeat(each, cells.counts))
         self._n_rows += panel.n_rows
-        self._n_cells = self._n_cells + (int(counted[0]) if self.pooled else counted)
+        self._n_cells = self._n_cells + (int(n_cells[0]) if self.pooled else n_cells)
 
     def _add_present(self, panel: Panel) -> None:
-        """Take a block with absent cells: all of it filled up, less what was filled in.
+        """Count a block with absent cells: fill them, count all cells, subtract the filled ones.
 
-        What is filled in stands in the same column already, so no extreme changes; save in
-        columns without a cell, whose extremes are put back.
+        The fill value is a score of the same column, so extremes do not change; those of columns
+        without any cell are restored.
         """
         absent = panel.absent
         assert absent is not None
@@ -518,16 +420,16 @@ class IntervalCounts:
             there = panel.present()
             assert there is not None
             checked = panel.checked()
-            listed = DenseLabels(there).positives(0, panel.n_rows)
-            keys = checked.keys().reshape(-1)[listed.places(panel.n_labels)]
-            labels = np.zeros_like(listed.indices) if self.pooled else listed.indices
-            return self._weigh(panel, Positives(listed.indptr, labels), keys)
+            present_cells = DenseLabels(there).positives(0, panel.n_rows)
+            keys = checked.keys().reshape(-1)[present_cells.places(panel.n_labels)]
+            labels = np.zeros_like(present_cells.indices) if self.pooled else present_cells.indices
+            return self._weigh(panel, Positives(present_cells.indptr, labels), keys)
         scores, some, times = panel.filled()
         empty = times == panel.n_rows
         lowest, largest = self._lowest.copy(), self._largest.copy()
         indptr, own_keys, _ = self.distinct
         owners = np.arange(panel.n_labels)
-        self._make_room(panel.n_rows)
+        self._widen(panel.n_rows)
         arguments = (owners, indptr, own_keys, *self._tables)
         ends = self._largest, self._lowest
         place_cells(keys_of(scores, panel.kind), *arguments, self._recent, *ends)
@@ -543,29 +445,33 @@ class IntervalCounts:
         self._n_cells = self._n_cells + (panel.n_rows - times).astype(np.int64)
         return None
 
-    def _make_room(self, n_cells: int) -> None:
-        """Move the counts to wider numbers before so many more cells might overflow them."""
-        if self._unkept + n_cells > self.NEAR:
+    def _widen(self, n_cells: int) -> None:
+        """Use wider integers before ``n_cells`` more cells could overflow the counts."""
+        if self._n_recent + n_cells > self.MAX_UINT16:
             self._recent = self._recent.astype(np.uint32, copy=False)
-        if self._unkept + n_cells > self.ROOM:
-            self._kept = self._counts()
+        if self._n_recent + n_cells > self.MAX_UINT32:
+            self._wide_counts = self._counts()
             self._recent[:] = 0
-            self._unkept = 0
-        self._unkept += n_cells
+            self._n_recent = 0
+        self._n_recent += n_cells
 
     def _counts(self) -> Ints:
         recent = self._recent.astype(np.int64)
-        if self._kept is not None:
-            recent += self._kept
+        if self._wide_counts is not None:
+            recent += self._wide_counts
         return recent
 
     def merge(self, other: Self) -> None:
-        """Take over what another tally has counted."""
-        self._make_room(other._unkept)
-        # Counts that were wide and have been moved are small again.
+        """Add the counts of another tally."""
+        self._widen(other._n_recent)
+        # Counts that were moved to 64 bits restart at zero, so they fit a narrower type.
         self._recent += other._recent.astype(self._recent.dtype, copy=False)
-        if other._kept is not None:
-            self._kept = other._kept.copy() if self._kept is None else self._kept + other._kept
+        if other._wide_counts is not None:
+            self._wide_counts = (
+                other._wide_counts.copy()
+                if self._wide_counts is None
+                else self._wide_counts + other._wide_counts
+            )
         np.maximum(self._largest, other._largest, out=self._largest)
         np.minimum(self._lowest, other._lowest, out=self._lowest)
         self._n_rows += other._n_rows
@@ -578,11 +484,11 @@ class IntervalCounts:
         return self._buckets
 
     def close(self) -> None:
-        """Let go of the look-up tables, once all rows were taken: they take more than counts."""
+        """Release the look-up tables, which are larger than the counts, after the last row."""
         self._buckets = None
 
     def cut(self, first: int, last: int) -> Self:
-        """What was counted of the labels from ``first`` to before ``last``; takes no more rows."""
+        """Counts of the labels from ``first`` to before ``last``; takes no more rows."""
         indptr, keys, positives = self.distinct
         start, stop = int(indptr[first]), int(indptr[last])
         slots, gaps = slice(2 * start + first, 2 * stop + last), slice(start + first, stop + last)
@@ -591,14 +497,14 @@ class IntervalCounts:
             indptr[first : last + 1] - start, keys[start:stop], positives[start:stop]
         )
         part._recent, part._largest = self._recent[slots].copy(), self._largest[gaps].copy()
-        part._kept = None if self._kept is None else self._kept[slots].copy()
+        part._wide_counts = None if self._wide_counts is None else self._wide_counts[slots].copy()
         part._lowest = self._lowest[first:last].copy()
         if np.ndim(self._n_cells):
             part._n_cells = self._n_cells[first:last].copy()
         return part
 
     def result(self) -> CellCounts:
-        """Counts of the negatives: those of all cells less the positives' own."""
+        """Counts of the negatives: all cells less the positives."""
         indptr, keys, positives = self.distinct
         n_labels = indptr.size - 1
         counts = self._counts()
@@ -616,25 +522,6 @@ class IntervalCounts:
             n_cells=self._n_cells,
             kind=self.kind,
         )
-
-
-def positive_scores(panel: Panel, rows: Ints, labels: NDArray[np.int32]) -> NDArray[Any]:
-    """Scores of cells that are there, given in row order."""
-    if not isinstance(panel, SparsePanel):
-        return np.asarray(panel.scores[rows, labels])
-    places = panel.listed.places(panel.n_labels)
-    return np.asarray(panel.cells[np.searchsorted(places, rows * panel.n_labels + labels)])
-
-
-def starts_of_runs(ordered: NDArray[Any], ends: Ints) -> NDArray[np.bool_]:
-    """Where a run of equal keys starts; runs do not cross the ends of labels.
-
-    One place more than there are keys, so that each run has an end.
-    """
-    is_first = np.ones(ordered.size + 1, np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1 : ordered.size])
-    is_first[ends] = True
-    return is_first
 
 
 class _Buckets(NamedTuple):
@@ -656,8 +543,8 @@ def _make_buckets(distinct: DistinctKeys, kind: Kind) -> _Buckets:
     low, high = GAPS[distinct.keys.dtype, kind]
     squeezed = distinct.keys - np.clip(distinct.keys, low, high)  # up to a constant that cancels
     spans[alive] = squeezed[distinct.indptr[alive + 1] - 1] - squeezed[distinct.indptr[alive]]
-    wanted = [max((2 * m).bit_length(), min((8 * m).bit_length(), 15)) for m in n_keys.tolist()]
-    excess = [s.bit_length() - w for s, w in zip(spans.tolist(), wanted, strict=True)]
+    bits = [max((2 * m).bit_length(), min((8 * m).bit_length(), 15)) for m in n_keys.tolist()]
+    excess = [s.bit_length() - w for s, w in zip(spans.tolist(), bits, strict=True)]
     shifts = np.maximum(excess, 0).astype(np.uint64)
     sizes = np.where(n_keys > 0, (spans >> shifts).astype(np.int64) + 1, 0)
     indptr = np.concatenate([[0], np.cumsum(sizes)])

@@ -1,9 +1,9 @@
 """Isotonic fits of all labels: rare ones by their positives, the others by buckets of scores.
 
-`counting` sorts the positives of a label, which is cheap where they are few. Where they are many,
-cells are counted in buckets, and only the cells of those buckets in which a knot may lie are
-gathered and sorted: see `kernels.hulls`. Either way the knots are the same to the bit, and so is
-the outcome for any blocks, order and threads.
+`cell_counts` sorts the positives of a label, which is cheap where they are few. Where they are
+many, cells are counted in buckets, and only the cells of buckets that may hold a knot are collected
+and sorted: see `kernels.buckets`. Both ways give the same knots to the bit, for any blocks, order
+and threads.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from oddslip.kernels.buckets import (
     sort_groups,
 )
 from oddslip.sources.base import Source
-from oddslip.tallies.cell_counts import IntervalCounts, Ints, Knots, PositiveKeys, count_cells
+from oddslip.tallies.cell_counts import IntervalCounts, Knots, count_cells
+from oddslip.tallies.positive_keys import Ints, PositiveKeys
 
-SAMPLED = 1024  # rows from which labels and ranges of buckets are chosen
-MIN_ROWS = 8192  # below, nothing is worth a second way
-MIN_SHARE = 0.015  # of positives: below, sorting them is cheaper
-MIN_DISTINCT = 0.25  # of the sampled scores: tied scores are few keys, however many positives
-MAX_GATHERED = 0.25  # of a label's cells: where buckets fit its scores badly, it is counted anew
+N_SAMPLED_ROWS = 1024  # rows from which labels and ranges of buckets are chosen
+MIN_ROWS = 8192  # below, buckets do not pay
+MIN_SHARE = 0.015  # share of positives; below, sorting them is cheaper
+MIN_DISTINCT = 0.25  # share of distinct sampled scores; ties make few keys of many positives
+MAX_GATHERED = 0.25  # share of a label's cells; above, its buckets fit badly: count it exactly
 MAX_ROWS = 2**31 - 1
 
 
@@ -51,7 +52,7 @@ class Buckets(NamedTuple):
 
     @property
     def ranges(self) -> tuple[Any, ...]:
-        """What the kernels are told."""
+        """Arguments of the kernels."""
         return self.kind == "margin", self.number_of, self.low, self.high, self.scale, self.starts
 
 
@@ -71,12 +72,12 @@ def choose_buckets(
     scores, truths : ndarray of shape (n_sampled, n_labels)
     kind : {"probability", "margin"}
     n_rows : int
-        Rows there are in all. The hull turns about every n_rows ** (2 / 3) cells, which says how
+        Total number of rows. The hull turns about every n_rows ** (2 / 3) cells, which says how
         fine buckets must be to be worth it.
     least_share : float
-        Share of positives from which on a label is counted in buckets.
+        Smallest share of positives of a label that is counted in buckets.
     least_distinct : float
-        Share of distinct scores from which on it is.
+        Smallest share of distinct scores of such a label.
     """
     share = truths.mean(axis=0)
     labels = np.flatnonzero(share >= least_share)
@@ -94,14 +95,14 @@ def choose_buckets(
     high = np.where(inside, placed, -np.inf).max(axis=1, initial=-np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         width = high - low
-    kept = (width > 0) & np.isfinite(width) & (distinct >= least_distinct)
-    labels, low, high, width = labels[kept], low[kept], high[kept], width[kept]
+    usable = (width > 0) & np.isfinite(width) & (distinct >= least_distinct)
+    labels, low, high, width = labels[usable], low[usable], high[usable], width[usable]
     fine = 12 * n_rows ** (2 / 3) * np.sqrt(share[labels])
     n_buckets = np.clip(np.minimum(fine, n_rows / 4), 1, MAX_BUCKETS).astype(np.int64)
     number_of = np.full(share.size, -1, np.int32)
     number_of[labels] = np.arange(labels.size)
     starts = np.concatenate([[0], np.cumsum(2 * (n_buckets + 2))])
-    # Half a bucket less, so that no rounding leads beyond the last.
+    # Half a bucket less, so that rounding never leads beyond the last bucket.
     return Buckets(labels, number_of, low, high, (n_buckets - 0.5) / width, starts, kind)
 
 
@@ -110,8 +111,8 @@ def sample_buckets(source: Source) -> Buckets | None:
     if not source.ordered or not MIN_ROWS <= source.n_rows <= MAX_ROWS:
         return None
     panel = next(iter(source.blocks()))
-    rng = np.random.default_rng(DEFAULT_SEED)  # every so-many-th row might be a pattern of the data
-    rows = np.sort(rng.choice(panel.n_rows, min(panel.n_rows, SAMPLED), replace=False))
+    rng = np.random.default_rng(DEFAULT_SEED)  # every n-th row might follow a pattern of the data
+    rows = np.sort(rng.choice(panel.n_rows, min(panel.n_rows, N_SAMPLED_ROWS), replace=False))
     return choose_buckets(
         panel.scores[rows], panel.truths()[rows], source.kind, n_rows=source.n_rows
     )
@@ -131,11 +132,11 @@ class BucketCounts(MergeableTally):
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments."""
         return {"buckets": self.buckets}
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows."""
+        """Count one block of rows."""
         panel = panel.checked()
         scores = np.ascontiguousarray(panel.scores)
         count_buckets(scores, panel.truths(), *self.buckets.ranges, self.counts)
@@ -178,14 +179,21 @@ class MarkedCells(MergeableTally):
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
-        return {"buckets": self.buckets, "dtype": self.dtype, "marks": self.marks,
-                "numbers": self.numbers, "sizes": self.sizes}  # fmt: skip
+        """Constructor arguments."""
+        return {
+            "buckets": self.buckets,
+            "dtype": self.dtype,
+            "marks": self.marks,
+            "numbers": self.numbers,
+            "sizes": self.sizes,
+        }
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows."""
-        room = min(int(self.sizes.sum(dtype=np.int64)) + 1, panel.scores.size)  # one too many shows
-        cells, groups = np.empty(room, self.dtype), np.empty(room, np.int32)
+        """Count one block of rows."""
+        size = min(
+            int(self.sizes.sum(dtype=np.int64)) + 1, panel.scores.size
+        )  # + 1 shows an excess
+        cells, groups = np.empty(size, self.dtype), np.empty(size, np.int32)
         scores = np.ascontiguousarray(panel.scores)
         n = collect_cells(
             scores, panel.truths(), *self.buckets.ranges, self.marks, self.numbers, cells, groups
@@ -227,9 +235,9 @@ def fit_knots(
     minimum_positives : int
         Labels with fewer positives get no knots, and so does a label without any.
     threads : int, optional
-        As many as there are cores unless told.
+        Number of threads; all available cores by default.
     buckets : Buckets, optional
-        Chosen by a look at the first rows unless given.
+        Chosen from the first rows by default.
 
     Examples
     --------
@@ -250,29 +258,29 @@ def fit_knots(
     first: Any = BucketCounts(buckets)
     if is_rare.any():
         first = TallyGroup([first, PositiveKeys(source.n_labels, source.dtype, only=is_rare)])
-    counted = source.run(first, threads=threads, what="positives").result()
-    in_buckets, distinct = counted if is_rare.any() else (counted, None)
+    first_result = source.run(first, threads=threads, what="positives").result()
+    in_buckets, distinct = first_result if is_rare.any() else (first_result, None)
 
     marks = np.empty(in_buckets.size // 2, np.uint8)
     numbers = np.zeros(marks.size, np.int32)
-    held = np.empty(buckets.labels.size, np.int64)
+    n_marked = np.empty(buckets.labels.size, np.int64)
     most = int(MAX_GATHERED * source.n_rows)
-    mark_buckets(buckets.starts, in_buckets, most, marks, numbers, held)
-    is_bad = held < 0
+    mark_buckets(buckets.starts, in_buckets, most, marks, numbers, n_marked)
+    is_bad = n_marked < 0
     sizes = in_buckets.reshape(-1, 2)[np.flatnonzero(marks.view(np.bool_))]
     second: Any = MarkedCells(buckets, source.dtype, marks, numbers, sizes)
     if distinct is not None:
         second = TallyGroup([second, IntervalCounts(distinct, source.kind)])
-    found = source.run(second, threads=threads, what="cells").result()
-    cells, of_rare = found if distinct is not None else (found, None)
-    ends = np.concatenate([[0], np.cumsum(np.maximum(held, 0))])
+    second_result = source.run(second, threads=threads, what="cells").result()
+    cells, of_rare = second_result if distinct is not None else (second_result, None)
+    ends = np.concatenate([[0], np.cumsum(np.maximum(n_marked, 0))])
 
     n_positives = np.zeros(source.n_labels, np.int64)
     n_positives[buckets.labels] = np.add.reduceat(
         in_buckets[1::2].astype(np.int64), buckets.starts[:-1] // 2
     )
-    wanted = (n_positives[buckets.labels] >= max(1, minimum_positives)) & ~is_bad
-    parts = [_join(buckets, in_buckets, marks, ends, cells, wanted)]
+    fitted = (n_positives[buckets.labels] >= max(1, minimum_positives)) & ~is_bad
+    parts = [_join(buckets, in_buckets, marks, ends, cells, fitted)]
     if of_rare is not None:
         n_positives += of_rare.n_positives
         parts.append(of_rare.isotonic_knots(minimum_positives))
@@ -281,7 +289,7 @@ def fit_knots(
         only[buckets.labels[is_bad]] = True
         counts = count_cells(source, threads=threads, only=only)
         parts.append(counts.isotonic_knots(minimum_positives))
-    return n_positives, _side_by_side(parts)
+    return n_positives, _merge_knots(parts)
 
 
 def _join(
@@ -290,19 +298,19 @@ def _join(
     marks: NDArray[np.uint8],
     ends: Ints,
     cells: NDArray[Any],
-    wanted: NDArray[np.bool_],
+    fitted: NDArray[np.bool_],
 ) -> Knots:
     """Knots of the labels in buckets, among those of all labels."""
     n = buckets.labels.size
     indptr = np.empty(n + 1, np.int64)
     x, y = np.empty((2, 2 * cells.size + 4 * n))
-    n_knots = join_hull(buckets.starts, counts, marks, ends, cells, wanted, indptr, x, y)
+    n_knots = join_hull(buckets.starts, counts, marks, ends, cells, fitted, indptr, x, y)
     sizes = np.zeros(buckets.number_of.size, np.int64)
     sizes[buckets.labels] = np.diff(indptr)
     return Knots(np.concatenate([[0], np.cumsum(sizes)]), x[:n_knots].copy(), y[:n_knots].copy())
 
 
-def _side_by_side(parts: list[Knots]) -> Knots:
+def _merge_knots(parts: list[Knots]) -> Knots:
     """Knots of all labels, each of which has knots in one part at most."""
     if len(parts) == 1:
         return parts[0]

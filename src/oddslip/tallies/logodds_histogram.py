@@ -1,6 +1,6 @@
-"""Where the cells of every label lie: counts of their log-odds in bins, and saturated cells.
+"""Histogram of each label's log-odds, with its extremes and its saturated cells.
 
-The bins are the same for all panels of a kind, so the counts of two days can be compared.
+The bins are the same for all panels of a kind, so histograms of two days can be compared.
 """
 
 from __future__ import annotations
@@ -54,8 +54,12 @@ class LogOddsHistogram(MergeableTally):
     """
 
     JOINED: ClassVar = {
-        "counts": "add", "n_saturated": "add", "lowest": "min", "highest": "max", "n_rows": "add",
-    }  # fmt: skip
+        "counts": "add",
+        "n_saturated": "add",
+        "lowest": "min",
+        "highest": "max",
+        "n_rows": "add",
+    }
 
     def __init__(self, n_labels: int, kind: Kind) -> None:
         self.n_labels, self.kind = n_labels, kind
@@ -64,32 +68,37 @@ class LogOddsHistogram(MergeableTally):
         self.lowest = np.full(n_labels, np.inf)
         self.highest = np.full(n_labels, -np.inf)
         self.n_rows = 0
-        self._filled: Any = None  # scores in place of absent ones, and how often
+        self._filled: Any = (
+            None  # one score per label that fills absent cells, and how often it did
+        )
 
     def empty_like(self) -> Self:
         """An empty tally for another thread."""
         return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
+        """Constructor arguments."""
         return {"n_labels": self.n_labels, "kind": self.kind}
 
     def add(self, panel: Panel) -> None:
-        """Take one block of rows."""
+        """Count one block of rows."""
         from oddslip.kernels.logits import bin_margins, bin_probabilities, count_reaching
 
         panel = panel.checked()
         if isinstance(panel, SparsePanel):
-            return self._add_listed(panel)
+            return self._add_sparse(panel)
         keys = panel.present_keys()
         bound = saturated_key(panel.dtype, panel.kind)
         count_reaching(keys, bound, self.n_saturated, np.empty(panel.n_rows, np.int64))
         scores = np.ascontiguousarray(panel.scores)
         if panel.absent is not None:
-            known, before = self._filled or (None, 0)
-            scores, some, _ = panel.filled(known)
-            # Cells are counted here, however much their rows weigh.
-            self._filled = some, before + np.bincount(panel.absent.indices, minlength=self.n_labels)
+            column_scores, before = self._filled or (None, 0)
+            scores, column_scores, _ = panel.filled(column_scores)
+            # Cells are counted, whatever the weight of their rows.
+            self._filled = (
+                column_scores,
+                before + np.bincount(panel.absent.indices, minlength=self.n_labels),
+            )
         if self.kind == "probability":
             bin_probabilities(scores, self.counts)
         else:
@@ -99,8 +108,8 @@ class LogOddsHistogram(MergeableTally):
         self.n_rows += panel.n_rows
         return None
 
-    def _add_listed(self, panel: SparsePanel) -> None:
-        """Take the cells that a block lists, as the kernels take all."""
+    def _add_sparse(self, panel: SparsePanel) -> None:
+        """Count the stored cells of a sparse block, as the kernels count dense ones."""
         from oddslip.kernels import logits
 
         labels, cells = panel.listed.indices.astype(np.int64), panel.cells
@@ -119,7 +128,7 @@ class LogOddsHistogram(MergeableTally):
         self.n_rows += panel.n_rows
 
     def settle(self) -> None:
-        """Take out what was filled in for absent cells."""
+        """Subtract the scores that filled absent cells."""
         from oddslip.kernels.logits import bin_margins, bin_probabilities
 
         if self._filled is None:
@@ -131,7 +140,7 @@ class LogOddsHistogram(MergeableTally):
         self._filled = None
 
     def merge(self, other: Self) -> None:
-        """Take over what another tally has seen."""
+        """Add the counts of another tally."""
         self.settle()
         other.settle()
         super().merge(other)
@@ -142,7 +151,7 @@ class LogOddsHistogram(MergeableTally):
         return super().state()
 
     def result(self) -> tuple[Floats, Floats, Floats]:
-        """Centres of the bins, and how far a cell of each label can lie below or above its own."""
+        """Centres of the bins, and how far below or above them a cell of each label can lie."""
         self.settle()
         nat = edges_of(self.kind)
         centres = (nat[1:] + nat[:-1]) / 2
@@ -158,7 +167,7 @@ class LogOddsHistogram(MergeableTally):
 
 
 def n_bins(kind: Kind) -> int:
-    """Bins of a label."""
+    """Number of bins per label."""
     from oddslip.kernels.logits import MARGIN_BINS, ODDS_BINS
 
     return int(ODDS_BINS if kind == "probability" else MARGIN_BINS)
@@ -184,9 +193,9 @@ def edges_of(kind: Kind) -> Floats:
 def spread_parts(
     source: Source, most_bytes: int, threads: int | None = None
 ) -> Iterator[tuple[NDArray[np.int64], Source]]:
-    """Yield labels, and the source of these alone, whose bins take no more memory than told.
+    """Yield groups of labels with a source of them, whose bins take at most ``most_bytes``.
 
-    The bins of a label take as much as hundreds of its cells, on every thread.
+    On every thread, the bins of a label take as much memory as hundreds of its cells.
     """
     step = max(1024, most_bytes // (4 * n_bins(source.kind) * available_threads(threads)))
     for start in range(0, source.n_labels, step):

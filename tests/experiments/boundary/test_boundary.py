@@ -40,11 +40,15 @@ def test_the_first_step_is_the_one_that_lightgbm_takes(weight, cap, l2):
         weights=[weight],
         max_delta_step=cap,
         parameters={
-            "num_iterations": 1, "learning_rate": 0.05, "num_leaves": 2,
-            "min_data_in_leaf": in_leaf, "lambda_l2": l2, "min_sum_hessian_in_leaf": 0.0,
+            "num_iterations": 1,
+            "learning_rate": 0.05,
+            "num_leaves": 2,
+            "min_data_in_leaf": in_leaf,
+            "lambda_l2": l2,
+            "min_sum_hessian_in_leaf": 0.0,
         },
         threads=1,
-    ).fit(X, Y)  # fmt: skip
+    ).fit(X, Y)
     prior = np.array([1 / n_rows])
     moved = model.predict_margin(X[:1])[0, 0] - logit(prior[0])
     booster = Booster(1, 0.05, 2, in_leaf, l2, cap)
@@ -52,19 +56,19 @@ def test_the_first_step_is_the_one_that_lightgbm_takes(weight, cap, l2):
 
 
 def test_an_unweighted_training_has_no_spread_no_overshoot_and_no_flood():
-    found = describe_training([400, 40, 4, 0], 1000, "none", Booster(60, 0.05), k=2)
-    assert found.keys() == FEATURES.keys()
-    assert found["spread"] == found["overshoot"] == found["flood"] == 0
+    features = describe_training([400, 40, 4, 0], 1000, "none", Booster(60, 0.05), k=2)
+    assert features.keys() == FEATURES.keys()
+    assert features["spread"] == features["overshoot"] == features["flood"] == 0
 
 
 def test_heavier_weights_overshoot_more_and_a_cap_less():
     counts = [400, 40, 4]
     free, capped = Booster(60, 0.05), Booster(60, 0.05, cap=0.5)
     some, more = (describe_training(counts, 1000, w, free, k=2) for w in ("sqrt", "balanced"))
-    held = describe_training(counts, 1000, "balanced", capped, k=2)
+    capped_features = describe_training(counts, 1000, "balanced", capped, k=2)
     for name in ("spread", "overshoot", "flood"):
         assert some[name] < more[name]
-        assert held[name] < more[name]
+        assert capped_features[name] < more[name]
 
 
 def test_labels_of_a_single_class_do_not_count():
@@ -104,9 +108,9 @@ def test_a_world_is_trained_once(tmp_path, monkeypatch):
     assert study.train_worlds(2, store, most_trees=40) == first
     assert study.train_worlds(2, store, most_trees=41, finished=True) == {}
     key, cell = next(iter(first.items()))
-    found = study.world_trainings(key, cell)
-    assert [each.name.split(", ")[1] for each in found] == ["sqrt", "r", "10r"]
-    assert all(0 <= each.retained <= 1 for each in found)
+    trainings = study.world_trainings(key, cell)
+    assert [each.name.split(", ")[1] for each in trainings] == ["sqrt", "r", "10r"]
+    assert all(0 <= each.retained <= 1 for each in trainings)
 
 
 # ---------------------------------------------------------------------------------------- the model
@@ -120,16 +124,16 @@ def plant(n_worlds=60, noise=0.02, seed=0):
         for weight in ("sqrt", "r", "10r"):
             features = dict(zip(FEATURES, rng.normal(size=6), strict=True))
             features["flood"] = float(rng.uniform(0, 2))
-            kept = 1 / (1 + np.exp(4 * (features["flood"] - 1))) + rng.normal(0, noise)
-            trainings.append(Training(f"{world}", weight, features, float(np.clip(kept, 0, 1))))
+            retained = 1 / (1 + np.exp(4 * (features["flood"] - 1))) + rng.normal(0, noise)
+            trainings.append(Training(f"{world}", weight, features, float(np.clip(retained, 0, 1))))
     return trainings
 
 
 def test_a_planted_boundary_is_found_out_of_fold_and_on_unseen_cells():
     boundary = fit_boundary(plant())
     unseen = plant(20, seed=1)
-    kept = np.array([each.retained for each in unseen])
-    score = judge(boundary.of(unseen), kept, boundary.low, boundary.high)
+    retained = np.array([each.retained for each in unseen])
+    score = judge(boundary.of(unseen), retained, boundary.low, boundary.high)
     assert min(boundary.errors.values()) < 0.1
     assert predicts_well(score)
     assert 0.6 < score["in_interval"] < 0.95
@@ -137,8 +141,8 @@ def test_a_planted_boundary_is_found_out_of_fold_and_on_unseen_cells():
 
 def test_noise_is_not_predicted_well():
     rng = np.random.default_rng(0)
-    kept = rng.random(200)
-    assert not predicts_well(judge(rng.random(200), kept, -0.1, 0.1))
+    retained = rng.random(200)
+    assert not predicts_well(judge(rng.random(200), retained, -0.1, 0.1))
 
 
 def test_a_judgement_counts_what_it_says():
@@ -158,12 +162,18 @@ def test_gains_count_as_one_and_nothing_to_lose_as_nothing_lost():
 
 def test_every_unseen_cell_is_a_weighted_one_with_its_twin(tmp_path):
     store = CellStore(tmp_path, "mulan-paper")
-    parameters = {"num_iterations": 9, "learning_rate": 0.1, "num_leaves": 7,
-                  "min_data_in_leaf": 5}  # fmt: skip
+    parameters = {"num_iterations": 9, "learning_rate": 0.1, "num_leaves": 7, "min_data_in_leaf": 5}
     for weight, value in (("1", 0.8), ("r", 0.2)):
-        store.write(f"flags-lightgbm-{weight}", {"parameters": parameters},
-                    {"map": {"raw": value}}, seconds=0.0, command="-")  # fmt: skip
+        store.write(
+            f"flags-lightgbm-{weight}",
+            {"parameters": parameters},
+            {"map": {"raw": value}},
+            seconds=0.0,
+            command="-",
+        )
     counts = {"flags": {"counts": [30, 3], "n_rows": 79, "k": 2}}
-    (found,) = read_unseen(counts, tmp_path)["MULAN"]
-    assert (found.name, found.retained) == ("flags, lightgbm, r", 0.25)
-    assert found.features == describe_training([30, 3], 79, "balanced", Booster.of(parameters), 2)
+    (training,) = read_unseen(counts, tmp_path)["MULAN"]
+    assert (training.name, training.retained) == ("flags, lightgbm, r", 0.25)
+    assert training.features == describe_training(
+        [30, 3], 79, "balanced", Booster.of(parameters), 2
+    )

@@ -20,9 +20,13 @@ from oddslip.errors import InvalidInput
 
 N_ROWS, N_USERS = 150_000, 1_500
 FILES = (
-    "aisles.csv", "departments.csv", "order_products__prior.csv", "order_products__train.csv",
-    "orders.csv", "products.csv",
-)  # fmt: skip
+    "aisles.csv",
+    "departments.csv",
+    "order_products__prior.csv",
+    "order_products__train.csv",
+    "orders.csv",
+    "products.csv",
+)
 
 
 def hash_folder(folder):
@@ -103,19 +107,19 @@ def test_santander_has_the_quirks_of_the_real_file(raw):
 
 def test_holdings_are_as_common_as_told(raw):
     for product, habit in zip(PRODUCTS, HABITS.values(), strict=True):
-        held = (raw[product] == "1").mean()
+        share = (raw[product] == "1").mean()
         # Rows of a customer are alike: what counts is how many customers hold a product.
-        noise = 4 * np.sqrt(habit.held / raw["ncodpers"].n_unique())
-        assert abs(held - habit.held) < 0.25 * habit.held + noise, product
-    assert min(habit.held for habit in HABITS.values()) == 0.00002
+        noise = 4 * np.sqrt(habit.share / raw["ncodpers"].n_unique())
+        assert abs(share - habit.share) < 0.25 * habit.share + noise, product
+    assert min(habit.share for habit in HABITS.values()) == 0.00002
     assert max((raw[product] == "1").mean() for product in PRODUCTS) == pytest.approx(
         0.62, abs=0.05
     )
 
 
 def test_about_three_rows_in_a_hundred_are_followed_by_an_addition(rows):
-    told = rows.describe()
-    share = sum(told["rows_with_a_true_label"].values()) / sum(told["rows"].values())
+    text = rows.describe()
+    share = sum(text["rows_with_a_true_label"].values()) / sum(text["rows"].values())
     assert 0.023 < share < 0.035
     assert rows.label_names[int(np.argmax(rows.prevalence))] == "ind_recibo_ult1"
     assert 0.007 < rows.prevalence.max() < 0.016
@@ -165,9 +169,14 @@ def test_instacart_has_the_six_files_with_their_columns(instacart):
     tables = {name: pl.read_csv(instacart / name, infer_schema=False) for name in FILES}
     assert sorted(path.name for path in instacart.iterdir()) == sorted([*FILES, NOTE])
     assert tables["orders.csv"].columns == [
-        "order_id", "user_id", "eval_set", "order_number", "order_dow", "order_hour_of_day",
+        "order_id",
+        "user_id",
+        "eval_set",
+        "order_number",
+        "order_dow",
+        "order_hour_of_day",
         "days_since_prior_order",
-    ]  # fmt: skip
+    ]
     for name in ("order_products__prior.csv", "order_products__train.csv"):
         assert tables[name].columns == ["order_id", "product_id", "add_to_cart_order", "reordered"]
     heights = [tables[f"{name}.csv"].height for name in ("products", "aisles", "departments")]
@@ -196,8 +205,8 @@ def test_lines_belong_to_the_orders_of_their_file_and_each_product_stands_once(i
     orders = pl.read_csv(instacart / "orders.csv")
     for kind in ("prior", "train"):
         lines = pl.read_csv(instacart / f"order_products__{kind}.csv")
-        wanted = orders.filter(pl.col("eval_set") == kind)["order_id"]
-        assert set(lines["order_id"]) == set(wanted)
+        expected = orders.filter(pl.col("eval_set") == kind)["order_id"]
+        assert set(lines["order_id"]) == set(expected)
         assert lines.select("order_id", "product_id").is_unique().all()
         assert lines["order_id"].is_sorted()
 
@@ -205,13 +214,15 @@ def test_lines_belong_to_the_orders_of_their_file_and_each_product_stands_once(i
 def test_reordered_means_bought_in_an_earlier_order(instacart):
     names = ("order_products__prior.csv", "order_products__train.csv")
     lines = pl.concat([pl.read_csv(instacart / name) for name in names])
-    told = lines.join(pl.read_csv(instacart / "orders.csv"), on="order_id")
-    told = told.filter(pl.col("user_id") <= 40).sort("user_id", "order_number", "add_to_cart_order")
-    seen = set()
-    for user, item, again in told.select("user_id", "product_id", "reordered").iter_rows():
-        assert again == ((user, item) in seen)
-        seen.add((user, item))
-    assert len(seen) > 1000
+    joined_lines = lines.join(pl.read_csv(instacart / "orders.csv"), on="order_id")
+    joined_lines = joined_lines.filter(pl.col("user_id") <= 40).sort(
+        "user_id", "order_number", "add_to_cart_order"
+    )
+    earlier_items = set()
+    for user, item, again in joined_lines.select("user_id", "product_id", "reordered").iter_rows():
+        assert again == ((user, item) in earlier_items)
+        earlier_items.add((user, item))
+    assert len(earlier_items) > 1000
 
 
 def test_baskets_have_ten_products_of_which_six_were_bought_before(instacart):
@@ -275,18 +286,21 @@ def test_what_breaks_off_leaves_no_file(tmp_path, form, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "message"),
     [
         (lambda f: generate_santander(f), "one of n_customers and n_rows"),
         (lambda f: generate_santander(f, n_rows=5, n_customers=5), "one of n_customers and n_rows"),
         (lambda f: generate_santander(f, n_rows=0), "n_rows must be an integer from 1"),
-        (lambda f: generate_santander(f, n_rows=5, seed=-1), "seed must be an integer of at least 0"),
+        (
+            lambda f: generate_santander(f, n_rows=5, seed=-1),
+            "seed must be an integer of at least 0",
+        ),
         (lambda f: generate_instacart(f, n_users=2.5), "n_users must be an integer from 3"),
         (lambda f: generate_baskets(f, n_users=9, n_products=5), "n_products must be an integer"),
     ],
-)  # fmt: skip
-def test_sizes_that_can_not_be_are_refused(tmp_path, make, told):
-    with pytest.raises(InvalidInput, match=told):
+)
+def test_sizes_that_can_not_be_are_refused(tmp_path, make, message):
+    with pytest.raises(InvalidInput, match=message):
         make(tmp_path / "made")
     assert not (tmp_path / "made").exists()
 

@@ -15,11 +15,11 @@ def sweep(series="LightGBM", factor=1.0):
     return [CapPoint(series, cap, budget, shift * factor, 0.0) for cap, budget, shift in CAPS]
 
 
-def lines_of(axis, **wanted):
+def lines_of(axis, **style):
     return [
         line
         for line in axis.get_lines()
-        if all(getattr(line, f"get_{name}")() == value for name, value in wanted.items())
+        if all(getattr(line, f"get_{name}")() == value for name, value in style.items())
     ]
 
 

@@ -75,5 +75,5 @@ def test_lines_of_every_panel_lie_within_the_axis_that_panels_share():
 def test_points_lie_where_their_numbers_say():
     points = {"worlds": [(0.2, 0.4)], "unseen": [(0.9, 0.8), (0.1, 0.0)]}
     axis = draw_points(points, "predicted", "kept", mark=0.5).axes[0]
-    drawn = [line.get_xydata().tolist() for line in axis.lines if line.get_linestyle() == "None"]
-    assert drawn == [[[0.2, 0.4]], [[0.9, 0.8], [0.1, 0.0]]]
+    markers = [line.get_xydata().tolist() for line in axis.lines if line.get_linestyle() == "None"]
+    assert markers == [[[0.2, 0.4]], [[0.9, 0.8], [0.1, 0.0]]]

@@ -17,9 +17,9 @@ def test_scores_of_a_weighted_tree_are_rho_of_its_leaf_counts(weight):
     rng = np.random.default_rng(int(weight))
     X, X_test = rng.normal(size=(600, 5)), rng.normal(size=(300, 5))
     truth = rng.random(600) < 1 / (1 + np.exp(3 - 2 * X[:, 0]))
-    counted, measured = study.grow_tree(X, truth, X_test, weight)
+    predicted, measured = study.grow_tree(X, truth, X_test, weight)
     assert np.unique(measured).size > 3
-    np.testing.assert_allclose(counted, measured, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(predicted, measured, rtol=0, atol=1e-12)
 
 
 def test_the_committed_trees_agree_with_their_leaf_counts(monkeypatch):
@@ -73,8 +73,14 @@ def test_an_unknown_weight_is_refused(tmp_path):
 
 
 def test_the_page_shows_the_numbers_it_is_given():
-    cell = {"predicted_share": 0.25, "saturated_share": 0.125, "largest_difference": 3e-16,
-            "raw": 0.5, "ceiling": 0.75, "distinct": 9.5}  # fmt: skip
+    cell = {
+        "predicted_share": 0.25,
+        "saturated_share": 0.125,
+        "largest_difference": 3e-16,
+        "raw": 0.5,
+        "ceiling": 0.75,
+        "distinct": 9.5,
+    }
     page = write_page({"scene-tree-r": cell})
     assert "| scene | r | 25.00% | 12.50% | 0.500 | 0.750 | 9.5 |" in page
     assert "is 3.0e-16" in page.replace("\n", " ")

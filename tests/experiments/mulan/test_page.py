@@ -24,13 +24,15 @@ def printed_cells():
     """Cells that hold just what the paper prints, for the default learner."""
     cells = {}
     for data, row in TABLE_2.items():
-        told = {column: float(text) for column, text in row.items()}
-        cells[data] = {c: told[c] for c in COLUMNS if not c.startswith("w=")}
+        numbers = {column: float(text) for column, text in row.items()}
+        cells[data] = {c: numbers[c] for c in COLUMNS if not c.startswith("w=")}
         for weight in ("1", "r"):
-            own = {c.split(" ", 1)[1]: v for c, v in told.items() if c.startswith(f"w={weight}")}
-            distinct = own.pop("distinct")
-            pooled = {"pooled": own["raw"]}
-            cells[f"{data}-lightgbm-{weight}"] = {"map": own | pooled, "distinct": distinct}
+            by_weight = {
+                c.split(" ", 1)[1]: v for c, v in numbers.items() if c.startswith(f"w={weight}")
+            }
+            distinct = by_weight.pop("distinct")
+            pooled = {"pooled": by_weight["raw"]}
+            cells[f"{data}-lightgbm-{weight}"] = {"map": by_weight | pooled, "distinct": distinct}
     return cells
 
 
@@ -56,8 +58,8 @@ def test_a_changed_digit_is_seen():
 
 
 def test_regularities_of_the_printed_table():
-    found = told(printed_cells())
-    collapsed = found["(i) cells at w = r that keep less than 0.5 of their unweighted MAP"]
+    findings = told(printed_cells())
+    collapsed = findings["(i) cells at w = r that keep less than 0.5 of their unweighted MAP"]
     assert (collapsed.ours, collapsed.difference, collapsed.of) == ("2", "-6", "11 of 55 cells")
     for what in (
         "(ii) worst change at w = r where max r < 100, default LightGBM",
@@ -65,19 +67,21 @@ def test_regularities_of_the_printed_table():
         "(iii) data sets whose what-if is within 0.03 of the trained model, default LightGBM",
         "sets where isotonic loses more than 0.005, default LightGBM at w = 1",
     ):
-        assert found[what].difference == "0", what
+        assert findings[what].difference == "0", what
 
 
 def test_gaps_on_many_labels_are_to_the_unweighted_arm_under_isotonic():
     cells = printed_cells()
     cells["corel5k-lightgbm-1"]["map"] |= {"raw": 0.2, "isotonic": 0.5}
     cells["corel5k-lightgbm-r"]["map"] |= {"isotonic": 0.3, "pooled": 0.49}
-    found = told(cells)
+    findings = told(cells)
     for what, gap in (
         ("largest gap of the repaired", 0.2),
         ("smallest gap of the pooled map", 0.01),
     ):
-        finding = found[f"(i) delicious and Corel5k: {what} to the unweighted arm under isotonic"]
+        finding = findings[
+            f"(i) delicious and Corel5k: {what} to the unweighted arm under isotonic"
+        ]
         assert finding.value == pytest.approx(gap)
         assert finding.note == "corel5k, lightgbm"
 
@@ -99,8 +103,8 @@ def test_a_difference_is_ours_less_the_printed_number(value, form, paper, ours, 
 
 
 def choice(difference, high, chosen="raw"):
-    own = {"difference": difference, "low": difference - 0.1, "high": high, "chosen": chosen}
-    return dict.fromkeys(("tau 0", "paper", "auto"), own)
+    choice = {"difference": difference, "low": difference - 0.1, "high": high, "chosen": chosen}
+    return dict.fromkeys(("tau 0", "paper", "auto"), choice)
 
 
 def test_choices_are_counted_apart_for_the_other_sets():
@@ -133,12 +137,12 @@ def test_choices_of_the_grid_are_counted():
         "flags-mlp-r-choices": choice(0.0, 0.0, "pooled"),
         "flags-lightgbm-1-choices": choice(-0.1, -0.05, "raw"),
     }
-    found = told(cells)
-    assert found["per-label maps among the choices of the paper's rule"].value == 2
-    assert found["of these with the largest tau, 10"].value == 1
-    assert found["the paper's rule keeps raw on, of birds, medical, flags"].value == 1
+    findings = told(cells)
+    assert findings["per-label maps among the choices of the paper's rule"].value == 2
+    assert findings["of these with the largest tau, 10"].value == 1
+    assert findings["the paper's rule keeps raw on, of birds, medical, flags"].value == 1
     surely = "is below raw with an interval below 0, default LightGBM at w = 1"
-    assert found[f"sets where the paper's rule {surely}"].ours == "1 (flags)"
+    assert findings[f"sets where the paper's rule {surely}"].ours == "1 (flags)"
 
 
 def test_a_pooled_map_below_raw_is_counted_at_two_weights_only():
@@ -146,8 +150,8 @@ def test_a_pooled_map_below_raw_is_counted_at_two_weights_only():
         f"flags-mlp-{weight}": {"map": {"raw": 0.5, "pooled": 0.4, "isotonic": 0.5}}
         for weight in ("1", "sqrt")
     }
-    found = told(cells)["cells where the pooled map is more than 0.01 below raw"]
-    assert (found.value, found.of) == (1, "1 of 110 cells")
+    finding = told(cells)["cells where the pooled map is more than 0.01 below raw"]
+    assert (finding.value, finding.of) == (1, "1 of 110 cells")
 
 
 def test_the_figure_has_a_panel_per_learner_and_a_row_per_data_set():
@@ -173,8 +177,8 @@ def test_no_cells_give_an_empty_page_and_no_error():
 @pytest.mark.parametrize("name", ["weighted", "repaired"])
 def test_figure_rows_come_from_the_right_rungs(name):
     row = next(row for row in dose_rows(printed_cells()) if row.data == "delicious")
-    wanted = {"weighted": "w=r raw", "repaired": "w=r isotonic"}[name]
-    assert getattr(row, name) == float(TABLE_2["delicious"][wanted])
+    column = {"weighted": "w=r raw", "repaired": "w=r isotonic"}[name]
+    assert getattr(row, name) == float(TABLE_2["delicious"][column])
 
 
 def dosed_cells(raws):
@@ -231,9 +235,9 @@ def test_the_magnitude_figure_shows_shares_of_the_unweighted_map():
     cells = dosed_cells([0.6, 0.3, 0.15, None])
     figure = draw_magnitudes(magnitude_lines(cells), ["1", "sqrt", "r", "10r"])
     raw, repaired = figure.axes
-    drawn = raw.lines[0]
-    assert list(drawn.get_xdata()) == [0, 1, 2]
-    assert list(drawn.get_ydata()) == pytest.approx([1, 0.5, 0.25])
+    line = raw.lines[0]
+    assert list(line.get_xdata()) == [0, 1, 2]
+    assert list(line.get_ydata()) == pytest.approx([1, 0.5, 0.25])
     assert list(repaired.lines[0].get_ydata()) == pytest.approx([0.5 / 0.6] * 3)
     assert figure.legends[0].get_texts()[0].get_text() == "yeast"
 

@@ -32,9 +32,9 @@ def tiny(tmp_path):
     folder = tmp_path / "tiny"
     folder.mkdir()
     names = [f"label{j}" for j in range(9)]
-    listed = "".join(f'<label name="{name}"></label>' for name in names)
+    labels = "".join(f'<label name="{name}"></label>' for name in names)
     (folder / "tiny.xml").write_text(
-        f'<?xml version="1.0"?><labels xmlns="http://mulan.sourceforge.net/labels">{listed}</labels>'
+        f'<?xml version="1.0"?><labels xmlns="http://mulan.sourceforge.net/labels">{labels}</labels>'
     )
     for part, n in (("train", 260), ("test", 150)):
         X = rng.normal(size=(n, 4))
@@ -54,9 +54,9 @@ def tiny(tmp_path):
 
 def drop_cell(path, key):
     lines = path.read_text().splitlines(keepends=True)
-    kept = [line for line in lines if json.loads(line)["key"] != key]
-    assert len(kept) == len(lines) - 1
-    path.write_text("".join(kept))
+    rows = [line for line in lines if json.loads(line)["key"] != key]
+    assert len(rows) == len(lines) - 1
+    path.write_text("".join(rows))
 
 
 def run_tiny(tiny, folder, **options):
@@ -111,19 +111,34 @@ def test_rungs_are_those_of_the_public_verbs(tiny, tmp_path):
     data = read_mulan(tiny / "tiny")
     arm = train_arm(data, "logistic", "r", tmp_path / "work/paper")
     isotonic = Isotonic(prior=data.prevalence).fit(arm.calibration, data.Y_train[data.calibration])
-    found = oddslip.evaluate(isotonic.transform(arm.test), data.Y_test, k=7, n_replicates=0)
-    assert cells["tiny-logistic-r"]["map"]["isotonic"] == pytest.approx(found["map"].value)
+    evaluation = oddslip.evaluate(isotonic.transform(arm.test), data.Y_test, k=7, n_replicates=0)
+    assert cells["tiny-logistic-r"]["map"]["isotonic"] == pytest.approx(evaluation["map"].value)
     raw = oddslip.evaluate(arm.test, data.Y_test, k=7, n_replicates=0)["map"].value
     assert cells["tiny-logistic-r"]["map"]["raw"] == pytest.approx(raw)
 
 
 def test_killed_in_the_middle_it_continues_and_ends_the_same(tiny, tmp_path):
-    wanted = run_tiny(tiny, tmp_path / "whole")
+    expected = run_tiny(tiny, tmp_path / "whole")
     command = [
-        sys.executable, "-m", "experiments", "mulan", "--dataset", str(tiny / "tiny"),
-        "--learner", "lightgbm", "--learner", "logistic", "--weight", "1", "--weight", "r",
-        "--results", str(tmp_path / "killed/results"), "--work", str(tmp_path / "killed/work"),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "experiments",
+        "mulan",
+        "--dataset",
+        str(tiny / "tiny"),
+        "--learner",
+        "lightgbm",
+        "--learner",
+        "logistic",
+        "--weight",
+        "1",
+        "--weight",
+        "r",
+        "--results",
+        str(tmp_path / "killed/results"),
+        "--work",
+        str(tmp_path / "killed/work"),
+    ]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     store = CellStore(tmp_path / "killed/results", "mulan-paper")
     for _ in range(600):
@@ -131,10 +146,10 @@ def test_killed_in_the_middle_it_continues_and_ends_the_same(tiny, tmp_path):
             break
         time.sleep(0.1)
     process.send_signal(signal.SIGKILL)
-    _, told = process.communicate()
+    _, output = process.communicate()
     first = store.cells()["tiny-lightgbm-1"]
-    assert first, told
-    assert run_tiny(tiny, tmp_path / "killed") == wanted
+    assert first, output
+    assert run_tiny(tiny, tmp_path / "killed") == expected
     assert store.cells()["tiny-lightgbm-1"] == first  # its seconds too: it was not measured again
 
 
@@ -167,8 +182,8 @@ def test_finished_cells_of_other_settings_or_files_are_left_out(tiny, tmp_path, 
     for key, change in changes.items():
         cell = store.cells()[key]
         store.write(key, cell["configuration"] | change, cell["values"], seconds=1.0, command="-")
-    left = run_tiny(tiny, tmp_path, choices=False, finished=True)
-    assert left.keys() == whole.keys() - {"tiny-lightgbm-1", "tiny-logistic-r"}
+    cells = run_tiny(tiny, tmp_path, choices=False, finished=True)
+    assert cells.keys() == whole.keys() - {"tiny-lightgbm-1", "tiny-logistic-r"}
 
 
 def test_a_set_without_a_finished_cell_of_its_own_is_left_out(tmp_path, no_data):
@@ -179,16 +194,16 @@ def test_a_set_without_a_finished_cell_of_its_own_is_left_out(tmp_path, no_data)
 def test_a_data_set_is_shown_under_its_whole_name(name, tmp_path, no_data):
     store = CellStore(tmp_path, "mulan-paper")
     about = Identity(name, "paper", {"a.arff": "0" * 64})
-    told = {"seconds": 1.0, "command": "python -m experiments mulan"}
-    store.write(name, {"inputs": about.sha256, "measures": DESCRIPTIONS}, {"n_labels": 9}, **told)
+    record = {"seconds": 1.0, "command": "python -m experiments mulan"}
+    store.write(name, {"inputs": about.sha256, "measures": DESCRIPTIONS}, {"n_labels": 9}, **record)
     rungs = dict.fromkeys(("raw", "isotonic", "pooled", "ceiling"), 0.25)
     for learner in ("lightgbm", "lightgbm-regularised"):
         configuration = arm_configuration(about, learner, "10r") | {"measures": MEASURES}
         cell = {"map": rungs, "auc": 0.75}
-        store.write(f"{name}-{learner}-10r", configuration, cell, **told)
+        store.write(f"{name}-{learner}-10r", configuration, cell, **record)
     words = ["mulan", "--finished", "--dataset", name, "--results", str(tmp_path)]
-    shown = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).stdout
-    rows = [line.split() for line in shown.splitlines() if "0.750" in line]
+    output = CliRunner().invoke(app, words, env={"COLUMNS": "200"}).stdout
+    rows = [line.split() for line in output.splitlines() if "0.750" in line]
     assert [row[:3] for row in rows] == [
         [name, "lightgbm", "10r"],
         [name, "lightgbm-regularised", "10r"],

@@ -14,8 +14,8 @@ from experiments.mulan.cells import measure_cell
 from experiments.mulan.page import (
     MIN_LABELS,
     SMALLEST_LOSS,
+    format_regimes,
     regime_points,
-    tell_regimes,
     write_regimes,
 )
 from experiments.store import CellStore
@@ -25,9 +25,19 @@ ROOT = Path(__file__).parents[3]
 KEPT = ROOT / ".work/mulan/paper"  # scores of a run of the study, where one was made
 CELLS = CellStore(ROOT / "experiments/results", "mulan-paper")
 RUNGS = {
-    "raw", "inversion", "what-if", "offset", "isotonic", "isotonic, identity", "isotonic, exclude",
-    "pooled", "platt", "beta", "label_free", "ceiling",
-}  # fmt: skip
+    "raw",
+    "inversion",
+    "what-if",
+    "offset",
+    "isotonic",
+    "isotonic, identity",
+    "isotonic, exclude",
+    "pooled",
+    "platt",
+    "beta",
+    "label_free",
+    "ceiling",
+}
 
 
 def agree(name, learner, folder, mulan):
@@ -35,7 +45,7 @@ def agree(name, learner, folder, mulan):
     data = read_mulan(name, data=mulan)
     arm, twin = (train_arm(data, learner, weight, folder) for weight in ("r", "1"))
     cell = measure_cell(data, arm, twin, weighted=True)
-    found = oddslip.diagnose(
+    diagnosis = oddslip.diagnose(
         arm.test,
         data.Y_test,
         k=data.k,
@@ -46,11 +56,11 @@ def agree(name, learner, folder, mulan):
         n_replicates=0,
     )
     assert cell["map"].keys() == RUNGS
-    told = {rung: found.ladder.value(rung) for rung in RUNGS}
-    assert told == pytest.approx(cell["map"], rel=0, abs=1e-12)
+    values = {rung: diagnosis.ladder.value(rung) for rung in RUNGS}
+    assert values == pytest.approx(cell["map"], rel=0, abs=1e-12)
     plain = measure_cell(data, twin, twin, weighted=False)["map"]["raw"]
-    assert found.ladder.value("unweighted") == pytest.approx(plain, rel=0, abs=1e-12)
-    assert found.saturation.share == pytest.approx(cell["stored_share"], rel=0, abs=1e-12)
+    assert diagnosis.ladder.value("unweighted") == pytest.approx(plain, rel=0, abs=1e-12)
+    assert diagnosis.saturation.share == pytest.approx(cell["stored_share"], rel=0, abs=1e-12)
     return cell
 
 
@@ -79,20 +89,20 @@ def test_diagnose_and_the_study_agree_on_kept_scores_of_many_labels(name, monkey
 def test_the_committed_cell_is_the_one_that_is_measured(tmp_path, genuine):
     data = read_mulan("flags", data=genuine("mulan"))
     arm, twin = (train_arm(data, "lightgbm", weight, tmp_path) for weight in ("r", "1"))
-    kept = CELLS.cells()["flags-lightgbm-r"]
+    cell = CELLS.cells()["flags-lightgbm-r"]
     configuration = arm_configuration(data, "lightgbm", "r")
-    assert kept["configuration"] == configuration | {"measures": kept["configuration"]["measures"]}
-    found = measure_cell(data, arm, twin, weighted=True)["map"]
-    assert found == pytest.approx(kept["values"]["map"], rel=0, abs=1e-9)
+    assert cell["configuration"] == configuration | {"measures": cell["configuration"]["measures"]}
+    actual = measure_cell(data, arm, twin, weighted=True)["map"]
+    assert actual == pytest.approx(cell["values"]["map"], rel=0, abs=1e-9)
 
 
 def test_the_committed_regimes_are_those_of_the_committed_cells():
     committed = resources.files("oddslip.reports").joinpath("regimes.json").read_text("utf-8")
-    assert json.loads(committed) == tell_regimes(CELLS.values())
+    assert json.loads(committed) == format_regimes(CELLS.values())
 
 
-def pair(unweighted, weighted, inversion, **told):
-    scores = {"stored_share": 0.0, "n_identified": 5, "median_realized": 0.5} | told
+def pair(unweighted, weighted, inversion, **options):
+    scores = {"stored_share": 0.0, "n_identified": 5, "median_realized": 0.5} | options
     return {
         "yeast-mlp-1": {"map": {"raw": unweighted}},
         "yeast-mlp-r": {"map": {"raw": weighted, "inversion": inversion}} | scores,
@@ -122,6 +132,6 @@ def test_a_pair_without_a_clear_loss_or_a_known_shift_is_no_regime_point(cells):
 def test_written_regimes_read_back_as_points(tmp_path):
     cells = pair(0.6, 0.2, np.nextafter(0.5, 1))
     write_regimes(cells, tmp_path / "regimes.json")
-    told = json.loads((tmp_path / "regimes.json").read_text())
-    assert [RegimePoint(**point) for point in told["points"]] == regime_points(cells)
-    assert "protocol `paper`" in told["source"]
+    regimes = json.loads((tmp_path / "regimes.json").read_text())
+    assert [RegimePoint(**point) for point in regimes["points"]] == regime_points(cells)
+    assert "protocol `paper`" in regimes["source"]

@@ -49,18 +49,20 @@ def test_no_two_arms_share_a_key():
     "arm", sorted({a for _, a in plan_arms()}, key=lambda a: a.key), ids=lambda a: a.key
 )
 def test_the_command_kept_in_a_cell_asks_for_just_that_arm(arm):
-    told = shlex.split(arm.options)
-    said = dict(zip(told[::2], told[1::2], strict=True))
-    asked = {"learners": [said["--learner"]], "weights": [said["--weight"]]}
-    if "--cap" in said:
-        asked["caps"] = [None if said["--cap"] == "none" else float(said["--cap"])]
-        asked["draws"] = [int(said["--draw"])]
-    parts = [said["--part"]] if "--part" in said else [p for p in PARTS if p != "all-products"]
-    assert {found for _, found in plan_arms(parts, **asked)} == {arm}
+    words = shlex.split(arm.options)
+    options = dict(zip(words[::2], words[1::2], strict=True))
+    arguments = {"learners": [options["--learner"]], "weights": [options["--weight"]]}
+    if "--cap" in options:
+        arguments["caps"] = [None if options["--cap"] == "none" else float(options["--cap"])]
+        arguments["draws"] = [int(options["--draw"])]
+    parts = (
+        [options["--part"]] if "--part" in options else [p for p in PARTS if p != "all-products"]
+    )
+    assert {planned for _, planned in plan_arms(parts, **arguments)} == {arm}
 
 
 @pytest.mark.parametrize(
-    ("what", "told"),
+    ("what", "names"),
     [
         ("parts", ["ladders"]),
         ("learners", ["forest"]),
@@ -69,10 +71,10 @@ def test_the_command_kept_in_a_cell_asks_for_just_that_arm(arm):
         ("draws", [9]),
     ],
 )
-def test_unknown_names_are_refused(what, told):
-    asked = {} if what == "parts" else {what: told}
+def test_unknown_names_are_refused(what, names):
+    arguments = {} if what == "parts" else {what: names}
     with pytest.raises(InvalidInput, match=f"{what} must be among"):
-        plan_arms(told if what == "parts" else PARTS, **asked)
+        plan_arms(names if what == "parts" else PARTS, **arguments)
 
 
 def test_only_a_booster_has_a_step_budget():

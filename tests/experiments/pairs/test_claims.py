@@ -11,8 +11,8 @@ CLAIMS = (*LOSS_CLAIMS, *REPAIR_CLAIMS, *SWEEP_CLAIMS)
 
 
 def set_loss(cell, loss):
-    lost = cell["test-split"]["ladder"]["rungs"]["unweighted"]["minus_raw"]
-    lost |= {"value": loss, "low": loss - 0.01, "high": loss + 0.01}
+    loss_interval = cell["test-split"]["ladder"]["rungs"]["unweighted"]["minus_raw"]
+    loss_interval |= {"value": loss, "low": loss - 0.01, "high": loss + 0.01}
 
 
 def set_rung(cells, key, name, value, protocol="test-split"):

@@ -23,32 +23,53 @@ def results_of(folder, tmp_path):
 
 def test_finished_cells_become_a_table_a_page_and_pictures(finished_study, tmp_path):
     folder, _ = finished_study
-    told = run(
-        "tafeng", "--labels", 9, "--results", results_of(folder, tmp_path), "--finished",
-        "--page", tmp_path / "page.md", "--figures", tmp_path, "--tables", tmp_path,
-    )  # fmt: skip
-    assert told.exit_code == 0, told.output
-    assert re.search(r"raw score +\d\.\d{3} ", told.stdout)
-    assert "lightgbm w=r" in told.stdout
+    output = run(
+        "tafeng",
+        "--labels",
+        9,
+        "--results",
+        results_of(folder, tmp_path),
+        "--finished",
+        "--page",
+        tmp_path / "page.md",
+        "--figures",
+        tmp_path,
+        "--tables",
+        tmp_path,
+    )
+    assert output.exit_code == 0, output.output
+    assert re.search(r"raw score +\d\.\d{3} ", output.stdout)
+    assert "lightgbm w=r" in output.stdout
     assert (tmp_path / "page.md").read_text().startswith("# Ta-Feng: matched pairs\n")
     assert (tmp_path / "table-1.csv").exists()
 
 
 def test_json_is_all_the_cells(finished_study, tmp_path):
     folder, cells = finished_study
-    told = run(
+    output = run(
         "tafeng", "--labels", 9, "--results", results_of(folder, tmp_path), "--finished", "--json"
     )
-    assert json.loads(told.stdout) == cells
+    assert json.loads(output.stdout) == cells
 
 
 def test_only_the_arms_asked_for_are_read(finished_study, tmp_path):
     folder, _ = finished_study
-    told = run(
-        "tafeng", "--labels", 9, "--results", results_of(folder, tmp_path), "--finished", "--json",
-        "--part", "caps", "--cap", "0.3", "--weight", "r",
-    )  # fmt: skip
-    assert set(json.loads(told.stdout)) == {"data", "lightgbm-r-cap-0.3"}
+    output = run(
+        "tafeng",
+        "--labels",
+        9,
+        "--results",
+        results_of(folder, tmp_path),
+        "--finished",
+        "--json",
+        "--part",
+        "caps",
+        "--cap",
+        "0.3",
+        "--weight",
+        "r",
+    )
+    assert set(json.loads(output.stdout)) == {"data", "lightgbm-r-cap-0.3"}
 
 
 @pytest.mark.parametrize(
@@ -62,8 +83,8 @@ def test_only_the_arms_asked_for_are_read(finished_study, tmp_path):
     ],
 )
 def test_a_mistake_is_told_in_one_line(words, line, tmp_path):
-    told = run(*words, "--results", tmp_path, "--work", tmp_path)
-    assert told.exit_code != 0
-    assert isinstance(told.exception, InvalidInput)
-    assert line in str(told.exception)
-    assert "\n" not in str(told.exception)
+    output = run(*words, "--results", tmp_path, "--work", tmp_path)
+    assert output.exit_code != 0
+    assert isinstance(output.exception, InvalidInput)
+    assert line in str(output.exception)
+    assert "\n" not in str(output.exception)

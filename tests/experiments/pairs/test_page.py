@@ -27,14 +27,25 @@ SANTANDER = {"n_labels": 24, "rows": ROWS, "smallest_weight": 78.4, "largest_wei
 def test_the_page_has_every_section(cells):
     page = write_page(cells, "tafeng")
     for title in (
-        "The data", "Table 1", "The whole ladder, lightgbm", "The whole ladder, mlp",
-        "What the loss is made of", "Caps of the leaf step", "Doses of the weight",
-        "Draws of the training rows", "Sizes of the calibration split", "All products as labels",
-        "What-if by steps of ln w", "The direct shift, and what the inversion leaves",
-        "Label by label", "The earlier configuration", "Trained a second time",
+        "The data",
+        "Table 1",
+        "The whole ladder, lightgbm",
+        "The whole ladder, mlp",
+        "What the loss is made of",
+        "Caps of the leaf step",
+        "Doses of the weight",
+        "Draws of the training rows",
+        "Sizes of the calibration split",
+        "All products as labels",
+        "What-if by steps of ln w",
+        "The direct shift, and what the inversion leaves",
+        "Label by label",
+        "The earlier configuration",
+        "Trained a second time",
         "Dead labels by the size of the split",
-        "Which of the paper's claims hold here", "What it took",
-    ):  # fmt: skip
+        "Which of the paper's claims hold here",
+        "What it took",
+    ):
         assert f"\n## {title}" in page
     rung = cells["mlp-r"]["deployment"]["ladder"]["rungs"]["isotonic"]["map"]
     assert f"{rung['value']:.4f} [{rung['low']:.4f}, {rung['high']:.4f}]" in page
@@ -63,10 +74,10 @@ def test_only_the_papers_rows_stand_beside_the_papers_digits(cells):
     assert "0.117" not in other
     assert "Every printed number" not in other
     cells["data"] |= SANTANDER
-    own = write_page(cells, "santander")
-    assert "(0.117, " in own
-    assert "| lightgbm w=r: label_free | Table S1 |" in own
-    assert "Not here" in own  # WGBoost among them
+    text = write_page(cells, "santander")
+    assert "(0.117, " in text
+    assert "| lightgbm w=r: label_free | Table S1 |" in text
+    assert "Not here" in text  # WGBoost among them
 
 
 def test_a_page_names_the_folders_that_were_used_and_no_other(cells):
@@ -78,7 +89,7 @@ def test_a_page_names_the_folders_that_were_used_and_no_other(cells):
 
 
 @pytest.mark.parametrize(
-    ("study", "generated", "said"),
+    ("study", "generated", "message"),
     [
         ("instacart", True, "Generated data: made by"),
         ("instacart", False, "These are not the paper's data"),
@@ -86,12 +97,12 @@ def test_a_page_names_the_folders_that_were_used_and_no_other(cells):
         ("tafeng", None, "These are not the paper's data"),
     ],
 )
-def test_a_page_says_whether_data_were_generated(cells, study, generated, said):
+def test_a_page_says_whether_data_were_generated(cells, study, generated, message):
     sentences = ("Generated data: made by", "Whether these data were generated is not known")
     cells["data"]["generated"] = generated
     page = write_page(cells, study)
-    assert said in page
-    assert [sentence in page for sentence in sentences] == [each == said for each in sentences]
+    assert message in page
+    assert [sentence in page for sentence in sentences] == [each == message for each in sentences]
 
 
 @pytest.mark.parametrize(
@@ -149,8 +160,12 @@ def test_models_without_a_loss_have_no_place_among_the_regimes(cells):
     set_losses(cells)
     points = regime_points(cells)
     assert {point.name for point in points if point.series == "LightGBM"} == {
-        "w = r", "w = sqrt", "w = 10r", "c = 0.3", "c = 5",
-    }  # fmt: skip
+        "w = r",
+        "w = sqrt",
+        "w = 10r",
+        "c = 0.3",
+        "c = 5",
+    }
     rungs = cells["lightgbm-r"]["test-split"]["ladder"]["rungs"]
     rungs["unweighted"]["minus_raw"]["low"] = -0.1
     assert len(regime_points(cells)) == len(points) - 1
@@ -158,10 +173,10 @@ def test_models_without_a_loss_have_no_place_among_the_regimes(cells):
 
 def test_pictures_are_files(cells, tmp_path):
     set_losses(cells)
-    drawn = write_pictures(cells, "tafeng", tmp_path / "new")
+    pictures = write_pictures(cells, "tafeng", tmp_path / "new")
     names = ("figure-1", "figure-2", "ladders", "doses", "draws", "splits", "choices", "labels")
-    assert [path.name for path in drawn] == [f"tafeng-{name}.png" for name in names]
-    for path in drawn:
+    assert [path.name for path in pictures] == [f"tafeng-{name}.png" for name in names]
+    for path in pictures:
         assert path.read_bytes().startswith(b"\x89PNG")
     assert write_pictures({}, "tafeng", tmp_path) == []
 
@@ -179,9 +194,9 @@ def test_the_page_shows_the_verdict_on_every_arm_under_both_protocols(cells):
     for arm in distinct_arms():
         for protocol in PROTOCOLS:
             if arm.key in cells:
-                found = cells[arm.key][protocol]
+                diagnosis = cells[arm.key][protocol]
                 row = rows.pop((arm.key, protocol))
-                assert row["verdict"] == found["verdict"]["code"]
+                assert row["verdict"] == diagnosis["verdict"]["code"]
                 assert row["twin_follows"] in ({None} if not arm.weighted else {True, False})
     assert not rows
     page = write_page(cells, "products")
@@ -192,10 +207,10 @@ def test_the_page_shows_the_verdict_on_every_arm_under_both_protocols(cells):
 
 
 def test_the_page_states_the_share_of_a_sure_loss_and_a_doubted_twin(cells):
-    found = cells["lightgbm-r"]["deployment"]
-    found["verdict"]["code"] = "repairable_by_calibration"
-    found["ladder"]["rungs"]["unweighted"]["minus_raw"] |= {"low": 0.1}
-    found["decomposition"]["returned"]["chosen"] = 0.25
-    found["findings"]["OS206"] = "The twin does not follow the scores."
+    diagnosis = cells["lightgbm-r"]["deployment"]
+    diagnosis["verdict"]["code"] = "repairable_by_calibration"
+    diagnosis["ladder"]["rungs"]["unweighted"]["minus_raw"] |= {"low": 0.1}
+    diagnosis["decomposition"]["returned"]["chosen"] = 0.25
+    diagnosis["findings"]["OS206"] = "The twin does not follow the scores."
     table = "\n".join(verdict_section(cells))
     assert "`repairable_by_calibration`, returns 25%, twin in doubt (OS206)" in table

@@ -29,9 +29,9 @@ def test_precisions_are_those_of_the_definition(seed, n_rows, n_labels):
     truth[0, 0] = True
     ranking = np.argsort(rng.random((n_rows, n_labels)), axis=1)[:, :k].astype(np.int32)
     positives = DenseLabels(truth).positives(0, n_rows)
-    wanted = [slow_precision(r, t) for r, t in zip(ranking, truth, strict=True) if t.any()]
-    assert row_precisions(ranking, positives, n_labels) == pytest.approx(wanted)
-    assert score_ranking(ranking, positives, n_labels) == pytest.approx(np.mean(wanted))
+    expected = [slow_precision(r, t) for r, t in zip(ranking, truth, strict=True) if t.any()]
+    assert row_precisions(ranking, positives, n_labels) == pytest.approx(expected)
+    assert score_ranking(ranking, positives, n_labels) == pytest.approx(np.mean(expected))
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers() | st.none(), min_size=1))

@@ -13,9 +13,9 @@ def read_csv(path):
 
 
 def test_csv_and_json_say_the_same(cells, tmp_path):
-    written = write_tables(cells, "products", tmp_path / "new")
-    tables = sorted({path.stem for path in written})
-    assert len(written) == 2 * len(tables)
+    paths = write_tables(cells, "products", tmp_path / "new")
+    tables = sorted({path.stem for path in paths})
+    assert len(paths) == 2 * len(tables)
     for name in tables:
         records = json.loads((tmp_path / f"new/{name}.json").read_text())
         rows = read_csv(tmp_path / f"new/{name}.csv")
@@ -32,8 +32,8 @@ def test_csv_and_json_say_the_same(cells, tmp_path):
 def test_table_one_is_kept_with_every_digit(cells, tmp_path):
     write_tables(cells, "products", tmp_path)
     for row in read_csv(tmp_path / "table-1.csv"):
-        for column, told in table_one(cells).items():
-            value = told[row["row"]]
+        for column, values in table_one(cells).items():
+            value = values[row["row"]]
             assert row[column] == ("" if value is None else repr(value))
 
 
@@ -53,24 +53,24 @@ def test_every_rung_of_every_arm_stands_in_the_ladders(cells):
 
 
 def test_losses_shifts_and_choices_have_a_record_for_each_arm(cells):
-    found = all_records(cells, "products")
+    records = all_records(cells, "products")
     weighted = [key for key, cell in cells.items() if "reordered" in cell]
-    assert {record["arm"] for record in found["losses"]} == set(weighted)
-    by_twin = [r["ties by the twin"] for r in found["losses"] if r["protocol"] == "deployment"]
+    assert {record["arm"] for record in records["losses"]} == set(weighted)
+    by_twin = [r["ties by the twin"] for r in records["losses"] if r["protocol"] == "deployment"]
     assert by_twin == [cells[key]["reordered"]["by_twin"]["share"] for key in weighted]
-    assert {r["arm"] for r in found["shifts"]} == {k for k, c in cells.items() if "auc" in c}
-    assert len(found["choices"]) == 2 * sum(key.startswith("choices-") for key in cells)
+    assert {r["arm"] for r in records["shifts"]} == {k for k, c in cells.items() if "auc" in c}
+    assert len(records["choices"]) == 2 * sum(key.startswith("choices-") for key in cells)
 
 
 def test_figures_and_sweeps_are_the_rows_they_are_drawn_from(cells):
-    found = all_records(cells, "products")
-    assert [record["cap"] for record in found["figure-1b"]] == [r["cap"] for r in cap_rows(cells)]
-    assert found["caps"] == cap_rows(cells)
-    assert {r["quantity"]: r["n"] for r in found["draws"]} == {
+    records = all_records(cells, "products")
+    assert [record["cap"] for record in records["figure-1b"]] == [r["cap"] for r in cap_rows(cells)]
+    assert records["caps"] == cap_rows(cells)
+    assert {r["quantity"]: r["n"] for r in records["draws"]} == {
         name: len(values) for name, values in draw_values(cells).items()
     }
     stages = sum(len(cell["stages"]) for cell in cells.values())
-    assert len(found["costs"]) == stages
+    assert len(records["costs"]) == stages
 
 
 def test_one_draw_has_no_deviation_and_no_cell_no_file(cells, tmp_path):

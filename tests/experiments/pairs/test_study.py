@@ -28,10 +28,10 @@ def numbers(cells):
     }
 
 
-def run(folder, products, **asked):
-    asked = ASKED | asked
+def run(folder, products, **options):
+    options = ASKED | options
     return reproduce_pairs(
-        "products", products, results=folder / "results", work=folder / "work", **asked
+        "products", products, results=folder / "results", work=folder / "work", **options
     )
 
 
@@ -47,8 +47,12 @@ def whole(products, tmp_path_factory):
 def test_two_runs_of_the_same_seed_give_the_same_numbers(products, whole, tmp_path):
     assert numbers(run(tmp_path, products)) == numbers(whole)
     assert set(whole) == {
-        "data", "lightgbm-1", "lightgbm-r", "splits-lightgbm-1", "splits-lightgbm-r",
-    }  # fmt: skip
+        "data",
+        "lightgbm-1",
+        "lightgbm-r",
+        "splits-lightgbm-1",
+        "splits-lightgbm-r",
+    }
 
 
 def test_finished_cells_are_read_without_data_and_without_training(
@@ -65,29 +69,29 @@ def test_finished_arms_are_diagnosed_again_from_kept_scores_without_training(
 ):
     first = run(tmp_path, products)
     store = CellStore(tmp_path / "results", "products")
-    written = dict(store.cells())
+    cells = dict(store.cells())
     monkeypatch.setattr(
         "experiments.pairs.training.OneVsRest", lambda *_, **__: pytest.fail("trained")
     )
-    asked = {"parts": ["ladder", "splits", "doses"], "rediagnose": True}
-    again = run(tmp_path, products, **asked)
+    options = {"parts": ["ladder", "splits", "doses"], "rediagnose": True}
+    again = run(tmp_path, products, **options)
     assert numbers(again) == numbers(first)  # doses, which have no scores, are left out
-    assert store.cells()["lightgbm-r"] != written["lightgbm-r"]
+    assert store.cells()["lightgbm-r"] != cells["lightgbm-r"]
     assert store.cells()["lightgbm-r"]["command"].endswith("--rediagnose")
-    assert store.cells()["splits-lightgbm-r"] == written["splits-lightgbm-r"]
+    assert store.cells()["splits-lightgbm-r"] == cells["splits-lightgbm-r"]
 
 
 def test_other_scores_than_those_of_a_finished_cell_are_not_diagnosed_in_its_place(
     products, tmp_path
 ):
-    asked = {"parts": ["ladder"], "weights": ["1"]}
-    run(tmp_path, products, **asked)
+    options = {"parts": ["ladder"], "weights": ["1"]}
+    run(tmp_path, products, **options)
     for path in (tmp_path / "work").rglob("test.npy"):
         scores = np.load(path)
         scores[0, 0] /= 2
         np.save(path, scores)
     with pytest.raises(InvalidInput, match="scores of lightgbm-1 must be those of its finished"):
-        run(tmp_path, products, rediagnose=True, **asked)
+        run(tmp_path, products, rediagnose=True, **options)
 
 
 def test_only_finished_cells_are_read(tmp_path):
@@ -95,12 +99,12 @@ def test_only_finished_cells_are_read(tmp_path):
 
 
 def test_nothing_is_trained_again(products, tmp_path, monkeypatch):
-    asked = {"parts": ["ladder"], "weights": ["1"]}
-    first = run(tmp_path, products, **asked)
+    options = {"parts": ["ladder"], "weights": ["1"]}
+    first = run(tmp_path, products, **options)
     monkeypatch.setattr(
         "experiments.pairs.training.OneVsRest", lambda *_, **__: pytest.fail("trained")
     )
-    assert run(tmp_path, products, **asked) == first
+    assert run(tmp_path, products, **options) == first
 
 
 def test_a_weighted_arm_alone_trains_its_twin_too(products, tmp_path):
@@ -110,13 +114,13 @@ def test_a_weighted_arm_alone_trains_its_twin_too(products, tmp_path):
 
 
 def test_other_data_are_measured_again(products, tmp_path):
-    asked = {"parts": ["ladder"], "weights": ["1"]}
-    first = run(tmp_path, products, **asked)
-    second = run(tmp_path, lambda n: products(n, seed=1), **asked)
+    options = {"parts": ["ladder"], "weights": ["1"]}
+    first = run(tmp_path, products, **options)
+    second = run(tmp_path, lambda n: products(n, seed=1), **options)
     assert first["lightgbm-1"]["auc"] != second["lightgbm-1"]["auc"]
-    kept = CellStore(tmp_path / "results", "products").cells()["lightgbm-1"]
-    assert kept["configuration"]["data"]["inputs"] == {"rows": f"{1:064x}"}
-    assert kept["command"].endswith("--learner lightgbm --weight 1 --cap none --draw 0")
+    cell = CellStore(tmp_path / "results", "products").cells()["lightgbm-1"]
+    assert cell["configuration"]["data"]["inputs"] == {"rows": f"{1:064x}"}
+    assert cell["command"].endswith("--learner lightgbm --weight 1 --cap none --draw 0")
 
 
 def test_all_products_are_another_label_set(finished_study):
@@ -157,9 +161,9 @@ reproduce_pairs(
 
 
 @pytest.mark.parametrize(
-    "reached", ["work/*/training/group-*", "work/*/validation.npy", "results/products.jsonl"]
+    "stage", ["work/*/training/group-*", "work/*/validation.npy", "results/products.jsonl"]
 )
-def test_killed_anywhere_it_continues_and_ends_the_same(products, whole, tmp_path, reached):
+def test_killed_anywhere_it_continues_and_ends_the_same(products, whole, tmp_path, stage):
     script = tmp_path / "study.py"
     source = inspect.getsource(products)
     script.write_text(SCRIPT.format(make_products=source, asked=ASKED))
@@ -172,11 +176,11 @@ def test_killed_anywhere_it_continues_and_ends_the_same(products, whole, tmp_pat
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )
     for _ in range(12_000):
-        if any(killed.glob(reached)) or process.poll() is not None:
+        if any(killed.glob(stage)) or process.poll() is not None:
             break
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
-    _, told = process.communicate()
-    assert process.returncode == -signal.SIGKILL, told
+    _, output = process.communicate()
+    assert process.returncode == -signal.SIGKILL, output
     assert "splits-lightgbm-r" not in CellStore(killed / "results", "products").cells()
     assert numbers(run(killed, products)) == numbers(whole)

@@ -23,54 +23,54 @@ def pair(products, finished_study):
 
 
 def test_the_whole_of_ln_w_is_the_ladders_what_if_and_a_quarter_is_a_fourth_root(pair, cells):
-    data, own, twin = pair
+    data, scores, twin = pair
     values = rung_values(cells["lightgbm-r"], "deployment")
-    found = measures.step_what_if(own, twin, data, K)
-    assert found["map"]["1"] == pytest.approx(values["what-if"], abs=1e-12)
-    assert found["unweighted"] == pytest.approx(values["unweighted"], abs=1e-12)
-    assert found["weighted"] == pytest.approx(values["raw"], abs=1e-12)
-    assert list(found["map"]) == ["0.25", "0.5", "0.75", "1"]
-    assert 0 < found["overlap"] <= K
+    steps = measures.step_what_if(scores, twin, data, K)
+    assert steps["map"]["1"] == pytest.approx(values["what-if"], abs=1e-12)
+    assert steps["unweighted"] == pytest.approx(values["unweighted"], abs=1e-12)
+    assert steps["weighted"] == pytest.approx(values["raw"], abs=1e-12)
+    assert list(steps["map"]) == ["0.25", "0.5", "0.75", "1"]
+    assert 0 < steps["overlap"] <= K
 
 
 def test_a_budget_below_every_ln_w_shifts_all_labels_alike_and_a_wide_one_not_at_all(pair):
-    data, own, twin = pair
-    steps = measures.step_what_if(own, twin, data, K)
-    assert np.log(own.weights).min() > 0.03
+    data, scores, twin = pair
+    steps = measures.step_what_if(scores, twin, data, K)
+    assert np.log(scores.weights).min() > 0.03
     tight, wide = (Arm("lightgbm", "r", cap=cap) for cap in (0.01, 50.0))
-    assert measures.cap_what_if(tight, own, twin, data, K) == pytest.approx(steps["unweighted"])
-    assert measures.cap_what_if(wide, own, twin, data, K) == pytest.approx(steps["map"]["1"])
-    assert measures.cap_what_if(Arm("mlp", "r"), own, twin, data, K) is None
+    assert measures.cap_what_if(tight, scores, twin, data, K) == pytest.approx(steps["unweighted"])
+    assert measures.cap_what_if(wide, scores, twin, data, K) == pytest.approx(steps["map"]["1"])
+    assert measures.cap_what_if(Arm("mlp", "r"), scores, twin, data, K) is None
 
 
 def test_the_direct_shift_stays_within_twice_the_budget_at_every_cap(cells):
     for cap in ("0.3", "5"):
-        found = cells[f"lightgbm-r-cap-{cap}"]["direct"]
-        assert found["bound"] == pytest.approx(2 * 60 * 0.05 * float(cap))
-        assert found["largest"] <= found["bound"]
-        assert found["residual"]["largest_gap"] <= found["bound"] + 1e-3  # float32 scores
+        direct = cells[f"lightgbm-r-cap-{cap}"]["direct"]
+        assert direct["bound"] == pytest.approx(2 * 60 * 0.05 * float(cap))
+        assert direct["largest"] <= direct["bound"]
+        assert direct["residual"]["largest_gap"] <= direct["bound"] + 1e-3  # float32 scores
     assert cells["lightgbm-r"]["direct"]["bound"] is None
 
 
 def test_with_the_seed_of_the_protocol_the_largest_split_is_the_test_split(
     pair, cells, monkeypatch
 ):
-    data, own, _ = pair
+    data, scores, _ = pair
     monkeypatch.setattr(measures, "SPLIT_SEEDS", (42, 42))
-    found = measures.sweep_splits(own, data, K)[-1]
+    split = measures.sweep_splits(scores, data, K)[-1]
     values = rung_values(cells["lightgbm-r"], "test-split")
     for name, rung in (("map", "isotonic"), ("pooled", "pooled"), ("raw", "raw")):
-        assert found[name] == pytest.approx(values[rung], abs=1e-12)
-    assert found["map_sd"] == 0
+        assert split[name] == pytest.approx(values[rung], abs=1e-12)
+    assert split["map_sd"] == 0
     dead = cells["lightgbm-r"]["test-split"]["calibration_positives"]["n_dead"]
-    assert found["n_dead"] == dead
+    assert split["n_dead"] == dead
 
 
 def test_dead_labels_are_counted_on_ten_splits(products):
     data = products(9)
-    found = measures.count_dead(data)
+    counts = measures.count_dead(data)
     Y = data.test.Y.toarray()
-    for each in found:
+    for each in counts:
         n_rows = max(1, int(each["share"] * len(Y)))
         dead = [
             (Y[np.random.default_rng(seed).permutation(len(Y))[:n_rows]].sum(axis=0) == 0).sum()
@@ -120,14 +120,14 @@ def test_our_numbers_have_the_names_of_the_printed_ones(cells):
         r"WGBoost|an earlier run|lightgbm, ind_|cap (0\.7|1|2):|draw 3|(at|by) (twin|oracle)"
     )
     for study in ("santander", "instacart"):
-        wanted = {name for name in read_printed()[study] if not apart.search(name)}
-        assert not wanted - ours
+        expected = {name for name in read_printed()[study] if not apart.search(name)}
+        assert not expected - ours
 
 
 def test_a_number_equal_as_printed_counts_as_equal(cells):
     lines = printed_section(cells, "santander")
-    counted = re.search(r"(\d+) numbers .*; (\d+) have ours beside them, (\d+)", lines[2])
-    n_printed, n_beside, n_same = map(int, counted.groups())
+    counts = re.search(r"(\d+) numbers .*; (\d+) have ours beside them, (\d+)", lines[2])
+    n_printed, n_beside, n_same = map(int, counts.groups())
     assert n_printed == len(read_printed()["santander"])
     rows = lines[4].splitlines()[2:]
     assert len(rows) == n_beside
@@ -136,9 +136,9 @@ def test_a_number_equal_as_printed_counts_as_equal(cells):
 
 
 def test_arms_are_measured_with_the_hashes_of_their_scores(pair):
-    data, own, twin = pair
-    cell = measure_arm(data, Arm("lightgbm", "r"), own, twin)
-    assert cell["sha256"] == own.hashes()
+    data, scores, twin = pair
+    cell = measure_arm(data, Arm("lightgbm", "r"), scores, twin)
+    assert cell["sha256"] == scores.hashes()
     assert len(cell["sha256"]["test"]) == 64
-    stored = np.load(own.test)
+    stored = np.load(scores.test)
     assert cell["zero_share"] == (stored == 0).mean()

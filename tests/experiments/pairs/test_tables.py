@@ -76,9 +76,9 @@ def test_doses_run_from_no_weight_to_ten_times_r(cells):
 
 
 def test_draws_are_averaged_with_their_deviation(cells):
-    found = draw_rows(cells)["w=r isotonic"]
+    row = draw_rows(cells)["w=r isotonic"]
     values = [rung(cells, f"lightgbm-r-draw-{draw}", "isotonic") for draw in (1, 2)]
-    assert found == pytest.approx(
+    assert row == pytest.approx(
         {"mean": statistics.mean(values), "sd": statistics.stdev(values), "n": 2}
     )
 

@@ -30,31 +30,31 @@ def trained_alone(data, arm, rows=slice(None)):
 def test_shared_features_and_files_change_no_score(data, arm, tmp_path):
     bench = Bench(data, tmp_path)
     bench.scores(arm.twin)
-    found, alone = bench.scores(arm), trained_alone(data, arm)
+    scores, alone = bench.scores(arm), trained_alone(data, arm)
     for name in ("validation", "test"):
-        wanted = alone.predict_proba(getattr(data, name).X).astype(np.float32)
-        np.testing.assert_array_equal(np.load(getattr(found, name)), wanted)
-    np.testing.assert_array_equal(found.weights, alone.weights_)
-    np.testing.assert_array_equal(found.prior, data.prevalence)
+        expected = alone.predict_proba(getattr(data, name).X).astype(np.float32)
+        np.testing.assert_array_equal(np.load(getattr(scores, name)), expected)
+    np.testing.assert_array_equal(scores.weights, alone.weights_)
+    np.testing.assert_array_equal(scores.prior, data.prevalence)
 
 
 def test_a_draw_trains_weighs_and_counts_its_own_rows(data, tmp_path):
     arm = Arm("lightgbm", "r", draw=2)
     rows = draw_rows(data.train.n_rows, 2)
-    found, alone = Bench(data, tmp_path).scores(arm), trained_alone(data, arm, rows)
+    scores, alone = Bench(data, tmp_path).scores(arm), trained_alone(data, arm, rows)
     np.testing.assert_array_equal(
-        np.load(found.test), alone.predict_proba(data.test.X).astype(np.float32)
+        np.load(scores.test), alone.predict_proba(data.test.X).astype(np.float32)
     )
-    np.testing.assert_array_equal(found.weights, alone.weights_)
-    np.testing.assert_array_equal(found.prior, alone.prevalence_)
+    np.testing.assert_array_equal(scores.weights, alone.weights_)
+    np.testing.assert_array_equal(scores.prior, alone.prevalence_)
 
 
 @given(n_rows=st.integers(1, 5000), draw=st.integers(1, 9))
 @settings(deadline=None, max_examples=50)
 def test_every_row_of_a_draw_is_drawn_by_chance_and_in_order(n_rows, draw):
     rows = draw_rows(n_rows, draw)
-    drawn = np.random.default_rng(draw - 1).random(n_rows) < 0.9
-    np.testing.assert_array_equal(rows, np.arange(n_rows)[drawn])
+    mask = np.random.default_rng(draw - 1).random(n_rows) < 0.9
+    np.testing.assert_array_equal(rows, np.arange(n_rows)[mask])
 
 
 def test_draws_of_the_papers_data_have_as_many_rows_as_its_supplement_prints():
@@ -86,8 +86,8 @@ def test_other_data_and_other_features_have_other_folders(data, products, tmp_pa
 
 
 def test_models_are_dropped_once_all_rows_are_scored(data, tmp_path):
-    found = Bench(data, tmp_path).scores(Arm("lightgbm", "1"))
-    assert {path.name for path in found.test.parent.iterdir()} == {
+    scores = Bench(data, tmp_path).scores(Arm("lightgbm", "1"))
+    assert {path.name for path in scores.test.parent.iterdir()} == {
         "finished.json",
         "test.npy",
         "validation.npy",

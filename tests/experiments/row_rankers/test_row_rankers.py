@@ -70,8 +70,10 @@ def test_a_ranker_learns_what_no_map_of_a_label_can_say(name):
     cells = describe_cells(noise, logit(noise), truth.mean(axis=0), truth.sum(axis=0), X, space)
     by_row = cells.reshape(500, 4, -1)
     score = RANKERS[name](by_row[200:400].reshape(-1, len(NAMES)), truth[200:400], 2)
-    found = score(by_row[400:].reshape(-1, len(NAMES))).reshape(-1, 4)
-    raw, ranked = (average_precision_at_k(s, truth[400:], k=2) for s in (noise[400:], expit(found)))
+    predicted = score(by_row[400:].reshape(-1, len(NAMES))).reshape(-1, 4)
+    raw, ranked = (
+        average_precision_at_k(s, truth[400:], k=2) for s in (noise[400:], expit(predicted))
+    )
     assert ranked > raw + 0.1
 
 
@@ -87,21 +89,21 @@ def make_arm(data, seed=0):
 def test_rankers_never_see_the_test_labels(mulan_in_memory):
     data = mulan_in_memory()
     arm = make_arm(data)
-    found = study.measure_rankers(data, arm)
+    cell = study.measure_rankers(data, arm)
     other = study.measure_rankers(replace(data, Y_test=data.Y_test[::-1].copy()), arm)
     for name in RANKERS:
-        assert found["rankers"][name]["out_of_fold"] == other["rankers"][name]["out_of_fold"]
-        assert found["rankers"][name]["map"] != other["rankers"][name]["map"]
-    assert found["chosen"] == other["chosen"]
-    assert found["ceiling"] >= found["raw"]
+        assert cell["rankers"][name]["out_of_fold"] == other["rankers"][name]["out_of_fold"]
+        assert cell["rankers"][name]["map"] != other["rankers"][name]["map"]
+    assert cell["chosen"] == other["chosen"]
+    assert cell["ceiling"] >= cell["raw"]
 
 
 def test_gains_are_differences_of_the_maps_that_are_told(mulan_in_memory):
     data = mulan_in_memory(seed=3)
-    found = study.measure_rankers(data, make_arm(data))
-    for ranker in found["rankers"].values():
+    cell = study.measure_rankers(data, make_arm(data))
+    for ranker in cell["rankers"].values():
         gain = ranker["gain"]
-        assert gain["value"] == pytest.approx(ranker["map"] - found["repaired"])
+        assert gain["value"] == pytest.approx(ranker["map"] - cell["repaired"])
         assert gain["low"] <= gain["value"] <= gain["high"]
 
 
@@ -116,9 +118,14 @@ def test_finished_cells_need_no_data(mulan_in_memory, tmp_path, monkeypatch):
 
 
 def test_a_ranker_is_served_only_where_it_is_best_out_of_fold():
-    cell = {"repaired": 0.5, "repaired_out_of_fold": 0.6, "rankers": {
-        "logistic": {"out_of_fold": 0.55, "map": 0.7},
-        "lambdarank": {"out_of_fold": 0.58, "map": 0.8}}}  # fmt: skip
+    cell = {
+        "repaired": 0.5,
+        "repaired_out_of_fold": 0.6,
+        "rankers": {
+            "logistic": {"out_of_fold": 0.55, "map": 0.7},
+            "lambdarank": {"out_of_fold": 0.58, "map": 0.8},
+        },
+    }
     assert would_serve(cell) == 0.5
     cell["repaired_out_of_fold"] = 0.57
     assert would_serve(cell) == 0.8

@@ -28,16 +28,18 @@ CAL, TEST = PAIR.calibration, ~PAIR.calibration
 CELL = measure_cell(
     open_source(PAIR.weighted[CAL], PAIR.labels[CAL]),
     open_source(PAIR.weighted[TEST], PAIR.labels[TEST]),
-    k=3, prior=PAIR.prior, weights=PAIR.weights,
-)  # fmt: skip
+    k=3,
+    prior=PAIR.prior,
+    weights=PAIR.weights,
+)
 
 
 @pytest.mark.parametrize("rule", CHOOSING.values(), ids=lambda rule: rule.name)
 def test_a_cell_holds_what_repair_chooses_and_what_it_reaches(rule):
     repair = Repair(k=3, rule=rule, prior=PAIR.prior, weights=PAIR.weights)
     repair.fit(PAIR.weighted[CAL], PAIR.labels[CAL])
-    told = CELL["contenders"][rule.name]
-    assert told["chosen"] == repair.chosen_
+    contest = CELL["contenders"][rule.name]
+    assert contest["chosen"] == repair.chosen_
     assert CELL["why"][rule.name] == repair.why_
     raw, after = (
         average_precision_at_k(scores, PAIR.labels[TEST], k=3, kind="margin")
@@ -47,26 +49,36 @@ def test_a_cell_holds_what_repair_chooses_and_what_it_reaches(rule):
         )
     )
     assert CELL["raw"]["test"] == pytest.approx(raw, abs=1e-12)
-    assert told["difference"] == pytest.approx(after - raw, abs=1e-6)
+    assert contest["difference"] == pytest.approx(after - raw, abs=1e-6)
 
 
 def test_the_earlier_default_is_what_it_was():
     assert [each.name for each in OLD.candidates] == [
-        "raw", "pooled", "offset", "shrunk-5", "shrunk-20", "isotonic-0", "isotonic-1",
-        "isotonic-2", "isotonic-5", "isotonic-10",
-    ]  # fmt: skip
+        "raw",
+        "pooled",
+        "offset",
+        "shrunk-5",
+        "shrunk-20",
+        "isotonic-0",
+        "isotonic-1",
+        "isotonic-2",
+        "isotonic-5",
+        "isotonic-10",
+    ]
     assert (OLD.guard, OLD.guards, OLD.favourite, OLD.n_repeats) == (1.0, (), None, 3)
 
 
 def test_every_candidate_has_its_gain_out_of_fold_and_on_test_rows():
-    wanted = {each.name for rule in CHOOSING.values() for each in rule.candidates}
-    assert wanted <= set(CELL["candidates"])
+    expected = {each.name for rule in CHOOSING.values() for each in rule.candidates}
+    assert expected <= set(CELL["candidates"])
     assert CELL["candidates"]["raw"] == {"out_of_fold": 0.0, "standard_error": 0.0, "test": 0.0}
 
 
 def made(gain, error=0.01):
-    told = {"difference": gain, "standard_error": error}
-    return {"contenders": {"auto": told | {"minus_auto": {"difference": 0, "standard_error": 0}}}}
+    contest = {"difference": gain, "standard_error": error}
+    return {
+        "contenders": {"auto": contest | {"minus_auto": {"difference": 0, "standard_error": 0}}}
+    }
 
 
 def test_harm_is_a_loss_of_more_than_a_hundredth():
@@ -100,11 +112,14 @@ def test_the_page_tells_every_contender_and_every_cell():
 
 
 def test_the_page_names_the_cells_that_are_missing():
-    made = {f"flags-{one}-r": CELL for one in LEARNERS} | {"yeast-mlp-1": CELL, "yeast-mlp-r": CELL}
-    told = " ".join(write_page(made).split())
-    assert "Not measured, or not with the presets of today: emotions, all; " in told
-    assert "; flags, lightgbm at 1, lightgbm-regularised at 1, xgboost at 1, logistic at 1" in told
-    assert "; yeast, lightgbm, lightgbm-regularised, xgboost, logistic; birds, all; " in told
+    cells = {f"flags-{one}-r": CELL for one in LEARNERS} | {
+        "yeast-mlp-1": CELL,
+        "yeast-mlp-r": CELL,
+    }
+    text = " ".join(write_page(cells).split())
+    assert "Not measured, or not with the presets of today: emotions, all; " in text
+    assert "; flags, lightgbm at 1, lightgbm-regularised at 1, xgboost at 1, logistic at 1" in text
+    assert "; yeast, lightgbm, lightgbm-regularised, xgboost, logistic; birds, all; " in text
     keys = [f"{name}-{one}-{weight}" for name in DATASETS for one in LEARNERS for weight in WEIGHTS]
     assert "Not measured" not in write_page(dict.fromkeys(keys, CELL))
 

@@ -56,8 +56,8 @@ def test_the_probe_is_a_script_that_needs_nothing_of_ours():
     script = Path(probe.__file__)
     assert "oddslip" not in script.read_text()
     command = [sys.executable, str(script), "scikit-learn IsotonicRegression"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert '"behaviour": "constant"' in done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert '"behaviour": "constant"' in process.stdout
 
 
 def test_ours_does_what_the_named_policy_says():

@@ -44,9 +44,13 @@ def test_labels_are_drawn_from_the_marginals(few_rows):
 
 def run(folder, **options):
     return study.reproduce_synthetic(
-        decades=[1], exponents=[0.0, 1.0], learners=["logistic"], seeds=[0], results=folder,
+        decades=[1],
+        exponents=[0.0, 1.0],
+        learners=["logistic"],
+        seeds=[0],
+        results=folder,
         **options,
-    )  # fmt: skip
+    )
 
 
 def test_the_inversion_undoes_the_weight_of_a_learner_that_can_be_right(few_rows, tmp_path):
@@ -89,6 +93,6 @@ def test_means_are_over_the_seeds_that_are_finished():
         study.cell_key(1, 0.5, "mlp", seed): cell | {"raw": raw}
         for seed, raw in ((0, 0.2), (2, 0.4))
     }
-    found = mean_over_seeds(cells, 1, 0.5, "mlp")
-    assert (found["n"], round(found["raw"], 12)) == (2, 0.3)
+    mean = mean_over_seeds(cells, 1, 0.5, "mlp")
+    assert (mean["n"], round(mean["raw"], 12)) == (2, 0.3)
     assert mean_over_seeds(cells, 2, 0.5, "mlp") == {}

@@ -13,8 +13,16 @@ from oddslip.cli.app import main
 from oddslip.errors import OddslipError
 from oddslip.sources.long.roles import find_roles
 
-FORMS = ("csv", "csv with line numbers", "parquet", "arrow", "pandas", "filtered pandas", "polars",
-         "lazy polars")  # fmt: skip
+FORMS = (
+    "csv",
+    "csv with line numbers",
+    "parquet",
+    "arrow",
+    "pandas",
+    "filtered pandas",
+    "polars",
+    "lazy polars",
+)
 USERS, ITEMS = ["u3", "u1", "u2"], [40, 7, 21, 11]
 
 
@@ -35,8 +43,12 @@ def candidates(names=("user_id", "item_id", "score", "label"), seed=1):
     scores, truths = panel()
     order = np.random.default_rng(seed).permutation(12)
     row, label = np.divmod(order, 4)
-    cells = [np.array(USERS)[row], np.array(ITEMS)[label], scores[row, label],
-             truths[row, label].astype(int)]  # fmt: skip
+    cells = [
+        np.array(USERS)[row],
+        np.array(ITEMS)[label],
+        scores[row, label],
+        truths[row, label].astype(int),
+    ]
     return pd.DataFrame(dict(zip(names, cells, strict=False)))
 
 
@@ -97,8 +109,8 @@ def test_columns_are_known_by_the_names_that_people_give_them(names, form, nan):
 @pytest.mark.parametrize("form", FORMS)
 def test_columns_may_be_said_and_the_others_are_ignored(form, nan):
     frame = candidates(("shopper", "dish", "p", "ate")).assign(score=7.0, price="dear", label="x")
-    said = {"row": "shopper", "label": "dish", "score": "p", "true": "ate"}
-    source = open_source(put(frame, form), columns=said, nan=nan)
+    columns = {"row": "shopper", "label": "dish", "score": "p", "true": "ate"}
+    source = open_source(put(frame, form), columns=columns, nan=nan)
     assert by_name(source) == wanted_cells()
 
 
@@ -112,10 +124,10 @@ def test_roles_that_are_not_said_are_looked_for_by_name(form):
 @pytest.mark.parametrize("nan", ["refuse", "absent"])
 @pytest.mark.parametrize("form", FORMS)
 def test_scores_and_truth_may_come_in_two_tables_in_two_orders(form, nan):
-    said = {"row": "shopper", "label": "dish", "score": "p"}
+    roles = {"row": "shopper", "label": "dish", "score": "p"}
     for names, columns in (
         (("user_id", "item_id", "score", "label"), None),
-        (("shopper", "dish", "p", "label"), said),
+        (("shopper", "dish", "p", "label"), roles),
     ):
         scores = put(candidates(names)[list(names[:3])], form)
         truth = candidates(names, seed=2)[[names[0], names[1], "label"]]
@@ -124,10 +136,13 @@ def test_scores_and_truth_may_come_in_two_tables_in_two_orders(form, nan):
         pairs = truth.query("label == 1")[list(names[:2])]
         source = open_source(scores, put(pairs, form, "y"), nan=nan, columns=columns)
         assert by_name(source) == wanted_cells()
-        gone = open_source(
-            put(candidates(names), form), exclude=put(pairs, form, "y"), nan=nan, columns=columns,
-        )  # fmt: skip
-        assert gone.positives().indices.size == 0
+        source = open_source(
+            put(candidates(names), form),
+            exclude=put(pairs, form, "y"),
+            nan=nan,
+            columns=columns,
+        )
+        assert source.positives().indices.size == 0
 
 
 @pytest.mark.parametrize("items", ["0 1 2 3 4 5", "a b c d e f"])
@@ -142,10 +157,10 @@ def test_verbs_take_a_long_frame_that_brings_its_truth(verb, items):
     frame = pd.DataFrame({"user_id": row} | columns)
     by_name = dict(zip(names, 1.0 + np.arange(6), strict=True))
     if verb == "evaluate":
-        found = oddslip.evaluate(frame, k=2, weights=by_name, n_replicates=0)
-        wanted = oddslip.evaluate(scores, truths, k=2, weights=1.0 + np.arange(6), n_replicates=0)
+        actual = oddslip.evaluate(frame, k=2, weights=by_name, n_replicates=0)
+        expected = oddslip.evaluate(scores, truths, k=2, weights=1.0 + np.arange(6), n_replicates=0)
         for metric in ("map", "psp"):
-            assert found[metric].value == pytest.approx(wanted[metric].value)
+            assert actual[metric].value == pytest.approx(expected[metric].value)
     elif verb == "fit":
         fitted = oddslip.Repair(k=2, weights=by_name, prior=dict.fromkeys(names, 0.5)).fit(frame)
         assert fitted.fitted_.rank(frame, k=2).shape == (200, 2)
@@ -153,10 +168,10 @@ def test_verbs_take_a_long_frame_that_brings_its_truth(verb, items):
         assert oddslip.check(None, frame, k=2, n_replicates=50).n_rows == 200
     else:
         calibration = open_source(frame) if verb == "calibration" else None
-        found = oddslip.diagnose(
+        actual = oddslip.diagnose(
             frame, k=2, weights=by_name, calibration=calibration, n_replicates=50
-        )  # fmt: skip
-        assert found.n_rows == 200
+        )
+        assert actual.n_rows == 200
 
 
 def test_a_table_that_was_opened_shows_the_order_of_its_labels():
@@ -166,10 +181,10 @@ def test_a_table_that_was_opened_shows_the_order_of_its_labels():
     source = open_source(frame)
     places = [ITEMS.index(int(name[1:])) for name in source.label_names]
     weights = np.array([1.0, 2.0, 3.0, 4.0])
-    found = oddslip.shifts.shift_odds(source, weights[places])
-    wanted = oddslip.shifts.shift_odds(scores, weights)
+    actual = oddslip.shifts.shift_odds(source, weights[places])
+    expected = oddslip.shifts.shift_odds(scores, weights)
     rows = [USERS.index(name) for name in source.row_ids()]
-    np.testing.assert_allclose(found, wanted[rows][:, places])
+    np.testing.assert_allclose(actual, expected[rows][:, places])
 
 
 # --- Wide tables stay wide ------------------------------------------------------------------------
@@ -195,16 +210,19 @@ def test_truth_whose_columns_are_labels_of_the_scores_is_wide():
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
-    ("extra", "named"),
-    [({"price": 2.5}, "also 'price'"), ({"prediction": 0.5}, "'score' and 'prediction'"),
-     ({"product": 5}, "'item_id' and 'product' for the label")],
-)  # fmt: skip
-def test_a_column_too_many_is_named_and_columns_are_shown(form, extra, named):
+    ("extra", "message"),
+    [
+        ({"price": 2.5}, "also 'price'"),
+        ({"prediction": 0.5}, "'score' and 'prediction'"),
+        ({"product": 5}, "'item_id' and 'product' for the label"),
+    ],
+)
+def test_a_column_too_many_is_named_and_columns_are_shown(form, extra, message):
     frame = candidates().assign(**extra)
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         open_source(put(frame, form))
-    assert named in str(refused.value)
-    assert "columns={'row': 'user_id', 'label': 'item_id', 'score': 'score'" in str(refused.value)
+    assert message in str(error.value)
+    assert "columns={'row': 'user_id', 'label': 'item_id', 'score': 'score'" in str(error.value)
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "arrow", "pandas", "polars"])
@@ -234,10 +252,10 @@ def test_a_table_that_is_neither_wide_nor_long_is_shown_the_long_form(form):
 def test_columns_that_are_no_columns_are_refused_in_one_line(columns, message):
     frame = candidates()
     for form in ("csv", "parquet", "pandas"):
-        with pytest.raises(InvalidInput) as refused:
+        with pytest.raises(InvalidInput) as error:
             open_source(put(frame, form), columns=columns)
-        assert message in str(refused.value)
-        assert "\n" not in str(refused.value)
+        assert message in str(error.value)
+        assert "\n" not in str(error.value)
 
 
 def test_columns_of_what_is_no_table_are_refused():
@@ -269,26 +287,36 @@ def test_a_role_wants_a_name_of_its_own():
 # --- The command line -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("said", [False, True])
-def test_commands_take_candidates_as_people_have_them(capsys, said):
+@pytest.mark.parametrize("named", [False, True])
+def test_commands_take_candidates_as_people_have_them(capsys, named):
     rng = np.random.default_rng(0)
     scores = rng.random((200, 6))
     truths = rng.random((200, 6)) < scores
     row, label = np.divmod(rng.permutation(scores.size), 6)
-    names = ("shopper", "dish", "p", "ate") if said else ("user_id", "item_id", "score", "label")
+    names = ("shopper", "dish", "p", "ate") if named else ("user_id", "item_id", "score", "label")
     cells = (row, label, scores[row, label], truths[row, label].astype(int))
     pd.DataFrame(dict(zip(names, cells, strict=True))).to_csv("s.csv", index=False)
-    more = ["--columns", "row=shopper,label=dish,score=p,true=ate"] if said else []
+    more = ["--columns", "row=shopper,label=dish,score=p,true=ate"] if named else []
     for command in (
         ["evaluate", "s.csv", "-k", "2", "--bootstrap", "50"],
         ["rank", "s.csv", "-k", "2", "-o", "top.csv"],
         ["fit", "s.csv", "-k", "2", "-o", "r.oddslip"],
         ["apply", "r.oddslip", "s.csv", "-k", "2", "-o", "top.parquet"],
         ["apply", "r.oddslip", "s.csv", "-o", "all.parquet"],
-        ["diagnose", "s.csv", "-k", "2", "--bootstrap", "50", "--calibration", "s.csv",
-         "--unweighted", "s.csv"],
+        [
+            "diagnose",
+            "s.csv",
+            "-k",
+            "2",
+            "--bootstrap",
+            "50",
+            "--calibration",
+            "s.csv",
+            "--unweighted",
+            "s.csv",
+        ],
         ["check", "r.oddslip", "s.csv", "--bootstrap", "50", "--fail-on", "none"],
-    ):  # fmt: skip
+    ):
         assert main([*command, *more]) == 0, capsys.readouterr().err
     assert pq.read_table("top.parquet").num_rows == 200
     pd.DataFrame(dict(zip(names[:3], cells, strict=False))).to_csv("o.csv")

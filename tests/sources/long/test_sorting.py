@@ -44,16 +44,16 @@ def test_any_order_of_cells_gives_the_same_rows(shape, seed, bucket, cells):
         panels = list(source.blocks())
         rows = np.array([int(name[1:]) for name in source.row_ids()])
         assert rows.tolist() == list(dict.fromkeys((order // shape[1]).tolist()))
-        found = np.concatenate([panel.scores for panel in panels])
-        assert found.tobytes() == scores[rows].tobytes()
+        scores_read = np.concatenate([panel.scores for panel in panels])
+        assert scores_read.tobytes() == scores[rows].tobytes()
         assert np.array_equal(np.concatenate([panel.truths() for panel in panels]), truths[rows])
 
 
 def refusal(columns, tmp_path):
     pq.write_table(pa.table(columns), tmp_path / "s.parquet")
-    with pytest.raises(InvalidInput) as refused:
+    with pytest.raises(InvalidInput) as error:
         open_source(tmp_path / "s.parquet")
-    return str(refused.value)
+    return str(error.value)
 
 
 def test_a_cell_that_is_missing_or_comes_twice_is_named(tmp_path):

@@ -73,9 +73,9 @@ def shuffled(seed):
     return np.random.default_rng(seed).permutation(N_ROWS * N_LABELS)
 
 
-def metrics(*given, **options):
-    found = oddslip.evaluate(*given, k=3, n_replicates=0, **options)
-    return [found[name].value for name in ("map", "precision", "recall", "ndcg")]
+def metrics(*inputs, **options):
+    evaluation = oddslip.evaluate(*inputs, k=3, n_replicates=0, **options)
+    return [evaluation[name].value for name in ("map", "precision", "recall", "ndcg")]
 
 
 def positives_by_name(source):
@@ -98,10 +98,10 @@ def test_truth_of_its_own_table_is_matched_by_name_in_every_order_of_lines(
     names = LABELS[labels]
     table = put(lines(orders()[order], names, score=scores), form)
     pairs = put(lines(shuffled(2), names, true=truths).query("true")[["row", "label"]], form, "y")
-    wanted = pytest.approx(metrics(scores, truths), abs=1e-12)
-    assert metrics(table, pairs, nan=nan) == wanted
+    expected = pytest.approx(metrics(scores, truths), abs=1e-12)
+    assert metrics(table, pairs, nan=nan) == expected
     cells = put(lines(shuffled(3), names, true=truths), form, "z")
-    assert metrics(table, cells, nan=nan) == wanted
+    assert metrics(table, cells, nan=nan) == expected
 
 
 @pytest.mark.parametrize("nan", ["refuse", "absent"])
@@ -110,12 +110,13 @@ def test_every_label_is_calibrated_by_its_own_positives(world, labels, nan):
     scores, truths = world
     names = LABELS[labels]
     table = put(lines(shuffled(1), names, score=scores), "parquet")
-    pairs = put(lines(shuffled(2), names, true=truths).query("true")[["row", "label"]], "parquet",
-                "y")  # fmt: skip
+    pairs = put(
+        lines(shuffled(2), names, true=truths).query("true")[["row", "label"]], "parquet", "y"
+    )
     fitted = Isotonic().fit(table, pairs, nan=nan).fitted_
-    wanted = dict(zip(map(str, names), truths.sum(axis=0).tolist(), strict=True))
-    found = dict(zip(fitted.label_names, fitted.record.n_positives.tolist(), strict=True))
-    assert found == wanted
+    expected = dict(zip(map(str, names), truths.sum(axis=0).tolist(), strict=True))
+    actual = dict(zip(fitted.label_names, fitted.record.n_positives.tolist(), strict=True))
+    assert actual == expected
 
 
 @pytest.mark.parametrize("nan", ["refuse", "absent"])
@@ -141,14 +142,14 @@ def test_text_labels_come_as_they_are_first_named_unless_label_names_order_them(
 @pytest.mark.parametrize("form", ["parquet", "csv", "arrow"])
 def test_exclusions_name_integer_labels(world, form, nan):
     scores, truths = world
-    gone = np.random.default_rng(9).random(scores.shape) < 0.3
+    absent = np.random.default_rng(9).random(scores.shape) < 0.3
     for names in LABELS.values():
         table = put(lines(shuffled(1), names, score=scores, true=truths), form)
-        pairs = lines(shuffled(2), names, gone=gone).query("gone")[["row", "label"]]
+        pairs = lines(shuffled(2), names, gone=absent).query("gone")[["row", "label"]]
         exclude = put(pairs, form, "gone")
-        wanted = metrics(scores, truths, exclude=[np.flatnonzero(row) for row in gone])
-        found = metrics(table, nan=nan, exclude=exclude)
-        assert found == pytest.approx(wanted, abs=1e-12)
+        expected = metrics(scores, truths, exclude=[np.flatnonzero(row) for row in absent])
+        actual = metrics(table, nan=nan, exclude=exclude)
+        assert actual == pytest.approx(expected, abs=1e-12)
 
 
 def index_forms(truths):
@@ -167,30 +168,28 @@ def index_forms(truths):
 
 
 @pytest.mark.parametrize("nan", ["refuse", "absent"])
-@pytest.mark.parametrize(
-    "form", ["array", "frame", "lists", "npy", "pairs", "table of lists"]
-)  # fmt: skip
+@pytest.mark.parametrize("form", ["array", "frame", "lists", "npy", "pairs", "table of lists"])
 def test_indices_of_labels_whose_order_nobody_saw_are_refused(world, form, nan):
     scores, truths = world
-    given = index_forms(truths)[form]
+    labels = index_forms(truths)[form]
     names = LABELS["texts"]
     table = put(lines(orders()["reversed"], names, score=scores), "arrow")
     with pytest.raises(InvalidInput, match="label_names"):
-        metrics(table, given, nan=nan)
+        metrics(table, labels, nan=nan)
     with pytest.raises(InvalidInput, match=r"exclude.*label_names"):
-        oddslip.rank(table, k=3, nan=nan, exclude=given)
+        oddslip.rank(table, k=3, nan=nan, exclude=labels)
 
 
 @pytest.mark.parametrize("nan", ["refuse", "absent"])
 @pytest.mark.parametrize("form", ["array", "lists", "npy", "pairs", "table of lists"])
 def test_indices_count_in_the_order_that_label_names_say(world, form, nan):
     scores, truths = world
-    given, names = index_forms(truths)[form], LABELS["texts"]
+    labels, names = index_forms(truths)[form], LABELS["texts"]
     order = np.arange(N_ROWS * N_LABELS)
     table = put(lines(order, names, score=scores), "arrow")
-    found = metrics(table, given, nan=nan, label_names=names)
-    assert found == pytest.approx(metrics(scores, truths), abs=1e-12)
-    excluded = oddslip.rank(table, k=3, nan=nan, label_names=names, exclude=given)
+    actual = metrics(table, labels, nan=nan, label_names=names)
+    assert actual == pytest.approx(metrics(scores, truths), abs=1e-12)
+    excluded = oddslip.rank(table, k=3, nan=nan, label_names=names, exclude=labels)
     np.testing.assert_array_equal(excluded, oddslip.rank(scores, k=3, exclude=truths))
 
 
@@ -198,9 +197,9 @@ def test_indices_count_in_the_order_that_label_names_say(world, form, nan):
 def test_numbers_of_labels_are_their_indices(world, nan):
     scores, truths = world
     table = put(lines(np.arange(N_ROWS * N_LABELS), LABELS["numbers"], score=scores), "arrow")
-    wanted = pytest.approx(metrics(scores, truths), abs=1e-12)
-    for given in index_forms(truths).values():
-        assert metrics(table, given, nan=nan) == wanted
+    expected = pytest.approx(metrics(scores, truths), abs=1e-12)
+    for labels in index_forms(truths).values():
+        assert metrics(table, labels, nan=nan) == expected
 
 
 @pytest.mark.parametrize("nan", ["refuse", "absent"])
@@ -210,8 +209,8 @@ def test_lists_of_names_are_matched_whatever_the_order_of_labels(world, nan):
         order = np.arange(scores.size).reshape(scores.shape)[:, ::-1].ravel()
         table = put(lines(order, names, score=scores), "arrow")
         lists = [[str(names[at]) for at in np.flatnonzero(row)] for row in truths]
-        found = metrics(table, lists, nan=nan)
-        assert found == pytest.approx(metrics(scores, truths), abs=1e-12)
+        actual = metrics(table, lists, nan=nan)
+        assert actual == pytest.approx(metrics(scores, truths), abs=1e-12)
 
 
 @pytest.mark.parametrize("nan", ["refuse", "absent"])
@@ -220,8 +219,8 @@ def test_rows_numbered_in_another_order_are_matched_by_number(world, nan):
     for order in (orders()["reversed"], shuffled(1)):
         table = put(lines(order, LABELS["numbers"], score=scores), "arrow")
         with pytest.warns(UserWarning, match="by number"):
-            found = metrics(table, truths, nan=nan)
-        assert found == pytest.approx(metrics(scores, truths), abs=1e-12)
+            actual = metrics(table, truths, nan=nan)
+        assert actual == pytest.approx(metrics(scores, truths), abs=1e-12)
 
 
 @pytest.mark.parametrize("nan", ["refuse", "absent"])
@@ -236,12 +235,12 @@ def test_named_rows_beside_rows_without_names_are_refused(world, rows, nan):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_missing_score_is_no_candidate(world, form):
     scores, truths = world
-    gone = np.random.default_rng(4).random(scores.shape) < 0.3
-    gone[3] = True
-    holed = np.where(gone, np.nan, scores)
+    absent = np.random.default_rng(4).random(scores.shape) < 0.3
+    absent[3] = True
+    holed = np.where(absent, np.nan, scores)
     table = put(lines(shuffled(1), LABELS["texts"], score=holed, true=truths), form)
-    found = metrics(table, nan="absent")
-    assert found == pytest.approx(metrics(holed, truths, nan="absent"), abs=1e-12)
+    actual = metrics(table, nan="absent")
+    assert actual == pytest.approx(metrics(holed, truths, nan="absent"), abs=1e-12)
     assert open_source(table, nan="absent").n_rows == N_ROWS
 
 

@@ -19,20 +19,22 @@ def file(tmp_path):
 
 def test_chunks_are_those_that_pyarrow_knows(file):
     footer = pq.read_metadata(file)
-    wanted = [
+    expected = [
         [
-            (footer.row_group(group).column(at).path_in_schema.split(".")[0],
-             footer.row_group(group).column(at).num_values)
+            (
+                footer.row_group(group).column(at).path_in_schema.split(".")[0],
+                footer.row_group(group).column(at).num_values,
+            )
             for at in range(footer.num_columns)
         ]
         for group in range(footer.num_row_groups)
-    ]  # fmt: skip
-    assert [list(map(tuple, group)) for group in read_chunks(file)] == wanted
+    ]
+    assert [list(map(tuple, group)) for group in read_chunks(file)] == expected
 
 
 def test_a_damaged_footer_is_read_or_is_a_value_error(file, tmp_path):
     whole, rng = file.read_bytes(), np.random.default_rng(1)
-    refused = 0
+    n_errors = 0
     for _ in range(2000):
         data = bytearray(whole)
         for at in rng.integers(len(whole) - 1500, len(whole) - 8, 3):
@@ -41,8 +43,8 @@ def test_a_damaged_footer_is_read_or_is_a_value_error(file, tmp_path):
         try:
             read_chunks(tmp_path / "b.parquet")
         except ValueError:
-            refused += 1
-    assert refused
+            n_errors += 1
+    assert n_errors
 
 
 @pytest.mark.parametrize(

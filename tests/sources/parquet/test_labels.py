@@ -11,8 +11,8 @@ from oddslip.sources.parquet.files import ParquetFiles
 from oddslip.sources.parquet.labels import read_label_table
 
 
-def read_labels_parquet(path, label_names=None, **told):
-    return read_label_table(ParquetFiles(path), label_names, **told)
+def read_labels_parquet(path, label_names=None, **options):
+    return read_label_table(ParquetFiles(path), label_names, **options)
 
 
 def write(path, columns, metadata=None, row_group=3):
@@ -177,5 +177,5 @@ def test_all_layouts_of_labels_agree(tmp_path, cells, row_group, block_bytes):
         patch.setattr("oddslip.sources.parquet.labels.PAIRS", block_bytes)
         for columns in layouts:
             path = write(tmp_path / "y.parquet", columns, row_group=row_group)
-            found = read_labels_parquet(path, names, shape=cells.shape)
-            assert dense(found) == cells.astype(int).tolist()
+            actual = read_labels_parquet(path, names, shape=cells.shape)
+            assert dense(actual) == cells.astype(int).tolist()

@@ -240,15 +240,15 @@ def test_a_nan_is_named_by_its_row_in_the_whole(tmp_path, monkeypatch):
 
 
 def columns_read(monkeypatch):
-    seen = set()
+    names = set()
     plain = ParquetFiles.file_batches
 
     def watched(self, file, columns, *args, **options):
-        seen.update(columns)
+        names.update(columns)
         return plain(self, file, columns, *args, **options)
 
     monkeypatch.setattr(ParquetFiles, "file_batches", watched)
-    return seen
+    return names
 
 
 def test_labels_are_read_without_the_scores(tmp_path, monkeypatch):
@@ -256,10 +256,10 @@ def test_labels_are_read_without_the_scores(tmp_path, monkeypatch):
     source = open_source(path)
     table = open_source(long(tmp_path / "l.parquet", [0, 0], ["a", "b"], true=[0, 1]))
     apart = open_source(wide(tmp_path / "w.parquet"), np.ones((3, 2)))
-    seen = columns_read(monkeypatch)
-    for opened in (source, table, apart):
-        assert opened.positives().indices.size
-    assert seen == {"labels", "row", "label", "true"}
+    columns = columns_read(monkeypatch)
+    for each in (source, table, apart):
+        assert each.positives().indices.size
+    assert columns == {"labels", "row", "label", "true"}
 
 
 def test_row_ids_are_read_alone(tmp_path, monkeypatch):
@@ -269,10 +269,10 @@ def test_row_ids_are_read_alone(tmp_path, monkeypatch):
         open_source(wide(tmp_path / "w.parquet", user=[1, 2, 3])),
         open_source(long(tmp_path / "l.parquet", [0, 0], ["a", "b"])),
     ]
-    seen = columns_read(monkeypatch)
+    columns = columns_read(monkeypatch)
     for source in sources:
         assert len(source.row_ids()) == source.n_rows
-    assert seen == {"id", "user", "row"}
+    assert columns == {"id", "user", "row"}
 
 
 def test_a_label_whose_name_starts_like_another_with_a_dot_is_read(tmp_path):
@@ -375,6 +375,6 @@ def test_a_few_bytes_of_lists_that_memory_can_not_hold_are_not_unpacked(
     assert path.stat().st_size < 30_000
     monkeypatch.setattr(inputs, "free_memory", lambda: 10**6)
     monkeypatch.setattr(pq.ParquetFile, "iter_batches", None)  # nothing is unpacked
-    given = (path, None) if name == "scores" else (np.zeros((2, 3)), path)
+    arguments = (path, None) if name == "scores" else (np.zeros((2, 3)), path)
     with pytest.raises(UnreadableFile, match="must fit into memory"):
-        open_source(*given)
+        open_source(*arguments)

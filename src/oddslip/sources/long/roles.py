@@ -1,9 +1,9 @@
-"""Columns of a long table: which one holds the row, the label, the score and the truth of a cell.
+"""Roles of the columns of a long table: row, label, score and truth of a cell.
 
-A table is long if its columns have the names that people give these four, each role fits one column
-and no column is left over. Names are compared without case, underscores, hyphens and spaces. Labels
-are names or whole numbers, so a column of floats or bools is none: a wide table whose labels are
-called "item" and "score" stays wide.
+A table is long if its columns have usual names for these four, each role fits one column and no
+column remains. Names are compared without case, underscores, hyphens and spaces. Labels are names
+or integers, so a column of floats or bools is not one: a wide table whose labels are called "item"
+and "score" stays wide.
 """
 
 from __future__ import annotations
@@ -15,28 +15,19 @@ from typing import Any
 from oddslip.errors import InvalidInput
 
 NAMES = {
-    "row": (
-        "row", "rowid", "user", "userid", "uid", "customer", "customerid", "client", "clientid",
-        "member", "memberid", "account", "accountid", "visitor", "visitorid", "session",
-        "sessionid", "query", "queryid", "qid",
-    ),
-    "label": (
-        "label", "labelid", "item", "itemid", "iid", "product", "productid", "sku", "article",
-        "articleid", "movie", "movieid", "doc", "docid", "document", "documentid", "candidate",
-        "candidateid",
-    ),
-    "score": (
-        "score", "prediction", "predicted", "pred", "yscore", "ypred", "yprob", "yproba",
-        "probability", "proba", "prob",
-    ),
-    "true": (
-        "true", "truth", "istrue", "ytrue", "y", "label", "target", "relevance", "relevant",
-        "isrelevant", "click", "clicked", "isclick", "purchased", "bought", "ordered", "converted",
-        "positive", "actual", "outcome", "groundtruth",
-    ),
-}  # fmt: skip
+    role: names.split()
+    for role, names in {
+        "row": "row rowid user userid uid customer customerid client clientid member memberid "
+        "account accountid visitor visitorid session sessionid query queryid qid",
+        "label": "label labelid item itemid iid product productid sku article articleid movie "
+        "movieid doc docid document documentid candidate candidateid",
+        "score": "score prediction predicted pred yscore ypred yprob yproba probability proba prob",
+        "true": "true truth istrue ytrue y label target relevance relevant isrelevant click "
+        "clicked isclick purchased bought ordered converted positive actual outcome groundtruth",
+    }.items()
+}
 ROLES = tuple(NAMES)
-# Columns that pandas writes for its index: they number the lines.
+# Column that pandas writes for its index: it numbers the lines.
 LINE_NUMBERS = ("__index_level_0__",)
 FORM = (
     "Or give a line per cell, with the columns row, label, score and perhaps true (or user_id, "
@@ -57,7 +48,7 @@ def find_roles(
     label_names: Collection[str] | None = None,
     called: Any = "the table",
 ) -> dict[str, str] | None:
-    """The column of each role; None where the table is no long one.
+    """The column of each role; None if the table is not long.
 
     Rows of truth are "row_id", which cannot be row numbers, unless their column is called row.
 
@@ -68,15 +59,15 @@ def find_roles(
     measures : collection of str
         Those of floats or bools, which cannot be labels.
     columns : mapping from role to column, optional
-        What the user says. Roles that it leaves out are looked for by name, and columns that have
-        no role are ignored then. Truth may be in another table, which has the columns that it has.
+        Columns that the user names. Other roles are found by name, and columns without a role are
+        ignored. The truth may be in another table, which need not have all of these columns.
     truths : bool
-        Whether the truth of the table is wanted. Its scores are left aside then.
+        Whether to read the truth of the table and ignore its scores.
     label_names : collection of str, optional
-        Names of the labels. A column that is called like one of them is the label's: the table is
-        wide.
+        Names of the labels. A column named like one of them holds the cells of that label, so the
+        table is wide.
     called : str or path
-        What an error calls the table.
+        Name of the table in errors.
 
     Examples
     --------
@@ -86,8 +77,8 @@ def find_roles(
     True
     """
     names = [name for name in names if name not in LINE_NUMBERS]
-    given = {} if columns is None else _check_columns(columns, names, truths, called)
-    fits = {role: _fits(role, names, given, measures) for role in ROLES}
+    named_roles = {} if columns is None else _check_columns(columns, names, truths, called)
+    fits = {role: _fits(role, names, named_roles, measures) for role in ROLES}
     others = [name for name in fits["label"] if _plain(name) != "label"]
     if others:  # then a column "label" is the truth
         fits["label"] = others
@@ -95,34 +86,35 @@ def find_roles(
     needed = ("row", "label") if truths else ("row", "label", "score")
     lacking = next((role for role in needed if not fits[role]), None)
     if lacking is not None:
-        if given and not truths:
+        if named_roles and not truths:
             raise InvalidInput(
                 f"columns must name the {lacking} of {called}, whose columns are "
                 f"{', '.join(names):.200}."
             )
         return None
-    if label_names is not None and not given and fits["label"][0] in label_names:
+    if label_names is not None and not named_roles and fits["label"][0] in label_names:
         return None
     roles = {role: fitting[0] for role, fitting in fits.items() if fitting}
     twice = [role for role, fitting in fits.items() if len(fitting) > 1]
     rest = [name for name in names if name not in roles.values()]
-    if twice or (rest and not given):
-        if truths and not given:
+    if twice or (rest and not named_roles):
+        if truths and not named_roles:
             return None
-        got = (
+        problem = (
             f"{fits[twice[0]][0]!r:.60} and {fits[twice[0]][1]!r:.60} for the {twice[0]}"
             if twice
             else f"also {rest[0]!r:.60}"
         )
         raise InvalidInput(
             f"{called} must have one column for each role of a long table (row, label, score and "
-            f"perhaps true) and no other, got {got}. Drop it, or say which: columns={roles!r:.200}."
+            f"perhaps true) and no other, got {problem}. Drop it, or say which: "
+            f"columns={roles!r:.200}."
         )
     if not truths:
         return roles
     if roles.pop("score", None) is not None and "true" not in roles:
         return None
-    if "row" not in given and _plain(roles["row"]) != "row":
+    if "row" not in named_roles and _plain(roles["row"]) != "row":
         return {"row_id": roles.pop("row"), **roles}
     return roles
 
@@ -133,16 +125,16 @@ def looks_long(names: Sequence[str], measures: Collection[str]) -> bool:
 
 
 def _fits(
-    role: str, names: Sequence[str], given: Mapping[str, str], measures: Collection[str]
+    role: str, names: Sequence[str], named_roles: Mapping[str, str], measures: Collection[str]
 ) -> list[str]:
     """Columns that can have a role."""
-    if role in given:
-        return [given[role]]
+    if role in named_roles:
+        return [named_roles[role]]
     return [
         name
         for name in names
         if _plain(name) in NAMES[role]
-        and name not in given.values()
+        and name not in named_roles.values()
         and not (role == "label" and name in measures)
     ]
 
@@ -152,7 +144,7 @@ def _plain(name: str) -> str:
 
 
 def _check_columns(columns: Any, names: Sequence[str], truths: bool, called: Any) -> dict[str, str]:
-    """The columns that the user says, as far as the table must have them."""
+    """The columns that the user names, as far as the table has them."""
     if not isinstance(columns, Mapping) or not columns:
         raise InvalidInput(
             'columns must be {"row": ..., "label": ..., "score": ..., "true": ...} or some of '

@@ -1,8 +1,8 @@
-"""Long tables in any order: found out, and sorted by way of temporary files.
+"""Detects long tables whose rows are scattered, and sorts them through temporary files.
 
-Rows and labels come in the order in which the table first names them. Where a cell belongs is then
-known, so that cells go to buckets of rows on disk, and each bucket is put in order in memory. Ids
-of rows are held in memory; cells are not.
+Rows and labels keep the order in which the table first names them, so the place of every cell is
+known. Cells go to buckets of rows on disk, and each bucket is sorted in memory. Memory holds all
+row ids, but not all cells.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from oddslip.sources.parquet.list import NAMES_KEY
 from oddslip.sources.spool import SpooledBatches, free_temporary_bytes
 
 CELLS = 256 * 1024  # cells per batch
-BUCKET_BYTES = 32 * 1024 * 1024  # of a bucket in memory, unless there would be too many
+BUCKET_BYTES = 32 * 1024 * 1024  # per bucket, unless there would be more than MAX_BUCKETS
 MAX_BUCKETS = 200
-LOOK_EVERY = 1024 * 1024  # runs of cells between two looks for a row that comes again
+LOOK_EVERY = 1024 * 1024  # runs of cells between two searches for a repeated row
 
 
 def is_scattered(files: Batches, names: Sequence[str] | None) -> bool:
-    """Whether the cells of some row do not lie together.
+    """Whether the cells of some row are not contiguous.
 
-    A row that comes again, whole each time, is two rows of the same name.
+    A row that comes twice, complete each time, counts as two rows of the same name.
     """
-    if not _comes_again(files):
+    if not _has_repeated_row(files):
         return False
     try:
         for _ in LongTable(files, names).blocks(scores=False):
@@ -57,40 +57,40 @@ def is_scattered(files: Batches, names: Sequence[str] | None) -> bool:
     return False
 
 
-def _comes_again(files: Batches) -> bool:
-    """Whether some row has two runs of cells; stops at the first that is seen."""
-    seen, fresh, n_fresh = np.empty(0, np.uint64), [], 0
+def _has_repeated_row(files: Batches) -> bool:
+    """Whether some row has two runs of cells; stops at the first."""
+    hashes, new_hashes, n_new = np.empty(0, np.uint64), [], 0
     last: Any = None
     for batch in files.batches(["row"], CELLS):
         column = batch.column("row")
         if column.null_count:
-            return False  # refused by who reads it
+            return False  # the reader rejects it
         ids = id_cells(column)
         starts = np.empty(ids.size, np.bool_)
         starts[0], starts[1:] = ids[0] != last, ids[1:] != ids[:-1]
         last = ids[-1]
-        fresh.append(hash_ids(ids[starts]))
-        n_fresh += fresh[-1].size
-        if n_fresh >= max(LOOK_EVERY, seen.size):
-            seen, n_fresh, again = _joined(seen, fresh), 0, seen.size + n_fresh
-            fresh = []
-            if seen.size < again:
+        new_hashes.append(hash_ids(ids[starts]))
+        n_new += new_hashes[-1].size
+        if n_new >= max(LOOK_EVERY, hashes.size):
+            hashes, n_new, n_before = _merge(hashes, new_hashes), 0, hashes.size + n_new
+            new_hashes = []
+            if hashes.size < n_before:
                 return True
-    return _joined(seen, fresh).size < seen.size + n_fresh
+    return _merge(hashes, new_hashes).size < hashes.size + n_new
 
 
-def _joined(seen: NDArray[np.uint64], fresh: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    return np.unique(np.concatenate([seen, *fresh]))
+def _merge(hashes: NDArray[np.uint64], new_hashes: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    return np.unique(np.concatenate([hashes, *new_hashes]))
 
 
 def sort_cells(files: Batches, names: Sequence[str] | None) -> SpooledBatches:
     """The cells of a long table as a table with a list of scores per row."""
     order = _Order(files, names)
     schema = _list_schema(files, order)
-    with ExitStack() as opened, free_temporary_bytes():
-        buckets = _Buckets(files, order, opened)
+    with ExitStack() as stack, free_temporary_bytes():
+        buckets = _Buckets(files, order, stack)
         for batch in _batches(files):
-            buckets.put(batch)
+            buckets.add(batch)
         return SpooledBatches(files.path, schema, buckets.rows(schema))
 
 
@@ -110,7 +110,7 @@ def _list_schema(files: Batches, order: _Order) -> Any:
 
 
 class _Order:
-    """Rows and labels of a long table, numbered as they first come."""
+    """Rows and labels of a long table, numbered by first appearance."""
 
     def __init__(self, files: Batches, names: Sequence[str] | None) -> None:
         self.row: dict[Any, int] = {}
@@ -125,8 +125,8 @@ class _Order:
                     raise InvalidInput(
                         f"{name} must not be null, got a null at cell {cell} of the table."
                     )
-                for each in name_values(column.unique()):
-                    numbers.setdefault(each, len(numbers))
+                for value in name_values(column.unique()):
+                    numbers.setdefault(value, len(numbers))
             grown = np.zeros(len(self.row), np.int64)
             grown[: counts.size] = counts
             counts = grown + np.bincount(self.rows(batch), minlength=grown.size)
@@ -137,28 +137,29 @@ class _Order:
         self.label = {label: place[str(label)] for label in self.label}
         uneven = np.flatnonzero(counts != len(self.names))
         if uneven.size:
-            self._complain(files, list(self.row)[int(uneven[0])])
+            self._raise_uneven(files, list(self.row)[int(uneven[0])])
 
     def rows(self, batch: Any) -> NDArray[np.int64]:
         """Numbers of the rows of cells."""
         return _numbers(batch.column("row"), self.row)
 
     def places(self, batch: Any) -> NDArray[np.int64]:
-        """Where cells stand among all cells of the table in order."""
+        """Position of each cell in the sorted table."""
         return self.rows(batch) * len(self.names) + _numbers(batch.column("label"), self.label)
 
-    def _complain(self, files: Batches, row: Any) -> None:
-        """Say what is wrong with a row that has too few cells or too many."""
-        seen: set[Any] = set()
+    def _raise_uneven(self, files: Batches, row: Any) -> None:
+        """Raise the error of a row that has too few or too many cells."""
+        labels: set[Any] = set()
         rule = "every row must hold every label once"
         for batch in files.batches(["row", "label"], CELLS):
-            pairs = zip(batch.column("row").to_pylist(), batch.column("label").to_pylist(),
-                        strict=True)  # fmt: skip
+            pairs = zip(
+                batch.column("row").to_pylist(), batch.column("label").to_pylist(), strict=True
+            )
             for label in (label for owner, label in pairs if owner == row):
-                if label in seen:
+                if label in labels:
                     raise InvalidInput(f"{rule}, got label {str(label)!r} again at row {row!r}.")
-                seen.add(label)
-        missing = next(label for label in self.label if label not in seen)
+                labels.add(label)
+        missing = next(label for label in self.label if label not in labels)
         raise InvalidInput(
             f"{rule}, but row {row!r} lacks label {str(missing)!r}. "
             'If rows score candidates only, pass nan="absent".'
@@ -167,15 +168,15 @@ class _Order:
 
 def _numbers(column: Any, numbers: dict[Any, int]) -> NDArray[np.int64]:
     coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    known = np.array([numbers[each] for each in coded.dictionary.to_pylist()], np.int64)
-    indices: NDArray[np.int64] = known[coded.indices.to_numpy(zero_copy_only=False)]
+    row_numbers = np.array([numbers[value] for value in coded.dictionary.to_pylist()], np.int64)
+    indices: NDArray[np.int64] = row_numbers[coded.indices.to_numpy(zero_copy_only=False)]
     return indices
 
 
 class _Buckets:
-    """Cells of so many rows each, on disk in the order in which they come."""
+    """Cells on disk in input order; each bucket holds the cells of ``step`` rows."""
 
-    def __init__(self, files: Batches, order: _Order, opened: ExitStack) -> None:
+    def __init__(self, files: Batches, order: _Order, stack: ExitStack) -> None:
         self.order, self.n_labels = order, len(order.names)
         dtype = score_dtype([files.schema.field("score").type])
         self.labelled = "true" in files.schema.names
@@ -186,11 +187,11 @@ class _Buckets:
         self.step = max(1, BUCKET_BYTES // row_bytes, -(-n_rows // MAX_BUCKETS))
         self.n_rows = n_rows
         n_buckets = -(-n_rows // self.step)
-        made = (tempfile.TemporaryFile() for _ in range(n_buckets))  # noqa: SIM115
-        self.files = [opened.enter_context(file) for file in made]
+        temporary_files = (tempfile.TemporaryFile() for _ in range(n_buckets))  # noqa: SIM115
+        self.files = [stack.enter_context(file) for file in temporary_files]
 
-    def put(self, batch: Any) -> None:
-        """Take some cells."""
+    def add(self, batch: Any) -> None:
+        """Write cells to their buckets."""
 
         def place_of(at: int) -> str:
             row, label = batch.column("row")[at].as_py(), batch.column("label")[at].as_py()
@@ -221,7 +222,7 @@ class _Buckets:
             filled = np.zeros(n_rows * self.n_labels, np.bool_)
             filled[places] = True
             if not filled.all():
-                self._refuse_gap(places, filled, first)
+                self._raise_gap(places, filled, first)
             scores = np.empty(filled.size, self.cell["score"])
             scores[places] = cells["score"]
             truths = None
@@ -238,7 +239,7 @@ class _Buckets:
         scores: NDArray[Any],
         truths: NDArray[np.bool_] | None,
     ) -> Iterator[Any]:
-        """Batches of some rows, small enough to be written in one piece."""
+        """Batches of rows, each small enough for one write."""
         step = block_rows(self.n_labels, self.cell.itemsize)
         for start in range(0, n_rows, step):
             stop = min(start + step, n_rows)
@@ -249,10 +250,10 @@ class _Buckets:
                     columns.append(pa.FixedSizeListArray.from_arrays(part, self.n_labels))
             yield pa.record_batch(columns, schema=schema)
 
-    def _refuse_gap(self, places: NDArray[np.int64], filled: NDArray[np.bool_], first: int) -> None:
-        """A cell is missing: another came twice, or it was there when rows were numbered alone."""
-        found, times = np.unique(places, return_counts=True)
-        twice = found[times > 1]
+    def _raise_gap(self, places: NDArray[np.int64], filled: NDArray[np.bool_], first: int) -> None:
+        """Raise the error of a missing cell: another came twice, or the file changed."""
+        cells, times = np.unique(places, return_counts=True)
+        twice = cells[times > 1]
         row, label = divmod(int(twice[0] if twice.size else np.argmin(filled)), self.n_labels)
         raise InvalidInput(
             f"every row must hold every label once, got label {self.order.names[label]!r} "

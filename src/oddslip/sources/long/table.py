@@ -1,9 +1,9 @@
 """Long tables: one row per cell, with columns row, label, score and perhaps true.
 
-The cells of a row lie together and each row holds every label once, so cell number ``p`` belongs
-to row ``p // n_labels``: the number of rows follows from the number of cells, and blocks can be
-filled while the file streams by, wherever its batches and row groups are cut. Tables in another
-order are sorted first: see `sorting`.
+The cells of a row are contiguous and each row holds every label once, so cell number ``p`` belongs
+to row ``p // n_labels``. The number of rows follows from the number of cells, and blocks can be
+filled from a stream of batches of any size. Tables in another order are sorted first: see
+`sorting`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from oddslip.sources.parquet.columns import (
     truth_cells,
 )
 
-CELLS = 128 * 1024  # cells per batch: what is computed for them should stay in a core's cache
+CELLS = 128 * 1024  # cells per batch: intermediate arrays should stay in a core's cache
 
 
 def is_long(schema: Any) -> bool:
@@ -51,7 +51,7 @@ def as_long(
     truths: bool = False,
     label_names: Sequence[str] | None = None,
 ) -> Batches:
-    """The table with the columns row, label, score and true where it is a long one: see `roles`."""
+    """A long table under the column names row, label, score, true; any other table unchanged."""
     names = files.schema.names
     measures = {
         field.name
@@ -65,7 +65,7 @@ def as_long(
 
 
 def check_long(files: Batches) -> None:
-    """Refuse columns of types that a long table has no place for."""
+    """Reject column types that a long table cannot have."""
     for name in ("row", "label"):
         kind = files.schema.field(name).type
         if pa.types.is_nested(kind):
@@ -78,7 +78,7 @@ def check_long(files: Batches) -> None:
 
 
 class LongTable:
-    """Cells one by one. Labels are ordered as in the first row unless names say otherwise."""
+    """One line per cell. Labels are ordered as in the first row, or as ``names``."""
 
     null_absent = False
 
@@ -87,29 +87,29 @@ class LongTable:
         self.coded = [name for name in ("row", "label") if is_text(files.schema.field(name).type)]
         self.dtype = score_dtype([files.schema.field("score").type])
         self.has_labels = "true" in files.schema.names
-        listed = self._first_row()
-        if not listed:
+        first_row = self._first_row()
+        if not first_row:
             raise InvalidInput(f"{files.path} must hold at least one row and one label, got none.")
-        self.n_labels = len(listed)
-        labels = [str(label) for label in listed]
+        self.n_labels = len(first_row)
+        labels = [str(label) for label in first_row]
         self.names = matched_names(names, ordered_labels(labels))
         place = {name: at for at, name in enumerate(labels)}
-        self.label_set = pa.array([listed[place[name]] for name in self.names])
+        self.label_set = pa.array([first_row[place[name]] for name in self.names])
         self.n_rows, rest = divmod(files.n_rows, self.n_labels)
-        if rest:  # some row is not whole: the pass over rows and labels names it
+        if rest:  # some row is incomplete: a pass over rows and labels finds it
             for _ in self.blocks(scores=False, rows=self.n_rows + 1):
                 pass
 
     def _first_row(self) -> list[Any]:
         row, labels = self._cells_of_row(0)
-        seen = set()
+        distinct = set()
         for label in labels:
-            if label is None or label in seen:
+            if label is None or label in distinct:
                 what = "a null label" if label is None else f"label {str(label)!r} more than once"
                 raise InvalidInput(
                     f"every row must hold every label once, got {what} at row {row!r}."
                 )
-            seen.add(label)
+            distinct.add(label)
         return labels
 
     def _cells_of_row(self, start: int) -> tuple[Any, list[Any]]:
@@ -135,7 +135,7 @@ class LongTable:
         return row, labels
 
     def blocks(self, *, scores: bool = True, rows: int | None = None) -> Iterator[Block]:
-        """The rows in order; without their scores if only the labels are wanted."""
+        """The rows in order; without their scores if only the labels are needed."""
         n_rows = self.n_rows if rows is None else rows
         columns = ["row", "label", *(["score"] if scores else [])]
         columns += ["true"] if self.has_labels else []
@@ -145,16 +145,16 @@ class LongTable:
         for batch in self.files.batches(columns, CELLS, coded=self.coded):
             at = 0
             while at < batch.num_rows:
-                part = batch.slice(at, block.room)
+                part = batch.slice(at, block.n_missing)
                 block.fill(part, last)
                 last = part.column("row")[-1].as_py()
                 at += part.num_rows
-                if block.room == 0:
+                if block.n_missing == 0:
                     yield block.whole()
                     first = block.first_row + block.n_rows
                     block = _Block(self, first, min(step, n_rows - first), scores)
         if block.n_rows:
-            self.complain(block.first_row + block.n_filled // self.n_labels)
+            self.raise_incomplete(block.first_row + block.n_filled // self.n_labels)
 
     def row_ids(self) -> NDArray[Any]:
         """Rows of the table, from the row column alone."""
@@ -168,29 +168,29 @@ class LongTable:
     def label_indices(self, column: Any) -> NDArray[np.int64]:
         """Index of each cell's label; -1 where the first row does not have it."""
         if pa.types.is_dictionary(column.type):
-            known = _label_indices(column.dictionary, self.label_set)
-            codes = column.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
-            indices: NDArray[np.int64] = np.append(known, -1)[codes]
+            label_codes = _label_indices(column.dictionary, self.label_set)
+            codes = column.indices.fill_null(len(label_codes)).to_numpy(zero_copy_only=False)
+            indices: NDArray[np.int64] = np.append(label_codes, -1)[codes]
             return indices
         return _label_indices(column, self.label_set)
 
-    def complain(self, row_number: int) -> None:
-        """Look closer at a row that is not whole and say what is wrong with it."""
+    def raise_incomplete(self, row_number: int) -> None:
+        """Raise the error of a row that does not hold every label once."""
         row, labels = self._cells_of_row(row_number * self.n_labels)
-        known, seen = set(self.label_set.to_pylist()), set()
+        valid, present = set(self.label_set.to_pylist()), set()
         rule = "every row must hold every label of the first row once"
         for label in labels:
             if label is None:
                 raise InvalidInput(f"{rule}, got a null label at row {row!r}.")
-            if label not in known:
+            if label not in valid:
                 raise InvalidInput(
                     f"{rule}, got the unknown label {str(label)!r} at row {row!r}. "
                     'If rows score candidates only, pass nan="absent".'
                 )
-            if label in seen:
+            if label in present:
                 raise InvalidInput(f"{rule}, got label {str(label)!r} again at row {row!r}.")
-            seen.add(label)
-        missing = [label for label in self.label_set.to_pylist() if label not in seen]
+            present.add(label)
+        missing = [label for label in self.label_set.to_pylist() if label not in present]
         if missing:
             raise InvalidInput(
                 f"{rule}, but row {row!r} lacks label {str(missing[0])!r}. "
@@ -200,7 +200,7 @@ class LongTable:
 
 
 class _Block:
-    """Rows being filled, cell by cell, in whatever order a row lists its labels."""
+    """Rows that are filled cell by cell; a row may list its labels in any order."""
 
     def __init__(self, table: LongTable, first_row: int, n_rows: int, scores: bool) -> None:
         self.table, self.first_row, self.n_rows = table, first_row, n_rows
@@ -212,12 +212,12 @@ class _Block:
         self.n_filled = 0
 
     @property
-    def room(self) -> int:
+    def n_missing(self) -> int:
         """Cells still to come."""
         return self.filled.size - self.n_filled
 
     def fill(self, part: Any, last: Any) -> None:
-        """Take the next cells. ``last`` is the row of the cell before them."""
+        """Add the next cells. ``last`` is the row of the cell before them."""
         rows = part.column("row")
         n_labels = self.table.n_labels
         if rows.null_count:
@@ -234,7 +234,9 @@ class _Block:
         wrong = (changes != starts) | (labels < 0)
         if wrong.any():
             at = int(np.argmax(wrong))
-            self._refuse(cells[:at], labels[:at], too_long=bool(starts[at] and not changes[at]))
+            self._raise_first(
+                cells[:at], labels[:at], too_long=bool(starts[at] and not changes[at])
+            )
         targets = cells - places + labels
         self.filled[targets] = True
         if self.scores is not None:
@@ -247,7 +249,7 @@ class _Block:
         self.n_filled += part.num_rows
 
     def whole(self) -> Block:
-        """The rows, once all their cells came."""
+        """The complete rows."""
         self._check(self.n_rows)
         shape = (self.n_rows, self.table.n_labels)
         return Block(
@@ -260,15 +262,15 @@ class _Block:
     def _check(self, n_rows: int) -> None:
         missing = np.flatnonzero(~self.filled[: n_rows * self.table.n_labels])
         if missing.size:
-            self.table.complain(self.first_row + int(missing[0]) // self.table.n_labels)
+            self.table.raise_incomplete(self.first_row + int(missing[0]) // self.table.n_labels)
 
-    def _refuse(self, cells: NDArray[Any], labels: NDArray[Any], *, too_long: bool) -> None:
-        """Name the first row at fault: that of the cell after these, or one before it."""
+    def _raise_first(self, cells: NDArray[Any], labels: NDArray[Any], *, too_long: bool) -> None:
+        """Raise the error of the first bad row: that of the cell after these, or one before it."""
         self.filled[cells - cells % self.table.n_labels + labels] = True
         row = (self.n_filled + len(cells)) // self.table.n_labels
         self._check(row)
-        # A row that goes on where the next should start is the one before.
-        self.table.complain(self.first_row + row - too_long)
+        # A row that continues where the next should start is the previous one.
+        self.table.raise_incomplete(self.first_row + row - too_long)
 
     def _place(self, part: Any, at: int) -> str:
         row, label = part.column("row")[at].as_py(), part.column("label")[at].as_py()

@@ -1,4 +1,4 @@
-"""Columns of a batch: cells as NumPy arrays, row ids, label names; strangers refused."""
+"""Columns of a batch as NumPy arrays: cells, row ids and label names, with checks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from oddslip.core.row_ids import UnorderedNames, are_integers, is_numbering, ref
 from oddslip.errors import InvalidInput
 from oddslip.sources.frames import ROW_ID_NAMES
 
-PlaceOf = Callable[[int], str]  # where the i-th cell of a column lies: "row 3, label 'a'"
+PlaceOf = Callable[[int], str]  # location of the i-th cell of a column: "row 3, label 'a'"
 
 ID_ROWS = 64 * 1024  # rows per batch where only ids are read
 
 
 class Block(NamedTuple):
-    """Some rows of a table. What was not asked for, or is not there, is None."""
+    """Rows of a table. Fields that were not requested or do not exist are None."""
 
     n_rows: int
     scores: NDArray[Any] | None
@@ -60,8 +60,10 @@ class LabelIndex:
         by_name = is_text(column.type) or self._named_by_integers
         if by_name:
             texts = column if is_text(column.type) else column.cast(pa.string())
-            known = pa.array(self.names, texts.type)
-            indices: NDArray[Any] = pc.index_in(texts, value_set=known).fill_null(-1).to_numpy()
+            name_array = pa.array(self.names, texts.type)
+            indices: NDArray[Any] = (
+                pc.index_in(texts, value_set=name_array).fill_null(-1).to_numpy()
+            )
         else:
             refuse_positions("labels", self.names)
             indices = column.to_numpy()
@@ -80,8 +82,8 @@ class LabelIndex:
 def ordered_labels(names: list[str]) -> tuple[str, ...]:
     """Labels of a long table: integers by value, other names as they first come.
 
-    Lines may come in any order, so nobody can know where a label stands, unless the labels are
-    the numbers from 0.
+    Lines may come in any order, so a label's position means nothing, unless the labels are the
+    numbers from 0.
 
     Examples
     --------
@@ -89,12 +91,12 @@ def ordered_labels(names: list[str]) -> tuple[str, ...]:
     (('9', '10'), ('b', 'a'))
     """
     if are_integers(names):
-        names = sorted(names, key=Decimal)  # int() refuses thousands of digits
+        names = sorted(names, key=Decimal)  # int() rejects thousands of digits
     return tuple(names) if is_numbering(names) else UnorderedNames(names)
 
 
 def name_values(column: Any) -> list[Any]:
-    """Names of rows or labels; refuses bytes that are no UTF-8 text."""
+    """Names of rows or labels; rejects bytes that are not UTF-8."""
     try:
         values: list[Any] = column.to_pylist()
     except UnicodeDecodeError:
@@ -104,7 +106,7 @@ def name_values(column: Any) -> list[Any]:
 
 
 def show_value(value: Any) -> str:
-    """A value for an error's line; bytes where a damaged text can not be decoded."""
+    """A value for an error message; its bytes if the text cannot be decoded."""
     try:
         return repr(value.as_py())
     except UnicodeDecodeError:
@@ -112,7 +114,7 @@ def show_value(value: Any) -> str:
 
 
 def is_float(kind: Any) -> bool:
-    """Whether cells of this type can be scores without a second thought."""
+    """Whether this is a floating-point type."""
     return bool(pa.types.is_floating(kind))
 
 
@@ -141,7 +143,7 @@ def score_dtype(kinds: Iterable[Any]) -> np.dtype[Any]:
 
 
 def score_cells(column: Any, place_of: PlaceOf, null_absent: bool = False) -> NDArray[Any]:
-    """Scores of a column. A null is not a NaN: it is refused here, unless it means as much."""
+    """Scores of a column. A null is an error, unless it marks an absent cell."""
     if column.null_count and not null_absent:
         raise InvalidInput(
             f"scores must not be null, got a null at {place_of(first_null(column))}. "
@@ -210,14 +212,14 @@ def first_null(column: Any) -> int:
     return int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
 
 
-def matched_names(wanted: Sequence[str] | None, stored: Sequence[str]) -> tuple[str, ...]:
-    """The file's label names in the wanted order; the same names must be on both sides."""
-    if wanted is None:
+def matched_names(label_names: Sequence[str] | None, stored: Sequence[str]) -> tuple[str, ...]:
+    """The label names in the order that the caller passed; both sides must hold the same names."""
+    if label_names is None:
         return stored if isinstance(stored, tuple) else tuple(stored)
-    names = tuple(map(str, wanted))
-    stranger = next((name for name in names if name not in set(stored)), None)
-    if stranger is not None:
-        raise InvalidInput(f"label_names must be those of the file, which lacks {stranger!r}.")
+    names = tuple(map(str, label_names))
+    unknown = next((name for name in names if name not in set(stored)), None)
+    if unknown is not None:
+        raise InvalidInput(f"label_names must be those of the file, which lacks {unknown!r}.")
     unnamed = next((name for name in stored if name not in set(names)), None)
     if unnamed is not None:
         raise InvalidInput(

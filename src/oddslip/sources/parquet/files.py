@@ -1,4 +1,4 @@
-"""Parquet files, here or at an address, read in batches of rows with bounded memory."""
+"""Local or remote Parquet files, read in batches of rows with bounded memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from oddslip.io.paths import InputFiles, find_files
 from oddslip.sources.batches import Batches
 from oddslip.sources.parquet.footer import read_chunks
 
-# Column chunks are read through small buffers: without them each chunk would be held whole, and
-# with Arrow's pre-buffering the whole file.
+# Column chunks are read through small buffers. Without them, memory would hold each chunk, and with
+# Arrow's pre-buffering the whole file.
 BUFFER_BYTES = 16 * 1024
 REMOTE_BYTES = 1024 * 1024  # at an address every read is a request
 KIND_KEY = b"oddslip.kind"
@@ -27,12 +27,12 @@ DAMAGED = "cut short, damaged or not a Parquet file"
 
 
 class ParquetFiles(Batches):
-    """Files found at a path, in their order. All must have the same columns."""
+    """Files of a path, in order. All must have the same columns."""
 
-    def __init__(self, found: InputFiles | Path) -> None:
-        found = found if isinstance(found, InputFiles) else find_files(found)
-        self.path = path = found.name
-        self.files = found.files
+    def __init__(self, files: InputFiles | Path) -> None:
+        files = files if isinstance(files, InputFiles) else find_files(files)
+        self.path = path = files.name
+        self.files = files.files
         self.n_rows = 0
         self.footers: dict[Any, Any] = {}
         self.states: dict[Any, FileState] = {}  # of files on this machine
@@ -40,14 +40,14 @@ class ParquetFiles(Batches):
         for file in self.files:
             if isinstance(file, Path):
                 self.states[file] = FileState.of(input_path(file))
-            with reading(file), self._opened(file) as opened:
-                own = opened.schema_arrow
-                own.names  # noqa: B018  # refuses names that are not UTF-8
-                self.footers[file] = opened.metadata
-                self.n_rows += _count_rows(opened.metadata)
+            with reading(file), self._open(file) as parquet:
+                file_schema = parquet.schema_arrow
+                file_schema.names  # noqa: B018  # raises on names that are not UTF-8
+                self.footers[file] = parquet.metadata
+                self.n_rows += _count_rows(parquet.metadata)
             if schema is None:
-                schema = own
-            elif not own.equals(schema):
+                schema = file_schema
+            elif not file_schema.equals(schema):
                 raise InvalidInput(
                     f"all files of {path} must have the same columns, but {file.name} differs "
                     f"from {self.files[0].name}. Write them with one schema."
@@ -66,7 +66,7 @@ class ParquetFiles(Batches):
     ) -> Iterator[Any]:
         """Batches of at most ``n_rows`` rows, of these columns alone.
 
-        Columns named in ``coded`` come dictionary-encoded, which is how strings lie in the file.
+        Columns named in ``coded`` come dictionary-encoded, as strings are stored in the file.
         """
         for file in self.files:
             yield from self.file_batches(file, columns, n_rows, coded=coded)
@@ -82,20 +82,21 @@ class ParquetFiles(Batches):
     ) -> Iterator[Any]:
         """Batches of one file, or of some of its row groups."""
         self._check_lists(file, columns, n_rows, groups)
-        near = isinstance(file, Path)
+        is_local = isinstance(file, Path)
         options = {
-            "buffer_size": BUFFER_BYTES if near else REMOTE_BYTES, "read_dictionary": list(coded)
-        }  # fmt: skip
-        with self._opened(file, metadata=self.footers[file], **options) as opened:
-            # One thread: the tallies keep the others busy, and Arrow's cost twice the CPU time.
-            batches = opened.iter_batches(
+            "buffer_size": BUFFER_BYTES if is_local else REMOTE_BYTES,
+            "read_dictionary": list(coded),
+        }
+        with self._open(file, metadata=self.footers[file], **options) as parquet:
+            # One thread: the tallies use the others, and Arrow's threads cost twice the CPU time.
+            batches = parquet.iter_batches(
                 batch_size=n_rows, row_groups=groups, columns=list(columns), use_threads=False
             )
             while True:
                 with unchanged(file, self.states.get(file)), reading(file):
                     batch = next(batches, None)
                     if batch is not None:
-                        # Arrow itself does not look at the codes of a file.
+                        # Arrow itself does not check the codes of a file.
                         for name in set(coded).intersection(columns):
                             batch.column(name).validate(full=True)
                 if batch is None:
@@ -106,7 +107,7 @@ class ParquetFiles(Batches):
     def _check_lists(
         self, file: Any, columns: Sequence[str], n_rows: int, groups: list[int] | None
     ) -> None:
-        """Refuse lists of which memory can not hold a batch: few bytes may stand for billions."""
+        """Reject lists of which memory cannot hold a batch: few bytes may encode billions."""
         nested = [name for name in columns if pa.types.is_nested(self.schema.field(name).type)]
         if not nested:
             return
@@ -119,7 +120,7 @@ class ParquetFiles(Batches):
                 if chunk.column in nested:
                     check_memory(file, int(max(0, chunk.n_values) * share) * CELL_BYTES)
 
-    def _opened(self, file: Any, **options: Any) -> Any:
+    def _open(self, file: Any, **options: Any) -> Any:
         with reading(file):
             source = file if isinstance(file, Path) else file.open()
             return pq.ParquetFile(source, pre_buffer=False, **options)
@@ -127,7 +128,7 @@ class ParquetFiles(Batches):
 
 @contextmanager
 def reading(path: Any) -> Iterator[None]:
-    """What Arrow raises on a damaged file is one line of ours."""
+    """Turn errors of Arrow into `UnreadableFile`, with a one-line message."""
     try:
         yield
     except OddslipError:
@@ -137,7 +138,7 @@ def reading(path: Any) -> Iterator[None]:
 
 
 def _count_rows(footer: Any) -> int:
-    """Rows of a file; refuses a footer whose row groups do not add up to them."""
+    """Rows of a file; rejects a footer whose row groups do not add up to them."""
     groups = [footer.row_group(group).num_rows for group in range(footer.num_row_groups)]
     if footer.num_rows != sum(groups) or min(groups, default=0) < 0:
         raise ValueError(f"its row groups hold {sum(groups)} rows and not {footer.num_rows}")

@@ -1,6 +1,6 @@
-"""How many values the column chunks of a Parquet file claim, read from the footer's own bytes.
+"""Number of values per column chunk of a Parquet file, read from the bytes of its footer.
 
-pyarrow knows it too, but asked for a column chunk of some damaged footers it ends the process.
+pyarrow offers it too, but crashes on the column chunks of some damaged footers.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class Chunk(NamedTuple):
 
 
 def read_chunks(file: Any) -> list[list[Chunk]]:
-    """The column chunks of every row group. What is no footer is a ValueError."""
-    with file.open("rb") as opened:
-        size = opened.seek(0, 2)
-        opened.seek(max(0, size - 8))
-        tail = opened.read(8)
+    """The column chunks of every row group. Raises ValueError if there is no valid footer."""
+    with file.open("rb") as stream:
+        size = stream.seek(0, 2)
+        stream.seek(max(0, size - 8))
+        tail = stream.read(8)
         length = int.from_bytes(tail[:4], "little")
         if tail[4:] != MAGIC or length + 8 > size:
             raise ValueError("no footer")
-        opened.seek(size - 8 - length)
-        footer = opened.read(length)
+        stream.seek(size - 8 - length)
+        footer = stream.read(length)
     try:
         groups = _Reader(footer).struct()[_ROW_GROUPS]
         return [[_read_chunk(chunk[_META_DATA]) for chunk in group[_COLUMNS]] for group in groups]
@@ -39,8 +39,8 @@ def read_chunks(file: Any) -> list[list[Chunk]]:
         raise ValueError("a footer that does not add up") from error
 
 
-def _read_chunk(described: dict[int, Any]) -> Chunk:
-    return Chunk(described[_PATH][0].decode("utf-8"), described[_N_VALUES])
+def _read_chunk(metadata: dict[int, Any]) -> Chunk:
+    return Chunk(metadata[_PATH][0].decode("utf-8"), metadata[_N_VALUES])
 
 
 class _Reader:
@@ -92,11 +92,11 @@ class _Reader:
         if kind in (_LIST, _SET):
             head = self.take(1)[0]
             n = head >> 4 if head >> 4 < 15 else self.unsigned()
-            return [self.value(head & 15) for _ in range(self.counted(n))]
+            return [self.value(head & 15) for _ in range(self.check_count(n))]
         if kind == _MAP:
             n = self.unsigned()
             kinds = self.take(1)[0] if n else 0
-            for _ in range(self.counted(2 * n) // 2):
+            for _ in range(self.check_count(2 * n) // 2):
                 self.value(kinds >> 4)
                 self.value(kinds & 15)
             return None
@@ -106,8 +106,8 @@ class _Reader:
             raise ValueError("a type that is none")
         return self.signed()
 
-    def counted(self, n: int) -> int:
-        """So many things can only be there if there are as many bytes left."""
+    def check_count(self, n: int) -> int:
+        """The count, after a check that as many bytes remain."""
         if n > len(self.data) - self.at:
             raise ValueError("cut short")
         return n

@@ -43,7 +43,7 @@ def read_label_table(
     shape: tuple[int, ...] | None = None,
     row_ids: NDArray[Any] | None = None,
 ) -> SparseLabels:
-    """Labels of a table, as compressed rows: memory goes with the positives.
+    """Labels of a table, as compressed rows. Memory grows with the positives.
 
     Parameters
     ----------
@@ -57,10 +57,10 @@ def read_label_table(
     label_names : sequence of str, optional
         Names of the labels, in the order of the scores.
     shape : (n_rows, n_labels), optional
-        Shape of the scores. Pairs do not tell the number of rows: it is taken from the schema
-        metadata under ``oddslip.n_rows``, else from here.
+        Shape of the scores. The number of rows of pairs is taken from the schema metadata under
+        ``oddslip.n_rows``, else from here.
     row_ids : ndarray, optional
-        Ids of the rows of the scores, which pairs are matched by.
+        Ids of the rows of the scores; pairs are matched by them.
 
     Examples
     --------
@@ -84,12 +84,12 @@ def read_label_table(
         dense = same_width or pa.types.is_boolean(kind.value_type)
         read = _cell_lists if dense else _index_lists
         ids = _row_ids(files, others[0].name) if others else None
-        return _joined(read(files, lists[0].name, names), names.n_labels, ids)
+        return _join(read(files, lists[0].name, names), names.n_labels, ids)
     return _read_wide(files, label_names)
 
 
 class _Names(LabelIndex):
-    """Labels of a file that does not say how many there are."""
+    """Labels of a file that does not hold their number."""
 
     def __init__(
         self,
@@ -121,10 +121,10 @@ def _read_wide(files: Batches, label_names: Sequence[str] | None) -> SparseLabel
                 f"it to row_id if it names the rows. {PAIRS_FORM}"
             )
     names = matched_names(label_names, [field.name for field in columns])
-    if label_names is None and is_numbering(names):  # as scores without names are
+    if label_names is None and is_numbering(names):  # like scores without names
         names = tuple(sorted(names, key=int))
     ids = next((field.name for field in files.schema if is_row_id(field)), None)
-    return _joined(_wide_blocks(files, names), len(names), _row_ids(files, ids) if ids else None)
+    return _join(_wide_blocks(files, names), len(names), _row_ids(files, ids) if ids else None)
 
 
 def _wide_blocks(files: Batches, names: tuple[str, ...]) -> Iterator[Positives]:
@@ -140,8 +140,8 @@ def _wide_blocks(files: Batches, names: tuple[str, ...]) -> Iterator[Positives]:
 def _cell_lists(files: Batches, column: str, names: _Names) -> Iterator[Positives]:
     first, width = 0, names.n_labels
     for batch in files.batches([column], block_rows(width, 1)):
-        listed = list_cells(batch.column(column), width, "labels", first)
-        cells = truth_cells(listed, _places(first, width, names.names)).reshape(-1, width)
+        column_cells = list_cells(batch.column(column), width, "labels", first)
+        cells = truth_cells(column_cells, _places(first, width, names.names)).reshape(-1, width)
         yield DenseLabels(cells).positives(0, batch.num_rows)
         first += batch.num_rows
 
@@ -154,7 +154,7 @@ def _index_lists(files: Batches, column: str, names: _Names) -> Iterator[Positiv
         rows = np.repeat(np.arange(batch.num_rows), lengths)
         place_of = _row_places(rows + first)
         indices = names.indices(lists.flatten(), place_of) if rows.size else rows
-        yield _compressed(np.unique(rows * names.n_labels + indices), batch.num_rows, names)
+        yield _compress(np.unique(rows * names.n_labels + indices), batch.num_rows, names)
         first += batch.num_rows
 
 
@@ -172,8 +172,8 @@ def _read_pairs(files: Batches, names: _Names, numbered: _Numbers | _Ids) -> Spa
         if "true" in files.schema.names:
             keys = keys[truth_cells(batch.column("true"), place_of)]
         pairs.append(keys)
-    parts = [_compressed(np.unique(np.concatenate(pairs)), n_rows, names)]
-    return _joined(parts, names.n_labels, numbered.ids)
+    parts = [_compress(np.unique(np.concatenate(pairs)), n_rows, names)]
+    return _join(parts, names.n_labels, numbered.ids)
 
 
 class _Numbers:
@@ -209,15 +209,15 @@ class _Ids:
             )
 
     def numbers(self, column: Any) -> NDArray[np.int64]:
-        """Where the rows of a batch stand among the scores."""
-        named = id_cells(column).tolist()
-        stranger = next((name for name in named if name not in self._place), None)
-        if stranger is not None:
+        """Row numbers of a batch among the scores."""
+        ids = id_cells(column).tolist()
+        unknown = next((name for name in ids if name not in self._place), None)
+        if unknown is not None:
             raise InvalidInput(
-                f"labels must be of rows of the scores, got {stranger!r:.60}, which is none of "
+                f"labels must be of rows of the scores, got {unknown!r:.60}, which is none of "
                 "their row ids. Drop those pairs."
             )
-        return np.fromiter((self._place[name] for name in named), np.int64, len(named))
+        return np.fromiter((self._place[name] for name in ids), np.int64, len(ids))
 
 
 def _stored_rows(files: Batches, shape: tuple[int, ...] | None) -> int:
@@ -247,14 +247,14 @@ def _row_numbers(column: Any, n_rows: int) -> NDArray[np.int64]:
     return rows.astype(np.int64)
 
 
-def _compressed(keys: NDArray[np.int64], n_rows: int, names: _Names) -> Positives:
+def _compress(keys: NDArray[np.int64], n_rows: int, names: _Names) -> Positives:
     """Positives from sorted, distinct keys row * n_labels + label."""
     rows, indices = np.divmod(keys, names.n_labels)
     indptr = np.searchsorted(rows, np.arange(n_rows + 1))
     return Positives(indptr.astype(np.int64), indices.astype(np.int32))
 
 
-def _joined(
+def _join(
     parts: Iterator[Positives] | list[Positives], n_labels: int, ids: NDArray[Any] | None = None
 ) -> SparseLabels:
     whole = join_positives(parts)

@@ -105,33 +105,35 @@ class ListTable:
         return 0  # no row
 
     def blocks(self, *, scores: bool = True) -> Iterator[Block]:
-        """The rows in order; without their scores if only the labels are wanted."""
-        wanted = (self.column if scores else None, self.truth_column, self.id_column)
-        columns = [name for name in wanted if name is not None]
+        """The rows in order; without their scores if only the labels are needed."""
+        candidates = (self.column if scores else None, self.truth_column, self.id_column)
+        columns = [name for name in candidates if name is not None]
         first, shape = 0, (-1, self.n_labels)
         for batch in self.files.batches(columns, block_rows(self.n_labels, self.dtype.itemsize)):
             cells = truths = None
             place_of = self._places(first)
             if scores:
-                listed = list_cells(batch.column(self.column), self.n_labels, "scores", first)
-                cells = score_cells(listed, place_of, self.null_absent)
+                flat = list_cells(batch.column(self.column), self.n_labels, "scores", first)
+                cells = score_cells(flat, place_of, self.null_absent)
                 cells = cells.astype(self.dtype, copy=False).reshape(shape)
             if self.truths_listed:
-                truths = self._listed_truths(batch.column(self.truth_column), first)
+                truths = self._truths_of_lists(batch.column(self.truth_column), first)
             elif self.truth_column is not None:
-                listed = list_cells(batch.column(self.truth_column), self.n_labels, "labels", first)
-                truths = truth_cells(listed, place_of).reshape(shape)
+                flat = list_cells(batch.column(self.truth_column), self.n_labels, "labels", first)
+                truths = truth_cells(flat, place_of).reshape(shape)
             yield Block(batch.num_rows, cells, truths, batch_ids(batch, self.id_column, first))
             first += batch.num_rows
 
-    def _listed_truths(self, lists: Any, first: int) -> NDArray[np.bool_]:
+    def _truths_of_lists(self, lists: Any, first: int) -> NDArray[np.bool_]:
         """0/1 cells of lists of true labels; a row without a list has none."""
         lengths = pc.list_value_length(lists).fill_null(0).to_numpy()
         rows = np.repeat(np.arange(len(lists)), lengths)
         truths = np.zeros((len(lists), self.n_labels), np.bool_)
         if rows.size:
-            known = LabelIndex(self.names, self.n_labels)
-            indices = known.indices(lists.flatten(), lambda at: f"row {first + int(rows[at])}")
+            label_index = LabelIndex(self.names, self.n_labels)
+            indices = label_index.indices(
+                lists.flatten(), lambda at: f"row {first + int(rows[at])}"
+            )
             truths[rows, indices] = True
             twice = np.flatnonzero(truths.sum(axis=1) < lengths)
             if twice.size:

@@ -30,24 +30,24 @@ class ParquetSource(Source):
     * *list*: one column with a list of all scores of the row; perhaps row ids, and a list column
       ``labels`` of 0/1 cells, or of the true labels by index or name.
     * *long*: columns ``row``, ``label``, ``score`` and perhaps ``true``; each row holds every label
-      once. Where the cells of a row do not lie together, they are sorted in temporary files first.
+      once. If the cells of a row are not contiguous, they are sorted in temporary files first.
 
-    Memory stays near one block of rows, whatever the size of the row groups. A wide table in large
-    row groups goes through a temporary file for that; the list layout is the quickest.
+    Memory stays near one block of rows, whatever the size of the row groups. For that, a wide table
+    with large row groups goes through a temporary file; the list layout is the fastest.
 
     Parameters
     ----------
     path : str, path or Batches
         A file, a folder whose .parquet files are read in the natural order of their names, or a
-        table that was opened.
+        opened table.
     labels : optional
-        What was true, row by row, in any form `open_source` takes. Refused if the file has labels.
+        True labels, in any form that `open_source` takes. Rejected if the file has labels.
     kind : {"probability", "margin"}, optional
-        What the scores are; as the file says, else probabilities.
+        What the scores are; by default the kind stored in the file, else probabilities.
     label_names : sequence of str, optional
-        Names for a list layout; the wanted order of the labels in the others.
+        Names of the labels of a list layout; order of the labels in the others.
     nan : bool
-        Whether a null is taken as NaN, which says that a label is no candidate.
+        Whether a null is read as NaN: the label is not a candidate of the row.
 
     Examples
     --------
@@ -80,12 +80,12 @@ class ParquetSource(Source):
         ids = None if labels is None else self.table.row_ids()
         if is_file_or_table(labels):
             labels = open_labels(labels, self.label_names, shape=shape, row_ids=ids)
-        # A panel of the whole with no cells behind it: the one gate checks labels and names.
-        hollow = np.broadcast_to(np.zeros((), self.dtype), shape)
-        self._hollow = Panel(hollow, kind=kind, label_names=self.label_names, row_ids=ids)
+        # A panel of all rows without cells: it checks labels and names.
+        no_cells = np.broadcast_to(np.zeros((), self.dtype), shape)
+        self._whole = Panel(no_cells, kind=kind, label_names=self.label_names, row_ids=ids)
         if labels is not None:
-            self._hollow.add_labels(labels)
-        self.label_names = self._hollow.label_names
+            self._whole.add_labels(labels)
+        self.label_names = self._whole.label_names
         self.has_labels = labels is not None or self.table.has_labels
 
     def blocks(self) -> Iterator[Panel]:
@@ -98,18 +98,18 @@ class ParquetSource(Source):
             return join_positives(panel.positives() for panel in self._panels(scores=False))
         step = block_rows(self.n_labels, 1)
         return join_positives(
-            self._hollow.rows(start, min(start + step, self.n_rows)).positives()
+            self._whole.rows(start, min(start + step, self.n_rows)).positives()
             for start in range(0, self.n_rows, step)
         )
 
     def row_ids(self) -> NDArray[Any] | None:
-        """Names of all rows, from their column alone; None where rows are only numbered."""
+        """Ids of all rows, from their column alone; None where rows are only numbered."""
         return self.table.row_ids()
 
     def _panels(self, *, scores: bool) -> Iterator[Panel]:
         first = 0
         for block in self.table.blocks(scores=scores):
-            panel = self._hollow.rows(first, first + block.n_rows)
+            panel = self._whole.rows(first, first + block.n_rows)
             if block.scores is not None:
                 panel.scores = block.scores
             if block.truths is not None:
@@ -122,13 +122,13 @@ class ParquetSource(Source):
 
 
 def stored_kind(files: Batches, kind: Kind | None) -> tuple[Kind, bool]:
-    """The kind of the scores, and whether the file says it; refuses another."""
+    """The kind of the scores, and whether the file stores it; rejects a contradiction."""
     stored = (files.metadata(KIND_KEY) or b"").decode("utf-8", "replace")
     if stored not in get_args(Kind):
         return kind or "probability", False
     if kind not in (None, stored):
         raise InvalidInput(
-            f'scores are wanted as kind "{kind}", but {files.path} was written as "{stored}". '
+            f'scores are requested as kind "{kind}", but {files.path} was written as "{stored}". '
             "Pass that kind, or scores of the other."
         )
     return cast("Kind", stored), True

@@ -28,7 +28,7 @@ from oddslip.sources.parquet.columns import (
 )
 from oddslip.sources.spool import free_temporary_bytes
 
-GROUP_BYTES = 64 * 1024 * 1024  # cells of a row group of columns that may be open at a time
+GROUP_BYTES = 64 * 1024 * 1024  # cells of a row group that may be in memory at a time
 
 
 class WideTable:
@@ -66,10 +66,10 @@ class WideTable:
             first += batch.num_rows
 
     def _spilled(self, file: Any, groups: list[int], first: int) -> Iterator[Block]:
-        """Large row groups, turned from columns into rows by way of a temporary file.
+        """Large row groups, turned from columns into rows through a temporary file.
 
-        Streaming rows keeps a page and a dictionary of every column open, often more than all
-        cells of the row group. So a few columns at a time go to disk, and rows come back.
+        Streaming rows keeps a page and a dictionary of every column in memory, often more than all
+        cells of the row group. So a few columns at a time are written, and rows are read back.
         """
         size = self.dtype.itemsize
         step = block_rows(self.n_labels, size)
@@ -83,22 +83,22 @@ class WideTable:
                     for batch in self.files.file_batches(file, names, rows, groups=[group]):
                         scratch.write(self._cells(batch, names, at).data)
                         at += batch.num_rows
-                    if at != first + n_rows:  # else rows would be read that nobody wrote
+                    if at != first + n_rows:  # else unwritten bytes would be read
                         raise UnreadableFile(
-                            f"{file} must hold the {n_rows} rows that row group {group} promises, "
+                            f"{file} must hold the {n_rows} rows that row group {group} declares, "
                             f"got {at - first}."
                         )
                 ids = self._group_ids(file, group, first)
                 for start in range(0, n_rows, step):
                     stop = min(start + step, n_rows)
                     cells = np.empty((stop - start, self.n_labels), self.dtype)
-                    left = 0
+                    label = 0
                     for names in stripes:
                         stripe = np.empty((stop - start, len(names)), self.dtype)
-                        scratch.seek((left * n_rows + start * len(names)) * size)
+                        scratch.seek((label * n_rows + start * len(names)) * size)
                         scratch.readinto(stripe.data)
-                        cells[:, left : left + len(names)] = stripe
-                        left += len(names)
+                        cells[:, label : label + len(names)] = stripe
+                        label += len(names)
                     yield Block(len(cells), cells, None, None if ids is None else ids[start:stop])
             first += n_rows
 

@@ -66,12 +66,12 @@ def describe_slowly(history, place, labels, groups):
                 sum(group_of[item] == kind for item in lines) / len(lines)
                 for kind in range(n_kinds)
             ]
-    seen, repeats, last_repeats = set(), 0, 0
+    earlier_items, repeats, last_repeats = set(), 0, 0
     for o in earlier:
-        last_repeats = sum(item in seen for item in o["items"])
+        last_repeats = sum(item in earlier_items for item in o["items"])
         repeats += last_repeats
-        seen |= o["items"]
-    row += [len(earlier), len(all_lines) / len(earlier), len(last_lines), len(seen)]
+        earlier_items |= o["items"]
+    row += [len(earlier), len(all_lines) / len(earlier), len(last_lines), len(earlier_items)]
     row += [repeats / len(all_lines), last_repeats / len(last_lines)]
     gaps = [o["days"] for o in history[1 : place + 1]]
     return [*row, reference["days"], sum(gaps) / len(gaps), reference["dow"], reference["hour"]]
@@ -177,10 +177,10 @@ def test_items_that_are_no_labels_still_count_in_what_is_known_of_the_user():
     history = [{**order, "items": items} for items in ({0, 5}, {0}, {0, 6}, {0})]
     rows = build_recommendation(make_baskets([history]), 1, name="some")
     assert rows.label_names == ("0",)
-    known = dict(zip(rows.feature_names, rows.test.X.toarray()[0], strict=True))
-    assert known["distinct items"] == 3
-    assert known["share of earlier lines of aisle 2"] == np.float32(2 / 5)
-    assert known["share of last order's lines of department 1"] == np.float32(1 / 2)
+    values = dict(zip(rows.feature_names, rows.test.X.toarray()[0], strict=True))
+    assert values["distinct items"] == 3
+    assert values["share of earlier lines of aisle 2"] == np.float32(2 / 5)
+    assert values["share of last order's lines of department 1"] == np.float32(1 / 2)
 
 
 def test_names_and_columns_leave_out_what_the_source_does_not_know():

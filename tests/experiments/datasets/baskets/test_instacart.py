@@ -191,12 +191,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_wrong_or_partial_files_are_refused_in_one_line(read, tmp_path, said):
+@pytest.mark.parametrize("expected", WRONG)
+def test_wrong_or_partial_files_are_refused_in_one_line(read, tmp_path, expected):
     with pytest.raises(UnreadableFile) as caught:
-        read(**WRONG[said])
+        read(**WRONG[expected])
     message = str(caught.value)
-    assert said in message
+    assert expected in message
     assert str(tmp_path / "data") in message
     assert "\n" not in message
     assert not list((tmp_path / "cache").glob(".*")), "half an entry was left"
@@ -247,16 +247,23 @@ def test_six_files_and_one_joined_file_of_the_same_users_give_the_same_rows(tmp_
     for line in lines:
         kind = "train" if int(line["order_number"]) == last[line["user_id"]] else "prior"
         orders[line["order_id"]] = ",".join(
-            (line["order_id"], line["user_id"], kind, line["order_number"], line["order_dow"],
-             f'"{int(line["order_hour_of_day"]):02d}"', line["days_since_prior_order"])
-        )  # fmt: skip
+            (
+                line["order_id"],
+                line["user_id"],
+                kind,
+                line["order_number"],
+                line["order_dow"],
+                f'"{int(line["order_hour_of_day"]):02d}"',
+                line["days_since_prior_order"],
+            )
+        )
         (train if kind == "train" else prior).append(f"{line['order_id']},{line['product_id']},1,0")
-    made = {
+    made_rows = {
         "orders.csv": [ORDERS, *orders.values()],
         "order_products__prior.csv": prior,
         "order_products__train.csv": train,
     }
-    for name, text in made.items():
+    for name, text in made_rows.items():
         (tmp_path / name).write_text("\n".join(text) + "\n")
     for name in ("products.csv", "aisles.csv", "departments.csv"):
         (tmp_path / name).write_bytes((genuine("instacart") / name).read_bytes())

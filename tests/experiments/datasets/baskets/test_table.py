@@ -83,11 +83,11 @@ def test_orders_may_be_numbers_with_gaps_or_dates(read):
 
 def test_users_and_items_may_be_text_of_any_kind(read):
     hostile = {0: "../x", 1: "a,b\n", 2: "Ünïcødé 🛒", 3: "<b>", 4: "'", 5: '"', 6: "%s{}"}
-    named = LINES.with_columns(
+    named_lines = LINES.with_columns(
         pl.col("item").replace_strict(hostile, return_dtype=pl.String),
         pl.format("user {}", "user").alias("user"),
     )
-    rows = read(named, None)
+    rows = read(named_lines, None)
     assert sorted(rows.label_names) == sorted(hostile.values())
     assert rows.train.row_ids.tolist() == ["user 1", "user 3"]
     assert rows.train.Y.nnz == read(LINES, None).train.Y.nnz
@@ -114,8 +114,11 @@ def test_items_of_one_name_stay_different_labels(read):
 def test_moments_of_orders_become_features(read):
     rows = read(with_moments(LINES))
     assert rows.feature_names[-4:] == (
-        "days since prior order", "mean days between orders", "day of week", "hour of day",
-    )  # fmt: skip
+        "days since prior order",
+        "mean days between orders",
+        "day of week",
+        "hour of day",
+    )
     np.testing.assert_array_equal(rows.test.X[:, -4:].toarray(), [[5, 5, 3, 9], [5, 5, 4, 9]])
 
 
@@ -163,17 +166,17 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("said", WRONG)
-def test_a_wrong_table_is_refused_with_the_file_and_the_reason(read, said):
+@pytest.mark.parametrize("expected", WRONG)
+def test_a_wrong_table_is_refused_with_the_file_and_the_reason(read, expected):
     with pytest.raises(UnreadableFile) as caught:
-        read(WRONG[said])
+        read(WRONG[expected])
     message = str(caught.value)
     assert "purchases.parquet must have" in message or "purchases.parquet must hold" in message
     assert "\n" not in message
-    if said.startswith("no column"):
+    if expected.startswith("no column"):
         assert "got none named item among 'user', 'order', 'thing'" in message
     else:
-        assert said in message
+        assert expected in message
 
 
 def test_an_item_that_is_not_in_the_list_is_refused(read):
@@ -218,7 +221,7 @@ def test_a_parquet_file_cut_short_is_refused(tmp_path):
 
 
 def test_a_missing_file_is_one_line(tmp_path):
-    with pytest.raises(UnreadableFile, match=r"none.parquet can not be read \(No such file"):
+    with pytest.raises(UnreadableFile, match=r"none.parquet can ?not be read \(No such file"):
         read_baskets(tmp_path / "none.parquet", cache=tmp_path / "cache")
 
 

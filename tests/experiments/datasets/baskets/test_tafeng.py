@@ -59,7 +59,7 @@ def test_users_that_are_one_number_in_two_spellings_stay_two(read):
 
 
 @pytest.mark.parametrize(
-    ("histories", "said"),
+    ("histories", "message"),
     [
         (json.dumps(HISTORIES)[:-9], "cut short or not JSON"),
         ('{"1": [[1]], "1": [[2]]}', "a user stands in it twice"),
@@ -71,16 +71,19 @@ def test_users_that_are_one_number_in_two_spellings_stay_two(read):
         ('{"1": [[1.5]]}', "must hold whole numbers as items"),
         ('{"1": [[true]]}', "must hold whole numbers as items"),
         ('{"1": [[99999999999999999999]]}', "must hold whole numbers as items"),
-        ('{"1": [[1], [], [2], [3]]}', "in every order, got 1 without, the first of user '1', order 2"),
+        (
+            '{"1": [[1], [], [2], [3]]}',
+            "in every order, got 1 without, the first of user '1', order 2",
+        ),
         ('{"1": [[1], [2, 7, 2], [2], [3]]}', "the first item '2' of user '1', order 2 in time"),
         ("{}", "must hold at least one order"),
     ],
-)  # fmt: skip
-def test_a_wrong_file_is_refused_with_its_name_and_the_reason(read, histories, said):
+)
+def test_a_wrong_file_is_refused_with_its_name_and_the_reason(read, histories, message):
     with pytest.raises(UnreadableFile) as caught:
         read(histories)
     assert "tafeng_merged.json" in str(caught.value)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 

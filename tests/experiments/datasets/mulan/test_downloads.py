@@ -29,9 +29,9 @@ class Home(BaseHTTPRequestHandler):
         answer = self.server.served[self.path.rpartition("/")[2]]
         if isinstance(answer, int):
             return self.send_error(answer)
-        body, promised = answer if isinstance(answer, tuple) else (answer, len(answer))
+        body, size = answer if isinstance(answer, tuple) else (answer, len(answer))
         self.send_response(200)
-        self.send_header("Content-Length", str(promised))
+        self.send_header("Content-Length", str(size))
         self.end_headers()
         self.wfile.write(body)
         return None
@@ -70,10 +70,10 @@ def test_the_home_is_one_commit():
 
 
 def test_the_three_files_come_from_the_home_and_land_in_one_folder(home, tmp_path):
-    found = fetch_mulan("Toy", into=tmp_path)
+    files = fetch_mulan("Toy", into=tmp_path)
     assert home.asked == [f"/data/toy/{name}" for name in SERVED]
     assert {path.name: path.read_bytes() for path in (tmp_path / "toy").iterdir()} == SERVED
-    assert found.train == tmp_path / "toy" / "Toy-train.arff"
+    assert files.train == tmp_path / "toy" / "Toy-train.arff"
 
 
 def test_what_is_whole_is_not_fetched_again_and_what_is_altered_is(home, tmp_path):
@@ -89,11 +89,20 @@ def test_what_is_whole_is_not_fetched_again_and_what_is_altered_is(home, tmp_pat
 
 
 FAILURES = {
-    "no such file": (404, r"could not be fetched \(404 .*\)\. Without a network, put Toy-train.arff into .*ODDSLIP_DATA"),
+    "no such file": (
+        404,
+        r"could not be fetched \(404 .*\)\. Without a network, put Toy-train.arff into .*ODDSLIP_DATA",
+    ),
     "a broken line": ((ARFF[:9], len(ARFF)), r"could not be fetched \("),
-    "half a file": (ARFF[: len(ARFF) // 2], r"must have SHA-256 [0-9a-f]{64}, got other bytes\. Nothing was kept"),
-    "an altered file": (ARFF.replace(b"red", b"ret"), r"must have SHA-256 [0-9a-f]{64}, got other bytes"),
-}  # fmt: skip
+    "half a file": (
+        ARFF[: len(ARFF) // 2],
+        r"must have SHA-256 [0-9a-f]{64}, got other bytes\. Nothing was kept",
+    ),
+    "an altered file": (
+        ARFF.replace(b"red", b"ret"),
+        r"must have SHA-256 [0-9a-f]{64}, got other bytes",
+    ),
+}
 
 
 # pooch leaves the socket of a broken line to the garbage collector.
@@ -144,7 +153,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(home):
 
 def test_a_folder_that_can_not_be_made_is_named(home, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(UnreadableFile, match="can not be made"):
+    with pytest.raises(UnreadableFile, match=r"can ?not be made"):
         fetch_mulan("toy", into=tmp_path / "file")
 
 

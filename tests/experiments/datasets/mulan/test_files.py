@@ -40,9 +40,9 @@ def places(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_the_pins_are_those_of_the_genuine_files(name, genuine):
-    found = find_data(name, genuine("mulan"))
+    files = find_data(name, genuine("mulan"))
     for path, pin in zip(
-        (found.labels, found.train, found.test), list_pinned(name).items(), strict=True
+        (files.labels, files.train, files.test), list_pinned(name).items(), strict=True
     ):
         assert (f"{name}/{path.name}", hashlib.sha256(path.read_bytes()).hexdigest()) == pin
 
@@ -62,8 +62,8 @@ def test_a_set_is_pinned_only_if_all_of_its_files_are():
 
 
 def test_the_variable_comes_before_the_cache(places):
-    told, cached = places / "data" / "some", places / "cache" / "oddslip" / "mulan" / "some"
-    for folder in (cached, told):
+    data_folder, cached = places / "data" / "some", places / "cache" / "oddslip" / "mulan" / "some"
+    for folder in (cached, data_folder):
         make_set(folder)
         assert find_data("some").labels.parent == folder
 
@@ -96,19 +96,19 @@ READERS = {
 def test_every_reader_says_where_it_looked_and_how_to_point_at_data(name, places):
     with pytest.raises(UnreadableFile) as caught:
         READERS[name]()
-    for said in (str(places / "data"), str(places / "cache" / "oddslip"), "ODDSLIP_DATA", "Pass "):
-        assert said in str(caught.value)
+    for part in (str(places / "data"), str(places / "cache" / "oddslip"), "ODDSLIP_DATA", "Pass "):
+        assert part in str(caught.value)
 
 
 @pytest.mark.parametrize(("variables", "code"), [({}, 0), ({"CI": "true"}, 1)])
 def test_where_tests_are_required_missing_data_is_a_failure_and_else_a_skip(
     variables, code, tmp_path
 ):
-    told = {name: value for name, value in os.environ.items() if name != "CI"}
-    told |= {"ODDSLIP_DATA": str(tmp_path), **variables}
-    wanted = f"{__file__}::test_the_pins_are_those_of_the_genuine_files"
-    command = [sys.executable, "-m", "pytest", wanted, "-p", "no:cacheprovider", "-p", "no:xdist"]
-    ran = subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    environment |= {"ODDSLIP_DATA": str(tmp_path), **variables}
+    test = f"{__file__}::test_the_pins_are_those_of_the_genuine_files"
+    command = [sys.executable, "-m", "pytest", test, "-p", "no:cacheprovider", "-p", "no:xdist"]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == code
     assert ("11 skipped" if code == 0 else "needs genuine data in") in ran.stdout
 
@@ -137,9 +137,9 @@ def test_a_set_that_is_nowhere_says_where_was_looked_and_what_to_do(places):
 
 def test_names_of_folders_and_files_match_in_any_case_and_sparse_files_too(tmp_path):
     make_set(tmp_path / "Some", "SOME", "-Sparse.ARFF")
-    found = find_data("some", tmp_path)
-    assert found.name == "SOME"
-    assert found.train.name == "SOME-train-Sparse.ARFF"
+    files = find_data("some", tmp_path)
+    assert files.name == "SOME"
+    assert files.train.name == "SOME-train-Sparse.ARFF"
 
 
 def test_the_sparse_file_is_taken_where_both_are(tmp_path):

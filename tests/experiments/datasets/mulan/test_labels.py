@@ -46,8 +46,16 @@ def test_escapes_of_xml_are_read_and_those_of_arff_are_kept(tmp_path):
 HOSTILE = {
     "an entity bomb": (BOMB, 1, "must not declare"),
     "an entity bomb in another encoding": (BOMB.encode("utf-16"), 1, "must not declare"),
-    "a file pulled in": ('<!DOCTYPE labels [<!ENTITY a SYSTEM "file:///etc/passwd">]>\n<labels/>', 1, "must not declare"),
-    "a document type alone": ('\n<!DOCTYPE labels SYSTEM "x.dtd">\n<labels/>', 2, "must not declare"),
+    "a file pulled in": (
+        '<!DOCTYPE labels [<!ENTITY a SYSTEM "file:///etc/passwd">]>\n<labels/>',
+        1,
+        "must not declare",
+    ),
+    "a document type alone": (
+        '\n<!DOCTYPE labels SYSTEM "x.dtd">\n<labels/>',
+        2,
+        "must not declare",
+    ),
     "an unknown entity": ('<labels>\n<label name="&x;"/></labels>', 2, "undefined entity"),
     "a cut file": ('<labels>\n<label name="a"/>\n', 3, "no element found"),
     "no XML": ("labels: a, b", 1, "not a whole XML"),
@@ -59,7 +67,7 @@ HOSTILE = {
     "a name twice": ('<labels><label name="a"/>\n<label name="a"/></labels>', 2, "'a' twice"),
     "an unknown encoding": ('<?xml version="1.0" encoding="klingon"?><labels/>', 1, "XML"),
     "bytes": (b"\xff\xd8\xff\xe0", 1, "not a whole XML"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("text", "line", "reason"), HOSTILE.values(), ids=HOSTILE)
@@ -76,7 +84,7 @@ def test_a_hostile_list_is_refused_in_one_line_with_file_and_line_number(
 
 
 def test_a_list_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(UnreadableFile, match=r"none\.xml can not be read \("):
+    with pytest.raises(UnreadableFile, match=r"none\.xml can ?not be read \("):
         read_label_list(tmp_path / "none.xml")
 
 

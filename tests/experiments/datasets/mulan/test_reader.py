@@ -47,10 +47,15 @@ def popularity_map(data):
 def test_the_columns_of_table_2_that_need_no_model_have_the_printed_digits(name, genuine):
     data = read_mulan(name, data=genuine("mulan"), standardise=False)
     ours = [
-        f"{data.n_labels}", f"{data.k}", f"{data.fitted.size}", f"{len(data.Y_test)}",
-        f"{round(float(np.median(data.calibration_positives)))}", f"{data.r.min():.1f}",
-        f"{data.r.max():.0f}", f"{popularity_map(data):.3f}",
-    ]  # fmt: skip
+        f"{data.n_labels}",
+        f"{data.k}",
+        f"{data.fitted.size}",
+        f"{len(data.Y_test)}",
+        f"{round(float(np.median(data.calibration_positives)))}",
+        f"{data.r.min():.1f}",
+        f"{data.r.max():.0f}",
+        f"{popularity_map(data):.3f}",
+    ]
     assert ours == TABLE_2[name].split()
     assert data.pinned
     assert data.name == name
@@ -63,12 +68,17 @@ def test_birds_has_15_labels_in_the_paper_and_19_when_read_with_care(genuine):
     paper, clean = (
         read_mulan("birds", data=genuine("mulan"), protocol=each) for each in ("paper", "clean")
     )
-    lost = {"Swainson's Thrush", "Hammond's Flycatcher", "MacGillivray's Warbler", "Stellar's Jay"}
+    missing = {
+        "Swainson's Thrush",
+        "Hammond's Flycatcher",
+        "MacGillivray's Warbler",
+        "Stellar's Jay",
+    }
     assert (paper.n_labels, clean.n_labels) == (15, 19)
-    assert set(paper.unmatched) == lost
+    assert set(paper.unmatched) == missing
     assert clean.unmatched == ()
-    assert lost <= set(paper.feature_names)
-    assert lost <= set(clean.label_names)
+    assert missing <= set(paper.feature_names)
+    assert missing <= set(clean.label_names)
     assert_array_equal(paper.fitted, clean.fitted)
 
 
@@ -283,10 +293,10 @@ def test_a_test_file_with_more_attributes_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "came"),
+    ("kind", "value", "text"),
     [("numeric", "2", "2"), ("{0,1,maybe}", "maybe", "'maybe'"), ("{0,1}", "?", "a missing value")],
 )
-def test_a_label_that_is_neither_0_nor_1_is_refused(tmp_path, kind, value, came):
+def test_a_label_that_is_neither_0_nor_1_is_refused(tmp_path, kind, value, text):
     folder = make_set(tmp_path / "made")
     for part in ("train", "test"):
         edit(folder, f"made-{part}.arff", "'red' {0,1}", f"'red' {kind}")
@@ -294,7 +304,7 @@ def test_a_label_that_is_neither_0_nor_1_is_refused(tmp_path, kind, value, came)
     head, rows = path.read_text().split("@data\n")
     path.write_text(head + "@data\n" + value + rows[1:])
     with pytest.raises(
-        UnreadableFile, match=f"label 'red' must be 0 or 1, got {came} in data row 0"
+        UnreadableFile, match=f"label 'red' must be 0 or 1, got {text} in data row 0"
     ):
         read_mulan(folder, missing="nan")
 
@@ -315,13 +325,14 @@ def test_features_that_would_not_fit_dense_are_refused_before_they_are_made(tmp_
 @pytest.mark.parametrize("by_fitted", [True, False])
 def test_features_scaled_a_few_at_a_time_are_those_scaled_together(n_features, by_fitted):
     rng = np.random.default_rng(4)
-    tables = [rng.normal(size=(n, n_features)) * (rng.random((n, n_features)) < 0.3)
-              for n in (90, 60)]  # fmt: skip
+    tables = [
+        rng.normal(size=(n, n_features)) * (rng.random((n, n_features)) < 0.3) for n in (90, 60)
+    ]
     fitted = rng.permutation(90)[:60] if by_fitted else None
-    wanted = [table.copy() for table in tables]
+    expected = [table.copy() for table in tables]
     common = measure_scale(tables[0][fitted]) if by_fitted else None
-    for table in wanted:
+    for table in expected:
         apply_scale(table, common or measure_scale(table))
     for form in (sparse.csr_matrix, np.array):
-        found = reader._standardise(*map(form, tables), fitted)
-        assert all(np.array_equal(*pair) for pair in zip(found, wanted, strict=True))
+        actual = reader._standardise(*map(form, tables), fitted)
+        assert all(np.array_equal(*pair) for pair in zip(actual, expected, strict=True))

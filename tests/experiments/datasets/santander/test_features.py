@@ -29,19 +29,23 @@ def histories(draw, max_customers=6):
     n = len(customer)
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     return Histories(
-        np.array(customer, np.int64), np.array(month, np.int16), np.array(holdings, np.uint32),
+        np.array(customer, np.int64),
+        np.array(month, np.int16),
+        np.array(holdings, np.uint32),
         draw_demographics(n, random) if draw(st.booleans()) else None,
-    )  # fmt: skip
+    )
 
 
 def draw_demographics(n, random):
     return {
-        "age": random.integers(-1, 90, n), "seniority": random.integers(-1, 200, n),
+        "age": random.integers(-1, 90, n),
+        "seniority": random.integers(-1, 200, n),
         "income": np.where(random.random(n) < 0.3, np.nan, random.random(n) * 1e5),
-        "province": random.integers(-1, 53, n), "channel_place": random.random(n),
+        "province": random.integers(-1, 53, n),
+        "channel_place": random.random(n),
         "country_place": random.random(n),
         "flags": random.integers(0, 1 << len(FLAGS), n, np.uint32),
-    }  # fmt: skip
+    }
 
 
 # --- labels -----------------------------------------------------------------------------------
@@ -49,16 +53,16 @@ def draw_demographics(n, random):
 
 def slow_labels(rows, following):
     """Sets of added products by (month, customer), from a dictionary of what was held when."""
-    held = {
+    products = {
         (int(who), int(when)): {j for j in range(24) if int(what) >> j & 1}
         for who, when, what in zip(rows.customer, rows.month, rows.holdings, strict=True)
     }
     labels = {}
-    for who, when in held:
-        later = [m for c, m in held if c == who and m > when]
+    for who, when in products:
+        later = [m for c, m in products if c == who and m > when]
         if not later or (following == "month" and min(later) != when + 1):
             continue
-        labels[when, who] = held[who, min(later)] - held[who, when]
+        labels[when, who] = products[who, min(later)] - products[who, when]
     return dict(sorted(labels.items()))
 
 
@@ -79,7 +83,7 @@ def test_a_product_held_before_and_after_a_gap_is_no_addition():
         None,
     )
     assert label_rows(rows, "row").added.tolist() == [0, 1, 0]
-    assert label_rows(rows, "month").kept.tolist() == [True, False, False]
+    assert label_rows(rows, "month").has_next.tolist() == [True, False, False]
     assert label_rows(rows, "month").added.tolist() == [0, 0, 0]
 
 
@@ -101,13 +105,20 @@ def slow_history_features(rows, row):
         for c, m, h in zip(rows.customer, rows.month, rows.holdings, strict=True)
         if c == who and m <= now
     ]
-    held = [[h >> j & 1 for j in range(24)] for _, h in past]
-    before = held[-2] if len(past) > 1 else [0] * 24
+    products = [[h >> j & 1 for j in range(24)] for _, h in past]
+    before = products[-2] if len(past) > 1 else [0] * 24
     gap = past[-1][0] - past[-2][0] if len(past) > 1 else 0
-    months_held = [sum(column) for column in zip(*held, strict=True)]
+    months_held = [sum(column) for column in zip(*products, strict=True)]
     return [
-        *held[-1], *before, *months_held, sum(held[-1]), len(past), gap, int(now), int(now) % 12 + 1
-    ]  # fmt: skip
+        *products[-1],
+        *before,
+        *months_held,
+        sum(products[-1]),
+        len(past),
+        gap,
+        int(now),
+        int(now) % 12 + 1,
+    ]
 
 
 @given(histories())
@@ -126,16 +137,20 @@ def test_no_change_of_a_later_month_changes_a_feature(rows, now, data):
     X = build_features(rows)
     early = rows.month <= now
     if data.draw(st.booleans()):
-        known = rows.demographics
-        kept = Histories(
-            rows.customer[early], rows.month[early], rows.holdings[early],
-            None if known is None else {name: each[early] for name, each in known.items()},
-        )  # fmt: skip
-        assert_array_equal(build_features(kept), X[early])
+        demographics = rows.demographics
+        early_rows = Histories(
+            rows.customer[early],
+            rows.month[early],
+            rows.holdings[early],
+            None
+            if demographics is None
+            else {name: each[early] for name, each in demographics.items()},
+        )
+        assert_array_equal(build_features(early_rows), X[early])
         return
     random = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    drawn = random.integers(0, 1 << 24, len(early), np.uint32)
-    changed = rows._replace(holdings=np.where(early, rows.holdings, drawn))
+    holdings = random.integers(0, 1 << 24, len(early), np.uint32)
+    changed = rows._replace(holdings=np.where(early, rows.holdings, holdings))
     if rows.demographics is not None:
         anew = draw_demographics(len(early), random)
         both = {n: np.where(early, rows.demographics[n], anew[n]) for n in anew}
@@ -146,11 +161,11 @@ def test_no_change_of_a_later_month_changes_a_feature(rows, now, data):
 @given(histories(max_customers=12), st.integers(1, 9))
 @settings(deadline=None, max_examples=60)
 def test_blocks_of_customers_give_the_same_features_in_order_of_month_and_customer(rows, size):
-    kept = label_rows(rows).kept
-    X = np.full((int(kept.sum()), len(name_features(rows.demographics is not None))), np.nan)
-    for first, cells in iterate_features(rows, kept, size):
+    has_next = label_rows(rows).has_next
+    X = np.full((int(has_next.sum()), len(name_features(rows.demographics is not None))), np.nan)
+    for first, cells in iterate_features(rows, has_next, size):
         X[first : first + len(cells)] = cells
-    chosen = np.flatnonzero(kept)
+    chosen = np.flatnonzero(has_next)
     order = chosen[np.lexsort((rows.customer[chosen], rows.month[chosen]))]
     assert_array_equal(X, build_features(rows)[order])
 

@@ -27,14 +27,32 @@ NAMES = name_features(demographics=True)
 
 # One row of Kaggle's file, with its padding.
 PLAIN = {
-    "fecha_dato": "2015-01-28", "ncodpers": "1375586", "ind_empleado": "N",
-    "pais_residencia": "ES", "sexo": "H", "age": " 35", "fecha_alta": "2015-01-12",
-    "ind_nuevo": " 0", "antiguedad": "      6", "indrel": " 1", "ult_fec_cli_1t": "",
-    "indrel_1mes": "1.0", "tiprel_1mes": "A", "indresi": "S", "indext": "N", "conyuemp": "",
-    "canal_entrada": "KHL", "indfall": "N", "tipodom": " 1", "cod_prov": "29",
-    "nomprov": "MALAGA", "ind_actividad_cliente": " 1", "renta": "87218.1",
-    "segmento": "02 - PARTICULARES", **dict.fromkeys(PRODUCTS, "0"),
-}  # fmt: skip
+    "fecha_dato": "2015-01-28",
+    "ncodpers": "1375586",
+    "ind_empleado": "N",
+    "pais_residencia": "ES",
+    "sexo": "H",
+    "age": " 35",
+    "fecha_alta": "2015-01-12",
+    "ind_nuevo": " 0",
+    "antiguedad": "      6",
+    "indrel": " 1",
+    "ult_fec_cli_1t": "",
+    "indrel_1mes": "1.0",
+    "tiprel_1mes": "A",
+    "indresi": "S",
+    "indext": "N",
+    "conyuemp": "",
+    "canal_entrada": "KHL",
+    "indfall": "N",
+    "tipodom": " 1",
+    "cod_prov": "29",
+    "nomprov": "MALAGA",
+    "ind_actividad_cliente": " 1",
+    "renta": "87218.1",
+    "segmento": "02 - PARTICULARES",
+    **dict.fromkeys(PRODUCTS, "0"),
+}
 
 
 def csv_line(cells, columns=COLUMNS):
@@ -98,8 +116,8 @@ def test_a_potential_customer_is_no_primary_one(tmp_path):
 def test_each_flag_is_1_for_its_values_and_0_where_nothing_is_known(tmp_path):
     for flag in FLAGS:
         texts = [f"{value} - X" if flag.column == "segmento" else value for value in flag.values]
-        *told, unknown = features_of(tmp_path, *({flag.column: t} for t in [*texts, ""]))
-        assert [row[flag.name] for row in told] == [1] * len(texts), flag.name
+        *values, unknown = features_of(tmp_path, *({flag.column: t} for t in [*texts, ""]))
+        assert [row[flag.name] for row in values] == [1] * len(texts), flag.name
         assert unknown[flag.name] == 0, flag.name
 
 
@@ -183,8 +201,8 @@ def test_damaged_rows_in_the_cache_are_made_anew(tmp_path):
     source, cache = write_csv(tmp_path / "train_ver2.csv", many_rows()), tmp_path / "cache"
     one = read_santander(source, cache)
     expected = np.array(one.train.X)
-    (kept,) = cache.glob("*/X.npy")
-    kept.write_bytes(kept.read_bytes()[:-8])
+    (features_file,) = cache.glob("*/X.npy")
+    features_file.write_bytes(features_file.read_bytes()[:-8])
     assert_array_equal(read_santander(source, cache).train.X, expected)
 
 
@@ -233,7 +251,7 @@ def test_a_file_cut_within_its_last_line_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"ind_recibo_ult1": "2"}, "ind_recibo_ult1 must be 0, 1 or NA, got '2' in row 6"),
         ({"ind_recibo_ult1": ""}, "ind_recibo_ult1 must be 0, 1 or NA, got nothing in row 6"),
@@ -241,11 +259,11 @@ def test_a_file_cut_within_its_last_line_is_refused(tmp_path):
         ({"ncodpers": "x"}, "ncodpers must be a customer number, got 'x' in row 6"),
     ],
 )
-def test_a_row_that_can_not_be_read_is_told_by_its_number(tmp_path, changes, told):
+def test_a_row_that_can_not_be_read_is_told_by_its_number(tmp_path, changes, message):
     rows = many_rows()
     rows[5] |= changes
     source = write_csv(tmp_path / "train_ver2.csv", rows)
-    with pytest.raises(InvalidInput, match=re.escape(told)):
+    with pytest.raises(InvalidInput, match=re.escape(message)):
         read_santander(source, tmp_path / "cache")
 
 
@@ -271,10 +289,10 @@ def test_an_unknown_following_is_refused(tmp_path):
 
 def test_the_sample_has_549_additions_in_449_of_12373_rows(genuine):
     rows = read_santander_sample(genuine("santander").parent)
-    told = rows.describe()
-    assert told["rows"] == {"train": 8044, "validation": 1855, "test": 2474}
-    assert sum(told["true_cells"].values()) == 549
-    assert sum(told["rows_with_a_true_label"].values()) == 449
+    text = rows.describe()
+    assert text["rows"] == {"train": 8044, "validation": 1855, "test": 2474}
+    assert sum(text["true_cells"].values()) == 549
+    assert sum(text["rows_with_a_true_label"].values()) == 449
     assert (rows.n_labels, len(rows.feature_names)) == (24, 418)
     months = [period.X[:, -1] for period in (rows.train, rows.validation, rows.test)]
     assert (np.diff(np.concatenate(months)) >= 0).all()
@@ -285,8 +303,8 @@ def test_the_sample_keeps_rows_labels_and_customers_together(genuine):
     parts = (rows.train, rows.validation, rows.test)
     Y = vstack([part.Y for part in parts]).toarray()
     X = np.vstack([part.X for part in parts])
-    held = X[:, [rows.feature_names.index(name) for name in PRODUCTS]]
-    assert not (held * Y).any()  # nothing is added that was held the month before
+    products = X[:, [rows.feature_names.index(name) for name in PRODUCTS]]
+    assert not (products * Y).any()  # nothing is added that was held the month before
     raw = pl.read_csv(genuine("santander") / "sample_Y_12373.csv")
     pairs = raw.sort("fecha_dato", "row")
     assert_array_equal(np.concatenate([part.row_ids for part in parts]), pairs["D.ncodpers"])

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.bootstrap import map_gap
 from experiments.datasets.mulan.reader import MulanData, read_mulan
 from experiments.folds import PaperRepair
 from experiments.mulan.arms import Arm, arm_configuration, train_arm

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from oddslip.io.json import SEAL
+from oddslip.io.json import CHECKSUM
 
 K = 5
-TIMED = {"seconds", "training_seconds", "training_cpu_seconds", "stages", "commit", SEAL}
+TIMED = {"seconds", "training_seconds", "training_cpu_seconds", "stages", "commit", CHECKSUM}
 _COST = re.compile(rb"^\|.* \d+ / \d+ .*$", re.MULTILINE)
 
 

@@ -4,17 +4,21 @@ Folds, choices and intervals follow from the keys of the rows. Counts and choice
 sums to 1e-12.
 """
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.support.processes import Processes
 
 import oddslip.sources.base as sources
 from oddslip import Repair, diagnose, evaluate, open_source
 from oddslip.datasets import synthetic_pair
 from oddslip.selection.folds import assign_folds
+from oddslip.sources.table import TableSource
+from oddslip.spark.rows import Layout
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -123,3 +127,58 @@ def wanted():
 def test_every_form_and_any_threads_give_one_answer(form, threads, wanted, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "BLOCK_BYTES", 4000)  # so that there is more than one block
     assert_one(answer(*form(tmp_path), threads=threads), wanted)
+
+
+# ------------------------------------------------------------------------------------------- tables
+
+
+def as_table():
+    """The rows in another order, labels by name, with the scores of the twin."""
+    ends = pa.array(np.arange(0, N * N_LABELS + 1, N_LABELS, dtype=np.int32))
+    lists = [
+        pa.ListArray.from_arrays(ends, pa.array(cells[ORDER].ravel())) for cells in (SCORES, TWIN)
+    ]
+    true = [[NAMES[label] for label in np.flatnonzero(LABELS[row])] for row in ORDER]
+    columns = {"row": ORDER, "scores": lists[0], "twin": lists[1]}
+    return pa.table(columns | {"labels": pa.array(true, pa.list_(pa.string()))})
+
+
+def open_tasks():
+    parts = [as_table().slice(start, 150).to_batches() for start in range(0, N, 150)]
+    layout = Layout(N_LABELS, "probability", SCORES.dtype, NAMES, "scores", "labels", "row")
+    return TableSource(Processes(parts, 1), layout)
+
+
+def assert_table(source, wanted):
+    (folds,) = assign_folds(source, 5)
+    assert folds.of_keys(open_source(SCORES).row_keys()).tolist() == wanted["folds"]
+    weights = dict(zip(NAMES, PAIR.weights, strict=True))
+    repair = Repair(k=K, weights=weights).fit(source)
+    found = diagnose(source, k=K, weights=weights, unweighted="twin", n_replicates=60)
+    answers = {
+        "folds": wanted["folds"],
+        "evaluate": evaluate(source, k=K, n_replicates=60).to_dict(),
+        "chosen": repair.chosen_,
+        "why": repair.why_,
+        "table": repair.table_.to_dict(),
+        "diagnose": found.to_dict(),
+    }
+    assert_one(answers, wanted)
+
+
+def test_tasks_that_see_rows_in_any_order_give_the_same_answer(wanted):
+    assert_table(open_tasks(), wanted)
+
+
+@pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java 17")
+def test_spark_gives_the_same_answer(wanted):
+    pytest.importorskip("pyspark")
+    from oddslip.spark.session import start_session
+
+    session = start_session("local[2]")
+    try:
+        frame = session.createDataFrame(as_table()).repartition(3)
+        named = {"scores": "scores", "labels": "labels", "row_id": "row"}
+        assert_table(open_source(frame, **named, label_names=NAMES), wanted)
+    finally:
+        session.stop()

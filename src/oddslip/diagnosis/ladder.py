@@ -33,6 +33,7 @@ Ranking = NDArray[np.int32]
 MAX_ROWS = 1 << 15  # scored together: a row has hundreds of values
 TAKEOVER = ("isotonic, identity", "isotonic")  # rankings with and without dead labels' raw scores
 LEVEL = 0.95
+ROUNDING = 1e-12  # metrics that differ by less are equal: blocks of rows decide their last bits
 
 
 # ---------------------------------------------------------------------------------------- the rungs
@@ -148,8 +149,10 @@ class Ladder:
 
     def best(self, names: tuple[str, ...] = REPAIRS, metric: str | None = None) -> str | None:
         """The highest of these rungs; the earlier of equals; None if none is there."""
-        there = [name for name in names if name in self.rungs]
-        return max(there, key=lambda name: self.value(name, metric)) if there else None
+        values = {name: self.value(name, metric) for name in names if name in self.rungs}
+        highest = max(values.values(), default=0.0)
+        level = highest - ROUNDING
+        return next((name for name, value in values.items() if not value < level), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only."""

@@ -409,14 +409,6 @@ class RisenDeadLabels(MergeableTally):
     def __init__(self, maps: LabelMaps, dead: NDArray[np.bool_]) -> None:
         self.maps, self.dead, self.n_risen = maps, dead, 0
 
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """Constructor arguments of an empty copy."""
-        return {"maps": self.maps, "dead": self.dead}
-
     def add(self, panel: Panel) -> None:
         """Compare the rows of one block."""
         panel = panel.checked()

@@ -181,10 +181,6 @@ class TopKTally(MergeableTally):
         self.slots = np.zeros(n_labels, np.int64)
         self.n_tied = self.shown_sum = self.shown_squares = 0
 
-    def empty_like(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(**self.spec())
-
     def spec(self) -> dict[str, Any]:
         """Constructor arguments of an empty copy."""
         return {"n_labels": self.slots.size, "k": self.k, "maps": self.maps}

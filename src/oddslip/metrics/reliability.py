@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,14 +162,6 @@ class ReliabilityTally(MergeableTally):
     def __init__(self, k: int, n_bins: int = N_BINS) -> None:
         self.k, self.n_bins = k, n_bins
         self.counts = np.zeros((3, n_bins), np.int64)
-
-    def empty_like(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """The arguments of a fresh one."""
-        return {"k": self.k, "n_bins": self.n_bins}
 
     def add(self, panel: Panel) -> None:
         """Rank one block and look at what it shows."""

@@ -108,15 +108,6 @@ class PositiveTally(MergeableTally):
         self.totals = np.zeros((*self.n_rows.shape, n_labels) if partial else self.n_rows.shape)
         self.n_evaluated = 0
 
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """The arguments of an empty one."""
-        names = ("n_labels", "dtype", "folds", "partial")
-        return {name: getattr(self, name) for name in names}
-
     def add(self, panel: Panel) -> None:
         """Take the positives of one block."""
         self.cells.add(panel.checked())
@@ -573,14 +564,6 @@ class PooledBuckets(MergeableTally):
         # Half a bucket less, so that no rounding leads beyond the last.
         self.ranges = kind == "margin", low, high, (n_inner - 0.5) / (high - low)
         self.counts = np.zeros((folds.n_folds, n_inner + 2), np.uint32)
-
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """The arguments of an empty one."""
-        return {"folds": self.folds, "dtype": self.dtype, "kind": self.kind}
 
     def add(self, panel: Panel) -> None:
         """Take one block of rows."""

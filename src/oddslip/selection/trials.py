@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -216,15 +216,6 @@ class TrialTally(MergeableTally):
         self.second = np.zeros((*self.n.shape, size, size))
         self.bests = np.zeros(2)  # rows whose best is not 0, and the sum of bests
         self.weight = 0.0
-
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """The arguments of an empty one."""
-        names = ("fitted", "folds", "raw", "k", "metric", "propensities")
-        return {name: getattr(self, name) for name in names}
 
     def add(self, panel: Panel) -> None:
         """Rank one block."""

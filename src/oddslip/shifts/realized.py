@@ -7,7 +7,7 @@ sigmoids then moves all labels to their roots together.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -161,14 +161,6 @@ class SigmoidTally(MergeableTally):
 
         self.shift = shift
         self.sums = np.zeros((N_SUMS, shift.size))
-
-    def empty_like(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """Constructor arguments of an empty copy."""
-        return {"shift": self.shift}
 
     def add(self, panel: Panel) -> None:
         """Add one block of rows. Each block is summed separately, which keeps rounding small."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -237,14 +237,6 @@ class ResidualTally(MergeableTally):
         self.largest = np.full(weights.size, -np.inf)
         self.n_rows = 0
         self.spreads: list[Floats] = []
-
-    def empty_like(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """Constructor arguments of an empty copy."""
-        return {"weights": self.weights}
 
     def add(self, panel: Panel) -> None:
         """Add one block of rows that carries its twin's scores."""

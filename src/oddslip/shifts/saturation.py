@@ -181,10 +181,6 @@ class SaturationTally(MergeableTally):
         self.per_label_float32 = np.zeros(n_labels, np.int64)
         self.full_rows = self.tied_rows = self.n_unit = 0
 
-    def empty_like(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(**self.spec())
-
     def spec(self) -> dict[str, Any]:
         """Constructor arguments of an empty copy."""
         return {"n_labels": self.per_label.size, "k": self.k}

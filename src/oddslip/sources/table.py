@@ -43,10 +43,6 @@ class LabelCounts(MergeableTally):
         self.counts = np.zeros(n_labels, np.int64)
         self.present = np.zeros(n_labels if partial else 0)
 
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
     def spec(self) -> dict[str, Any]:
         """Constructor arguments."""
         return {"n_labels": self.counts.size, "partial": self.partial}

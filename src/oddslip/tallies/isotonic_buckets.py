@@ -8,7 +8,7 @@ and threads.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,14 +127,6 @@ class BucketCounts(MergeableTally):
         self.buckets = buckets
         self.counts = np.zeros(int(buckets.starts[-1]), np.uint32)
 
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """Constructor arguments."""
-        return {"buckets": self.buckets}
-
     def add(self, panel: Panel) -> None:
         """Count one block of rows."""
         panel = panel.checked()
@@ -173,20 +165,6 @@ class MarkedCells(MergeableTally):
         self.marks, self.numbers, self.sizes = marks, numbers, sizes
         self._cells: list[NDArray[Any]] = []
         self._groups: list[NDArray[np.int32]] = []
-
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """Constructor arguments."""
-        return {
-            "buckets": self.buckets,
-            "dtype": self.dtype,
-            "marks": self.marks,
-            "numbers": self.numbers,
-            "sizes": self.sizes,
-        }
 
     def add(self, panel: Panel) -> None:
         """Count one block of rows."""

@@ -72,14 +72,6 @@ class LogOddsHistogram(MergeableTally):
             None  # one score per label that fills absent cells, and how often it did
         )
 
-    def empty_like(self) -> Self:
-        """An empty tally for another thread."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """Constructor arguments."""
-        return {"n_labels": self.n_labels, "kind": self.kind}
-
     def add(self, panel: Panel) -> None:
         """Count one block of rows."""
         from oddslip.kernels.logits import bin_margins, bin_probabilities, count_reaching

@@ -5,7 +5,7 @@ Tallies of cells place every cell among these keys, so negatives are never sorte
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,19 +78,6 @@ class PositiveKeys(MergeableTally):
         self._labels: list[NDArray[np.int32]] = []
         self._keys: list[NDArray[Any]] = []
         self._units: list[Ints] = []  # where rows have weights
-
-    def empty_like(self) -> Self:
-        """An empty tally of the same kind."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """Constructor arguments."""
-        return {
-            "n_labels": self.n_labels,
-            "dtype": self.dtype,
-            "pooled": self.pooled,
-            "only": self.only,
-        }
 
     def add(self, panel: Panel) -> None:
         """Collect the positives of one block of rows."""

@@ -384,15 +384,6 @@ class Moments(MergeableTally):
         # Merging the bins of two groups of blocks should cost little compared with filling them.
         self.blocks_apart = max(1, n_labels * n_bins * N_MOMENTS * 8 // BLOCK_BYTES)
 
-    def empty_like(self) -> Self:
-        """Empty bins over the same ranges."""
-        return type(self)(**self.spec())
-
-    def spec(self) -> dict[str, Any]:
-        """Constructor arguments of an empty copy."""
-        names = ("low", "high", "kind", "n_labels", "share", "scale")
-        return {name: getattr(self, name) for name in names}
-
     def add(self, panel: Panel) -> None:
         """Add one block of rows."""
         probable, times = self.kind == "probability", _weights_of(panel)
@@ -555,10 +546,6 @@ class SumsAt(MergeableTally):
         self.kernel, self.columns = kernel, columns
         self.frame, self.theta = np.ascontiguousarray(frame), np.ascontiguousarray(theta)
         self.sums = np.zeros((n_sums, columns.size))
-
-    def empty_like(self) -> Self:
-        """Zero sums at the same parameters."""
-        return type(self)(**self.spec())
 
     def spec(self) -> dict[str, Any]:
         """Constructor arguments of an empty copy."""

@@ -8,6 +8,7 @@ from oddslip.diagnosis import diagnose
 from oddslip.metrics import reliability_at_k
 from oddslip.reports.html.page import render_page
 from oddslip.reports.numbers import tell_shown
+from oddslip.reports.text import as_text, show_diagnosis
 
 K = 7
 
@@ -74,4 +75,5 @@ def test_page_text_and_json_say_it(scene):
     part = page[page.index('<section id="shown"') : page.index('<section id="shift"')]
     assert part.count("data-t=") == n_dots
     assert found.to_dict()["shown"]["chosen"]["ece"] == found.shown["chosen"].ece
-    assert sentence.split(";")[0] in " ".join(str(found).split())
+    text = as_text(show_diagnosis(found, verbose=True))
+    assert sentence.split(";")[0] in " ".join(text.split())

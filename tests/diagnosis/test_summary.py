@@ -29,7 +29,7 @@ def draw_undecided():
 
 def draw_below_popularity():
     """A trace of signal under a full shift, and a prior of another period."""
-    pair = synthetic_pair(4000, 40, signal=0.1, seed=9)
+    pair = synthetic_pair(4000, 40, signal=0.1, seed=10)
     prior = pair.prior[::-1].copy()
     return diagnose(
         pair.weighted, pair.labels, weights=pair.weights, k=7, prior=prior, n_replicates=200

@@ -127,8 +127,8 @@ def percentile_interval(replicates: Floats, level: float) -> tuple[float, float]
 
     Examples
     --------
-    >>> percentile_interval(np.arange(101.0), 0.9)
-    (5.0, 95.0)
+    >>> percentile_interval(np.arange(101.0), 0.5)
+    (25.0, 75.0)
     """
     finite = replicates[np.isfinite(replicates)]
     if not finite.size:

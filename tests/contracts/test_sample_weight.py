@@ -14,6 +14,7 @@ from oddslip.cli.app import main
 from oddslip.core.panel import read_sample_weight
 from oddslip.datasets import synthetic_pair
 from oddslip.selection.candidates import read_candidate
+from oddslip.selection.folds import assign_folds
 from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 from oddslip.sources.views import RowSubset, WeightedSource
@@ -57,10 +58,10 @@ def test_a_candidate_without_a_fold_is_the_calibrator_on_the_other_weighed_rows(
     candidate = read_candidate(name)
     raw = read_candidate("raw")
     tried = {raw: None, candidate: None}
-    trials = try_candidates(source, tuple(tried), k=7, weights="balanced")
-    again = trials.fits  # of the last repeat
-    folds = again.folds
-    maps, record = again.fit(candidate, 0)
+    assignment = assign_folds(source, 5)
+    trials = try_candidates(source, tuple(tried), k=7, folds=assignment, weights="balanced")
+    maps, record = trials.fits.fit(candidate, 0)
+    folds = assignment[0].of_keys(source.row_keys())
     part = RowSubset(source, folds != 0, source.positives())
     calibrator = build_calibrator(
         candidate.form, dead="prior", prior=None, weights="balanced", kind="margin"

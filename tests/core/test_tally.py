@@ -65,7 +65,7 @@ def test_a_row_group_with_fewer_rows_than_it_promises_is_an_error(tmp_path, monk
 
     monkeypatch.setattr(wide, "GROUP_BYTES", 1)
     monkeypatch.setattr(files.ParquetFiles, "file_batches", cut)
-    with pytest.raises(UnreadableFile, match="the 10 rows that row group 0 promises, got 9"):
+    with pytest.raises(UnreadableFile, match="the 10 rows that row group 0 declares, got 9"):
         list(open_source(tmp_path / "wide.parquet").blocks())
 
 

@@ -85,7 +85,9 @@ def test_the_label_table_is_not_cut(width):
     diagnosis = replace(DIAGNOSIS, label_names=tuple(names))
     text = at_width(width, show_diagnosis(diagnosis, verbose=True))
     assert "…" not in text
-    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
+    lines = [line.rstrip() for line in text.splitlines()]
+    # A command to paste is never broken.
+    assert max(len(line) for line in lines if not line.startswith("  oddslip ")) <= width
     for heading in ("true (cal)", "ln w", "realized", "at 1.0", "slots if dead"):
         assert heading in text
     for count in DIAGNOSIS.saturation.n_saturated:

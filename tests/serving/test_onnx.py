@@ -139,7 +139,7 @@ def test_a_float32_graph_tells_how_far_off_it_is(tmp_path, capsys):
     away = np.abs(probabilities - repair.transform(scores, dtype=np.float64)).max()
     assert away <= 3 * export["largest_deviation"]
     assert main([*command, "-o", str(out)]) == 0
-    assert "differs from ours by up to" in capsys.readouterr().out
+    assert "differs from float64 by up to" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from experiments.folds import PaperRepair
 from experiments.mulan.arms import LEARNERS
 from experiments.mulan.study import DATASETS
 from experiments.selection.cells import CHOOSING, CONTENDERS, OLD, measure_cell
@@ -16,7 +17,6 @@ from experiments.selection.study import (
     settings,
 )
 from experiments.store import CellStore
-from oddslip import Repair
 from oddslip.datasets import synthetic_pair
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import preset_parameters
@@ -36,7 +36,7 @@ CELL = measure_cell(
 
 @pytest.mark.parametrize("rule", CHOOSING.values(), ids=lambda rule: rule.name)
 def test_a_cell_holds_what_repair_chooses_and_what_it_reaches(rule):
-    repair = Repair(k=3, rule=rule, prior=PAIR.prior, weights=PAIR.weights)
+    repair = PaperRepair(k=3, rule=rule, prior=PAIR.prior, weights=PAIR.weights)
     repair.fit(PAIR.weighted[CAL], PAIR.labels[CAL])
     contest = CELL["contenders"][rule.name]
     assert contest["chosen"] == repair.chosen_

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from experiments.folds import PaperRepair
 from experiments.pairs.arms import Arm
 from experiments.pairs.cells import RULES, compare_choices
 from experiments.pairs.page import choice_section
 from experiments.pairs.training import Bench
 from oddslip.metrics import evaluate
-from oddslip.selection import Repair
 
 
 @pytest.fixture
@@ -23,7 +23,9 @@ def test_choices_are_those_of_a_repair_fitted_on_the_validation_period(bench, fe
     raw = evaluate(test, data.test.Y, k=5, n_replicates=0)["map"].value
     assert choices["raw"] == pytest.approx(raw, abs=1e-12)
     for rule in RULES:
-        repair = Repair(k=5, rule=rule, prior=arm_scores.prior).fit(validation, data.validation.Y)
+        repair = PaperRepair(k=5, rule=rule, prior=arm_scores.prior).fit(
+            validation, data.validation.Y
+        )
         scores = repair.fitted_.transform(test, dtype=np.float64)
         expected = evaluate(scores, data.test.Y, k=5, n_replicates=0)["map"].value
         assert choices[rule]["chosen"] == repair.chosen_

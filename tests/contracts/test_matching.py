@@ -114,15 +114,21 @@ def rungs(diagnosis):
     return [rung["metrics"]["map"]["value"] for rung in diagnosis.ladder.to_dict()["rungs"]]
 
 
+def whole_rungs(diagnosis):
+    """Values of rungs that rank all rows by one map: row ids decide folds, and so the others."""
+    names = ("raw", "unweighted", "ceiling")
+    return [diagnosis.ladder.value(name) for name in names if name in diagnosis.ladder]
+
+
 def diagnosed(one, two):
-    return rungs(oddslip.diagnose(one.table(SCORES), two.table(TRUE), k=K, n_replicates=0))
+    return whole_rungs(oddslip.diagnose(one.table(SCORES), two.table(TRUE), k=K, n_replicates=0))
 
 
 def twinned(one, two):
     found = oddslip.diagnose(
         one.table(SCORES), one.table(TRUE), unweighted=two.table(OTHER), k=K, n_replicates=0
     )
-    return [*rungs(found), *one.back(found.shifts.direct)]
+    return [*whole_rungs(found), *one.back(found.shifts.direct)]
 
 
 def calibrated(one, two):

@@ -98,7 +98,7 @@ def _run_child(
     number = _NUMBER.unpack(progress.read_bytes())[0]
     if number < 0:
         last = (folder / "stderr").read_text(errors="replace").strip().splitlines()[-1:]
-        report.failures += [f"{module} can not be prepared: {ended} {''.join(last)}"] * ENOUGH
+        report.failures += [f"{module} cannot be prepared: {ended} {''.join(last)}"] * ENOUGH
         return report
     report.failures.append(f"{module} seed {seed} try {number}: {ended}")
     report.following = number + 1

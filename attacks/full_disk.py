@@ -61,7 +61,7 @@ def attack(count: int, seed: int, size: Size = SMALL) -> Outcome:
 
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[Path | None]:
-    """A file system of its own, which can be filled; None where it can not be mounted."""
+    """A file system of its own, which can be filled; None where it cannot be mounted."""
     folder.mkdir()
     if os.geteuid() != 0 or shutil.which("mount") is None:
         yield None

@@ -1,6 +1,6 @@
 """Scores and labels whose rows and columns come in any order, under names or without.
 
-Names decide; a side without names has its numbers; what can not be matched is refused. The oracle
+Names decide; a side without names has its numbers; what cannot be matched is refused. The oracle
 lines both sides up by hand. An answer must be the oracle's, or a refusal: never another number.
 """
 
@@ -80,7 +80,7 @@ def prepare(seed: int, folder: Path) -> Attempt:
             return "refused" if aligned is None else "refused, though names would match"
         about = f"{_about(given)} and {_about(true)}"
         if aligned is None:
-            raise AssertionError(f"{about} can not be matched, and gave a number")
+            raise AssertionError(f"{about} cannot be matched, and gave a number")
         wanted = oddslip.evaluate(given.cells, aligned, **told)
         for name in ("map", "precision", "recall", "ndcg"):
             if abs(answer[0][name].value - wanted[name].value) > 1e-12:

@@ -290,7 +290,7 @@ def tabulate(outcomes: list[Outcome]) -> Iterator[str]:
             if each.is_quiet:
                 right = f"{each.n_months - each.n_right[at]} of {each.n_months} false alarms"
             elif not _wanted(each.name)[at]:
-                right = "can not be"
+                right = "cannot be"
             else:
                 right = f"{each.n_right[at]} of {each.n_months}"
             cells += [right, codes]

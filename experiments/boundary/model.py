@@ -117,7 +117,7 @@ def fit_boundary(trainings: Sequence[Training]) -> Boundary:
 
 
 def judge(predicted: Floats, retained: Floats, low: float, high: float) -> dict[str, Any]:
-    """How well shares were predicted. Numbers that a set can not give are None."""
+    """How well shares were predicted. Numbers that a set cannot give are None."""
     from scipy.stats import spearmanr
     from sklearn.metrics import roc_auc_score
 

@@ -261,7 +261,7 @@ def _format_left_out(cells: Cells) -> list[str]:
         "",
         "The paper leaves out two of the large data sets. One of them, tmc2007 with 500 features,",
         "is here with the same protocol and learners; no count above includes it. The training",
-        "files of the other, Corel16k, can not be had. MAP@K on the test rows:",
+        "files of the other, Corel16k, cannot be had. MAP@K on the test rows:",
         "",
         "| data set | learner | w | " + " | ".join(rungs) + " | AUC |",
         "|---" * (len(rungs) + 4) + "|",

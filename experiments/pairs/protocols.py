@@ -2,7 +2,7 @@
 
 Under "deployment" the validation period calibrates and all test rows are evaluated. The source
 that a calibrator is given is then opened on the files of the validation period alone: labels of
-the test period can not reach it. Under "test-split" a seeded 30% of the test rows calibrate and
+the test period cannot reach it. Under "test-split" a seeded 30% of the test rows calibrate and
 the others are evaluated, which is optimistic.
 """
 

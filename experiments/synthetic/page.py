@@ -98,7 +98,7 @@ def _format_lines(cells: Cells) -> Iterator[str]:
         "`experiments/results/synthetic.jsonl`; the same "
         f"command without `--finished` trains what is missing. {len(cells)} of {total} "
         "cells are finished. The paper's Table S10, with a generator of our own: the "
-        "paper describes none, so the shape can be compared and the digits can not."
+        "paper describes none, so the shape can be compared and the digits cannot."
     )
     yield ""
     yield from paragraph(

@@ -91,7 +91,7 @@ def test_a_signal_a_hang_and_a_stray_exception_are_findings_and_the_rest_goes_on
 def test_a_child_that_can_not_begin_is_a_finding(tmp_path, monkeypatch):
     (tmp_path / "planted.py").write_text("def prepare(seed, folder):\n    raise OSError('no')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert "can not be prepared" in try_in_child("planted", 9, 0).failures[0]
+    assert "cannot be prepared" in try_in_child("planted", 9, 0).failures[0]
 
 
 def test_a_campaign_that_is_not_done_within_the_bound_is_a_failure():

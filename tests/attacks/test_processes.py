@@ -55,7 +55,7 @@ def test_every_command_is_in_the_table_or_writes_nothing(tmp_path):
     known = {(each.callback.__name__,) for each in app.registered_commands if not each.hidden}
     studies = [each.callback.__name__ for each in experiments.registered_commands]
     known |= {("experiments", name) for name in studies}
-    # The same study as instacart, on files that can not be generated; those that take minutes and
+    # The same study as instacart, on files that cannot be generated; those that take minutes and
     # keep their cells by the same store as all the others, or nothing but a page; and two that
     # write one file by `atomic_write`.
     minutes = (

@@ -84,7 +84,7 @@ CASES = {
     "a pipe as labels of a plan": ("f.parquet", os.mkfifo, PLAN, "a pipe"),
     "a pipe as names": ("f.txt", os.mkfifo, NAMES, "a pipe"),
     "a pipe as a repair": ("f.oddslip", os.mkfifo, APPLY, "a pipe"),
-    "a link to itself": ("l.npy", lambda p: p.symlink_to(p), EVALUATE, "can not be read"),
+    "a link to itself": ("l.npy", lambda p: p.symlink_to(p), EVALUATE, "cannot be read"),
     "a repair nested deeply": (
         "r.oddslip",
         lambda p: repair(p, b"[" * 200_000),

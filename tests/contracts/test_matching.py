@@ -349,7 +349,7 @@ def outcome(verb, axis, case):
 
 
 def wanted(verb, axis, case):
-    """What the rule says, or None where a verb can not come to such a case."""
+    """What the rule says, or None where a verb cannot come to such a case."""
     if verb in ALWAYS_NAMED and case[0] in ("other named", "neither named"):
         return None
     exceptions = {tuple(rest): outcome for outcome, *rest in VERBS[verb].exceptions}

@@ -1,4 +1,4 @@
-"""Arguments that can not mean anything are refused with one line, by every verb that takes them."""
+"""Arguments that cannot mean anything are refused with one line, by every verb that takes them."""
 
 import numpy as np
 import pytest
@@ -100,7 +100,7 @@ def test_a_calibrator_that_needs_no_fit_still_refuses_bad_scores(calibrator, bad
         calibrator.fit(scores, LABELS)
 
 
-# Of each argument: how it is given, and what it can not be.
+# Of each argument: how it is given, and what it cannot be.
 MANY = np.random.default_rng(0).random((40, 3))
 TRUE = (MANY > 0.6).astype(int)
 WRONG_NUMBERS = ("x", 1.5, None, object(), -1, True, [1], {}, np.nan, float("inf"))

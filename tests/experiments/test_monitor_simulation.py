@@ -62,7 +62,7 @@ def test_the_table_counts_what_was_found(tmp_path, capsys):
     names = ("changed taste", QUIET)
     outcomes = try_months(names, n_draws=1, first_seed=3, n_quiet=2, n_replicates=100)
     lines = list(tabulate(outcomes))
-    assert lines[2].startswith("| changed taste | can not be | nothing | 1 of 1 | ")
+    assert lines[2].startswith("| changed taste | cannot be | nothing | 1 of 1 | ")
     assert "OS508 1" in lines[2]
     assert lines[3] == ("| quiet | 0 of 2 false alarms | nothing | 0 of 2 false alarms | nothing |")
     page = format_page(lines, n_draws=1, first_seed=3)

@@ -301,7 +301,7 @@ def test_no_lock_stays_behind(tmp_path):
     ],
 )
 def test_a_full_disk_is_told_in_one_line_whoever_met_it(tmp_path, error, why):
-    line = rf"a.csv can not be written .{why}.. Make room, or pass another path"
+    line = rf"a.csv cannot be written .{why}.. Make room, or pass another path"
     with pytest.raises(UnreadableFile, match=line), atomic_write(tmp_path / "a.csv"):
         raise error
     assert names(tmp_path) == []
@@ -499,7 +499,7 @@ def test_a_file_that_may_not_grow_is_one_line_and_the_old_one_stays(
         text=True,
     )
     assert told.returncode == 2, told.stderr
-    assert told.stderr.startswith(f"oddslip: {output.name} can not be written (")
+    assert told.stderr.startswith(f"oddslip: {output.name} cannot be written (")
     assert told.stderr.count("\n") == 1
     assert output.read_text() == "old"
     assert names(tmp_path) == before
@@ -508,7 +508,7 @@ def test_a_file_that_may_not_grow_is_one_line_and_the_old_one_stays(
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT])
 def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path, code):
     (tmp_path / "a.txt").write_text("old")
-    refused = pytest.raises(UnreadableFile, match=r"a\.txt can not be written")
+    refused = pytest.raises(UnreadableFile, match=r"a\.txt cannot be written")
     with refused, atomic_write(tmp_path / "a.txt"):
         raise OSError(code, os.strerror(code))
     assert (tmp_path / "a.txt").read_text() == "old"

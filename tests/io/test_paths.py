@@ -97,9 +97,9 @@ def test_any_store_of_fsspec_can_be_read():
     [
         ("s3://bucket/s.parquet?endpoint_override=127.0.0.1:1&scheme=http&region=x", "reached"),
         ("s3://bucket/s.parquet?secret_key=x", "Keys come from the environment"),
-        ("nobody://bucket/s.parquet", "can not be reached"),
+        ("nobody://bucket/s.parquet", "cannot be reached"),
         ("file:///nowhere/s.parquet", "does not exist"),
-        ("file:///nowhere/*.parquet", "can not be reached"),
+        ("file:///nowhere/*.parquet", "cannot be reached"),
     ],
 )
 def test_an_address_where_nothing_is_gives_one_line_and_soon(address, said, monkeypatch):

@@ -1,4 +1,4 @@
-"""What continuous integration reads: XML that parsers take, annotations that names can not break."""
+"""What continuous integration reads: XML that parsers take, annotations that names cannot break."""
 
 import re
 from dataclasses import replace

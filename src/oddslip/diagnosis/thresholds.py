@@ -24,7 +24,7 @@ TIE_RESIDUE = 0.05  # of the loss: below it, ties cost nothing a per-label map d
 FELL_SHORT = 0.8  # a label below it fell short
 SHORT_LABELS = 0.1  # share of labels that fell short, from which on we say so
 NEAR = (0.8, 1.25)  # a median ratio inside counts as near the intended shift
-UNKNOWN_LABELS = 0.05  # share of weighted labels whose shift can not be read
+UNKNOWN_LABELS = 0.05  # share of weighted labels whose shift cannot be read
 
 # Weights held against the label-free shifts, label by label.
 MIN_LABELS = 5  # whose shift can be read; fewer say nothing of a line through them

@@ -69,7 +69,7 @@ def output_path(path: str | os.PathLike[str]) -> Path:
             )
         has_folder = target.absolute().parent.is_dir()
     except OSError as error:
-        raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
+        raise UnreadableFile(f"{path} cannot be written ({error.strerror}).") from error
     if not has_folder and _is_address(path):
         raise InvalidInput(
             f"{path} must be a path on this machine, got an address. "
@@ -108,7 +108,7 @@ def output_folder(path: str | os.PathLike[str]) -> Path:
     try:
         nearest = next(each for each in (path, *path.absolute().parents) if each.exists())
     except OSError as error:
-        raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
+        raise UnreadableFile(f"{path} cannot be written ({error.strerror}).") from error
     if _is_address(path) and not path.exists():
         raise InvalidInput(f"{path} must be a folder on this machine, got an address.")
     if not nearest.is_dir():
@@ -322,7 +322,7 @@ def _claim_file(path: Path) -> tuple[Path, int | None]:
             keep_mode(unfinished, path)
         except OSError as error:
             _temporary.pop(unfinished)
-            raise UnreadableFile(f"{path} can not be written ({error.strerror}).") from error
+            raise UnreadableFile(f"{path} cannot be written ({error.strerror}).") from error
         if fcntl is None:  # Windows replaces no file that is open
             os.close(descriptor)
             return unfinished, None
@@ -445,7 +445,7 @@ def disk_full_message(
         if isinstance(error, OddslipError) or not (short or number in _DISK_FULL):
             raise
         why = os.strerror(errno.ENOSPC if number is None else number)
-        raise UnreadableFile(f"{path} can not be written ({why}). {advice}") from error
+        raise UnreadableFile(f"{path} cannot be written ({why}). {advice}") from error
 
 
 def flush(path: Path) -> None:
@@ -482,7 +482,7 @@ def hash_file(path: Path, advance: Callable[[int], object] = lambda _: None) -> 
                 digest.update(piece)
                 advance(len(piece))
     except OSError as error:
-        raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
+        raise UnreadableFile(f"{path} cannot be read ({error.strerror}).") from error
     return digest.hexdigest()
 
 

@@ -63,7 +63,7 @@ def _status(path: Path) -> os.stat_result:
     except OSError as error:
         if isinstance(error, FileNotFoundError | PermissionError):
             raise unreadable(path, error, "") from error
-        raise UnreadableFile(f"{path} can not be read ({error.strerror}).") from error
+        raise UnreadableFile(f"{path} cannot be read ({error.strerror}).") from error
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -180,7 +180,7 @@ class FileArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
-            raise ValueError(f"{self.path} is read where it is used; it can not be had uncopied.")
+            raise ValueError(f"{self.path} is read where it is used; it cannot be had uncopied.")
         check_memory(self.path, self.nbytes)
         cells = self[:] if self.ndim else self._read(np.empty((), self.stored), 0)
         return cells if dtype is None else cells.astype(dtype, copy=False)
@@ -227,7 +227,7 @@ class FileArray:
         except OSError as error:
             if isinstance(error, UnreadableFile):
                 raise
-            raise UnreadableFile(f"{self.path} can not be read ({error.strerror}).") from error
+            raise UnreadableFile(f"{self.path} cannot be read ({error.strerror}).") from error
 
     def _read_at(self, buffer: memoryview, offset: int) -> int:
         if hasattr(os, "preadv"):

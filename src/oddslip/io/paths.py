@@ -210,7 +210,7 @@ def _find_remote(address: str) -> InputFiles:
         if isinstance(error, UnreadableFile):
             raise
         raise UnreadableFile(
-            f"{address} can not be reached ({first_line(error)}). Check the address, the network "
+            f"{address} cannot be reached ({first_line(error)}). Check the address, the network "
             "and your credentials, or copy the files here."
         ) from error
     if not inner.endswith((".parquet", ".pq")):

@@ -55,7 +55,7 @@ class Candidate:
 
     @property
     def needs_weights(self) -> bool:
-        """Whether it can not be fitted without the weights that labels were trained with."""
+        """Whether it cannot be fitted without the weights that labels were trained with."""
         return "weights" in CATALOGUE[self.form].needs
 
     @property

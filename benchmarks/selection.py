@@ -16,6 +16,8 @@ from benchmarks.peers import argsort_rows, fit_isotonic, precision_of_rows
 from benchmarks.timing import agree, line, measure, title
 from oddslip import Repair
 from oddslip.calibrators import Isotonic, build_calibrator
+from oddslip.selection.folds import assign_folds
+from oddslip.sources import open_source
 
 K, N_FOLDS, SEED = 7, 5, 42
 TAUS = (0, 1, 2, 5, 10)
@@ -48,9 +50,16 @@ def fit_and_evaluate(scores: NDArray[np.float32], labels: NDArray[np.bool_]) -> 
     return float(precision_of_rows(ranking, labels[cut:]).mean())
 
 
+def rows_of_folds(scores: NDArray[np.float32]) -> list[NDArray[np.int64]]:
+    """The rows of each fold, as `Repair` assigns them."""
+    source = open_source(scores)
+    folds = assign_folds(source, N_FOLDS, seed=SEED)[0].of_keys(source.row_keys())
+    return [np.flatnonzero(folds == fold) for fold in range(N_FOLDS)]
+
+
 def fit_smooth_by_rows(scores: NDArray[np.float32], labels: NDArray[np.bool_]) -> None:
     """Every smooth candidate fitted on the rows of four folds, five times; nothing is ranked."""
-    for held in np.array_split(np.random.default_rng(SEED).permutation(len(scores)), N_FOLDS):
+    for held in rows_of_folds(scores):
         kept = np.setdiff1d(np.arange(len(scores)), held)
         rows, truth = scores[kept], labels[kept]
         for name in SMOOTH:
@@ -59,10 +68,9 @@ def fit_smooth_by_rows(scores: NDArray[np.float32], labels: NDArray[np.bool_]) -
 
 def choose_by_loop(scores: NDArray[np.float32], labels: NDArray[np.bool_]) -> dict[str, float]:
     """Out-of-fold MAP@K of raw, pooled and isotonic, which is fitted once for all taus."""
-    order = np.random.default_rng(SEED).permutation(len(scores))
     values = scores.astype(np.float64)
     gained: dict[str, list[NDArray[np.float64]]] = {}
-    for held in np.array_split(order, N_FOLDS):
+    for held in rows_of_folds(scores):
         kept = np.ones(len(scores), bool)
         kept[held] = False
         pooled = fit_isotonic([values[kept].ravel()], [labels[kept].ravel()])[0]

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all test-spark coverage check docs reproduce minimum bench attack wheel sanitize clean
+.PHONY: demo test test-slow test-all test-spark coverage check docs reproduce minimum bench attack wheel sanitize clean
 
 demo: .venv/.installed        ## train, plan, diagnose, repair and report, on embedded data
 	@$(BIN)/oddslip demo
@@ -13,8 +13,10 @@ CORE := $(shell $(PYTHON) -c 'import sys; print("sysmon" if sys.version_info >= 
 test: .venv/.developing       ## the fast tests: all behaviour, in about four minutes
 	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
-test-all: .venv/.developing   ## all tests
-	@$(BIN)/python -m pytest -n 2 --dist loadgroup
+test-slow: .venv/.developing  ## Spark, browser, campaigns, experiments, journeys
+	@$(BIN)/python -m pytest -n 2 --dist loadgroup -m "slow"
+
+test-all: test test-slow      ## all tests
 
 test-spark: .venv/.developing ## every law of Spark on every engine, and the slow faults
 	@ODDSLIP_SPARK=full $(BIN)/python -m pytest tests/spark

@@ -18,13 +18,12 @@ ONLY_IN_FULL = {  # by `make test-spark`: marked with `full`
 }
 
 
-def read_command(target):
-    """The call of pytest that a target of the Makefile makes."""
+def read_commands(target):
+    """The calls of pytest that a target of the Makefile makes."""
     printed = subprocess.run(
         ["make", "--dry-run", target], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
-    (command,) = [line for line in printed.splitlines() if " pytest" in line]
-    return command
+    return [line for line in printed.splitlines() if " pytest" in line]
 
 
 def collect(folder, *arguments):
@@ -43,10 +42,12 @@ def collect(folder, *arguments):
 
 
 def test_make_test_leaves_out_slow_tests_alone_and_test_all_nothing():
-    everything = read_command("test-all")
-    assert re.fullmatch(r"\S+/python -m pytest -n 2 --dist loadgroup", everything)
-    assert read_command("test") == everything + ' -m "not slow"'
-    assert read_command("test-spark").startswith("ODDSLIP_SPARK=full ")
+    both = read_commands("test-all")
+    assert both == read_commands("test") + read_commands("test-slow")
+    for command, tier in zip(both, ("not slow", "slow"), strict=True):
+        pattern = rf'\S+/python -m pytest -n 2 --dist loadgroup -m "{tier}"'
+        assert re.fullmatch(pattern, command)
+    assert read_commands("test-spark")[0].startswith("ODDSLIP_SPARK=full ")
 
 
 @pytest.mark.parametrize("pattern", SLOW)

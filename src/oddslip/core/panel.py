@@ -581,9 +581,9 @@ class SparsePanel(Panel):
         rows = np.repeat(np.arange(self.n_rows), self.listed.counts)
         order = np.lexsort((place[self.listed.indices], rows))
         moved = Positives(self.listed.indptr, numbers[order])
-        wanted = moved.kept(place[self.listed.indices[order]] >= 0)
-        listed = Positives(wanted.indptr, place[self.listed.indices[wanted.indices]])
-        block._put(listed, self.cells[wanted.indices], (self.n_rows, n_labels))
+        inside = moved.kept(place[self.listed.indices[order]] >= 0)
+        listed = Positives(inside.indptr, place[self.listed.indices[inside.indices]])
+        block._put(listed, self.cells[inside.indices], (self.n_rows, n_labels))
         return block
 
     def without(self, excluded: Positives) -> SparsePanel:

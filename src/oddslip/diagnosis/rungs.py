@@ -86,7 +86,7 @@ class FittedRungs(NamedTuple):
 def fit_crossed(case: Case, arm: Source) -> FittedRungs:
     """Maps fitted on all folds but one rank that fold; so does what a rule chooses without it."""
     rule = read_rule("auto")
-    wanted = affordable(rule.candidates_for(case.weights), arm)
+    candidates = affordable(rule.candidates_for(case.weights), arm)
     named = [
         Candidate(name)
         for name, entry in CATALOGUE.items()
@@ -96,7 +96,7 @@ def fit_crossed(case: Case, arm: Source) -> FittedRungs:
     folds = _assign_folds(case, arm, rule.repeats_for(arm.n_rows))
     trials = try_candidates(
         arm,
-        tuple(dict.fromkeys((*wanted, *by_name.values()))),
+        tuple(dict.fromkeys((*candidates, *by_name.values()))),
         **case.scoring,
         folds=folds,
         seed=case.seed,
@@ -104,9 +104,9 @@ def fit_crossed(case: Case, arm: Source) -> FittedRungs:
         weights=case.weights,
         threads=case.threads,
     )
-    tried = trials.of(wanted)
+    tried = trials.of(candidates)
     choice = rule.choose(tried)
-    chosen_by_fold = [wanted[place] for place in choose_by_fold(rule, tried)]
+    chosen_by_fold = [candidates[place] for place in choose_by_fold(rule, tried)]
     maps = {
         name: _maps_by_fold(trials, [each] * trials.n_folds)
         for name, each in by_name.items()
@@ -123,7 +123,7 @@ def fit_crossed(case: Case, arm: Source) -> FittedRungs:
     trials.fits.release()
     dead = positives.sum(axis=0) - positives == 0
     unseen = (positives.max(axis=0) == positives.sum(axis=0)) & (case.evaluation_counts > 0)
-    chosen = Chosen(wanted[choice.place].name, choice.why)
+    chosen = Chosen(candidates[choice.place].name, choice.why)
     return FittedRungs(Rungs.of_case(case, maps, folds[-1], dead), counts, chosen, unseen)
 
 
@@ -179,11 +179,11 @@ def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | N
     chosen, fitted = None, {}
     if _n_folds(rows) == N_FOLDS:
         rule = read_rule("auto")
-        wanted = affordable(rule.candidates_for(case.weights), rows)
+        candidates = affordable(rule.candidates_for(case.weights), rows)
         also = affordable([Candidate(name) for name in names], rows)
         trials = try_candidates(
             rows,
-            wanted,
+            candidates,
             **case.scoring,
             folds=_assign_folds(case, rows, rule.repeats_for(rows.n_rows)),
             seed=case.seed,
@@ -193,7 +193,7 @@ def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | N
             threads=case.threads,
         )
         choice = rule.choose(trials)
-        best = wanted[choice.place]
+        best = candidates[choice.place]
         fits = trials.fits.fit_together([*also, best])
         fitted = {each.form: fit for each, fit in zip(also, fits, strict=False)}
         maps["chosen"], chosen = fits[-1][0], Chosen(best.name, choice.why)

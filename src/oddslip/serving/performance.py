@@ -114,11 +114,11 @@ def perform(
 
     def estimate(metric: str, at: int, minus: int | None = None, level: float = LEVEL) -> Estimate:
         value = float(metric_of_sums(values[at].sum(axis=0), metric, n))
-        drawn = replicates(metric, at)
+        samples = replicates(metric, at)
         if minus is not None:
             value -= float(metric_of_sums(values[minus].sum(axis=0), metric, n))
-            drawn = drawn - replicates(metric, minus)
-        return Estimate(value, *percentile_interval(drawn, level))
+            samples = samples - replicates(metric, minus)
+        return Estimate(value, *percentile_interval(samples, level))
 
     metrics = {name: estimate(name, 0) for name in NAMES}
     changes: dict[str, Estimate] = {}
@@ -168,11 +168,11 @@ def _share_true(hits: Floats, columns: NDArray[np.int32], n_rows: int) -> float:
     return float((hits / np.maximum(1, (columns >= 0).sum(axis=1))).sum() / n_rows)
 
 
-def _two_sample(value: float, drawn: Floats, before: float, error: float) -> Estimate:
+def _two_sample(value: float, samples: Floats, before: float, error: float) -> Estimate:
     """Of rows that are not the same: both errors count."""
-    drawn = drawn[np.isfinite(drawn)]
-    own = float(drawn.std()) if drawn.size else float("nan")
-    reach = NormalDist().inv_cdf((1 + DROP_LEVEL) / 2) * sqrt(own**2 + error**2)
+    samples = samples[np.isfinite(samples)]
+    spread = float(samples.std()) if samples.size else float("nan")
+    reach = NormalDist().inv_cdf((1 + DROP_LEVEL) / 2) * sqrt(spread**2 + error**2)
     return Estimate(value - before, value - before - reach, value - before + reach)
 
 

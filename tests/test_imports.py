@@ -29,6 +29,7 @@ MAY_IMPORT = {
     "reports": VERBS | {"errors", "core", "io"},
     "adapters": CORE,
     "learners": ROWS | {"spark", "metrics", "adapters"},
+    "folding": CORE | {"adapters", "calibrators"},
     "sklearn": ROWS | {"metrics", "calibrators", "selection", "learners", "adapters"},
     "datasets": CORE,
     "mlflow": CORE | {"calibrators", "diagnosis", "reports", "serving"},

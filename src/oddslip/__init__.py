@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.plan import Plan, plan
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
+    from oddslip.folding.fold import fold
     from oddslip.learners.one_vs_rest import OneVsRest
     from oddslip.learners.pairs import MatchedPair
     from oddslip.metrics.evaluation import Comparison, Estimate, Evaluation, evaluate
@@ -61,6 +62,7 @@ _PUBLIC = {
     "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
+    "fold": "oddslip.folding.fold",
     "load_repair": "oddslip.calibrators.fitted_repair",
     "map_at_k_scorer": "oddslip.sklearn.scorer",
     "open_source": "oddslip.sources",
@@ -101,6 +103,7 @@ __all__ = [
     "check",
     "diagnose",
     "evaluate",
+    "fold",
     "load_repair",
     "map_at_k_scorer",
     "open_source",

@@ -52,6 +52,7 @@ def test_the_public_names_are_these():
         "check",
         "diagnose",
         "evaluate",
+        "fold",
         "load_repair",
         "map_at_k_scorer",
         "open_source",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.diagnose import diagnose
     from oddslip.diagnosis.plan import Plan, plan
     from oddslip.diagnosis.result import Diagnosis
+    from oddslip.diagnosis.rounds import Rounds, RoundsRecorder, by_rounds
     from oddslip.errors import InvalidInput, MissingDependency, OddslipError, UnreadableFile
     from oddslip.folding.fold import fold
     from oddslip.learners.one_vs_rest import OneVsRest
@@ -58,7 +59,10 @@ _PUBLIC = {
     "Repair": "oddslip.selection.repair",
     "Repaired": "oddslip.sklearn.repaired",
     "RepairedClassifier": "oddslip.sklearn.classifier",
+    "Rounds": "oddslip.diagnosis.rounds",
+    "RoundsRecorder": "oddslip.diagnosis.rounds",
     "UnreadableFile": "oddslip.errors",
+    "by_rounds": "oddslip.diagnosis.rounds",
     "check": "oddslip.serving.check",
     "diagnose": "oddslip.diagnosis.diagnose",
     "evaluate": "oddslip.metrics.evaluation",
@@ -99,7 +103,10 @@ __all__ = [
     "Repair",
     "Repaired",
     "RepairedClassifier",
+    "Rounds",
+    "RoundsRecorder",
     "UnreadableFile",
+    "by_rounds",
     "check",
     "diagnose",
     "evaluate",

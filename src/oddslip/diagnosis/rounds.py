@@ -204,7 +204,7 @@ class RoundsRecorder:
     Examples
     --------
     >>> recorder = RoundsRecorder([[1, 0], [0, 1], [1, 0], [0, 1], [1, 0]], k=1)
-    >>> recorder.update(1, [[2.0, 1.0], [0.0, 1.0], [1.5, 1.0], [0.5, 1.0], [2.5, 1.0]])
+    >>> metrics = recorder.update(1, [[2.0, 1.0], [0.0, 1.0], [1.5, 1.0], [0.5, 1.0], [2.5, 1.0]])
     >>> recorder.result().raw
     (1.0,)
     """

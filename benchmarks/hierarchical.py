@@ -43,7 +43,7 @@ def fit_each(
 
 def fit_apart(margins: NDArray[np.float32], labels: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Intercept and slope of every label under a prior that says nothing."""
-    cells = Cells(open_source(margins, labels, kind="margin"), False, None)
+    cells = Cells(open_source(margins, labels, kind="margin"), False)
     cells.summarise()
     n_labels = margins.shape[1]
     sums = cells.positives_about(0, np.zeros(n_labels))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from tests.support.trials import try_candidates
 
 import oddslip
 from oddslip import InvalidInput, Repair
@@ -15,7 +16,6 @@ from oddslip.core.panel import read_sample_weight
 from oddslip.datasets import synthetic_pair
 from oddslip.selection.candidates import read_candidate
 from oddslip.selection.folds import assign_folds
-from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 from oddslip.sources.views import RowSubset, WeightedSource
 

@@ -127,8 +127,9 @@ def test_a_fold_takes_nine_bytes_for_a_positive_of_single_precision():
     rng = np.random.default_rng(0)
     source = open_source(rng.random((4_000, 5), dtype=np.float32), rng.random((4_000, 5)) < 0.3)
     folds = assign_folds(source, 5)
+    source.threads = 2
     counter = FoldCounter(source, collect(source, folds), [False])
-    counts = counter.count(folds, threads=2)[0].counts[False]
+    counts = counter.count(folds)[0].counts[False]
     n_keys = counts.tallies[0].distinct.keys.size
     per_label = 2 + 4 + 4  # one slot and one interval more than keys, and the lowest key
     assert counts.nbytes == 5 * (9 * n_keys + per_label * 5)

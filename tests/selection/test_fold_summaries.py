@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from tests.support.trials import try_candidates
 
 from oddslip.calibrators import build_calibrator
 from oddslip.datasets import synthetic_pair
 from oddslip.selection.candidates import RAW, WIDE, Candidate
 from oddslip.selection.folds import assign_folds
-from oddslip.selection.trials import try_candidates
 from oddslip.sources import open_source
 
 PAIR = synthetic_pair(1200, 12, prevalence=(0.004, 0.3), noise=0.5, n_dead=1, seed=5)

@@ -57,8 +57,10 @@ def test_sums_that_round_and_counts_share_a_pass(monkeypatch, block, threads):
     source = open_source(SCORES, LABELS)
     shift = np.linspace(-1, 1, 6)
     tallies = [Ranges(6), SigmoidTally(shift), CollectTally(lambda panel: panel.n_rows), Ranges(6)]
-    group = source.run(TallyGroup([each.empty_like() for each in tallies]), threads=threads)
-    alone = [source.run(each, threads=1).result() for each in tallies]
+    source.threads = threads
+    group = source.run(TallyGroup([each.empty_like() for each in tallies]))
+    source.threads = 1
+    alone = [source.run(each).result() for each in tallies]
     for one, other in zip(group.result(), alone, strict=True):
         np.testing.assert_array_equal(one, other)
     assert [type(each) for each in group.tallies] == [type(each) for each in tallies]

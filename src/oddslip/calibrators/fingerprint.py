@@ -252,22 +252,22 @@ def join_fingerprint(histogram: LogOddsHistogram, top: TopKTally | None = None) 
 
 
 def take_fingerprint(
-    source: Source, maps: LabelMaps | None = None, k: int | None = None, threads: int | None = None
+    source: Source, maps: LabelMaps | None = None, k: int | None = None
 ) -> Fingerprint:
     """The fingerprint of a source, in one pass, or more if the bins of all labels need it."""
     k = None if k is None else check_k(k, source.n_labels)
     top = None if k is None else TopKTally(source.n_labels, k, maps)
-    parts = list(spread_parts(source, SPREAD_BYTES, threads))
+    parts = list(spread_parts(source, SPREAD_BYTES))
     fingerprints: list[Fingerprint] = []
     for _, part in parts:
         tallies: list[Any] = [LogOddsHistogram(part.n_labels, part.kind)]
         if top is not None and len(parts) == 1:
             tallies.append(top)
-        group = part.run(TallyGroup(tallies), threads=threads, what="taking the fingerprint")
+        group = part.run(TallyGroup(tallies), what="taking the fingerprint")
         fingerprints.append(join_fingerprint(*group.tallies))
     if len(fingerprints) == 1:
         return fingerprints[0]
-    ranked = NOT_RANKED if top is None else source.run(top, threads=threads).result()
+    ranked = NOT_RANKED if top is None else source.run(top).result()
     return replace(
         fingerprints[0],
         counts=np.concatenate([each.counts for each in fingerprints]),

@@ -41,10 +41,8 @@ class Raw(Calibrator):
     def __init__(self, *, kind: Kind = "probability") -> None:
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        record = record_alike("raw", count_checked(source, threads))
+    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+        record = record_alike("raw", count_checked(source))
         return build_raw_maps(source.kind, record), record
 
 
@@ -72,12 +70,10 @@ class Inversion(Calibrator):
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
         if self.weights is None:
             raise InvalidInput("weights must be those the labels were trained with, got None.")
-        totals = count_checked(source, threads)
+        totals = count_checked(source)
         record = record_alike("inverted", totals, self.prior)
         maps = build_inversion_maps(source.kind, record, self.weights, totals, source.label_names)
         return maps, record
@@ -103,10 +99,8 @@ class Popularity(Calibrator):
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        record = record_alike("popularity", count_checked(source, threads), self.prior)
+    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+        record = record_alike("popularity", count_checked(source), self.prior)
         code = np.full(source.n_labels, CONSTANT, np.int8)
         maps = build_maps(source.kind, "probability", record, code=code, a=record.prior)
         return maps, record

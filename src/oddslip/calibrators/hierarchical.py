@@ -113,11 +113,9 @@ class HierarchicalIsotonic(Hierarchical):
     True
     """
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        parents, record = super()._map_labels(source, threads)
-        counts = count_cells(source, threads=threads)
+    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+        parents, record = super()._map_labels(source)
+        counts = count_cells(source)
         knots = counts.isotonic_knots(n_positives=record.n_positives)
         return mix_maps(source.kind, knots, parents, record, STRENGTH), record
 

@@ -68,12 +68,10 @@ class Isotonic(PerLabelCalibrator):
         self.interpolation = interpolation
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
         check_policy(self.dead, self.tau)
         step = check_interpolation(self.interpolation)
-        n_positives, knots = fit_knots(source, minimum_positives=self.tau + 1, threads=threads)
+        n_positives, knots = fit_knots(source, minimum_positives=self.tau + 1)
         record = self._record(_label_totals(source, n_positives))
         return build_maps(source.kind, "probability", record, knots=knots, step=step), record
 
@@ -126,11 +124,9 @@ class PooledIsotonic(Calibrator):
         self.interpolation = interpolation
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
         step = check_interpolation(self.interpolation)
-        counts = count_cells(source, pooled=True, threads=threads)
+        counts = count_cells(source, pooled=True)
         if not counts.n_positives[0]:
             raise InvalidInput("a pooled map needs at least one positive cell, got none.")
         totals = count_positives(source)

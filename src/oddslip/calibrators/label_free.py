@@ -13,9 +13,7 @@ from oddslip.calibrators.logistic.newton import find_roots
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, build_maps, possible_prior, record_alike
 from oddslip.core.panel import Kind
-from oddslip.errors import InvalidInput
 from oddslip.kernels.maps import AFFINE
-from oddslip.sources import Source
 
 _EXACT_ROUNDS = 100
 
@@ -44,11 +42,8 @@ class LabelFree(SummaryCalibrator):
         self.prior = prior
         self.kind = kind
 
-    def _need_labels(self, source: Source) -> None:
-        if self.prior is None and not source.has_labels:
-            raise InvalidInput(
-                "prior or labels are needed to fit, got scores alone. Pass prior=..."
-            )
+    def _purpose(self) -> str | None:
+        return "fit without a prior" if self.prior is None else None
 
     def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
         source = cells.source

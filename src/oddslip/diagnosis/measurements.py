@@ -46,18 +46,17 @@ def measure(case: Case, n_replicates: int) -> Measurements:
         case.arm,
         [
             fit,
-            lambda rows: realized_shift(rows, case.named_prior, threads=case.threads),
-            lambda rows: saturation(rows, k=case.k, distinct=False, threads=case.threads),
+            lambda rows: realized_shift(rows, case.named_prior),
+            lambda rows: saturation(rows, k=case.scoring.k, distinct=False),
         ],
-        threads=case.threads,
         what="reading the evaluated rows",
     )
     counts = fitted.counts
     tallies: dict[str, Any] = {
         "ladder": LadderTally(
             fitted.rungs,
-            case.k,
-            case.find_propensities(),
+            case.scoring.k,
+            case.scoring.propensities_for(case.evaluation_counts, case.arm.n_rows),
             case.twin is not None,
             n_replicates,
             case.seed,
@@ -70,9 +69,7 @@ def measure(case: Case, n_replicates: int) -> Measurements:
         tallies["sample"] = RowSample(n_rows, share, case.seed)
     if hashes is not None:
         tallies["hashes"] = hashes.empty_like()
-    group = case.paired.run(
-        TallyGroup(list(tallies.values())), threads=case.threads, what="ranking by every rung"
-    )
+    group = case.paired.run(TallyGroup(list(tallies.values())), what="ranking by every rung")
     tallies = dict(zip(tallies, group.tallies, strict=True))
     samples = tallies["sample"].result() if case.twin is not None else None
     shared = SharedRows(0, False)
@@ -97,12 +94,11 @@ def _read_calibration(case: Case, hashes: HashSample | None) -> tuple[Any, HashS
 
     def hash_rows(rows: Source) -> HashSample:
         assert hashes is not None
-        return rows.run(hashes.empty_like(), threads=case.threads, what="comparing rows")
+        return rows.run(hashes.empty_like(), what="comparing rows")
 
     (maps, chosen), *others = read_together(
         case.calibration,
         [partial(fit_maps, case), *([] if hashes is None else [hash_rows])],
-        threads=case.threads,
         what="reading the calibration rows",
     )
     return partial(fit_held_out, case, maps, chosen), others[0] if others else None
@@ -113,9 +109,9 @@ def _measure_ladder(case: Case, fitted: FittedRungs, tally: LadderTally) -> dict
     ladder = ladder_of_sums(
         tally.sums,
         tally.places,
-        k=case.k,
+        k=case.scoring.k,
         n_rows=case.arm.n_rows,
-        metric=case.metric,
+        metric=case.scoring.metric,
         seed=case.seed,
     )
     overlap = None
@@ -124,11 +120,11 @@ def _measure_ladder(case: Case, fitted: FittedRungs, tally: LadderTally) -> dict
     return {
         "ladder": ladder,
         "decomposition": decompose(ladder),
-        "ties": Ties.of_sums(tally.n_tied, tally.bounds, case.metric, tally.n_evaluated),
+        "ties": Ties.of_sums(tally.n_tied, tally.bounds, case.scoring.metric, tally.n_evaluated),
         "takeover": _takeover(fitted.rungs, tally),
         "overlap": overlap,
         "shown": {
-            name: reliability_of(slots, case.k)
+            name: reliability_of(slots, case.scoring.k)
             for name, slots in zip(("raw", "chosen"), tally.shown, strict=True)
             if name == "raw" or name in tally.places
         },
@@ -146,7 +142,7 @@ def _describe(case: Case) -> dict[str, Any]:
     return {
         "missing": tuple(_list_missing(case)),
         "protocol": case.protocol,
-        "k": case.k,
+        "k": case.scoring.k,
         "kind": case.arm.kind,
         "dtype": str(case.arm.dtype),
         "n_rows": case.arm.n_rows,

@@ -97,12 +97,10 @@ def fit_crossed(case: Case, arm: Source) -> FittedRungs:
     trials = try_candidates(
         arm,
         tuple(dict.fromkeys((*candidates, *by_name.values()))),
-        **case.scoring,
+        case.scoring,
+        case.policy,
         folds=folds,
         seed=case.seed,
-        prior=case.prior if case.prior_given else None,
-        weights=case.weights,
-        threads=case.threads,
     )
     tried = trials.of(candidates)
     choice = rule.choose(tried)
@@ -152,10 +150,8 @@ def fit_held_out(
     case: Case, maps: dict[str, LabelMaps], chosen: Chosen | None, arm: Source
 ) -> FittedRungs:
     """Maps fitted on the calibration rows rank all evaluated rows."""
-    threads = case.threads
-    distinct = arm.run(PositiveKeys(arm.n_labels, arm.dtype), threads=threads, what="positives")
-    cells = IntervalCounts(distinct.result(), arm.kind)
-    counts = arm.run(cells, threads=threads, what="cells").result()
+    distinct = arm.run(PositiveKeys(arm.n_labels, arm.dtype), what="positives")
+    counts = arm.run(IntervalCounts(distinct.result(), arm.kind), what="cells").result()
     dead = case.calibration_counts == 0
     whole = {name: [each] for name, each in maps.items()} | {
         "ceiling": [make_ceiling(case, counts)]
@@ -175,7 +171,6 @@ def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | N
     if not case.calibration_counts.any():
         return maps, None
     names = [entry.name for entry in CATALOGUE.values() if entry.rung and entry.fitted]
-    prior = case.prior if case.prior_given else None
     chosen, fitted = None, {}
     if _n_folds(rows) == N_FOLDS:
         rule = read_rule("auto")
@@ -184,13 +179,11 @@ def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | N
         trials = try_candidates(
             rows,
             candidates,
-            **case.scoring,
+            case.scoring,
+            case.policy,
             folds=_assign_folds(case, rows, rule.repeats_for(rows.n_rows)),
             seed=case.seed,
-            prior=prior,
-            weights=case.weights,
             also=also,
-            threads=case.threads,
         )
         choice = rule.choose(trials)
         best = candidates[choice.place]
@@ -199,8 +192,8 @@ def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | N
         maps["chosen"], chosen = fits[-1][0], Chosen(best.name, choice.why)
     for name in names:
         if name not in fitted:  # too few rows for folds, or too many labels for summaries
-            calibrator = build_calibrator(name, prior=prior, weights=case.weights, kind=rows.kind)
-            fitted[name] = calibrator._map_labels(rows, case.threads)
+            known = {"prior": case.policy.prior, "weights": case.weights}
+            fitted[name] = build_calibrator(name, **known, kind=rows.kind)._map_labels(rows)
         maps[name], record = fitted[name]
         if name == "isotonic":
             maps |= dict(other_policies(maps[name], record.dead))
@@ -259,11 +252,11 @@ def rank_popular(case: Case) -> dict[str, Any]:
     """
     priors = {"popularity": case.prior}
     if case.prior_given and case.calibration_counts.any():
-        totals = case.calibration.totals(case.threads)
+        totals = case.calibration.totals()
         priors["popularity, calibration"] = find_prior(None, case.calibration_counts, totals)[0]
     if case.arm.partial:
         return {name: constant_maps(prior, case.arm.kind) for name, prior in priors.items()}
     return {
-        name: np.argsort(-prior, kind="stable")[: case.k].astype(np.int32)
+        name: np.argsort(-prior, kind="stable")[: case.scoring.k].astype(np.int32)
         for name, prior in priors.items()
     }

@@ -459,9 +459,7 @@ class FoldCounter:
             )
         self._empty = Empty(counts, moments)
 
-    def count(
-        self, folds: Sequence[FoldAssignment], *, threads: int | None = None
-    ) -> list[FoldStatistics]:
+    def count(self, folds: Sequence[FoldAssignment]) -> list[FoldStatistics]:
         """Counts and summaries of every fold in every repeat, in one pass.
 
         More passes only where the summaries are too large to be held together; none if nothing
@@ -483,7 +481,7 @@ class FoldCounter:
             fewer = empty._replace(counts=(), share=SUMMED_APART * len(some))
             kinds += [fewer] * (empty.moments is not None)
             group = TallyGroup([FoldTally(each, kind) for kind, each in product(kinds, some)])
-            tallies = self.source.run(group, threads=threads, what="cells of folds").result()
+            tallies = self.source.run(group, what="cells of folds").result()
             del group
             release_memory()
             pairs = zip(tallies[: len(some)], tallies[-len(some) :], strict=True)

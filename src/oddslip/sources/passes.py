@@ -25,7 +25,6 @@ def read_together(
     source: Source,
     functions: Sequence[Callable[[Source], Any]],
     *,
-    threads: int | None = None,
     what: str = "rows",
 ) -> list[Any]:
     """Run functions of one source together, and return their results.
@@ -38,8 +37,6 @@ def read_together(
     functions : sequence of callables
         Each takes a source. `Source.run` and `Source.map` are shared; iterating over blocks is a
         separate pass.
-    threads : int, optional
-        Threads of a pass; all available cores by default. With 1 nothing is shared.
     what : str
         Name of a pass in the progress bar.
 
@@ -50,7 +47,7 @@ def read_together(
     >>> read_together(open_source([[0.1, 0.2], [0.3, 0.4]]), [count, count])
     [2, 2]
     """
-    if len(functions) < 2 or threads == 1:  # one thread: one function after another
+    if len(functions) < 2 or source.threads == 1:  # one thread: one function after another
         return [function(source) for function in functions]
     rendezvous = _Rendezvous(len(functions))
     outcomes: list[Any] = [None] * len(functions)
@@ -69,7 +66,7 @@ def read_together(
         worker.start()
     try:
         while waiting := rendezvous.wait():
-            _serve(source, waiting, threads, what)
+            _serve(source, waiting, what)
             release_memory()
             rendezvous.resume()
     except BaseException as error:
@@ -149,11 +146,11 @@ class _Rendezvous:
             self._changed.notify_all()
 
 
-def _serve(source: Source, waiting: list[_PassRequest], threads: int | None, what: str) -> None:
+def _serve(source: Source, waiting: list[_PassRequest], what: str) -> None:
     """One pass for all requests."""
     together = TallyGroup([request.tally for request in waiting])
     try:
-        tallies = source.run(together, threads=threads, what=what).tallies
+        tallies = source.run(together, what=what).tallies
     except Exception as error:  # raised in the computations
         for request in waiting:
             request.error = error
@@ -169,18 +166,16 @@ class SharedSource(View):
         super().__init__(whole)
         self._rendezvous = rendezvous
 
-    def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
+    def run(self, tally: T, *, what: str = "rows") -> T:
         """Feed all rows to the tally, in a pass shared with the others."""
         if self._rendezvous.ended:
-            return self.whole.run(tally, threads=threads, what=what)
+            return self.whole.run(tally, what=what)
         fed: T = self._rendezvous.request(tally)
         return fed
 
-    def map(
-        self, function: Callable[[Panel], R], *, threads: int | None = None, what: str = "rows"
-    ) -> Iterator[tuple[int, R]]:
+    def map(self, function: Callable[[Panel], R], *, what: str = "rows") -> Iterator[tuple[int, R]]:
         """Yield (first row, ``function(block)``) in row order, from a shared pass."""
         if self._rendezvous.ended:
-            return self.whole.map(function, threads=threads, what=what)
+            return self.whole.map(function, what=what)
         outcomes: list[tuple[int, R]] = self._rendezvous.request(CollectTally(function)).result()
         return iter(outcomes)

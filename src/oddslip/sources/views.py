@@ -14,7 +14,6 @@ from oddslip.core.panel import Panel, SampleWeight, SparsePanel
 from oddslip.core.row_ids import match_labels, match_rows
 from oddslip.core.row_keys import Keys
 from oddslip.core.tally import State, Tally
-from oddslip.errors import InvalidInput
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows
 from oddslip.sources.sparse import SparseSource
@@ -31,6 +30,7 @@ class View(Source):
         self.dtype, self.label_names = whole.dtype, whole.label_names
         self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
         self.partial, self.ordered = whole.partial, whole.ordered
+        self.indexed, self.threads = whole.indexed, whole.threads
 
     def row_ids(self) -> NDArray[Any] | None:
         """Ids of all rows, or None where rows have only numbers."""
@@ -58,9 +58,9 @@ class View(Source):
         """Positives of each label."""
         return self.whole.label_counts()
 
-    def totals(self, threads: int | None = None) -> Any:
+    def totals(self) -> Any:
         """The weight of each label's present cells; that of all rows where all are present."""
-        return self.whole.totals(threads)
+        return self.whole.totals()
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole."""
@@ -122,15 +122,6 @@ class PartialSource(_OtherCells):
             yield part
 
 
-def refuse_weights(source: Source) -> None:
-    """Refuse weights of rows that have no order."""
-    if not source.ordered:
-        raise InvalidInput(
-            "sample_weight goes with rows of this machine, got a Spark table. Collect a sample of "
-            "the rows, and pass that."
-        )
-
-
 class WeightedSource(_OtherCells):
     """A source whose rows count unequally.
 
@@ -177,9 +168,9 @@ class SummarisedSource(View):
         super().__init__(whole)
         self.summary = summary
 
-    def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
+    def run(self, tally: T, *, what: str = "rows") -> T:
         """Feed all rows to the tally, as the whole does."""
-        return self.whole.run(tally, threads=threads, what=what)
+        return self.whole.run(tally, what=what)
 
 
 class ReorderedSource(View):
@@ -204,7 +195,7 @@ class ReorderedSource(View):
 
     def __init__(self, whole: Source, order: NDArray[np.int64]) -> None:
         super().__init__(whole)
-        self.order = order
+        self.order, self.indexed = order, False
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(order)
         self._laid: Panel | None = None
@@ -372,7 +363,7 @@ class RowSubset(_OtherCells):
 
     def __init__(self, whole: Source, kept: NDArray[np.bool_], positives: Positives) -> None:
         super().__init__(whole)
-        self.all_positives, self.has_labels = positives, True
+        self.all_positives, self.has_labels, self.indexed = positives, True, False
         self.kept, self.n_rows = kept, int(np.count_nonzero(kept))
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(kept)
@@ -481,9 +472,9 @@ class ColumnSource(View):
         """Positives of each of these labels."""
         return self.whole.label_counts()[self.columns]
 
-    def totals(self, threads: int | None = None) -> Any:
+    def totals(self) -> Any:
         """The weight of each label's present cells; that of all rows where all are present."""
-        totals = self.whole.totals(threads)
+        totals = self.whole.totals()
         return totals[self.columns] if self.partial else totals
 
     def blocks(self) -> Iterator[Panel]:
@@ -491,11 +482,11 @@ class ColumnSource(View):
         for panel in self.whole.blocks():
             yield self.narrowing.narrow(panel)
 
-    def run(self, tally: Any, *, threads: int | None = None, what: str = "rows") -> Any:
+    def run(self, tally: Any, *, what: str = "rows") -> Any:
         """Feed all rows to the tally; of a table, each task takes these labels."""
         if self.ordered:
-            return super().run(tally, threads=threads, what=what)
-        return self.whole.run(ColumnTally(tally, self.narrowing), threads=threads, what=what).tally
+            return super().run(tally, what=what)
+        return self.whole.run(ColumnTally(tally, self.narrowing), what=what).tally
 
 
 class ColumnTally:

@@ -203,7 +203,6 @@ class CellCounts:
 def count_cells(
     source: Source,
     pooled: bool = False,
-    threads: int | None = None,
     among: DistinctKeys | None = None,
     only: NDArray[np.bool_] | None = None,
 ) -> CellCounts:
@@ -215,8 +214,6 @@ def count_cells(
         With labels; see `open_source`.
     pooled : bool
         Treat the cells of all labels as those of one.
-    threads : int, optional
-        Number of threads; all available cores by default.
     among : DistinctKeys, optional
         Count among these keys, which may be more than those of the source. Folds that are counted
         among the positives of all folds can be merged: see `CellCounts.merge`.
@@ -242,11 +239,11 @@ def count_cells(
             f"got {source.n_labels:,}."
         )
     first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled, only=only)
-    distinct = source.run(first, threads=threads, what="positives").result()
+    distinct = source.run(first, what="positives").result()
     if among is not None:
         distinct = distinct.among(among)
     second = IntervalCounts(distinct, source.kind, pooled=pooled)
-    return source.run(second, threads=threads, what="cells").result()
+    return source.run(second, what="cells").result()
 
 
 class IntervalCounts:

@@ -182,14 +182,12 @@ def edges_of(kind: Kind) -> Floats:
     return np.asarray(np.log(odds.astype(np.float64)))
 
 
-def spread_parts(
-    source: Source, most_bytes: int, threads: int | None = None
-) -> Iterator[tuple[NDArray[np.int64], Source]]:
+def spread_parts(source: Source, most_bytes: int) -> Iterator[tuple[NDArray[np.int64], Source]]:
     """Yield groups of labels with a source of them, whose bins take at most ``most_bytes``.
 
     On every thread, the bins of a label take as much memory as hundreds of its cells.
     """
-    step = max(1024, most_bytes // (4 * n_bins(source.kind) * available_threads(threads)))
+    step = max(1024, most_bytes // (4 * n_bins(source.kind) * available_threads(source.threads)))
     for start in range(0, source.n_labels, step):
         labels = np.arange(start, min(start + step, source.n_labels))
         yield labels, source if labels.size == source.n_labels else ColumnSource(source, labels)

@@ -13,6 +13,7 @@ from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic import add_positives
 from oddslip.sources import base as source_module
 from oddslip.sources import open_source
+from oddslip.sources.open import open_rows
 
 sys.path.insert(0, str(Path(__file__).parent))
 from oracles import (
@@ -157,17 +158,18 @@ def test_beta_agrees_with_betacal():
 def test_blocks_threads_and_order_of_rows_do_not_matter(monkeypatch, kind, threads):
     scores, labels = make_panel(7, n_rows=700, n_labels=6, dtype=np.float32, kind=kind)
     labels[:, 4] = False
-    whole = open_source(scores, labels, kind=kind)
+    whole = open_rows(scores, labels, kind=kind, threads=1)
     fits = [
-        *(fit_affine(whole, **model, threads=1) for model in (OFFSET, PLATT, TEMPERATURE)),
-        fit_beta(whole, threads=1),
+        *(fit_affine(whole, **model) for model in (OFFSET, PLATT, TEMPERATURE)),
+        fit_beta(whole),
     ]
     monkeypatch.setattr(source_module, "BLOCK_BYTES", 6 * 4 * 17)
     order = np.random.default_rng(0).permutation(700)
-    cut = open_source(np.asfortranarray(scores[order]), labels[order], kind=kind)
+    turned = np.asfortranarray(scores[order]), labels[order]
+    cut = open_rows(*turned, kind=kind, threads=threads)
     others = [
-        *(fit_affine(cut, **model, threads=threads) for model in (OFFSET, PLATT, TEMPERATURE)),
-        fit_beta(cut, threads=threads),
+        *(fit_affine(cut, **model) for model in (OFFSET, PLATT, TEMPERATURE)),
+        fit_beta(cut),
     ]
     for one, other in zip(fits, others, strict=True):
         for name in ("a", "b", "c"):

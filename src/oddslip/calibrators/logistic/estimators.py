@@ -7,7 +7,6 @@ offset. A label whose slope would be negative gets its prevalence, since a map m
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +23,9 @@ from oddslip.sources import Source
 
 
 class _Logistic(PerLabelCalibrator):
-    """Base of the logistic calibrators; a subclass implements `_fit`."""
+    """Base of the logistic calibrators; a subclass says what is fitted."""
+
+    _slope = True  # whether a slope is fitted; else it is 1
 
     def __init__(
         self,
@@ -39,11 +40,9 @@ class _Logistic(PerLabelCalibrator):
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
         check_policy(self.dead, self.tau)
-        return self._map_fit(source.kind, self._fit(source, threads=threads))
+        return self._map_fit(source.kind, self._fit(source))
 
     def _map_summary(
         self, summary: Summary, near: LogisticFit | None = None
@@ -71,15 +70,9 @@ class _Logistic(PerLabelCalibrator):
         )
         return maps, record
 
-    @abstractmethod
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
+    def _fit(self, source: Source | Summary, near: LogisticFit | None = None) -> LogisticFit:
         """The parameters of all labels."""
+        return fit_affine(source, slope=self._slope, intercept=True, near=near)
 
 
 class Offset(_Logistic):
@@ -98,14 +91,7 @@ class Offset(_Logistic):
     array([0.25, 0.5 ])
     """
 
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
-        return fit_affine(source, slope=False, intercept=True, near=near, threads=threads)
+    _slope = False
 
 
 class Platt(_Logistic):
@@ -122,15 +108,6 @@ class Platt(_Logistic):
     >>> Platt().fit_transform(scores, [[0], [1], [0], [1]]).round(2).ravel()
     array([0.18, 0.39, 0.61, 0.82])
     """
-
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
-        return fit_affine(source, slope=True, intercept=True, near=near, threads=threads)
 
 
 class Temperature(_Logistic):
@@ -165,15 +142,8 @@ class Temperature(_Logistic):
         super().__init__(dead=dead, tau=tau, prior=prior, kind=kind)
         self.shared = shared
 
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
-        model = {"slope": True, "intercept": False, "shared": self.shared}
-        fit = fit_affine(source, **model, near=near, threads=threads)
+    def _fit(self, source: Source | Summary, near: LogisticFit | None = None) -> LogisticFit:
+        fit = fit_affine(source, slope=True, intercept=False, shared=self.shared, near=near)
         # No temperature helps. A shared slope of zero would tie all cells, so keep raw scores.
         if self.shared and (fit.status == Status.NOT_INCREASING).any():
             return replace(fit, a=np.ones_like(fit.a), b=np.zeros_like(fit.b))
@@ -195,11 +165,5 @@ class Beta(_Logistic):
     array([0.11, 0.4 , 0.6 , 0.89])
     """
 
-    def _fit(
-        self,
-        source: Source | Summary,
-        near: LogisticFit | None = None,
-        *,
-        threads: int | None = None,
-    ) -> LogisticFit:
-        return fit_beta(source, near=near, threads=threads)
+    def _fit(self, source: Source | Summary, near: LogisticFit | None = None) -> LogisticFit:
+        return fit_beta(source, near=near)

@@ -67,7 +67,6 @@ def fit_affine(
     intercept: bool,
     shared: bool = False,
     near: LogisticFit | None = None,
-    threads: int | None = None,
 ) -> LogisticFit:
     """Fit P(true) = sigmoid(a z + b) for every label, z being the log-odds of the score.
 
@@ -93,8 +92,6 @@ def fit_affine(
         negative share it, but have their own status.
     near : LogisticFit, optional
         A fit of similar rows to start from on the summary, which saves time.
-    threads : int, optional
-        Threads to use; default: all available cores.
 
     Returns
     -------
@@ -109,15 +106,13 @@ def fit_affine(
     """
     if not (slope or intercept):
         raise InvalidInput("slope or intercept must be fitted, got slope=False, intercept=False.")
-    cells = Cells(_labelled(source), shared, threads)
+    cells = Cells(_labelled(source), shared)
     start = None if near is None else (near.a[None], near.b, near.status)
     slopes, b, status = _fit(cells, "affine", slope, intercept, start)
     return _result(AFFINE, cells, slopes[0], b, np.zeros_like(b), status)
 
 
-def fit_beta(
-    source: Source | Summary, *, near: LogisticFit | None = None, threads: int | None = None
-) -> LogisticFit:
+def fit_beta(source: Source | Summary, *, near: LogisticFit | None = None) -> LogisticFit:
     """Fit logit P(true) = a ln s - b ln(1 - s) + c with a, b >= 0 for every label.
 
     Beta calibration (Kull, Silva Filho and Flach 2017). The likelihood is maximised among the
@@ -134,8 +129,6 @@ def fit_beta(
         Rows with labels.
     near : LogisticFit, optional
         As in `fit_affine`.
-    threads : int, optional
-        Threads to use; default: all available cores.
 
     Returns
     -------
@@ -149,7 +142,7 @@ def fit_beta(
     >>> fit.a.round(2), fit.b.round(2), fit.c.round(2)
     (array([0.77]), array([1.74]), array([-0.13]))
     """
-    cells = Cells(_labelled(source), False, threads)
+    cells = Cells(_labelled(source), False)
     start = None if near is None else (np.stack([near.a, near.b]), near.c, near.status)
     slopes, c, status = _fit(cells, "beta", True, True, start)
     return _result(BETA, cells, slopes[0], slopes[1], c, status)

@@ -60,15 +60,15 @@ class Cells:
     With a `Summary` in place of a source no pass is made, and no sum is exact.
     """
 
-    def __init__(self, source: Source | Summary, shared: bool, threads: int | None) -> None:
-        self.source, self.shared, self.threads = source, shared, threads
+    def __init__(self, source: Source | Summary, shared: bool) -> None:
+        self.source, self.shared = source, shared
         self.n_passes = 0
         self.exact = not isinstance(source, Summary)
         self.summary = source if isinstance(source, Summary) else getattr(source, "summary", None)
         ranges = self.run(Ranges(source.n_labels)) if self.summary is None else self.summary.ranges
         self.label_positives = ranges.n_positives
         self.total_weight = source.total_weight
-        self.totals = source.totals if isinstance(source, Summary) else source.totals(threads)
+        self.totals = source.totals if isinstance(source, Summary) else source.totals()
         self.positive_weights = ranges.positive_weights
         self.n_positives = self._per_fit(self.positive_weights, np.sum)
         self.n_cells = self.totals
@@ -111,7 +111,7 @@ class Cells:
         assert isinstance(self.source, Source)
         self.n_passes += 1
         typed: Tally = tally
-        return self.source.run(typed, threads=self.threads)
+        return self.source.run(typed)
 
     def _per_fit(self, values: Floats, how: Any) -> Floats:
         return np.asarray(how(values, keepdims=True) if self.shared else values)

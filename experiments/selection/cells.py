@@ -20,6 +20,7 @@ from experiments.store import row_precisions
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import DeadLabelPolicy
 from oddslip.core.panel import Panel
+from oddslip.core.passes import run
 from oddslip.metrics.at_k import Scoring
 from oddslip.selection.candidates import PAPER_TAUS, RAW, WIDE, Candidate, read_candidate
 from oddslip.selection.rules import RULES, Rule
@@ -133,10 +134,11 @@ def try_twice(
     ``options`` are the scoring and the policy.
     """
     folds = numbered_folds(calibration.n_rows, seed=seed, n_repeats=n_repeats)
-    trials = try_candidates(calibration, candidates, *options, folds=folds)
-    if n_repeats == 1:
-        return trials, trials
-    return trials, try_candidates(calibration, candidates, *options, folds=folds[:1])
+    whole, first = (
+        try_candidates(calibration, candidates, *options, folds=some) for some in (folds, folds[:1])
+    )
+    trials = run(calibration, whole)
+    return trials, trials if n_repeats == 1 else run(calibration, first)
 
 
 def choose(rule: Rule, trials: Trials) -> tuple[str, str]:

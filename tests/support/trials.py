@@ -1,6 +1,7 @@
 """`try_candidates` with its settings as plain keywords."""
 
 from oddslip.calibrators.policy import DeadLabelPolicy
+from oddslip.core.passes import run
 from oddslip.metrics.at_k import Scoring
 from oddslip.selection import trials
 
@@ -18,10 +19,11 @@ def try_candidates(
     **options,
 ):
     """Trials of the candidates out of fold."""
-    return trials.try_candidates(
+    computation = trials.try_candidates(
         source,
         candidates,
         Scoring(k, metric, propensities),
         DeadLabelPolicy(dead, prior=prior, weights=weights),
         **options,
     )
+    return run(source, computation)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.isotonic import IsotonicRegression
+from tests.support.passes import plain
 
 from oddslip.core.panel import Panel
 from oddslip.errors import InvalidInput
@@ -16,6 +17,8 @@ from oddslip.kernels.keys import scores_of
 from oddslip.sources import open_source
 from oddslip.sources.open import open_rows
 from oddslip.tallies.cell_counts import CellCounts, IntervalCounts, PositiveKeys, count_cells
+
+count_cells = plain(count_cells)
 
 DTYPES = [np.float32, np.float64]
 few = settings(max_examples=40, deadline=None)

@@ -17,9 +17,10 @@ from oddslip.calibrators.fingerprint import Expected, take_fingerprint
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import DeadLabelPolicy, LabelRecord, record_policy
+from oddslip.calibrators.policy import DeadLabelPolicy, Fitted, LabelRecord, record_policy
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.passes import Passes, run, without_passes
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Array, LabelsLike, ScoresLike
 from oddslip.core.weights import by_label
@@ -296,7 +297,7 @@ class Calibrator(ScoreTransformer):
 
     def _fit_rows(self, source: Source) -> FitResult:
         ordered = self._in_label_order(source)
-        maps, record = ordered._map_labels(source)
+        maps, record = run(source, ordered._map_labels(source), what="fitting maps")
         self.__dict__ |= {name: each for name, each in vars(ordered).items() if name[-1] == "_"}
         return FitResult(maps, record)
 
@@ -311,24 +312,27 @@ class Calibrator(ScoreTransformer):
         return clone(self).set_params(**changes) if changes else self
 
     @abstractmethod
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source) -> Passes[Fitted]:
         """The maps of all labels, and the record of each."""
 
 
 class SummaryCalibrator(Calibrator):
     """A calibrator fitted on the cells of rows or of a summary, see `_map_cells`."""
 
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
-        return self._map_cells(Cells(source, False))
+    def _map_labels(self, source: Source, summary: Summary | None = None) -> Passes[Fitted]:
+        """The maps of all labels; a summary of the rows saves the passes that make one."""
+        cells = yield from Cells.read(source, summary=summary)
+        return (yield from self._map_cells(cells))
 
     def _map_summary(
         self, summary: Summary, near: None = None
     ) -> tuple[LabelMaps, LabelRecord, None]:
         """The maps fitted on a summary of the rows; there is no fit to start from."""
-        return *self._map_cells(Cells(summary, False)), near
+        cells = without_passes(Cells.read(summary))
+        return *without_passes(self._map_cells(cells)), near
 
     @abstractmethod
-    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
+    def _map_cells(self, cells: Cells) -> Passes[Fitted]:
         """The maps of all labels, and the record of each."""
 
 

@@ -22,6 +22,7 @@ from oddslip.calibrators.repair_file import (
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
 from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.sources import Source
+from oddslip.sources.views import ColumnSource
 from oddslip.tallies.logodds_histogram import LogOddsHistogram, edges_of, n_bins, spread_parts
 
 Ints = NDArray[np.int64]
@@ -259,7 +260,8 @@ def take_fingerprint(
     top = None if k is None else TopKTally(source.n_labels, k, maps)
     parts = list(spread_parts(source, SPREAD_BYTES))
     fingerprints: list[Fingerprint] = []
-    for _, part in parts:
+    for labels in parts:
+        part = source if len(parts) == 1 else ColumnSource(source, labels)
         tallies: list[Any] = [LogOddsHistogram(part.n_labels, part.kind)]
         if top is not None and len(parts) == 1:
             tallies.append(top)

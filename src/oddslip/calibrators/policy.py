@@ -13,6 +13,7 @@ from oddslip.calibrators.map_forms import Scale
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import PerLabel
 from oddslip.core.weights import per_label, resolve_weights
@@ -20,6 +21,7 @@ from oddslip.errors import InvalidInput
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import Knots
 
+Fitted = tuple[LabelMaps, "LabelRecord"]
 DeadPolicy = Literal["prior", "identity", "exclude"]
 MISSED = 20.0  # positives that a given prior promises: if all stay away, it is not by chance
 
@@ -153,9 +155,9 @@ class CheckedScores(MergeableTally):
         """Nothing."""
 
 
-def count_checked(source: Source) -> LabelTotals:
+def count_checked(source: Source) -> Passes[LabelTotals]:
     """Positives per label, for maps that need no score to be fitted: bad ones are refused."""
-    source.run(CheckedScores(), what="checking scores")
+    yield CheckedScores()
     return count_positives(source)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
+from oddslip.core.passes import Passes, collect, run_passes
 from oddslip.core.tally import TallyGroup
 from oddslip.diagnosis.case import Case
 from oddslip.diagnosis.decomposition import decompose
@@ -26,9 +26,8 @@ from oddslip.diagnosis.signal import (
     signal_of,
 )
 from oddslip.metrics.reliability import reliability_of
-from oddslip.shifts import realized_shift, saturation
-from oddslip.sources import Source
-from oddslip.sources.passes import read_together
+from oddslip.shifts.realized import match_prior
+from oddslip.shifts.saturation import count_saturated
 from oddslip.tallies.row_sample import HashSample, RowSample
 
 SAMPLED_CELLS = 2**23  # of model and twin each: thousands of rows give a good median
@@ -42,13 +41,9 @@ def measure(case: Case, n_replicates: int) -> Measurements:
     """
     hashes = None if case.crossed else hash_both(case.calibration, case.arm, case.seed)
     fit, calibration_hashes = _read_calibration(case, hashes)
-    fitted, realized, saturated = read_together(
+    fitted, realized, saturated = run_passes(
         case.arm,
-        [
-            fit,
-            lambda rows: realized_shift(rows, case.named_prior),
-            lambda rows: saturation(rows, k=case.scoring.k, distinct=False),
-        ],
+        [fit, match_prior(case.arm, case.prior), count_saturated(case.arm, case.scoring.k)],
         what="reading the evaluated rows",
     )
     counts = fitted.counts
@@ -87,21 +82,18 @@ def measure(case: Case, n_replicates: int) -> Measurements:
     )
 
 
-def _read_calibration(case: Case, hashes: HashSample | None) -> tuple[Any, HashSample | None]:
-    """What fits the rungs, given the evaluated rows, and hashes of the calibration rows."""
-    if case.crossed:
-        return partial(fit_crossed, case), None
-
-    def hash_rows(rows: Source) -> HashSample:
-        assert hashes is not None
-        return rows.run(hashes.empty_like(), what="comparing rows")
-
-    (maps, chosen), *others = read_together(
+def _read_calibration(
+    case: Case, hashes: HashSample | None
+) -> tuple[Passes[FittedRungs], HashSample | None]:
+    """What fits the rungs with the evaluated rows, and hashes of the calibration rows."""
+    if hashes is None:
+        return fit_crossed(case), None
+    (maps, chosen), calibration_hashes = run_passes(
         case.calibration,
-        [partial(fit_maps, case), *([] if hashes is None else [hash_rows])],
+        [fit_maps(case), collect(hashes.empty_like())],
         what="reading the calibration rows",
     )
-    return partial(fit_held_out, case, maps, chosen), others[0] if others else None
+    return fit_held_out(case, maps, chosen), calibration_hashes
 
 
 def _measure_ladder(case: Case, fitted: FittedRungs, tally: LadderTally) -> dict[str, Any]:

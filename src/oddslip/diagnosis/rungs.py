@@ -15,6 +15,7 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import build_maps, find_prior
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
+from oddslip.core.passes import Passes
 from oddslip.diagnosis.case import Case
 from oddslip.kernels.maps import AFFINE, CONSTANT, EXCLUDED, IDENTITY
 from oddslip.selection.candidates import Candidate
@@ -23,7 +24,7 @@ from oddslip.selection.folds import FoldAssignment, HashFolds, assign_folds
 from oddslip.selection.rules import choose_by_fold, read_rule
 from oddslip.selection.trials import Trials, try_candidates
 from oddslip.sources import Source
-from oddslip.tallies.cell_counts import CellCounts, IntervalCounts, PositiveKeys
+from oddslip.tallies.cell_counts import CellCounts, count_cells
 
 N_FOLDS = 5  # those of `Repair`
 
@@ -83,8 +84,9 @@ class FittedRungs(NamedTuple):
 # ------------------------------------------------------------------------------------- cross-fitted
 
 
-def fit_crossed(case: Case, arm: Source) -> FittedRungs:
+def fit_crossed(case: Case) -> Passes[FittedRungs]:
     """Maps fitted on all folds but one rank that fold; so does what a rule chooses without it."""
+    arm = case.arm
     rule = read_rule("auto")
     candidates = affordable(rule.candidates_for(case.weights), arm)
     named = [
@@ -94,7 +96,7 @@ def fit_crossed(case: Case, arm: Source) -> FittedRungs:
     ]
     by_name = {each.form: each for each in affordable(named, arm)}
     folds = _assign_folds(case, arm, rule.repeats_for(arm.n_rows))
-    trials = try_candidates(
+    trials = yield from try_candidates(
         arm,
         tuple(dict.fromkeys((*candidates, *by_name.values()))),
         case.scoring,
@@ -147,11 +149,10 @@ def _n_folds(source: Source) -> int:
 
 
 def fit_held_out(
-    case: Case, maps: dict[str, LabelMaps], chosen: Chosen | None, arm: Source
-) -> FittedRungs:
+    case: Case, maps: dict[str, LabelMaps], chosen: Chosen | None
+) -> Passes[FittedRungs]:
     """Maps fitted on the calibration rows rank all evaluated rows."""
-    distinct = arm.run(PositiveKeys(arm.n_labels, arm.dtype), what="positives")
-    counts = arm.run(IntervalCounts(distinct.result(), arm.kind), what="cells").result()
+    counts = yield from count_cells(case.arm)
     dead = case.calibration_counts == 0
     whole = {name: [each] for name, each in maps.items()} | {
         "ceiling": [make_ceiling(case, counts)]
@@ -160,12 +161,12 @@ def fit_held_out(
     return FittedRungs(rungs, counts, chosen, dead & (case.evaluation_counts > 0))
 
 
-def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | None]:
+def fit_maps(case: Case) -> Passes[tuple[dict[str, LabelMaps], Chosen | None]]:
     """Maps of the inversion and of every rung fitted on all calibration rows, and the choice.
 
     The rule's trials count and summarise the calibration rows, and rungs are made of that.
     """
-    maps: dict[str, LabelMaps] = {}
+    rows, maps = case.calibration, dict[str, LabelMaps]()
     if case.weights is not None:
         maps["inversion"] = shift_maps(-np.log(case.weights), case.arm.kind)
     if not case.calibration_counts.any():
@@ -176,7 +177,7 @@ def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | N
         rule = read_rule("auto")
         candidates = affordable(rule.candidates_for(case.weights), rows)
         also = affordable([Candidate(name) for name in names], rows)
-        trials = try_candidates(
+        trials = yield from try_candidates(
             rows,
             candidates,
             case.scoring,
@@ -187,13 +188,14 @@ def fit_maps(case: Case, rows: Source) -> tuple[dict[str, LabelMaps], Chosen | N
         )
         choice = rule.choose(trials)
         best = candidates[choice.place]
-        fits = trials.fits.fit_together([*also, best])
+        fits = yield from trials.fits.fit_together([*also, best])
         fitted = {each.form: fit for each, fit in zip(also, fits, strict=False)}
         maps["chosen"], chosen = fits[-1][0], Chosen(best.name, choice.why)
     for name in names:
         if name not in fitted:  # too few rows for folds, or too many labels for summaries
             known = {"prior": case.policy.prior, "weights": case.weights}
-            fitted[name] = build_calibrator(name, **known, kind=rows.kind)._map_labels(rows)
+            calibrator = build_calibrator(name, **known, kind=rows.kind)
+            fitted[name] = yield from calibrator._map_labels(rows)
         maps[name], record = fitted[name]
         if name == "isotonic":
             maps |= dict(other_policies(maps[name], record.dead))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.panel import Kind
+from oddslip.core.passes import run
 from oddslip.sources.open import Nan, open_rows
 
 
@@ -61,7 +62,7 @@ def auc_per_label(
         threads=threads,
         purpose="evaluate",
     )
-    return count_cells(source).auc()
+    return run(source, count_cells(source), what="counting cells").auc()
 
 
 def mean_auc(

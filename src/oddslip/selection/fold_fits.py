@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,6 +25,7 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.mixture import mix_maps
 from oddslip.calibrators.policy import (
     DeadLabelPolicy,
+    Fitted,
     LabelRecord,
     build_maps,
     build_shared_maps,
@@ -34,16 +34,14 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
+from oddslip.core.passes import Passes, run, share_passes
 from oddslip.core.threads import release_memory
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.selection.candidates import Candidate
 from oddslip.selection.fold_counts import FoldedPositives, FoldStatistics, summaries_bytes
 from oddslip.sources import Source
-from oddslip.sources.passes import read_together
-from oddslip.sources.views import SummarisedSource
 from oddslip.tallies.cell_counts import CellCounts, Knots
 
-Fitted = tuple[LabelMaps, LabelRecord]
 MapsByFold = list[list[LabelMaps]]  # [fold][candidate]
 T = TypeVar("T")
 
@@ -149,14 +147,13 @@ class FoldFits:
         """Whether smooth candidates can be fitted."""
         return bool(self._statistics.summaries)
 
-    def fit_together(self, candidates: Sequence[Candidate]) -> list[Fitted]:
+    def fit_together(self, candidates: Sequence[Candidate]) -> Passes[list[Fitted]]:
         """Maps of candidates, of all rows; those that read the rows again read them together."""
         forms = {MIXED.get(each.form, each.form) for each in candidates}
         forms = {"hierarchical" if form == "halfway" else form for form in forms}
         smooth = sorted(forms - {*AS_THEY_ARE, *COUNTED})
         self._summary(None)  # which all of them start from
-        functions = [partial(self._fit_all_rows, form) for form in smooth]
-        fits = read_together(self.source, functions, what="fitting maps")
+        fits = yield from share_passes([self._fit_all_rows(form) for form in smooth])
         for form, fitted in zip(smooth, fits, strict=True):
             self._once((form, None), lambda *_, fit=fitted: fit)
         return [self.fit(each, None) for each in candidates]
@@ -252,16 +249,15 @@ class FoldFits:
         Of all rows the summary is known too; what has an exact optimum reads them once from there.
         """
         if left_out is None:
-            return self._fit_all_rows(form, self.source)
+            return run(self.source, self._fit_all_rows(form), what="fitting maps")
         calibrator = self._calibrator(form)
         maps, record, fit = calibrator._map_summary(self._summary(left_out), self._near.get(form))
         self._near[form] = fit
         return maps, record
 
-    def _fit_all_rows(self, form: str, source: Source) -> Fitted:
-        summarised = SummarisedSource(source, self._summary(None))
-        fitted: Fitted = self._calibrator(form)._map_labels(summarised)
-        return fitted
+    def _fit_all_rows(self, form: str) -> Passes[Fitted]:
+        fit: Passes[Fitted] = self._calibrator(form)._map_labels(self.source, self._summary(None))
+        return fit
 
     def _calibrator(self, form: str) -> Any:
         policy = self.policy

@@ -16,6 +16,7 @@ from oddslip.calibrators.base import FitResult, ScoreTransformer
 from oddslip.calibrators.fingerprint import Expected
 from oddslip.calibrators.policy import DeadLabelPolicy, DeadPolicy, check_policy
 from oddslip.core.panel import Kind
+from oddslip.core.passes import run
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_keys import need_ids
 from oddslip.core.weights import by_label, resolve_weights
@@ -271,18 +272,20 @@ class Repair(ScoreTransformer):
         )
         if self.keyed:
             need_ids(source.has_ids, "drawing folds")
-        trials = try_candidates(
+        policy = DeadLabelPolicy(
+            self.dead,
+            prior=by_label("prior", self.prior, names),
+            weights=by_label("weights", self.weights, names),
+        )
+        computation = try_candidates(
             source,
             candidates,
             Scoring(self.k, self.metric, propensities),
-            DeadLabelPolicy(
-                self.dead,
-                prior=by_label("prior", self.prior, names),
-                weights=by_label("weights", self.weights, names),
-            ),
+            policy,
             folds=self._assign_folds(source, rule.repeats_for(source.n_rows)),
             seed=self.seed,
         )
+        trials = run(source, computation, what="trying candidates")
         choice = rule.choose(trials)
         chosen = trials.candidates[choice.place]
         self.chosen_, self.why_ = chosen.name, choice.why

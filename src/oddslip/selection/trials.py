@@ -22,6 +22,7 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import DeadLabelPolicy, find_prior, find_unobservable
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Panel, check_k
+from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
@@ -283,7 +284,7 @@ def try_candidates(
     folds: Sequence[FoldAssignment] | None = None,
     seed: int = DEFAULT_SEED,
     also: Sequence[Candidate] = (),
-) -> Trials:
+) -> Passes[Trials]:
     """Evaluate every candidate out of fold.
 
     Parameters
@@ -305,12 +306,13 @@ def try_candidates(
 
     Examples
     --------
+    >>> from oddslip.core.passes import run
     >>> from oddslip.selection.candidates import PAPER
     >>> from oddslip.sources import open_source
     >>> rng = np.random.default_rng(0)
     >>> scores = rng.random((60, 4))
     >>> source = open_source(scores, rng.random((60, 4)) < scores * [0.1, 0.2, 0.4, 0.8])
-    >>> trials = try_candidates(source, PAPER, Scoring(k=2))
+    >>> trials = run(source, try_candidates(source, PAPER, Scoring(k=2)))
     >>> trials.means.shape
     (7,)
     """
@@ -318,9 +320,9 @@ def try_candidates(
     check_choice("metric", scoring.metric, NAMES)
     policy = policy or DeadLabelPolicy()
     folds = assign_folds(source, 5, seed=seed) if folds is None else tuple(folds)
-    positives, counter = _collect_positives(source, (*candidates, *also), folds)
+    positives, counter = yield from _collect_positives(source, (*candidates, *also), folds)
     counts = positives.counts(source.n_labels)
-    statistics = counter.count(folds)
+    statistics = yield from counter.count(folds)
     del counter  # large, and of no use to fits
     fitted, fits, n_fits = fit_folds(source, positives, statistics, candidates, policy)
     totals = source.totals() if source.partial else source.n_rows
@@ -333,7 +335,7 @@ def try_candidates(
         tuple(candidates).index(RAW),
         replace(scoring, propensities=scoring.propensities_for(counts, source.n_rows)),
     )
-    total, by_fold = source.run(tally, what="rows out of fold").result()
+    total, by_fold = (yield tally).result()
     return Trials(
         candidates=tuple(candidates),
         metric=scoring.metric,
@@ -351,14 +353,14 @@ def try_candidates(
 
 def _collect_positives(
     source: Source, candidates: Sequence[Candidate], folds: Sequence[FoldAssignment]
-) -> tuple[FoldedPositives, FoldCounter]:
+) -> Passes[tuple[FoldedPositives, FoldCounter]]:
     """All positives with their folds, and what counts the folds between them."""
     ranges = [Ranges(source.n_labels)] if summary_needed(candidates) else []
     needed = counts_needed(candidates)
     buckets = make_buckets(source, folds) if True in needed else []
     tally = PositiveTally(source.n_labels, source.dtype, folds, source.partial)
     group = TallyGroup([tally, *ranges, *buckets])
-    tally, *others = source.run(group, what="positives").tallies
+    tally, *others = (yield group).tallies
     positives = tally.result()
     if not positives.n_evaluated:
         raise InvalidInput(

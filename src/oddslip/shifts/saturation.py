@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, check_k
+from oddslip.core.passes import Passes, run
 from oddslip.core.results import label_frame, plain
 from oddslip.core.tally import MergeableTally, State
 from oddslip.sources import Source
@@ -150,10 +151,17 @@ def saturation(
     """
     source = open_rows(scores, kind=kind, threads=threads)
     k = check_k(k, source.n_labels)
-    tally = source.run(SaturationTally(source.n_labels, k))
     if decimals is not None:
         check_whole("decimals", decimals, 0)
-    n_distinct = count_distinct(source, decimals) if distinct else None
+    counts = run(source, count_saturated(source, k), what="counting saturated cells")
+    if not distinct:
+        return counts
+    return replace(counts, n_distinct=count_distinct(source, decimals))
+
+
+def count_saturated(source: Source, k: int) -> Passes[Saturation]:
+    """Everything but distinct scores, in one pass."""
+    tally: SaturationTally = yield SaturationTally(source.n_labels, k)
     return Saturation(
         source.n_rows,
         source.n_labels,
@@ -162,7 +170,7 @@ def saturation(
         tally.per_label_float32 if source.kind == "margin" else None,
         tally.full_rows,
         tally.tied_rows,
-        n_distinct,
+        None,
         source.label_names,
         int(np.sum(source.totals())) if source.partial else None,
         tally.n_unit if source.kind == "margin" else None,

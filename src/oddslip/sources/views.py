@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Panel, SampleWeight, SparsePanel
+from oddslip.core.passes import Passes, collect
 from oddslip.core.row_ids import match_labels, match_rows
 from oddslip.core.row_keys import Keys
 from oddslip.core.tally import State, Tally
@@ -152,25 +153,6 @@ class WeightedSource(_OtherCells):
             rows = slice(panel.first_row, panel.first_row + panel.n_rows)
             part.sample_weight = self.sample_weight.take(rows)
             yield part
-
-
-class SummarisedSource(View):
-    """A source of which a summary for logistic fits is at hand, so that they need not make one.
-
-    Parameters
-    ----------
-    whole : Source
-    summary : Summary
-        `oddslip.calibrators.logistic.moments.Summary` of all its rows.
-    """
-
-    def __init__(self, whole: Source, summary: Any) -> None:
-        super().__init__(whole)
-        self.summary = summary
-
-    def run(self, tally: T, *, what: str = "rows") -> T:
-        """Feed all rows to the tally, as the whole does."""
-        return self.whole.run(tally, what=what)
 
 
 class ReorderedSource(View):
@@ -482,18 +464,19 @@ class ColumnSource(View):
         for panel in self.whole.blocks():
             yield self.narrowing.narrow(panel)
 
-    def run(self, tally: Any, *, what: str = "rows") -> Any:
-        """Feed all rows to the tally; of a table, each task takes these labels."""
-        if self.ordered:
-            return super().run(tally, what=what)
+    def run(self, tally: T, *, what: str = "rows") -> T:
+        """Feed these labels of all rows to the tally."""
         return self.whole.run(ColumnTally(tally, self.narrowing), what=what).tally
 
 
-class ColumnTally:
+class ColumnTally(Generic[T]):
     """A tally that is given some labels of every panel: see `ColumnSource`."""
 
-    def __init__(self, tally: Any, narrowing: Narrowing) -> None:
+    def __init__(self, tally: T, narrowing: Narrowing) -> None:
         self.tally, self.narrowing = tally, narrowing
+        apart: int | None = getattr(tally, "blocks_apart", None)
+        if apart is not None:  # see `Tally`
+            self.blocks_apart = apart
 
     def empty_like(self) -> Self:
         """An empty tally of the same kind."""
@@ -523,6 +506,14 @@ class ColumnTally:
     def restore(self, state: State) -> None:
         """Give it to the tally."""
         self.tally.restore(state)
+
+
+def collect_labels(tally: T, narrowing: Narrowing | None) -> Passes[T]:
+    """The tally, filled with some labels of all rows, or with all labels."""
+    if narrowing is None:
+        return (yield from collect(tally))
+    columns = ColumnTally(tally, narrowing)
+    return (yield from collect(columns)).tally
 
 
 def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:

@@ -25,6 +25,9 @@ from oracles import (
     log_odds_of,
     make_panel,
 )
+from tests.support.passes import plain
+
+fit_affine, fit_beta = plain(fit_affine), plain(fit_beta)
 
 # --- labels that cannot be fitted --------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from oddslip.calibrators.logistic.fits import fit_affine, fit_beta
 from oddslip.calibrators.logistic.moments import Cells
+from oddslip.core.passes import run
 from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic import add_positives
 from oddslip.sources import base as source_module
@@ -28,6 +29,9 @@ from oracles import (
     loss_of,
     make_panel,
 )
+from tests.support.passes import plain
+
+fit_affine, fit_beta = plain(fit_affine), plain(fit_beta)
 
 CASES = [(kind, dtype) for kind in ("margin", "probability") for dtype in (np.float32, np.float64)]
 
@@ -60,8 +64,9 @@ def test_the_kernels_logarithms_agree_with_scipys(kind):
 
 def test_the_summary_keeps_count_and_three_moments():
     scores, labels = make_panel(3, n_rows=5000, n_labels=3)
-    cells = Cells(open_source(scores, labels, kind="margin"), False, 1)
-    cells.summarise()
+    source = open_source(scores, labels, kind="margin")
+    cells = run(source, Cells.read(source))
+    run(source, cells.summarise())
     for power in range(4):
         expected = (scores**power).mean(axis=0)
         moment = (cells.points**power * cells.weights).sum(axis=1) / 5000

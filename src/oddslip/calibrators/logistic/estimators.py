@@ -8,7 +8,7 @@ offset. A label whose slope would be negative gets its prevalence, since a map m
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -16,10 +16,18 @@ from oddslip.calibrators.base import PerLabelCalibrator
 from oddslip.calibrators.logistic.fits import LogisticFit, Status, fit_affine, fit_beta
 from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.policy import DeadPolicy, LabelRecord, build_maps, check_policy
+from oddslip.calibrators.policy import DeadPolicy, Fitted, LabelRecord, build_maps, check_policy
 from oddslip.core.panel import Kind
+from oddslip.core.passes import Passes, without_passes
 from oddslip.kernels.maps import CONSTANT
 from oddslip.sources import Source
+
+
+class Known(TypedDict, total=False):
+    """What is known before a fit: see `fit_affine`."""
+
+    near: LogisticFit | None
+    summary: Summary | None
 
 
 class _Logistic(PerLabelCalibrator):
@@ -40,9 +48,10 @@ class _Logistic(PerLabelCalibrator):
         self.prior = prior
         self.kind = kind
 
-    def _map_labels(self, source: Source) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source, summary: Summary | None = None) -> Passes[Fitted]:
+        """The maps of all labels; a summary of the rows saves the passes that make one."""
         check_policy(self.dead, self.tau)
-        return self._map_fit(source.kind, self._fit(source))
+        return self._map_fit(source.kind, (yield from self._fit(source, summary=summary)))
 
     def _map_summary(
         self, summary: Summary, near: LogisticFit | None = None
@@ -52,10 +61,10 @@ class _Logistic(PerLabelCalibrator):
         ``near`` is a fit to start from. The new fit is returned for the next call.
         """
         check_policy(self.dead, self.tau)
-        fit = self._fit(summary, near)
+        fit = without_passes(self._fit(summary, near=near))
         return *self._map_fit(summary.kind, fit), fit
 
-    def _map_fit(self, kind: Kind, fit: LogisticFit) -> tuple[LabelMaps, LabelRecord]:
+    def _map_fit(self, kind: Kind, fit: LogisticFit) -> Fitted:
         record = self._record(fit.label_totals, fit.status != Status.FITTED)
         # A label without negatives among the calibration rows gets its prior as a constant.
         constant = (fit.status == Status.NO_NEGATIVE) & ~record.dead
@@ -70,9 +79,9 @@ class _Logistic(PerLabelCalibrator):
         )
         return maps, record
 
-    def _fit(self, source: Source | Summary, near: LogisticFit | None = None) -> LogisticFit:
+    def _fit(self, source: Source | Summary, **known: Unpack[Known]) -> Passes[LogisticFit]:
         """The parameters of all labels."""
-        return fit_affine(source, slope=self._slope, intercept=True, near=near)
+        return fit_affine(source, slope=self._slope, intercept=True, **known)
 
 
 class Offset(_Logistic):
@@ -142,8 +151,9 @@ class Temperature(_Logistic):
         super().__init__(dead=dead, tau=tau, prior=prior, kind=kind)
         self.shared = shared
 
-    def _fit(self, source: Source | Summary, near: LogisticFit | None = None) -> LogisticFit:
-        fit = fit_affine(source, slope=True, intercept=False, shared=self.shared, near=near)
+    def _fit(self, source: Source | Summary, **known: Unpack[Known]) -> Passes[LogisticFit]:
+        slope_alone = {"slope": True, "intercept": False, "shared": self.shared}
+        fit = yield from fit_affine(source, **slope_alone, **known)
         # No temperature helps. A shared slope of zero would tie all cells, so keep raw scores.
         if self.shared and (fit.status == Status.NOT_INCREASING).any():
             return replace(fit, a=np.ones_like(fit.a), b=np.zeros_like(fit.b))
@@ -165,5 +175,5 @@ class Beta(_Logistic):
     array([0.11, 0.4 , 0.6 , 0.89])
     """
 
-    def _fit(self, source: Source | Summary, near: LogisticFit | None = None) -> LogisticFit:
-        return fit_beta(source, near=near)
+    def _fit(self, source: Source | Summary, **known: Unpack[Known]) -> Passes[LogisticFit]:
+        return fit_beta(source, **known)

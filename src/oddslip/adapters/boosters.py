@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oddslip.adapters.scorer import Scorer, check_classes, refusal
+from oddslip.core.types import FeaturesLike, ScoresLike
 
 
 def from_lightgbm(model: Any) -> Scorer:
@@ -27,7 +28,7 @@ def from_lightgbm(model: Any) -> Scorer:
         raise refusal(model, f"objective {words[0]}")
     sigmoid = next((float(word[8:]) for word in words if word.startswith("sigmoid:")), 1.0)
 
-    def score(rows: Any) -> Any:
+    def score(rows: FeaturesLike) -> ScoresLike:
         margins = booster.predict(rows, raw_score=True)
         return margins if sigmoid == 1 else sigmoid * np.asarray(margins)
 
@@ -51,7 +52,7 @@ def from_xgboost(model: Any) -> Scorer:
     if booster is not model and booster.attr("best_iteration") is not None:
         best = (0, int(booster.attr("best_iteration")) + 1)
 
-    def score(rows: Any) -> Any:
+    def score(rows: FeaturesLike) -> ScoresLike:
         if isinstance(rows, xgboost.DMatrix):
             return booster.predict(rows, output_margin=True, iteration_range=best)
         if booster is not model:

@@ -10,6 +10,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from oddslip import DEFAULT_SEED
+from oddslip.core.types import Bools, Floats
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
 
@@ -45,17 +46,17 @@ class SyntheticPair:
         Seed of the draw.
     """
 
-    marginals: NDArray[np.float64]
-    labels: NDArray[np.bool_]
+    marginals: Floats
+    labels: Bools
     unweighted: NDArray[np.floating]
     weighted: NDArray[np.floating]
-    unweighted_margin: NDArray[np.float64]
-    weighted_margin: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    shift: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    unweighted_margin: Floats
+    weighted_margin: Floats
+    weights: Floats
+    shift: Floats
+    prior: Floats
     dead: NDArray[np.intp]
-    calibration: NDArray[np.bool_]
+    calibration: Bools
     label_names: tuple[str, ...]
     seed: int
 
@@ -158,11 +159,11 @@ def synthetic_pair(
 
     loadings = for_labels.standard_normal((_N_FACTORS, n_labels))
     loadings *= signal / np.linalg.norm(loadings, axis=0)
-    margin: NDArray[np.float64] = for_rows.standard_normal((n_rows, _N_FACTORS)) @ loadings
+    margin: Floats = for_rows.standard_normal((n_rows, _N_FACTORS)) @ loadings
     targets = for_order.permutation(np.geomspace(ends[0], ends[1], n_labels))
     for label, target in enumerate(targets):
         margin[:, label] += _solve_intercept(margin[:, label].copy(), target)
-    marginals: NDArray[np.float64] = expit(margin)
+    marginals: Floats = expit(margin)
 
     calibration = for_calibration.permutation(n_rows) < max(1, n_rows * 3 // 10)
     labels = for_truth.random(marginals.shape) < marginals
@@ -202,14 +203,14 @@ def _item_names(n_labels: int) -> tuple[str, ...]:
     return tuple(f"item-{label:0{digits}}" for label in range(n_labels))
 
 
-def _solve_intercept(spread: NDArray[np.float64], target: float) -> float:
+def _solve_intercept(spread: Floats, target: float) -> float:
     """The intercept at which the mean of sigmoid(intercept + spread) is the target."""
     # At either end every sigmoid is on one side of the target, so the root is inside.
     low, high = logit(target) - spread.max() - 1, logit(target) - spread.min() + 1
     return float(brentq(lambda x: expit(spread + x).mean() - target, low, high, xtol=1e-12))
 
 
-def _raise_highest(margin: NDArray[np.float64], n_cells: int) -> None:
+def _raise_highest(margin: Floats, n_cells: int) -> None:
     """Raise the highest n_cells >= 1 cells in place, above all others and saturation, in order."""
     cells = margin.reshape(-1)
     threshold = np.partition(cells, cells.size - n_cells)[cells.size - n_cells]
@@ -221,7 +222,7 @@ def _raise_highest(margin: NDArray[np.float64], n_cells: int) -> None:
     cells[chosen] = max(_SATURATED_MARGIN, cells.max()) + rank / n_cells
 
 
-def _floats(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def _floats(name: str, value: ArrayLike) -> Floats:
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -254,9 +255,9 @@ class SyntheticRows:
     """
 
     X: NDArray[np.float32]
-    labels: NDArray[np.bool_]
-    marginals: NDArray[np.float64]
-    prevalence: NDArray[np.float64]
+    labels: Bools
+    marginals: Floats
+    prevalence: Floats
     label_names: tuple[str, ...]
     seed: int
 
@@ -340,7 +341,7 @@ def synthetic_rows(
     intercepts = np.array([_solve_normal_intercept(target, signal) for target in targets])
 
     X = for_features.standard_normal((n_rows, n_features), dtype=np.float32)
-    marginals: NDArray[np.float64] = expit(X @ loadings + intercepts)
+    marginals: Floats = expit(X @ loadings + intercepts)
     labels = for_truth.random(marginals.shape) < marginals
     return SyntheticRows(X, labels, marginals, targets, _item_names(n_labels), seed)
 

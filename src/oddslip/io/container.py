@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.errors import OddslipError, UnreadableFile, first_line
 from oddslip.io.files import atomic_write, unreadable
@@ -72,13 +71,13 @@ class Container(NamedTuple):
     """
 
     meta: dict[str, Any]
-    arrays: dict[str, NDArray[Any]]
+    arrays: dict[str, np.ndarray]
     blobs: dict[str, bytes]
 
 
 class _Member(NamedTuple):
     name: str
-    dtype: np.dtype[Any] | None
+    dtype: np.dtype | None
     shape: tuple[int, ...]
     offset: int
     n_bytes: int
@@ -97,7 +96,7 @@ def write_container(
     path: str | os.PathLike[str],
     kind: str,
     meta: Mapping[str, Any],
-    members: Mapping[str, NDArray[Any] | bytes],
+    members: Mapping[str, np.ndarray | bytes],
     *,
     compress: Collection[str] = (),
     check: Callable[[Path], object] | None = None,
@@ -131,7 +130,7 @@ def write_container(
 def container_pieces(
     kind: str,
     meta: Mapping[str, Any],
-    members: Mapping[str, NDArray[Any] | bytes],
+    members: Mapping[str, np.ndarray | bytes],
     *,
     compress: Collection[str] = (),
     digests: bool = True,

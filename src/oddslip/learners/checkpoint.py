@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import FilePath, Ints
 from oddslip.errors import InvalidInput, UnreadableFile, first_line
 from oddslip.io.arrays import check_archive
 from oddslip.io.container import older_kind, read_container, read_start, write_container
@@ -75,7 +74,7 @@ class Checkpoint:
         self,
         folder: Any,
         configuration: dict[str, Any],
-        groups: list[NDArray[np.int64]],
+        groups: list[Ints],
         backend: Backend,
     ) -> None:
         self.folder, self.backend = check_path("checkpoint", folder), backend
@@ -192,9 +191,7 @@ def read_group(path: Path) -> bytes:
     return body
 
 
-def write_model(
-    path: str | os.PathLike[str], head: dict[str, Any], groups: dict[str, bytes]
-) -> None:
+def write_model(path: FilePath, head: dict[str, Any], groups: dict[str, bytes]) -> None:
     """Write the head and the named groups of a model, atomically.
 
     Parameters
@@ -215,7 +212,7 @@ def write_model(
     write_container(path, "model", head, groups, compress=texts)
 
 
-def read_model(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[bytes]]:
+def read_model(path: FilePath) -> tuple[dict[str, Any], list[bytes]]:
     """Read the head and the groups of a model, in their order, of this version or an older one.
 
     Parameters

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.adapters.features import hash_features
+from oddslip.core.types import Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.learners.backends.base import Backend, get_backend
@@ -27,9 +27,9 @@ def train_distributed(
     backend: Backend,
     rows: Any,
     columns: LabelColumns,
-    groups: Sequence[NDArray[np.int64]],
+    groups: Sequence[Ints],
     *,
-    weights: NDArray[np.float64],
+    weights: Floats,
     parameters: dict[str, Any],
     seed: int,
     finished: dict[int, Any],

@@ -13,6 +13,7 @@ from oddslip.adapters.features import NamedTable, match_tables, split_names
 from oddslip.core.labels import Labels, SparseLabels, as_labels
 from oddslip.core.panel import check_names
 from oddslip.core.row_ids import is_frame, match_labels
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput
 from oddslip.io.files import hash_pieces
 from oddslip.io.progress import progress_bar
@@ -52,18 +53,18 @@ class LabelColumns:
         return columns
 
     @property
-    def n_positives(self) -> NDArray[np.int64]:
+    def n_positives(self) -> Ints:
         """Positives of each label."""
         return np.diff(self.indptr)
 
-    def take(self, labels: NDArray[np.int64]) -> NDArray[np.uint8]:
+    def take(self, labels: Ints) -> NDArray[np.uint8]:
         """0/1 cells of these labels, shape (n_rows, g), in column-major order."""
         cells = np.zeros((labels.size, self.n_rows), np.uint8)
         for place, label in enumerate(labels):
             cells[place, self.rows[self.indptr[label] : self.indptr[label + 1]]] = 1
         return cells.T
 
-    def take_rows(self, labels: NDArray[np.int64]) -> Any:
+    def take_rows(self, labels: Ints) -> Any:
         """Cells of these labels as a CSR matrix, for learners that batch rows."""
         from scipy.sparse import csc_matrix
 
@@ -80,8 +81,8 @@ class LabelColumns:
 
 
 def _order_columns(
-    cells: NDArray[Any], columns: Sequence[str] | None, names: Sequence[str] | None
-) -> NDArray[Any]:
+    cells: Array, columns: Sequence[str] | None, names: Sequence[str] | None
+) -> Array:
     """Cells of a frame in the order of the names, which must equal those of its columns."""
     counts = len(names or columns or ()), cells.shape[1]
     if columns is None or names is None or columns == names:
@@ -125,9 +126,7 @@ def _count_labels(Y: Any) -> int:
     return 1
 
 
-def _by_label(
-    labels: Labels, names: tuple[str, ...] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _by_label(labels: Labels, names: tuple[str, ...] | None) -> tuple[Ints, NDArray[np.int32]]:
     n_rows, n_labels = labels.shape
     label_parts, rows = [], []
     for start in range(0, n_rows, _BLOCK_ROWS):
@@ -142,7 +141,7 @@ def _by_label(
     return indptr, np.concatenate(rows)[order]
 
 
-def plan_groups(live: NDArray[np.int64], max_size: int, workers: int) -> list[NDArray[np.int64]]:
+def plan_groups(live: Ints, max_size: int, workers: int) -> list[Ints]:
     """Cut labels into groups of nearly equal size, at most ``max_size`` in each.
 
     The number of groups is a multiple of the workers, so that none is idle at the end.
@@ -160,7 +159,7 @@ def plan_groups(live: NDArray[np.int64], max_size: int, workers: int) -> list[ND
 
 
 def run_groups(
-    groups: Sequence[NDArray[np.int64]],
+    groups: Sequence[Ints],
     train: Callable[[int], Any],
     *,
     workers: int,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from oddslip import DEFAULT_SEED
@@ -25,6 +23,7 @@ from oddslip.core.arguments import check_whole, is_number
 from oddslip.core.panel import Panel, check_k, check_names
 from oddslip.core.results import plain
 from oddslip.core.threads import available_threads, map_threads
+from oddslip.core.types import FilePath, Floats, Ints
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput, MissingDependency, UnreadableFile, first_line
 from oddslip.io.files import hash_bytes
@@ -125,7 +124,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
     """
 
     _models: list[Any]
-    validation_map_: NDArray[np.float64] | None
+    validation_map_: Floats | None
 
     def __init__(
         self,
@@ -137,7 +136,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         mode: str = "grouped",
         seed: int = DEFAULT_SEED,
         threads: int | None = None,
-        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint: FilePath | None = None,
         memory_bytes: int = MEMORY_BYTES,
         early_stopping: int | None = None,
         k: int = 7,
@@ -283,7 +282,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             self._models = [backend.cut(model, best) for model in self._models]
         self.validation_map_ = values
 
-    def _constant_margins(self) -> NDArray[np.float64]:
+    def _constant_margins(self) -> Floats:
         """Log-odds of the labels without a model."""
         prior = np.clip(self.prevalence_, CLIP, 1 - CLIP)
         return np.asarray((np.log(prior) - np.log1p(-prior))[self.constant_])
@@ -345,7 +344,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
 
         self._models = run_groups(groups, train, workers=workers, finished=finished, save=save)
 
-    def predict_margin(self, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, X: Any) -> Floats:
         """Log-odds of every label.
 
         Parameters
@@ -369,7 +368,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             pass
         return margins
 
-    def margin_block(self, X: Any) -> NDArray[np.float64]:
+    def margin_block(self, X: Any) -> Floats:
         """Log-odds of a few unchecked rows, on this thread."""
         backend = get_backend(self.learner)
         # Every cell is filled: a label is constant or in exactly one group, see `check_groups`.
@@ -385,7 +384,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             )
         return margins
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Probability of every label.
 
         Parameters
@@ -398,7 +397,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         """
         return self.as_probability(self.predict_margin(X))
 
-    def predict_stored(self, X: Any) -> NDArray[np.float64]:
+    def predict_stored(self, X: Any) -> Floats:
         """Probabilities as each learner's library computes and stores them.
 
         XGBoost and the MLP compute in float32, where large scores are tied at 1; `predict_proba`
@@ -420,11 +419,11 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         stored[:, self.constant_] = self.prevalence_[self.constant_]
         return stored
 
-    def as_probability(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    def as_probability(self, margins: Floats) -> Floats:
         """Margins of all labels as probabilities; a label without a model gets its prevalence."""
         from scipy.special import expit
 
-        probabilities: NDArray[np.float64] = expit(margins)
+        probabilities: Floats = expit(margins)
         probabilities[:, self.constant_] = self.prevalence_[self.constant_]
         return probabilities
 
@@ -443,7 +442,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         """
         return self._panel(self.predict_margin(X), X, labels)
 
-    def _panel(self, margins: NDArray[np.float64], X: Any, labels: Any) -> Panel:
+    def _panel(self, margins: Floats, X: Any, labels: Any) -> Panel:
         ids = frame_ids(X)
         panel = Panel(margins, kind="margin", label_names=self.label_names_, row_ids=ids)
         return label_panel(panel, X, labels)
@@ -464,7 +463,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         """Number of labels."""
         return int(self._fitted().prevalence_.size)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: FilePath) -> None:
         """Write the model to one file, atomically and without pickle.
 
         Parameters
@@ -491,7 +490,7 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
         write_model(path, head, dumps)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: FilePath) -> Self:
         """Read a model that `save` wrote.
 
         Parameters
@@ -532,12 +531,12 @@ class OneVsRest(BaseEstimator):  # type: ignore[misc]
             raise UnreadableFile(f"{path}: {error}") from error
         return model
 
-    def _count(self, positives: NDArray[np.int64], n_rows: int) -> None:
+    def _count(self, positives: Ints, n_rows: int) -> None:
         self.n_rows_ = n_rows
         self.n_positives_, self.prevalence_ = positives, positives / n_rows
         self.constant_ = (positives == 0) | (positives == n_rows)
 
-    def _labels_with_model(self, backend: Backend) -> NDArray[np.int64]:
+    def _labels_with_model(self, backend: Backend) -> Ints:
         """Indices of the labels that have a model."""
         if backend.trains_constants(self.parameters_):
             return np.arange(self.constant_.size)

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 
 from oddslip.core.panel import Panel
+from oddslip.core.types import Floats
 from oddslip.errors import InvalidInput
 from oddslip.learners.one_vs_rest import OneVsRest, Prepared
 
@@ -83,7 +82,7 @@ class MatchedPair(BaseEstimator):  # type: ignore[misc]
         return arm
 
     @property
-    def weights_(self) -> NDArray[np.float64]:
+    def weights_(self) -> Floats:
         """Weights of the weighted arm."""
         return self.weighted_.weights_
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.formatting import (
     count_of,
@@ -16,6 +15,7 @@ from oddslip.core.formatting import (
     signed_estimate,
     small_percent,
 )
+from oddslip.core.types import Bools, Ints
 from oddslip.diagnosis.comparison import is_gain
 from oddslip.diagnosis.findings import Finding, Severity
 from oddslip.diagnosis.result import Diagnosis
@@ -31,7 +31,7 @@ from oddslip.serving.monitor import CalibrationComparison
 from oddslip.serving.performance import Performance
 from oddslip.shifts import Saturation
 
-Bools = NDArray[np.bool_]
+Bools = Bools
 NameOf = Callable[[int], str]
 MAX_NAMED = 10  # labels named in the evidence
 SAFE = ("healthy", "common_weight", "keep_raw")  # verdicts under which raw scores may be shipped
@@ -274,7 +274,7 @@ def performance_alarms(
     max_drop: float,
     metric: str,
     k: int,
-    before: NDArray[np.int64] | None,
+    before: Ints | None,
     drift: tuple[Bools, float] | None,
     name_of: NameOf,
 ) -> Iterator[Finding]:
@@ -332,9 +332,7 @@ def below_popularity(performance: Performance, k: int) -> Finding | None:
     )
 
 
-def labels_came_alive(
-    performance: Performance, before: NDArray[np.int64], name_of: NameOf
-) -> Finding | None:
+def labels_came_alive(performance: Performance, before: Ints, name_of: NameOf) -> Finding | None:
     """OS404."""
     counts = performance.counts
     alive = (before == 0) & (counts > 0)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.fingerprint import NOT_RANKED, Fingerprint, probabilities_of
@@ -26,12 +25,13 @@ from oddslip.calibrators.prior_shift import (
     find_prior_shift,
 )
 from oddslip.core.proportions import odds_apart, rate_chances, smallest_chance
+from oddslip.core.types import Bools, Floats, Ints
 from oddslip.diagnosis.thresholds import MATERIAL
 from oddslip.shifts.realized import match_counts
 from oddslip.tallies.logodds_histogram import edges_of
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+Floats = Floats
+Bools = Bools
 
 FAMILY = 0.02  # share of quiet days on which any comparison is reported
 DRAWS = 200  # simulated quiet days
@@ -48,7 +48,7 @@ class Day(NamedTuple):
     """
 
     n_rows: int
-    n_cells: NDArray[np.int64]
+    n_cells: Ints
     bins: Floats
     crowded: Floats
     saturated: Floats
@@ -250,9 +250,7 @@ def _precision_variance(*sides: Fingerprint) -> float:
     )
 
 
-def _side(
-    fingerprint: Fingerprint, places: NDArray[np.int64], crowd: NDArray[np.int64], variance: float
-) -> Day:
+def _side(fingerprint: Fingerprint, places: Ints, crowd: Ints, variance: float) -> Day:
     above = count_above(fingerprint.counts, places)
     ends = fingerprint.n_cells[:, None].astype(np.float64)
     bins = -np.diff(np.hstack([ends, above, np.zeros_like(ends)]), axis=1)
@@ -273,7 +271,7 @@ def _side(
     )
 
 
-def _above(day: Day) -> tuple[Floats, NDArray[np.int64]]:
+def _above(day: Day) -> tuple[Floats, Ints]:
     """Rows above each cut, and the total."""
     return np.cumsum(day.bins[:, ::-1], axis=1)[:, -2::-1], day.n_cells[:, None]
 
@@ -283,7 +281,7 @@ def _count_pair(first: Day, second: Day, name: str) -> tuple[Any, Any, Any, Any]
     return getattr(first, name), first.total(name), getattr(second, name), second.total(name)
 
 
-def _bin_weights(both: Floats, mapped: Floats, places: NDArray[np.int64]) -> Floats:
+def _bin_weights(both: Floats, mapped: Floats, places: Ints) -> Floats:
     """Mean calibrated probability between cuts, or its complement if that is smaller."""
     sides = []
     for counts in (both, both * mapped):

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.map_forms import (
@@ -33,6 +32,7 @@ from oddslip.calibrators.map_forms import (
 )
 from oddslip.core.arguments import check_k
 from oddslip.core.panel import Panel
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput, MissingDependency
 from oddslip.io.files import atomic_write, check_bytes
 from oddslip.io.paths import check_path
@@ -170,11 +170,11 @@ def load_onnx() -> Any:
 class _Graph:
     """Nodes and constants of the graph, added one by one."""
 
-    def __init__(self, maps: Maps, dtype: np.dtype[Any]) -> None:
+    def __init__(self, maps: Maps, dtype: np.dtype) -> None:
         self.maps, self.dtype = maps, dtype
         self.margin, self.odds = maps.kind == "margin", maps.scale == "log_odds"
         self.nodes: list[Any] = []
-        self.constants: dict[str, NDArray[Any]] = {}
+        self.constants: dict[str, Array] = {}
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node; returns the name of its output."""
@@ -190,7 +190,7 @@ class _Graph:
 
         self.nodes.append(helper.make_node("Identity", [output], [name]))
 
-    def constant(self, array: NDArray[Any]) -> str:
+    def constant(self, array: Array) -> str:
         """Add an array; returns its name."""
         name = f"constant_{len(self.constants)}"
         self.constants[name] = np.ascontiguousarray(array)
@@ -206,7 +206,7 @@ class _Graph:
     def map_cells(self, cells: str) -> tuple[str, str]:
         """Names of the values to compare and of the probabilities."""
         maps = self.maps
-        groups: list[tuple[NDArray[np.int64], str, str]] = []
+        groups: list[tuple[Ints, str, str]] = []
         flat = np.flatnonzero((maps.code == CONSTANT) | (maps.code == EXCLUDED))
         if flat.size:
             groups.append((flat, *self._flat(cells, flat)))
@@ -226,17 +226,17 @@ class _Graph:
             return values, values
         return values, self._join([probability for _, _, probability in groups], order)
 
-    def _columns(self, cells: str, labels: NDArray[np.int64]) -> str:
+    def _columns(self, cells: str, labels: Ints) -> str:
         if labels.size == self.maps.code.size:
             return cells
         return self.add("Gather", cells, self.constant(labels), axis=1)
 
-    def _join(self, parts: list[str], order: NDArray[np.int64]) -> str:
+    def _join(self, parts: list[str], order: Ints) -> str:
         if len(parts) == 1:
             return parts[0]
         return self.add("Gather", self.add("Concat", *parts, axis=1), self.constant(order), axis=1)
 
-    def _flat(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _flat(self, cells: str, labels: Ints) -> tuple[str, str]:
         """Labels whose value does not depend on the score."""
         excluded = self.maps.code[labels] == EXCLUDED
         n_rows = self.add("Shape", cells, start=0, end=1)
@@ -249,7 +249,7 @@ class _Graph:
         probabilities = np.where(excluded, 0.0, self.maps.a[labels])
         return values, self.add("Expand", self.number(probabilities[None]), shape)
 
-    def _knots(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _knots(self, cells: str, labels: Ints) -> tuple[str, str]:
         maps = self.maps
         start, last = maps.start[labels], maps.stop[labels] - 1
         table = lay_knots(maps)
@@ -276,12 +276,12 @@ class _Graph:
         values = self.add("Where", above, self.add("Min", mapped, roof), value)
         return values, values
 
-    def _affine(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _affine(self, cells: str, labels: Ints) -> tuple[str, str]:
         a, b = (self.number(each[labels]) for each in (self.maps.a, self.maps.b))
         line = self.add("Add", self.add("Mul", a, self._log_odds(cells)), b)
         return self._with_probability(line)
 
-    def _beta(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _beta(self, cells: str, labels: Ints) -> tuple[str, str]:
         a, b, c = (self.number(each[labels]) for each in (self.maps.a, self.maps.b, self.maps.c))
         zero = self.number(0.0)
         if self.margin:
@@ -297,7 +297,7 @@ class _Graph:
             difference = self.add("Sub", logs, self.add("Mul", b, rest))
         return self._with_probability(self.add("Add", difference, c))
 
-    def _identity(self, cells: str, labels: NDArray[np.int64]) -> tuple[str, str]:
+    def _identity(self, cells: str, labels: Ints) -> tuple[str, str]:
         if self.odds:
             values, probabilities = self._with_probability(self._log_odds(cells))
             return values, probabilities if self.margin else cells

@@ -17,6 +17,7 @@ from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
 from oddslip.core.arguments import is_number
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.types import Bools, Floats, Ints
 from oddslip.diagnosis.drift import find_drifted
 from oddslip.diagnosis.ladder import LEVEL
 from oddslip.diagnosis.rungs import constant_maps
@@ -30,7 +31,7 @@ from oddslip.metrics.ranking import Rankings, rank
 from oddslip.shifts.twin import open_twin
 from oddslip.sources import Source
 
-Floats = NDArray[np.float64]
+Floats = Floats
 DROP_LEVEL = 0.99  # of the interval of a change: one quiet week of 200 seems to drop
 
 # Where earlier results keep their metrics.
@@ -65,7 +66,7 @@ class Performance:
     against: str
     n_evaluated: int
     shown_true: float
-    counts: NDArray[np.int64]
+    counts: Ints
     lead: Estimate
 
 
@@ -150,9 +151,7 @@ def rank_by_prior(
     return np.concatenate([block for _, block in blocks])
 
 
-def drifted_labels(
-    before: NDArray[np.int64], n_before: Any, now: NDArray[np.int64], n_now: Any
-) -> tuple[NDArray[np.bool_], float]:
+def drifted_labels(before: Ints, n_before: Any, now: Ints, n_now: Any) -> tuple[Bools, float]:
     """Labels whose prevalence drifted, and the share of all positives that they hold."""
     drifted = find_drifted(before, now, n_before, n_now)
     shares = [float(each[drifted].sum() / max(1, each.sum())) for each in (before, now)]

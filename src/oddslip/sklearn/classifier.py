@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import KFold
 from sklearn.utils import _safe_indexing
@@ -19,6 +18,7 @@ from oddslip.adapters.features import match_tables, split_names, without_index
 from oddslip.adapters.scorer import count_rows
 from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, read_sample_weight
+from oddslip.core.types import Array, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.selection.repair import Repair
 from oddslip.sklearn.repaired import Repaired
@@ -130,7 +130,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         read_sample_weight(weights, n_rows)
         X = without_index(X)  # from here on rows are matched by position
 
-        def train(rows: NDArray[np.int64] | None) -> Any:
+        def train(rows: Ints | None) -> Any:
             options = dict(fit_params)
             if weights is not None:
                 options["sample_weight"] = weights if rows is None else weights[rows]
@@ -169,8 +169,8 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         return OneVsRest("logistic")
 
     def _score_out_of_fold(
-        self, X: Any, truth: Any, train: Callable[[NDArray[np.int64]], Any]
-    ) -> tuple[Kind, NDArray[Any]]:
+        self, X: Any, truth: Any, train: Callable[[Ints], Any]
+    ) -> tuple[Kind, Array]:
         """Every row's scores by a model that was fitted without it."""
         model_kind = ModelReader(self.estimator_).scorer.kind
         kind: Kind = "probability" if model_kind == "probability" else "margin"
@@ -197,7 +197,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
             splitter = self.cv
         return iter(splitter.split(X, truth) if hasattr(splitter, "split") else splitter)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Repaired probabilities of all labels.
 
         Parameters
@@ -213,7 +213,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         model, rows = self._model_and_rows(X)
         return model.predict_proba(rows)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Log-odds of the repaired probabilities.
 
         Parameters
@@ -228,7 +228,7 @@ class RepairedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  #
         model, rows = self._model_and_rows(X)
         return model.decision_function(rows)
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
+    def predict(self, X: Any) -> Ints:
         """1 for each label with a repaired probability of at least one half.
 
         Parameters

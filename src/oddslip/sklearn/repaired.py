@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.adapters import ModelReader
 from oddslip.calibrators.fitted_repair import FittedRepair, load_repair
 from oddslip.core.panel import Panel, check_names
 from oddslip.core.results import name_ranking
 from oddslip.core.row_ids import match_labels
+from oddslip.core.types import Floats
 from oddslip.errors import InvalidInput
 
 CLIP = 1e-12  # probabilities are clipped to [CLIP, 1 - CLIP] before taking log-odds
@@ -94,7 +94,7 @@ class Repaired:
             repair = replace(repair, label_names=self.label_names)
         self.repair = repair
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Floats:
         """Repaired probabilities of all labels.
 
         Parameters
@@ -108,7 +108,7 @@ class Repaired:
         """
         return self.repair.transform(self._panel(X), dtype=np.float64)
 
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> Floats:
         """Log-odds of the repaired probabilities, clipped at 1e-12.
 
         Parameters

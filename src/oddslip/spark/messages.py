@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Array
 from oddslip.io.container import container_pieces, read_container
 from oddslip.io.files import disk_full_message
 
@@ -90,7 +90,7 @@ def unpack(message: Message) -> Any:
 class _Packer:
     def __init__(self) -> None:
         self.kinds: list[Any] = []
-        self.arrays: list[NDArray[Any]] = []
+        self.arrays: list[Array] = []
         self._objects: list[Any] = []  # alive, so that no other object gets their address
         self._positions: dict[int, int] = {}
 
@@ -140,7 +140,7 @@ def arguments_of(thing: Any) -> dict[str, Any]:
 
 
 class _Unpacker:
-    def __init__(self, kinds: tuple[Any, ...], arrays: list[NDArray[Any]]) -> None:
+    def __init__(self, kinds: tuple[Any, ...], arrays: list[Array]) -> None:
         self.kinds, self.arrays = kinds, arrays
         self._objects: list[Any] = []
 

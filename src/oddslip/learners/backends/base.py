@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.types import Array, Floats
 from oddslip.errors import InvalidInput, MissingDependency, OddslipError
 
 
@@ -65,17 +66,17 @@ class Backend(ABC):
         self,
         prepared: Any,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
+        weights: Floats,
         parameters: dict[str, Any],
         seed: int,
     ) -> Any:
         """Model of a group: ``Y`` is (n_rows, g), each label has a positive and a negative."""
 
     @abstractmethod
-    def predict_margin(self, model: Any, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: Any, X: Any) -> Floats:
         """Raw log-odds of a block of rows, shape (rows, g)."""
 
-    def predict_stored(self, model: Any, X: Any) -> NDArray[Any]:
+    def predict_stored(self, model: Any, X: Any) -> Array:
         """Probabilities as the learner's own library computes and stores them."""
         from scipy.special import expit
 
@@ -87,7 +88,7 @@ class Backend(ABC):
             f"early_stopping must be left out for learner={self.name!r}, which has no rounds."
         )
 
-    def stage(self, model: Any, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+    def stage(self, model: Any, X: Any, start: int, stop: int) -> Floats:
         """Log-odds added by rounds ``start`` to ``stop``; the first includes the initial margin."""
         raise NotImplementedError
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from oddslip.adapters.forest import LAY_AFTER, Forest, lay_forest
 from oddslip.core.arguments import check_whole
+from oddslip.core.types import Floats
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.json import parse_json
 from oddslip.kernels.trees import weigh_gradients
@@ -87,12 +88,12 @@ class GroupModel:
     """
 
     boosters: tuple[lgb.Booster, ...]
-    starts: NDArray[np.float64]  # added to the Booster's sums; zero if its trees include it
+    starts: Floats  # added to the Booster's sums; zero if its trees include it
     forest: Forest | None = None  # the layout of the trees, once enough rows were scored
     n_scored: int = 0
     unsupported: bool = False  # whether the layout does not support these trees
 
-    def sum_rows(self, rows: Any) -> NDArray[np.float64]:
+    def sum_rows(self, rows: Any) -> Floats:
         """Sums of the trees, by LightGBM or by the layout, with the same bits."""
         if not self.boosters:
             return np.zeros((rows.shape[0], self.starts.size))
@@ -159,7 +160,7 @@ class LightGBM(Backend):
         self,
         prepared: lgb.Dataset,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
+        weights: Floats,
         parameters: dict[str, Any],
         seed: int,
     ) -> GroupModel:
@@ -171,7 +172,7 @@ class LightGBM(Backend):
         self,
         prepared: lgb.Dataset,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
+        weights: Floats,
         parameters: dict[str, Any],
         seed: int,
     ) -> GroupModel:
@@ -193,7 +194,7 @@ class LightGBM(Backend):
         booster = _grow_together(prepared, Y, starts, weights, settings, rounds, unsplit=means)
         return GroupModel((booster,), starts)
 
-    def predict_margin(self, model: GroupModel, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: GroupModel, X: Any) -> Floats:
         """Log-odds of every label of the group, on one thread."""
         # LightGBM needs a float dtype; blocks are small, so the copy is cheap.
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
@@ -204,7 +205,7 @@ class LightGBM(Backend):
         """Rounds of boosting."""
         return max((booster.current_iteration() for booster in model.boosters), default=0)
 
-    def stage(self, model: GroupModel, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+    def stage(self, model: GroupModel, X: Any, start: int, stop: int) -> Floats:
         """Log-odds added by some rounds."""
         rows = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
         rounds: dict[str, Any] = {"start_iteration": start, "num_iteration": stop - start}
@@ -321,12 +322,12 @@ def _grow_alone(
 def _grow_together(
     prepared: lgb.Dataset,
     Y: NDArray[np.uint8],
-    starts: NDArray[np.float64],
-    weights: NDArray[np.float64],
+    starts: Floats,
+    weights: Floats,
     settings: dict[str, Any],
     rounds: int,
     *,
-    unsplit: NDArray[np.float64],
+    unsplit: Floats,
 ) -> lgb.Booster:
     """One Booster for all labels. A label whose first tree has no split starts at ``unsplit``."""
     n_rows, n_labels = Y.shape
@@ -335,7 +336,7 @@ def _grow_together(
     gradients = np.empty((n_labels, n_rows), np.float32)
     hessians = np.empty_like(gradients)
 
-    def objective(sums: NDArray[np.float64], _: lgb.Dataset) -> tuple[Any, Any]:
+    def objective(sums: Floats, _: lgb.Dataset) -> tuple[Any, Any]:
         # The Booster's sums and derivatives are in label-major order, so nothing is copied.
         by_label = sums.reshape(n_rows, n_labels, order="F").T
         weigh_gradients(by_label, truths, starts, weights, gradients, hessians)

@@ -21,11 +21,12 @@ from scipy import sparse
 from scipy.special import expit
 
 from oddslip.core.arguments import check_whole, is_number
+from oddslip.core.types import Floats
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend
 from oddslip.learners.model_validation.arrays import check_shapes, read_arrays
 
-Array = NDArray[np.float64]
+Array = Floats
 _BYTES_PER_CELL = 96  # at most a dozen float64 arrays of shape (rows, labels)
 _SOLVERS = ("newton", "lbfgs")
 _ROUNDING = 1e-14
@@ -128,7 +129,7 @@ class LogisticBackend(Backend):
         self,
         prepared: Design,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
+        weights: Floats,
         parameters: dict[str, Any],
         seed: int,
     ) -> Coefficients:
@@ -146,7 +147,7 @@ class LogisticBackend(Backend):
         slopes = W[:-1] / prepared.scales
         return Coefficients(slopes, W[-1] - prepared.means @ slopes)
 
-    def predict_margin(self, model: Coefficients, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: Coefficients, X: Any) -> Floats:
         """Raw log-odds of a block of rows, shape (rows, g)."""
         return np.asarray(_as_float64(X) @ model.slopes + model.intercepts)
 

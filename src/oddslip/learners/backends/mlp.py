@@ -19,6 +19,7 @@ from scipy import sparse
 from torch.nn.functional import binary_cross_entropy_with_logits, linear, relu
 
 from oddslip.core.arguments import check_whole, is_number
+from oddslip.core.types import Floats
 from oddslip.errors import InvalidInput
 from oddslip.learners.backends.base import Backend
 from oddslip.learners.backends.logistic import column_moments
@@ -32,10 +33,10 @@ class Standardised(NamedTuple):
     """Rows, and the means and deviations that standardise their features."""
 
     X: Any
-    means: NDArray[np.float64]
-    scales: NDArray[np.float64]
+    means: Floats
+    scales: Floats
 
-    def take(self, rows: Any) -> NDArray[np.float64]:
+    def take(self, rows: Any) -> Floats:
         """These rows, dense and standardised; a sparse X is only made dense by batches."""
         batch = self.X[rows]
         dense = batch.toarray() if sparse.issparse(batch) else batch
@@ -45,8 +46,8 @@ class Standardised(NamedTuple):
 class Network(NamedTuple):
     """Layers as arrays of shape (inputs, outputs), and the standardisation before them."""
 
-    means: NDArray[np.float64]
-    scales: NDArray[np.float64]
+    means: Floats
+    scales: Floats
     slopes: list[NDArray[np.float32]]
     biases: list[NDArray[np.float32]]
 
@@ -108,7 +109,7 @@ class MLPBackend(Backend):
         self,
         prepared: Standardised,
         Y: Any,
-        weights: NDArray[np.float64],
+        weights: Floats,
         parameters: dict[str, Any],
         seed: int,
     ) -> Network:
@@ -145,7 +146,7 @@ class MLPBackend(Backend):
             [bias.detach().numpy() for bias in biases],
         )
 
-    def predict_margin(self, model: Network, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: Network, X: Any) -> Floats:
         """Raw log-odds of a block of rows, shape (rows, g)."""
         # In float64, so that float32 scores do not depend on how rows are cut into blocks.
         rows = Standardised(

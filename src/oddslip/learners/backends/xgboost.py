@@ -26,6 +26,7 @@ import xgboost as xgb
 from numpy.typing import NDArray
 from scipy import sparse
 
+from oddslip.core.types import Array, Floats
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.json import parse_json
 from oddslip.kernels.trees import fill_gradients
@@ -126,7 +127,7 @@ class XGBoostBackend(Backend):
         self,
         prepared: Prepared,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
+        weights: Floats,
         parameters: dict[str, Any],
         seed: int,
     ) -> BoosterGroup:
@@ -138,7 +139,7 @@ class XGBoostBackend(Backend):
         self,
         prepared: Prepared,
         Y: NDArray[np.uint8],
-        weights: NDArray[np.float64],
+        weights: Floats,
         parameters: dict[str, Any],
         seed: int,
     ) -> BoosterGroup:
@@ -158,7 +159,7 @@ class XGBoostBackend(Backend):
         ]
         return BoosterGroup(boosters, prepared.zeros_missing)
 
-    def predict_margin(self, model: BoosterGroup, X: Any) -> NDArray[np.float64]:
+    def predict_margin(self, model: BoosterGroup, X: Any) -> Floats:
         """Raw log-odds of a block of rows, shape (rows, g)."""
         return _sum_rounds(model, X, (0, 0))
 
@@ -166,7 +167,7 @@ class XGBoostBackend(Backend):
         """Rounds of boosting."""
         return max(booster.num_boosted_rounds() for booster in model.boosters)
 
-    def stage(self, model: BoosterGroup, X: Any, start: int, stop: int) -> NDArray[np.float64]:
+    def stage(self, model: BoosterGroup, X: Any, start: int, stop: int) -> Floats:
         """Log-odds added by some rounds, in XGBoost's float32."""
         sums = _sum_rounds(model, X, (start, stop))
         # XGBoost adds the initial margin to any range of rounds; it belongs to the first.
@@ -217,7 +218,7 @@ class XGBoostBackend(Backend):
 def _boost(
     prepared: Prepared,
     labels: NDArray[np.uint8],
-    weights: NDArray[np.float64],
+    weights: Floats,
     parameters: dict[str, Any],
     seed: int,
 ) -> xgb.Booster:
@@ -264,7 +265,7 @@ def _boosting(parameters: dict[str, Any], seed: int) -> tuple[dict[str, Any], in
     return settings | fixed, rounds
 
 
-def _find_present(X: NDArray[Any]) -> tuple[sparse.csr_matrix, NDArray[np.float32]] | None:
+def _find_present(X: Array) -> tuple[sparse.csr_matrix, NDArray[np.float32]] | None:
     """Cells at the upper of two values, if no feature has more and these cells are few."""
     if not X.size or X.dtype.kind not in "fiub":
         return None
@@ -315,7 +316,7 @@ def _mark(booster: xgb.Booster, prepared: Prepared) -> xgb.Booster:
     return booster
 
 
-def _sum_rounds(model: BoosterGroup, X: Any, rounds: tuple[int, int]) -> NDArray[np.float64]:
+def _sum_rounds(model: BoosterGroup, X: Any, rounds: tuple[int, int]) -> Floats:
     """Margins by a range of rounds, (0, 0) for all."""
     return _predict(model, X, rounds, "margin").astype(np.float64)
 
@@ -338,7 +339,7 @@ def _predict(
     return np.hstack(blocks)
 
 
-def _starts(model: BoosterGroup) -> NDArray[np.float64]:
+def _starts(model: BoosterGroup) -> Floats:
     """Initial log-odds of each label."""
     means = []
     for booster in model.boosters:

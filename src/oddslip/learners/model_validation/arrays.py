@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Array
 from oddslip.errors import UnreadableFile
 from oddslip.io.arrays import unpack_arrays
 
 _DAMAGE = "a group of labels is damaged"
 
 
-def read_arrays(data: bytes) -> dict[str, NDArray[Any]]:
+def read_arrays(data: bytes) -> dict[str, Array]:
     """Read the arrays of an .npz, which must hold finite floating-point cells."""
     if data[:2] != b"PK":
         raise UnreadableFile(f"{_DAMAGE}: its arrays must be an .npz.")
@@ -44,9 +44,7 @@ def check_shapes(arrays: Mapping[str, Any], expected: Mapping[str, tuple[int | N
             raise UnreadableFile(f"{_DAMAGE}: {name} must be of shape {shape}, got {actual}.")
 
 
-def check_layers(
-    arrays: Mapping[str, NDArray[Any]], n_labels: int | None, n_features: int | None
-) -> int:
+def check_layers(arrays: Mapping[str, Array], n_labels: int | None, n_features: int | None) -> int:
     """Raise unless each layer fits the one before it. Returns the number of layers."""
     depth = sum(name.startswith("slope") for name in arrays)
     names = [f"{part}{at}" for at in range(depth) for part in ("slope", "bias")]

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Ints
 from oddslip.errors import MissingDependency, OddslipError, UnreadableFile, first_line
 from oddslip.io import arrays
 from oddslip.learners.backends.base import Backend
@@ -64,7 +64,7 @@ def check_head(head: dict[str, Any]) -> None:
             raise ValueError(f"{key} must be {count} texts")
 
 
-def check_groups(groups: Any, live: Iterable[int]) -> list[NDArray[np.int64]]:
+def check_groups(groups: Any, live: Iterable[int]) -> list[Ints]:
     """The groups as arrays; ValueError unless they hold each label with a model exactly once."""
     if not isinstance(groups, list) or not all(isinstance(group, list) for group in groups):
         raise ValueError("groups must be lists of labels")

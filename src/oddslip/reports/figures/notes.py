@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Floats
 from oddslip.reports.figures.style import DPI, GREY, INK, SMALL
 
 POINT = DPI / 72  # pixels
@@ -21,7 +21,7 @@ ON_A_LINE = 40  # where a segment of a line is looked at
 
 ENDS = {"left": 0.0, "center": 0.5, "right": 1.0}  # of a text, from left to right
 Box = tuple[float, float, float, float]
-Pixels = NDArray[np.float64]
+Pixels = Floats
 
 
 class Note(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.formatting import count_of
+from oddslip.core.types import Bools, Floats
 from oddslip.errors import InvalidInput
 from oddslip.reports.figures.notes import Note, place_notes
 from oddslip.reports.figures.style import (
@@ -122,7 +122,7 @@ def put_shifts(panel: Any, diagnosis: Diagnosis) -> list[Note]:
     return _name_furthest(axis, diagnosis.label_names, intended, realized, readable)
 
 
-def _limits(intended: NDArray[np.float64], realized: NDArray[np.float64]) -> tuple[float, float]:
+def _limits(intended: Floats, realized: Floats) -> tuple[float, float]:
     both = np.concatenate([intended, realized, [0.0]])
     low, high = float(both.min()), float(both.max())
     room = 0.06 * ((high - low) or 1.0)
@@ -139,9 +139,9 @@ def _frame(axis: Axes, low: float, high: float) -> None:
 def _name_furthest(
     axis: Axes,
     names: tuple[str, ...],
-    intended: NDArray[np.float64],
-    realized: NDArray[np.float64],
-    readable: NDArray[np.bool_],
+    intended: Floats,
+    realized: Floats,
+    readable: Bools,
 ) -> list[Note]:
     distance = np.where(readable, np.abs(realized - intended), 0.0)
     furthest = [at for at in np.argsort(-distance, kind="stable")[:NAMED] if distance[at] > FAR]

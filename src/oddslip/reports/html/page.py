@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,6 +23,7 @@ from oddslip.core.formatting import (
     value_text,
 )
 from oddslip.core.results import html_text, plain
+from oddslip.core.types import FilePath
 from oddslip.diagnosis.ladder import RUNGS
 from oddslip.diagnosis.summary import summarize
 from oddslip.io.files import atomic_write
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
 
 def write_page(
     diagnosis: Diagnosis,
-    path: str | os.PathLike[str],
+    path: FilePath,
     *,
     provenance: Mapping[str, Any] | None = None,
     files: CommandFiles | None = None,

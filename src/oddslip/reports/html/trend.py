@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from oddslip.core.formatting import count_of, score, small_percent, value_text
+from oddslip.core.types import FilePath
 from oddslip.io.files import atomic_write
 from oddslip.metrics.evaluation import NAMES
 from oddslip.reports.html.page import content_policy, environment, read_template
@@ -40,7 +40,7 @@ class Series(NamedTuple):
     write: Callable[[float], str]
 
 
-def write_trend(records: Sequence[Record], path: str | os.PathLike[str]) -> None:
+def write_trend(records: Sequence[Record], path: FilePath) -> None:
     """Write the page of a log, whole or not at all.
 
     Parameters

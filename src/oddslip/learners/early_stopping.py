@@ -8,12 +8,11 @@ round, until ``patience`` rounds have brought no improvement.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from oddslip.core.panel import Panel
-from oddslip.core.types import Floats, Ints
+from oddslip.core.types import FeaturesLike, Floats, Ints
 from oddslip.io.progress import progress_bar
 from oddslip.learners.backends.base import Backend
 from oddslip.metrics.at_k import average_precision_at_k
@@ -22,9 +21,9 @@ from oddslip.metrics.at_k import average_precision_at_k
 def follow_rounds(
     backend: Backend,
     groups: Sequence[Ints],
-    models: Sequence[Any],
+    models: Sequence[object],
     panel: Panel,
-    rows: Any,
+    rows: FeaturesLike,
     *,
     k: int,
     patience: int,

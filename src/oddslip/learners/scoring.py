@@ -11,10 +11,10 @@ from __future__ import annotations
 import io
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Sized
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike
 from oddslip.adapters.features import frame_ids, hash_features
 from oddslip.core.panel import Kind
 from oddslip.core.threads import available_threads, map_threads
-from oddslip.core.types import Array, FilePath
+from oddslip.core.types import Array, FeaturesLike, FilePath
 from oddslip.errors import InvalidInput, UnreadableFile
 from oddslip.io.files import (
     disk_full_message,
@@ -45,12 +45,12 @@ _KINDS = ("probability", "margin", "both")
 
 def score_to_file(
     model: OneVsRest,
-    X: Any,
+    X: FeaturesLike,
     path: FilePath,
     *,
     kind: str = "probability",
     margin_dtype: DTypeLike = "float64",
-    row_ids: Any = None,
+    row_ids: Sequence[object] | Array | None = None,
     threads: int | None = None,
 ) -> list[Path]:
     """Score rows into a file that `open_source` reads.
@@ -96,7 +96,7 @@ def score_to_file(
         raise InvalidInput(f"margin_dtype must be float64 or float32, got {dtype}.")
     rows, threads = model._read_rows(X), available_threads(threads)
     row_ids = frame_ids(X) if row_ids is None else row_ids
-    n_ids = len(row_ids) if hasattr(row_ids, "__len__") else "no list"
+    n_ids = len(row_ids) if isinstance(row_ids, Sized) else "no list"
     if row_ids is not None and n_ids != rows.shape[0]:
         raise InvalidInput(
             f"row_ids must hold one id per row, n_rows={rows.shape[0]}, got {n_ids}."
@@ -125,7 +125,7 @@ class ResumableScores:
     """The temporary .npy files of a scoring, and the journal of their finished blocks."""
 
     def __init__(
-        self, model: OneVsRest, rows: Any, targets: list[tuple[Path, Kind, np.dtype]]
+        self, model: OneVsRest, rows: FeaturesLike, targets: list[tuple[Path, Kind, np.dtype]]
     ) -> None:
         self.model, self.rows, self.targets = model, rows, targets
         self.shape = (int(rows.shape[0]), model.n_labels)
@@ -251,7 +251,7 @@ class ResumableScores:
         self.log.write(f"{start} {hash_pieces(blocks)}\n")
         self.log.flush()
 
-    def finish(self, row_ids: Any) -> None:
+    def finish(self, row_ids: Sequence[object] | Array | None) -> None:
         """Rename or convert the temporary files."""
         for part, (path, kind, dtype) in zip(self.parts, self.targets, strict=True):
             if path.suffix == ".npy":

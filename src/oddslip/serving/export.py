@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from oddslip import __version__
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.core.results import plain
+from oddslip.core.types import JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Export:
     n_bytes: int
     largest_deviation: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """All fields in built-in types."""
         return {
             "schema": "oddslip.export/1",
@@ -43,7 +43,7 @@ class Export:
         }
 
 
-def describe_repair(repair: FittedRepair) -> dict[str, Any]:
+def describe_repair(repair: FittedRepair) -> JsonObject:
     """Origin of a repair, in built-in types."""
     return plain(  # type: ignore[no-any-return]
         {

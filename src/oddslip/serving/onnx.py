@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,11 +32,15 @@ from oddslip.calibrators.map_forms import (
 )
 from oddslip.core.arguments import check_k
 from oddslip.core.panel import Panel
-from oddslip.core.types import Array, Ints
+from oddslip.core.types import Array, FilePath, Ints
 from oddslip.errors import InvalidInput, MissingDependency
 from oddslip.io.files import atomic_write, check_bytes
 from oddslip.io.paths import check_path
 from oddslip.serving.export import Export, describe_repair, names_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+    from onnx import ModelProto, NodeProto
 
 OPSET = 18
 IR_VERSION = 8  # of opset 18; older readers do not support its operators anyway
@@ -46,7 +50,7 @@ N_PROBES = 2001  # scores of each label at which a less precise graph is compare
 
 def export_onnx(
     repair: FittedRepair,
-    path: Any,
+    path: FilePath,
     *,
     k: int | None = None,
     scores: str = "float64",
@@ -66,12 +70,12 @@ def export_onnx(
 
 
 def repair_graph(
-    repair: Any,
+    repair: object,
     *,
     k: int | None = None,
     scores: str = "float64",
     precision: str = "float64",
-) -> Any:
+) -> ModelProto:
     """The ONNX graph of a repair, to be joined to the graph of a model.
 
     Parameters
@@ -110,50 +114,39 @@ def repair_graph(
         start = graph.add("Cast", start, to=kind[precision])
     values, probabilities = graph.map_cells(start)
     graph.name(probabilities, "probabilities")
-    outputs: list[Any] = [("probabilities", kind[precision], ["rows", maps.n_labels])]
+    outputs = [("probabilities", kind[precision], ["rows", maps.n_labels])]
     if k is not None:
         k = check_k(k, maps.n_labels)
-        slots = graph.constant(np.array([k], np.int64))
-        graph.nodes.append(
-            helper.make_node("TopK", [values, slots], ["top_values", "top_labels"], axis=1)
-        )
-        graph.nodes.append(
-            helper.make_node(
-                "GatherElements", ["probabilities", "top_labels"], ["top_probabilities"], axis=1
-            )
-        )
+        graph.rank(values, k)
         outputs += [
             ("top_labels", TensorProto.INT64, ["rows", k]),
             ("top_probabilities", kind[precision], ["rows", k]),
         ]
-    used = {name for node in graph.nodes for name in node.input}
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
             "oddslip",
             [helper.make_tensor_value_info("scores", kind[scores], ["rows", maps.n_labels])],
             [helper.make_tensor_value_info(*output) for output in outputs],
-            [
-                onnx.numpy_helper.from_array(array, name)
-                for name, array in graph.constants.items()
-                if name in used
-            ],
+            [onnx.numpy_helper.from_array(array, name) for name, array in graph.used_constants()],
         ),
         opset_imports=[helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="oddslip",
         doc_string="Calibrated probabilities and the top K of scores, by oddslip.",
     )
-    properties = describe_repair(repair) | {"label_names": names_of(repair), "k": k}
-    helper.set_model_props(
-        model,
-        {
-            f"oddslip:{name}": value if isinstance(value, str) else json.dumps(value)
-            for name, value in properties.items()
-        },
-    )
+    helper.set_model_props(model, _properties(repair, k))
     checker.check_model(model, full_check=True)
     return model
+
+
+def _properties(repair: FittedRepair, k: int | None) -> dict[str, str]:
+    """Metadata of the model: texts, and JSON for other values."""
+    properties = describe_repair(repair) | {"label_names": names_of(repair), "k": k}
+    return {
+        f"oddslip:{name}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in properties.items()
+    }
 
 
 def load_onnx() -> Any:
@@ -173,7 +166,7 @@ class _Graph:
     def __init__(self, maps: Maps, dtype: np.dtype) -> None:
         self.maps, self.dtype = maps, dtype
         self.margin, self.odds = maps.kind == "margin", maps.scale == "log_odds"
-        self.nodes: list[Any] = []
+        self.nodes: list[NodeProto] = []
         self.constants: dict[str, Array] = {}
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
@@ -190,13 +183,30 @@ class _Graph:
 
         self.nodes.append(helper.make_node("Identity", [output], [name]))
 
+    def rank(self, values: str, k: int) -> None:
+        """Add the top K of the values, and their probabilities."""
+        from onnx import helper
+
+        slots = self.constant(np.array([k], np.int64))
+        self.nodes += [
+            helper.make_node("TopK", [values, slots], ["top_values", "top_labels"], axis=1),
+            helper.make_node(
+                "GatherElements", ["probabilities", "top_labels"], ["top_probabilities"], axis=1
+            ),
+        ]
+
+    def used_constants(self) -> list[tuple[str, Array]]:
+        """Constants that are inputs of a node, with their names."""
+        used = {name for node in self.nodes for name in node.input}
+        return [(name, array) for name, array in self.constants.items() if name in used]
+
     def constant(self, array: Array) -> str:
         """Add an array; returns its name."""
         name = f"constant_{len(self.constants)}"
         self.constants[name] = np.ascontiguousarray(array)
         return name
 
-    def number(self, values: Any) -> str:
+    def number(self, values: ArrayLike) -> str:
         """Add numbers in the precision of the graph, clipped to its range; returns their name."""
         limits = np.finfo(self.dtype)
         finite = np.isfinite(values)
@@ -336,7 +346,7 @@ class _Graph:
         return self.add("Where", is_one, cells, ratio)
 
 
-def _largest_deviation(repair: FittedRepair, model: Any) -> float:
+def _largest_deviation(repair: FittedRepair, model: ModelProto) -> float:
     """Largest difference between a graph's probabilities and ours, over the whole scale."""
     from onnx.reference import ReferenceEvaluator
 

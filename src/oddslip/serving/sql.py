@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.calibrators.map_forms import CLIP, LOWEST
 from oddslip.core.arguments import check_k
+from oddslip.core.types import FilePath
 from oddslip.errors import InvalidInput
 from oddslip.io.files import atomic_write, check_bytes
 from oddslip.io.paths import check_path
@@ -116,7 +117,7 @@ DIALECTS = {
 
 def export_sql(
     repair: FittedRepair,
-    path: Any,
+    path: FilePath,
     *,
     dialect: str,
     k: int | None = None,

@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 from oddslip.adapters.forest import Forest, Trees, is_supported, lay_out
-from oddslip.core.types import Array, Floats, Ints
+from oddslip.core.types import Array, FeaturesLike, Floats, Ints
 from oddslip.errors import InvalidInput
-from oddslip.learners.backends.base import Backend, refusals
+from oddslip.learners.backends.base import Backend, Parameters, refusals
 from oddslip.learners.model_validation.hist import read_hist
 
-_DEFAULTS: dict[str, Any] = {
+_DEFAULTS: Parameters = {
     "max_iter": 200,
     "learning_rate": 0.05,
     "max_leaf_nodes": 31,
@@ -57,7 +57,7 @@ class HistModel:
     forest: Forest | None = None  # the layout of the trees, computed when rows are scored
     unsupported: bool = False  # whether the layout does not support these trees
 
-    def arrays(self) -> dict[str, Array]:
+    def arrays(self) -> dict[str, list[ArrayLike]]:
         """The arrays to store."""
         return {name: getattr(self, name) for name in ARRAYS} | {
             "n_features": np.array([self.n_features], np.int64)
@@ -74,7 +74,7 @@ class Hist(Backend):
     name = "hist"
     extension = ".npz"
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self) -> Parameters:
         """Parameters and their default values: as many trees and leaves as for LightGBM."""
         return dict(_DEFAULTS)
 
@@ -82,11 +82,11 @@ class Hist(Backend):
         """Versions of the packages on which the trained bits depend."""
         return {"numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
-    def workers(self, parameters: dict[str, Any], threads: int) -> int:
+    def workers(self, parameters: Parameters, threads: int) -> int:
         """Groups in parallel, one thread each."""
         return threads
 
-    def prepare(self, X: Any, parameters: dict[str, Any]) -> Floats:
+    def prepare(self, X: FeaturesLike, parameters: Parameters) -> Floats:
         """Dense rows; each fit bins them itself."""
         if X.shape[0] * X.shape[1] > _MAX_CELLS:
             raise InvalidInput(
@@ -104,7 +104,7 @@ class Hist(Backend):
         prepared: Floats,
         Y: NDArray[np.uint8],
         weights: Floats,
-        parameters: dict[str, Any],
+        parameters: Parameters,
         seed: int,
     ) -> HistModel:
         """Grow the trees of a group."""
@@ -115,7 +115,7 @@ class Hist(Backend):
             ]
         return _join([_read(fit) for fit in fits], prepared.shape[1])
 
-    def predict_margin(self, model: HistModel, X: Any) -> Floats:
+    def predict_margin(self, model: HistModel, X: FeaturesLike) -> Floats:
         """Log-odds of every label of the group, on one thread."""
         rows = _dense(X)
         _lay_out_once(model)
@@ -127,7 +127,7 @@ class Hist(Backend):
         """Rounds of boosting."""
         return int(model.n_trees.max(initial=0))
 
-    def stage(self, model: HistModel, X: Any, start: int, stop: int) -> Floats:
+    def stage(self, model: HistModel, X: FeaturesLike, start: int, stop: int) -> Floats:
         """Log-odds added by some rounds."""
         return _walk(model, _dense(X), start, stop)
 
@@ -163,7 +163,7 @@ class Hist(Backend):
 BACKEND = Hist()
 
 
-def _dense(X: Any) -> Floats:
+def _dense(X: FeaturesLike) -> Floats:
     cells = X.toarray() if hasattr(X, "toarray") else X
     return np.ascontiguousarray(cells, np.float64)
 
@@ -172,7 +172,7 @@ def _fit(
     rows: Floats,
     truth: NDArray[np.uint8],
     weight: float,
-    parameters: dict[str, Any],
+    parameters: Parameters,
     seed: int,
 ) -> HistGradientBoostingClassifier:
     model = HistGradientBoostingClassifier(
@@ -181,9 +181,9 @@ def _fit(
     return model.fit(rows, truth, None if weight == 1 else np.where(truth, weight, 1.0))
 
 
-def _read(fit: HistGradientBoostingClassifier) -> dict[str, Any]:
+def _read(fit: HistGradientBoostingClassifier) -> dict[str, list[ArrayLike]]:
     """Trees of a fit in LightGBM's numbering, which counts nodes and leaves separately."""
-    arrays: dict[str, list[Any]] = {name: [] for name in ARRAYS[2:]}
+    arrays: dict[str, list[ArrayLike]] = {name: [] for name in ARRAYS[2:]}
     for (predictor,) in fit._predictors:
         nodes = predictor.nodes
         leaf = nodes["is_leaf"].astype(bool)
@@ -202,7 +202,7 @@ def _read(fit: HistGradientBoostingClassifier) -> dict[str, Any]:
     return arrays | {"starts": [[start]], "n_trees": [[len(fit._predictors)]]}
 
 
-def _join(labels: list[dict[str, Any]], n_features: int) -> HistModel:
+def _join(labels: list[dict[str, list[ArrayLike]]], n_features: int) -> HistModel:
     dtypes: dict[str, Any] = dict.fromkeys(("starts", "threshold", "value"), np.float64)
     dtypes["missing_left"] = np.uint8
     arrays: dict[str, Any] = {}

@@ -7,7 +7,6 @@ import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +29,9 @@ def read_arrays(data: bytes) -> dict[str, Array]:
     return arrays
 
 
-def check_shapes(arrays: Mapping[str, Any], expected: Mapping[str, tuple[int | None, ...]]) -> None:
+def check_shapes(
+    arrays: Mapping[str, Array], expected: Mapping[str, tuple[int | None, ...]]
+) -> None:
     """Raise unless the arrays have these names and shapes; None is any length."""
     if set(arrays) != set(expected):
         difference = sorted(set(arrays) ^ set(expected))

@@ -8,7 +8,7 @@ arrays whose lengths agree with ``num_leaves``, and valid trees.
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -253,7 +253,7 @@ def _integers(column: list[str], each: int | None = None, bits: int = 31) -> Int
     return numbers
 
 
-def _floats(column: list[str], characters: dict[int, Any] = _FLOATS) -> Floats:
+def _floats(column: list[str], characters: dict[int, int | None] = _FLOATS) -> Floats:
     return np.array([float(word) for word in _words(column, characters, None)], np.float64)
 
 
@@ -270,7 +270,7 @@ def _check_normal(key: str, column: list[str]) -> Floats:
     return numbers
 
 
-def _words(column: list[str], characters: dict[int, Any], each: int | None) -> list[str]:
+def _words(column: list[str], characters: dict[int, int | None], each: int | None) -> list[str]:
     text = " ".join(value for value in column if value)
     rest = text.translate(characters)
     if rest:

@@ -23,6 +23,7 @@ from oddslip.reports.figures.style import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from oddslip.metrics.evaluation import Estimate, Evaluation
@@ -81,7 +82,7 @@ def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -
 
 
 def _put_estimates(
-    axis: Any, estimates: Mapping[str, Estimate], mark: dict[str, Any], offset: float
+    axis: Axes, estimates: Mapping[str, Estimate], mark: dict[str, Any], offset: float
 ) -> None:
     """Dots and intervals, one metric below the other."""
     values = list(estimates.values())
@@ -93,7 +94,7 @@ def _put_estimates(
 
 
 def _write_values(
-    axis: Any, estimates: Mapping[str, Estimate], write: Callable[[float], str]
+    axis: Axes, estimates: Mapping[str, Estimate], write: Callable[[float], str]
 ) -> None:
     """Each value as a number at the right edge, beside the dots."""
     low, high = axis.get_xlim()

@@ -23,7 +23,7 @@ from oddslip.reports.figures.style import (
 from oddslip.reports.numbers import kind_of, repair_of
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
 
     from oddslip.diagnosis.result import Diagnosis
 
@@ -63,7 +63,7 @@ def draw_ladder(diagnosis: Diagnosis, metric: str | None = None) -> Figure:
     return finish(figure)
 
 
-def put_ladder(panel: Any, diagnosis: Diagnosis, metric: str | None = None) -> None:
+def put_ladder(panel: FigureBase, diagnosis: Diagnosis, metric: str | None = None) -> None:
     """The picture into a figure or a part of one, with the legend below."""
     ladder = diagnosis.ladder
     axis = panel.subplots()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from oddslip.core.types import Floats
 from oddslip.reports.figures.style import DPI, GREY, INK, SMALL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 POINT = DPI / 72  # pixels
 LETTER, LINE = 0.62 * SMALL * POINT, 1.25 * SMALL * POINT  # of a text, roughly
@@ -27,7 +31,7 @@ Pixels = Floats
 class Note(NamedTuple):
     """A text and the point it belongs to."""
 
-    axis: Any
+    axis: Axes
     x: float
     y: float
     text: str
@@ -63,7 +67,7 @@ PLACES = [
 ]
 
 
-def place_notes(figure: Any, notes: Sequence[Note]) -> None:
+def place_notes(figure: Figure, notes: Sequence[Note]) -> None:
     """Write each text beside its point. Call it when all else is drawn: it looks at what is there.
 
     Best effort: where no place is free, the one that covers least is taken.
@@ -74,7 +78,7 @@ def place_notes(figure: Any, notes: Sequence[Note]) -> None:
         _place_on(axis, [note for note in notes if note.axis is axis])
 
 
-def _place_on(axis: Any, notes: Sequence[Note]) -> None:
+def _place_on(axis: Axes, notes: Sequence[Note]) -> None:
     dots, lines = _marks_of(axis)
     frame = np.asarray(axis.get_window_extent().extents)
     texts: list[Box] = []
@@ -111,7 +115,7 @@ def _leader(place: Place) -> dict[str, Any]:
     return {**look, "relpos": near_end, "shrinkA": 0.5, "shrinkB": 3}
 
 
-def _marks_of(axis: Any) -> tuple[Pixels, Pixels]:
+def _marks_of(axis: Axes) -> tuple[Pixels, Pixels]:
     """Pixels of the markers, and pixels along the lines."""
     dots, lines = [np.empty((0, 2))], [np.empty((0, 2))]
     share = np.linspace(0, 1, ON_A_LINE)[:, None]

@@ -25,7 +25,7 @@ from oddslip.reports.figures.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
 
     from oddslip.diagnosis.plan import Plan
 
@@ -64,7 +64,7 @@ def draw_plan(plan: Plan) -> Figure:
     return finish(figure)
 
 
-def put_plan(panel: Any, plan: Plan, order: Ints, *, named: bool) -> None:
+def put_plan(panel: FigureBase, plan: Plan, order: Ints, *, named: bool) -> None:
     """The picture into a figure or a part of one. Few labels are lines, many are columns."""
     axis = panel.subplots()
     place, intended = np.arange(plan.n_labels), plan.intended[order]

@@ -30,7 +30,8 @@ from oddslip.reports.numbers import RegimePoint, count_regimes, is_open
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.lines import Line2D
 
 LOWEST, HIGHEST = -0.6, 1.6  # shares beyond are drawn at the edge, with an arrow and their number
 BEYOND = 0.25  # room for the arrows
@@ -69,7 +70,7 @@ def draw_regimes(points: Sequence[RegimePoint]) -> Figure:
     return finish(figure)
 
 
-def put_regimes(panel: Any, points: Sequence[RegimePoint], columns: int = 3) -> list[Note]:
+def put_regimes(panel: FigureBase, points: Sequence[RegimePoint], columns: int = 3) -> list[Note]:
     """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
     _check(points)
     axis = panel.subplots()
@@ -185,7 +186,7 @@ def _set_limits(axis: Axes, low: float, high: float, edge: float) -> None:
     axis.set_yticks([-0.5, 0, 0.5, 1, 1.5], [percent(y) for y in (-0.5, 0, 0.5, 1, 1.5)])
 
 
-def _handles(points: Sequence[RegimePoint], marks: dict[str, dict[str, str]]) -> list[Any]:
+def _handles(points: Sequence[RegimePoint], marks: dict[str, dict[str, str]]) -> list[Line2D]:
     handles = [
         legend_mark(drawable(series), markersize=6, **mark) for series, mark in marks.items()
     ]

@@ -27,7 +27,7 @@ from oddslip.reports.numbers import finite_budget, lacks_shifts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
 
     from oddslip.diagnosis.result import Diagnosis
 
@@ -69,7 +69,7 @@ def draw_shifts(diagnosis: Diagnosis) -> Figure:
     return finish(figure)
 
 
-def put_shifts(panel: Any, diagnosis: Diagnosis) -> list[Note]:
+def put_shifts(panel: FigureBase, diagnosis: Diagnosis) -> list[Note]:
     """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
     shifts = diagnosis.shifts
     if shifts.intended is None:

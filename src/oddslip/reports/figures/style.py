@@ -12,7 +12,9 @@ from oddslip.reports.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.lines import Line2D
 
 # Safe for the colour-blind, and told apart by shape as well, for print without colours.
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#7F7F7F"
@@ -94,7 +96,7 @@ def round_steps(low: float, high: float) -> list[float]:
     return [step for step in steps if low <= step <= high]
 
 
-def fix_ticks(axis: Any, ticks: Sequence[float], name: Callable[[float], str]) -> None:
+def fix_ticks(axis: Axis, ticks: Sequence[float], name: Callable[[float], str]) -> None:
     """Ticks of an x or y axis at these places and no others."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
@@ -126,7 +128,7 @@ def open_mark(colour: str = GREY) -> dict[str, Any]:
     }
 
 
-def legend_mark(label: str, **how: Any) -> Any:
+def legend_mark(label: str, **how: Any) -> Line2D:
     """An entry of a legend: a marker, unless a line is asked for."""
     from matplotlib.lines import Line2D
 
@@ -142,7 +144,7 @@ def mark_budget(draw_line: Callable[..., Any], budget: float, *, both: bool) -> 
 
 
 def put_legend(
-    panel: Any, handles: Sequence[Any], columns: int = 4, title: str | None = None
+    panel: FigureBase, handles: Sequence[Line2D], columns: int = 4, title: str | None = None
 ) -> None:
     """One legend below all axes of a figure or of a part of it."""
     if handles:

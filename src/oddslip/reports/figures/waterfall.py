@@ -30,7 +30,8 @@ from oddslip.reports.numbers import Step, Waterfall, has_loss, waterfall_steps
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, FigureBase
+    from matplotlib.lines import Line2D
 
 SHARES = "in brackets: share of the loss"
 IN_A_ROW = 3  # data sets side by side
@@ -78,7 +79,7 @@ def draw_waterfalls(waterfalls: Sequence[Waterfall]) -> Figure:
 
 
 def put_waterfalls(
-    panel: Any, waterfalls: Sequence[Waterfall], *, in_a_row: int = IN_A_ROW
+    panel: FigureBase, waterfalls: Sequence[Waterfall], *, in_a_row: int = IN_A_ROW
 ) -> None:
     """Waterfalls into a figure or a part of one, with the legend below."""
     if not waterfalls:
@@ -182,7 +183,7 @@ def _twin_mark() -> dict[str, Any]:
     return {**open_mark(BLUE), "marker": "o", "markersize": 5, "linestyle": "none"}
 
 
-def _handles(twin: bool) -> list[Any]:
+def _handles(twin: bool) -> list[Line2D]:
     handles = [
         legend_mark("ceiling", marker="|", markersize=8, markeredgewidth=1.6, color=INK),
     ]

@@ -64,6 +64,8 @@ from oddslip.reports.numbers import (
 from oddslip.reports.text import MAX_FINDINGS, printable
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
+
     from oddslip.diagnosis.findings import Finding
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.diagnosis.summary import CommandFiles
@@ -73,7 +75,7 @@ def write_page(
     diagnosis: Diagnosis,
     path: FilePath,
     *,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
     files: CommandFiles | None = None,
 ) -> None:
     """Write the page of a diagnosis, atomically.
@@ -100,7 +102,7 @@ def write_page(
 def render_page(
     diagnosis: Diagnosis,
     *,
-    provenance: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, object] | None = None,
     files: CommandFiles | None = None,
 ) -> str:
     """The page of a diagnosis as text. The same diagnosis gives the same text.
@@ -129,7 +131,7 @@ def render_page(
 
     style, script = read_template("page.css"), read_template("page.js")
     page = environment().get_template("page.html")
-    return page.render(  # type: ignore[no-any-return]
+    return page.render(
         diagnosis=diagnosis,
         policy=content_policy(style, script),
         style=Markup(style),
@@ -174,7 +176,7 @@ def content_policy(style: str, script: str) -> str:
     )
 
 
-def environment() -> Any:
+def environment() -> Environment:
     """Where templates are found, and what is escaped: everything."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -199,13 +201,13 @@ INVERSION_CODES = ("OS303", "OS304", "OS305")
 MARKS = {"critical": "alert", "warning": "alert", "info": "note"}
 
 
-def waterfall_part(diagnosis: Diagnosis) -> dict[str, Any]:
+def waterfall_part(diagnosis: Diagnosis) -> dict[str, object]:
     """The waterfall, or what it lacks."""
     waterfall = waterfall_of(diagnosis)
     return {"svg": waterfall and draw_waterfall(waterfall), "lacks": lacks_waterfall(diagnosis)}
 
 
-def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
+def ladder_part(diagnosis: Diagnosis) -> dict[str, object]:
     """Every rung with its picture, and all other metrics."""
     ladder = diagnosis.ladder
     axis = ladder_axis(ladder)
@@ -248,7 +250,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def shown_part(diagnosis: Diagnosis) -> dict[str, Any]:
+def shown_part(diagnosis: Diagnosis) -> dict[str, object]:
     """Whether the probabilities of what is shown are right: in report_text, and the picture."""
     names = {"raw": "as they are", "chosen": "chosen by Repair"}
     if diagnosis.chosen is not None:
@@ -260,14 +262,14 @@ def shown_part(diagnosis: Diagnosis) -> dict[str, Any]:
     }
 
 
-def shift_part(diagnosis: Diagnosis) -> dict[str, Any]:
+def shift_part(diagnosis: Diagnosis) -> dict[str, object]:
     """The picture of the shifts, or what it lacks."""
     if lacks := lacks_shifts(diagnosis):
         return {"svg": None, "lacks": f"{lacks} Realized shifts stand in the table of labels."}
     return {"svg": draw_shifts(diagnosis.shifts), "lacks": ""}
 
 
-def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, Any]:
+def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, object]:
     """This model among the reference points, as far as either is there."""
     here = regime_of(diagnosis)
     points = [*regimes.points, *([] if here is None else [here])]
@@ -290,7 +292,7 @@ def measured_inversion(diagnosis: Diagnosis) -> str:
     return printable(findings[0].sentence) if findings else ""
 
 
-def _regime_row(point: RegimePoint) -> dict[str, Any]:
+def _regime_row(point: RegimePoint) -> dict[str, object]:
     return {
         "name": printable(point.name),
         "series": "" if point.here else printable(point.series),
@@ -301,13 +303,13 @@ def _regime_row(point: RegimePoint) -> dict[str, Any]:
     }
 
 
-def findings_part(diagnosis: Diagnosis) -> list[list[dict[str, Any]]]:
+def findings_part(diagnosis: Diagnosis) -> list[list[dict[str, object]]]:
     """The gravest findings, and the others, which the page folds away."""
     parts = [finding_part(finding) for finding in diagnosis.findings]
     return [parts[:MAX_FINDINGS], parts[MAX_FINDINGS:]]
 
 
-def finding_part(finding: Finding) -> dict[str, Any]:
+def finding_part(finding: Finding) -> dict[str, object]:
     """A finding as texts."""
     from markupsafe import Markup
 
@@ -326,7 +328,7 @@ def finding_part(finding: Finding) -> dict[str, Any]:
     }
 
 
-def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, Any] | None) -> list[Any]:
+def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, object] | None) -> list[Any]:
     """What is known of the run, after what the diagnosis itself knows."""
     from oddslip import __version__
 
@@ -343,7 +345,7 @@ def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, Any] | None) 
     return nested({**run, **(provenance or {})})
 
 
-def nested(values: Mapping[Any, Any]) -> list[Any]:
+def nested(values: Mapping[str, object]) -> list[Any]:
     """Names with their values, as text or, for a mapping, as a list of the same kind."""
     return [
         (
@@ -354,7 +356,7 @@ def nested(values: Mapping[Any, Any]) -> list[Any]:
     ]
 
 
-def show_value(value: Any) -> str:
+def show_value(value: object) -> str:
     """A value of evidence or provenance as text of one line."""
     return printable(value_text(value))
 
@@ -393,7 +395,7 @@ COLUMNS = (
 )
 
 
-def label_data(diagnosis: Diagnosis) -> dict[str, Any]:
+def label_data(diagnosis: Diagnosis) -> dict[str, object]:
     """Headings and values of every label, in built-in types.
 
     Names are shown without control characters; ``raw`` keeps those that differ, by label, for the
@@ -418,7 +420,7 @@ def _values(column: Any) -> list[Any]:
     return [None if value is None else float(f"{value:.{DIGITS}g}") for value in plain(values)]
 
 
-def script_json(value: Any) -> str:
+def script_json(value: object) -> str:
     """JSON that can stand inside a script element: nothing in it ends or opens one.
 
     Examples

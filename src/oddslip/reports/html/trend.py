@@ -256,7 +256,7 @@ def _draw_grid(axis: Axis, series: Series) -> list[str]:
     return pieces
 
 
-def _row(record: Record) -> dict[str, Any]:
+def _row(record: Record) -> dict[str, object]:
     failed, value = record["failed"], record["metrics"].get("map", {}).get("value")
     return {
         "when": printable(record["when"]),

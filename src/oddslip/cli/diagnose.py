@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +26,7 @@ from oddslip.cli.outputs import check_outputs, console, print_json, write_figure
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from oddslip.core.types import ScoresLike
     from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
     from oddslip.diagnosis.summary import CommandFiles
@@ -152,7 +153,7 @@ def diagnose(
     _show(diagnosis, pieces, context)
 
 
-def _open_twin(inputs: Inputs, path: Path | None) -> Any:
+def _open_twin(inputs: Inputs, path: Path | None) -> ScoresLike:
     """Scores of the unweighted model: a column of Spark's table, an open source, or a file."""
     if path is None:
         return None
@@ -164,7 +165,7 @@ def _open_twin(inputs: Inputs, path: Path | None) -> Any:
 
 def _open_calibration(
     inputs: Inputs, scores: Path | None, labels: Path | None, exclude: Path | None
-) -> Any:
+) -> ScoresLike:
     """Held-out rows: an open source, or their files."""
     if scores is None:
         if labels is not None:
@@ -251,7 +252,7 @@ def plan(
     _show(result, show_plan(result, verbose=verbose), context)
 
 
-def _name_files(parameters: Mapping[str, Any]) -> CommandFiles:
+def _name_files(parameters: Mapping[str, object]) -> CommandFiles:
     """What the command that comes next has to repeat of this one."""
     from oddslip.diagnosis.summary import CommandFiles
 

@@ -95,7 +95,7 @@ class _Member(NamedTuple):
 def write_container(
     path: str | os.PathLike[str],
     kind: str,
-    meta: Mapping[str, Any],
+    meta: Mapping[str, object],
     members: Mapping[str, np.ndarray | bytes],
     *,
     compress: Collection[str] = (),
@@ -129,12 +129,12 @@ def write_container(
 
 def container_pieces(
     kind: str,
-    meta: Mapping[str, Any],
+    meta: Mapping[str, object],
     members: Mapping[str, np.ndarray | bytes],
     *,
     compress: Collection[str] = (),
     digests: bool = True,
-) -> Iterator[Any]:
+) -> Iterator[bytes | memoryview]:
     """The bytes of a container, piece by piece; arrays are not copied.
 
     Parameters
@@ -182,7 +182,9 @@ def container_pieces(
         yield bytes(_padding(len(piece)))
 
 
-def _encode(name: str, member: Any) -> tuple[Any, str | None, list[int]]:
+def _encode(
+    name: str, member: np.ndarray | bytes
+) -> tuple[bytes | memoryview, str | None, list[int]]:
     """Bytes, type and shape of a member."""
     if not isinstance(member, np.ndarray):
         return member, None, [len(member)]
@@ -262,7 +264,7 @@ def older_kind(start: bytes) -> str | None:
     return "group" if re.match(rb"[0-9a-f]{64}\n", start) else None
 
 
-def read_start(path: Any) -> bytes:
+def read_start(path: str | os.PathLike[str]) -> bytes:
     """The first bytes of a file, for `older_kind`."""
     path = input_path(path)
     try:
@@ -293,7 +295,7 @@ def _read_slices(file: IO[bytes]) -> Callable[[int, int], memoryview]:
 class _Reader:
     """Reads one container; ``name`` is what errors call it."""
 
-    def __init__(self, name: Any, get: Callable[[int, int], memoryview], size: int) -> None:
+    def __init__(self, name: object, get: Callable[[int, int], memoryview], size: int) -> None:
         self.name, self.get, self.size = name, get, size
 
     def read(self, kind: str, verify: bool) -> Container:
@@ -329,7 +331,7 @@ class _Reader:
             )
         return int(length)
 
-    def _other_kind(self, other: Any, kind: str) -> UnreadableFile:
+    def _other_kind(self, other: object, kind: str) -> UnreadableFile:
         loader = _LOADERS.get(other, "") if isinstance(other, str) else ""
         what = f"a {other}" if loader else f"{other!r:.30}"
         return UnreadableFile(f"{self.name} holds {what}, not a {kind}.{loader}")

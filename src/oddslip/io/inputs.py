@@ -14,10 +14,10 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from oddslip.errors import OddslipError, UnreadableFile
 from oddslip.io.files import unreadable
@@ -162,7 +162,7 @@ class FileArray:
     """
 
     def __init__(
-        self, path: Path, shape: tuple[int, ...], dtype: Any, start: int, by_rows: bool = True
+        self, path: Path, shape: tuple[int, ...], dtype: DTypeLike, start: int, by_rows: bool = True
     ) -> None:
         self.path, self.shape, self.start = path, shape, start
         self.by_rows = by_rows or len(shape) < 2
@@ -178,7 +178,7 @@ class FileArray:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError(f"{self.path} is read where it is used; it cannot be had uncopied.")
         check_memory(self.path, self.nbytes)

@@ -49,10 +49,10 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
-def _check_depth(value: Any) -> None:
+def _check_depth(value: object) -> None:
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        inner: list[Any] = []
+        inner: list[object] = []
         for each in level:
             if isinstance(each, dict):
                 inner += [part for part in each.values() if isinstance(part, dict | list)]
@@ -69,7 +69,7 @@ def read_json(path: Path) -> Any:
     return parse_json(read_bytes(path).decode("utf-8"))
 
 
-def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
+def with_checksum(content: Mapping[str, object]) -> dict[str, Any]:
     """Add a checksum to a document.
 
     Parameters
@@ -91,7 +91,7 @@ def with_checksum(content: Mapping[str, Any]) -> dict[str, Any]:
     return {**plain, CHECKSUM: _digest(plain)}
 
 
-def verify_checksum(document: Any, *, needed: bool = True) -> dict[str, Any]:
+def verify_checksum(document: object, *, needed: bool = True) -> dict[str, Any]:
     """Compare a document with its checksum, and return its content.
 
     Parameters
@@ -123,6 +123,6 @@ def verify_checksum(document: Any, *, needed: bool = True) -> dict[str, Any]:
     return content
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: Mapping[str, object]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hash_bytes(text.encode())

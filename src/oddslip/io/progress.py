@@ -5,25 +5,28 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 PATIENCE_S = 2.0
 
 
 @contextmanager
 def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that is told how much more is done. The bar appears after two seconds."""
+    """Yield a function that adds to the progress. The bar appears after two seconds."""
     started = time.monotonic()
-    bar: Any = None
-    done = 0
+    bar: Progress | None = None
+    completed = 0
 
     def advance(more: int) -> None:
-        nonlocal bar, done
-        done += more
+        nonlocal bar, completed
+        completed += more
         if bar is None and time.monotonic() - started > PATIENCE_S:
             bar = _start(what, total)
         if bar is not None:
-            bar.update(bar.task_ids[0], completed=done)
+            bar.update(bar.task_ids[0], completed=completed)
 
     try:
         yield advance
@@ -32,7 +35,7 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None]]:
             bar.stop()
 
 
-def _start(what: str, total: int) -> Any:
+def _start(what: str, total: int) -> Progress:
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -248,7 +248,7 @@ class ResumableScores:
             file.write(block.data)
             file.flush()
             os.fsync(file.fileno())  # before it is listed in the journal
-        self.log.write(f"{start} {hash_pieces(blocks)}\n")
+        self.log.write(f"{start} {hash_pieces(block.data for block in blocks)}\n")
         self.log.flush()
 
     def finish(self, row_ids: Sequence[object] | Array | None) -> None:

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,17 +22,18 @@ import pyarrow as pa
 
 from oddslip.errors import InvalidInput, MissingDependency, OddslipError
 from oddslip.spark.jobs import run_job_batch
-from oddslip.spark.messages import Message
+from oddslip.spark.messages import Kinds, Message
 from oddslip.spark.rows import LABEL_FIELDS
-from oddslip.spark.tasks import map_rows, merge_shards, read_rows, tally_rows
+from oddslip.spark.tasks import Batches, map_rows, merge_shards, read_rows, tally_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame as DataFrame
     from pyspark.sql import SparkSession as SparkSession
 
+Task = Callable[[Message, Batches], Iterator[pa.RecordBatch]]
 TASK_SCHEMA = "shard int, data binary"
 CLOSURE_BYTES = 8 * 1024 * 1024  # larger messages are sent to tasks as a file
-FLOATS: dict[Any, np.dtype] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
+FLOATS: dict[str, np.dtype] = {"float": np.dtype(np.float32), "double": np.dtype(np.float64)}
 
 
 class SparkTable:
@@ -67,11 +68,13 @@ class SparkTable:
         schema = ", ".join(f"{_quoted([n])[0]} {t or types[n]}" for n, t in fields.items())
         return self._over(map_rows, message, columns, schema)
 
-    def _over(self, task: Any, message: Message, columns: Sequence[str], schema: str) -> DataFrame:
+    def _over(self, task: Task, message: Message, columns: Sequence[str], schema: str) -> DataFrame:
         frame = self.frame.select(*_quoted(columns)) if columns else self.frame
         return frame.mapInArrow(self._with_message(task, message), schema)
 
-    def _with_message(self, task: Any, message: Message) -> Any:
+    def _with_message(
+        self, task: Task, message: Message
+    ) -> Callable[..., Iterator[pa.RecordBatch]]:
         """The task with its message: in the closure, or in a file that executors map."""
         if len(message.data) <= CLOSURE_BYTES:
             return partial(run_in_worker, task, message)
@@ -105,7 +108,7 @@ class SparkFiles(SparkTable):
     def check(self, column: str) -> None:
         """Does nothing: the tasks check the files."""
 
-    def _over(self, task: Any, message: Message, columns: Sequence[str], schema: str) -> DataFrame:
+    def _over(self, task: Task, message: Message, columns: Sequence[str], schema: str) -> DataFrame:
         return super()._over(task, message, (), schema)
 
 
@@ -127,7 +130,7 @@ class SparkWorkers:
         places = self.session.range(0, 1 << 20).select(spark_partition_id().alias("at"))
         return int(_fetch(places.agg({"at": "max"})).column(0)[0].as_py()) + 1
 
-    def run(self, shared: Path, kinds: tuple[Any, ...], n_jobs: int) -> Iterator[tuple[int, bytes]]:
+    def run(self, shared: Path, kinds: Kinds, n_jobs: int) -> Iterator[tuple[int, bytes]]:
         """See `oddslip.spark.jobs.Workers`."""
         # Executors that join later fetch the file too, so it stays until the process ends.
         path = Path(_shared_folder().name, shared.name)
@@ -163,7 +166,7 @@ def _shared_folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def run_from_file(
-    task: Any, kinds: tuple[Any, ...], name: str, batches: Any
+    task: Task, kinds: Kinds, name: str, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
     """Run a task whose message is in a file of the session, which is memory-mapped."""
     from pyspark import SparkFiles as Files
@@ -172,7 +175,7 @@ def run_from_file(
     yield from run_in_worker(task, Message(kinds, data), batches)  # type: ignore[arg-type]
 
 
-def run_in_worker(task: Any, message: Message, batches: Any) -> Iterator[pa.RecordBatch]:
+def run_in_worker(task: Task, message: Message, batches: Batches) -> Iterator[pa.RecordBatch]:
     """Run a task in a Spark worker, which runs other tasks after it."""
     yield from task(message, batches)
     set_modules_aside(len(sys.modules))
@@ -198,7 +201,7 @@ def current_session() -> SparkSession:
     return SparkSession.getActiveSession() or start_session()
 
 
-def start_session(master: str = "local[*]", **config: Any) -> SparkSession:
+def start_session(master: str = "local[*]", **config: object) -> SparkSession:
     """The active session, or a new one on this master.
 
     Parameters
@@ -271,7 +274,7 @@ def grouped(
     return rows, "scores", None if labels is None else "scores", row_id
 
 
-def score_type(frame: DataFrame, name: str) -> tuple[Any, np.dtype]:
+def score_type(frame: DataFrame, name: str) -> tuple[DataFrame, np.dtype]:
     """The frame with scores as lists, and the dtype of a cell. ML vectors become lists."""
     kind: Any = _field(frame, name).dataType
     if kind.typeName() == "udt" or "VectorUDT" in str(kind):
@@ -332,7 +335,7 @@ def first_width(frame: DataFrame, name: str) -> int:
     return len(row[0])
 
 
-def check_column(frame: DataFrame, part: str, name: Any) -> str:
+def check_column(frame: DataFrame, part: str, name: object) -> str:
     """The name of an existing column."""
     if not isinstance(name, str) or name not in frame.columns:
         columns = ", ".join(frame.columns)

@@ -181,7 +181,7 @@ def _row(shard: int, data: bytes | memoryview) -> pa.RecordBatch:
     return pa.record_batch([pa.array([shard], pa.int32()), pa.array([data])], schema=SCHEMA)
 
 
-def read_rows(batch: Any) -> Iterator[tuple[int, memoryview]]:
+def read_rows(batch: pa.RecordBatch) -> Iterator[tuple[int, memoryview]]:
     """The rows that tasks return, as views: states may be gigabytes."""
     for shard, data in zip(batch.column("shard"), batch.column("data"), strict=True):
         yield shard.as_py(), memoryview(data.as_buffer())

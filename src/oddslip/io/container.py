@@ -281,12 +281,12 @@ def _read_slices(file: IO[bytes]) -> Callable[[int, int], memoryview]:
     def read(start: int, stop: int) -> memoryview:
         buffer = memoryview(np.empty(stop - start, np.uint8))  # type: ignore[arg-type]
         file.seek(start)
-        done = 0
-        while done < buffer.nbytes:  # the system reads at most 2 GB at once
-            n_bytes = file.readinto(buffer[done:])  # type: ignore[attr-defined]
+        size = 0
+        while size < buffer.nbytes:  # the system reads at most 2 GB at once
+            n_bytes = file.readinto(buffer[size:])  # type: ignore[attr-defined]
             if not n_bytes:
                 raise EOFError("it ends early")
-            done += n_bytes
+            size += n_bytes
         return buffer
 
     return read

@@ -91,13 +91,13 @@ def with_checksum(content: Mapping[str, object]) -> dict[str, Any]:
     return {**plain, CHECKSUM: _digest(plain)}
 
 
-def verify_checksum(document: object, *, needed: bool = True) -> dict[str, Any]:
+def verify_checksum(document: object, *, required: bool = True) -> dict[str, Any]:
     """Compare a document with its checksum, and return its content.
 
     Parameters
     ----------
     document : dict
-    needed : bool
+    required : bool
         Whether the checksum must be there, which documents of earlier versions lack. If it is
         there it must agree.
 
@@ -112,13 +112,13 @@ def verify_checksum(document: object, *, needed: bool = True) -> dict[str, Any]:
 
     Examples
     --------
-    >>> verify_checksum({"seed": 42}, needed=False)
+    >>> verify_checksum({"seed": 42}, required=False)
     {'seed': 42}
     """
     if not isinstance(document, dict):
         raise ValueError("it must be a table")
     content = {key: value for key, value in document.items() if key != CHECKSUM}
-    if (CHECKSUM in document or needed) and document.get(CHECKSUM) != _digest(content):
+    if (CHECKSUM in document or required) and document.get(CHECKSUM) != _digest(content):
         raise ValueError("its checksum does not agree")
     return content
 

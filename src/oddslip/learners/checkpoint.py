@@ -105,7 +105,7 @@ class Checkpoint:
             document = read_json(path)
             if document["format"] not in (1, CHECKPOINT_FORMAT):
                 raise ValueError(f"format {document['format']}, not {CHECKPOINT_FORMAT}")
-            manifest = verify_checksum(document, needed=document["format"] != 1)
+            manifest = verify_checksum(document, required=document["format"] != 1)
             _ = manifest["groups"], manifest["configuration"].items()
             # Checkpoints of 0.1 list the version of Python's json, which does not matter.
             manifest["configuration"].get("versions", {}).pop("json", None)

@@ -282,7 +282,7 @@ def lacks_regime(diagnosis: Diagnosis) -> str:
         "the weight of every label (weights=, --weights)": diagnosis.weights,
         "the scores of the unweighted twin (unweighted=, --unweighted)": parts,
     }
-    needs = [name for name, given in inputs.items() if given is None]
+    needs = [name for name, value in inputs.items() if value is None]
     if needs:
         return f"Its place needs {' and '.join(needs)}."
     if parts is not None and parts.loss <= 0:

@@ -181,8 +181,8 @@ def repair_table(fitted: FittedRepair) -> Table:
     for action in sorted(set(record.action), key=record.action.index):
         positives = [
             int(n)
-            for n, done in zip(record.n_positives, record.action, strict=True)
-            if done == action
+            for n, label_action in zip(record.n_positives, record.action, strict=True)
+            if label_action == action
         ]
         low, high = min(positives), max(positives)
         count = f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -200,11 +200,11 @@ def _check_record(record: JsonObject) -> None:
             raise ValueError("no finding")
     if not all(isinstance(code, str) for code in record["failed"]):
         raise ValueError("no code")
-    for part, needed in (("measures", ("before", "now")), ("metrics", ("value", "low", "high"))):
+    for part, keys in (("measures", ("before", "now")), ("metrics", ("value", "low", "high"))):
         for name, each in record[part].items():
             if not isinstance(name, str):
                 raise ValueError("no name")
-            for key in needed:
+            for key in keys:
                 number(each[key])
             for key in ("low", "high"):
                 number(each.get(key))

@@ -1,4 +1,4 @@
-"""The result of an export, and the description of a repair that exports include."""
+"""Exports of a repair: the file, its result, and the description that every form includes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 from oddslip import __version__
 from oddslip.calibrators.fitted_repair import FittedRepair
 from oddslip.core.results import plain
-from oddslip.core.types import JsonObject
+from oddslip.core.types import FilePath, JsonObject
+from oddslip.io.files import atomic_write, check_bytes
+from oddslip.io.paths import check_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,14 @@ class Export:
             "n_bytes": self.n_bytes,
             "largest_deviation": self.largest_deviation,
         }
+
+
+def write_export(path: FilePath, form: str, raw: bytes, largest_deviation: float = 0.0) -> Export:
+    """Write an export atomically, and read it back before it takes its place."""
+    path = check_path("path", path)
+    with atomic_write(path, check=check_bytes(raw)) as unfinished:
+        unfinished.write_bytes(raw)
+    return Export(path, form, len(raw), largest_deviation)
 
 
 def describe_repair(repair: FittedRepair) -> JsonObject:

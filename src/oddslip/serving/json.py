@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 
@@ -16,10 +15,9 @@ from oddslip.calibrators.map_forms import (
     compared_constants,
 )
 from oddslip.core.types import FilePath, JsonObject
-from oddslip.io.files import atomic_write, check_bytes
 from oddslip.io.json import with_checksum
 from oddslip.io.paths import check_path
-from oddslip.serving.export import Export, describe_repair, names_of
+from oddslip.serving.export import Export, describe_repair, names_of, write_export
 from oddslip.serving.map_pieces import FORMS
 
 SCHEMA = "oddslip.maps/1"
@@ -27,12 +25,9 @@ SCHEMA = "oddslip.maps/1"
 
 def export_json(repair: FittedRepair, path: FilePath) -> Export:
     """Write the maps as JSON, atomically. See `oddslip.FittedRepair.to_json`."""
-    path = check_path("path", path)
+    check_path("path", path)
     text = json.dumps(with_checksum(describe_maps(repair)), ensure_ascii=False, allow_nan=False)
-    raw = (text + "\n").encode()
-    with atomic_write(path, check=check_bytes(raw)) as unfinished:
-        unfinished.write_bytes(raw)
-    return Export(Path(path), "JSON", len(raw))
+    return write_export(path, "JSON", f"{text}\n".encode())
 
 
 def describe_maps(repair: FittedRepair) -> JsonObject:

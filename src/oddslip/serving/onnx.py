@@ -11,7 +11,6 @@ and logarithms are those of the ONNX runtime, and may differ in the last bit.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,9 +33,8 @@ from oddslip.core.arguments import check_k
 from oddslip.core.panel import Panel
 from oddslip.core.types import Array, FilePath, Ints
 from oddslip.errors import InvalidInput, MissingDependency
-from oddslip.io.files import atomic_write, check_bytes
 from oddslip.io.paths import check_path
-from oddslip.serving.export import Export, describe_repair, names_of
+from oddslip.serving.export import Export, describe_repair, names_of, write_export
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -60,13 +58,11 @@ def export_onnx(
 
     See `oddslip.FittedRepair.to_onnx`.
     """
-    path = check_path("path", path)
+    check_path("path", path)
     model = repair_graph(repair, k=k, scores=scores, precision=precision)
     raw = model.SerializeToString()
     deviation = 0.0 if precision == "float64" else _largest_deviation(repair, model)
-    with atomic_write(path, check=check_bytes(raw)) as unfinished:
-        unfinished.write_bytes(raw)
-    return Export(Path(path), "ONNX", len(raw), deviation)
+    return write_export(path, "ONNX", raw, deviation)
 
 
 def repair_graph(

@@ -297,10 +297,7 @@ def _split_between(booster: xgb.Booster, high: NDArray[np.float32]) -> xgb.Boost
             if child < 0:  # a leaf
                 continue
             if not tree["default_left"][node]:  # cells that are not stored have the lower value
-                left[node], right[node] = (
-                    right[node],
-                    left[node],
-                )
+                left[node], right[node] = right[node], left[node]
                 tree["default_left"][node] = 1
             tree["split_conditions"][node] = float(high[tree["split_indices"][node]])
     rewritten = xgb.Booster()

@@ -48,8 +48,8 @@ def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -
     Examples
     --------
     >>> from oddslip import evaluate
-    >>> found = evaluate([[0.9, 0.2], [0.1, 0.7]], [[1, 0], [1, 0]], k=1, n_replicates=50)
-    >>> draw_evaluation(found).axes[0].get_xlabel()
+    >>> evaluation = evaluate([[0.9, 0.2], [0.1, 0.7]], [[1, 0], [1, 0]], k=1, n_replicates=50)
+    >>> draw_evaluation(evaluation).axes[0].get_xlabel()
     'metric at K = 1, with 95% intervals'
     """
     compared = None if against is None else evaluation.compare(against)

@@ -43,24 +43,24 @@ STEP_NAMES = {
 }
 
 
-def draw_waterfall(shown: Waterfall) -> str:
+def draw_waterfall(waterfall: Waterfall) -> str:
     """The waterfall as SVG markup."""
-    steps = waterfall_steps(shown)
-    reach = max(shown.ceiling, *(max(step.start, step.stop) for step in steps))
+    steps = waterfall_steps(waterfall)
+    reach = max(waterfall.ceiling, *(max(step.start, step.stop) for step in steps))
     axis = Axis(0.0, reach if reach > 0 else 1.0, 0.0, 100.0)
     pieces = []
     for at, step in enumerate(steps):
         pieces += _draw_step(step, axis, at * STEP)
         if at + 1 < len(steps):
             pieces.append(_draw_joint(steps[at + 1], axis, at * STEP))
-    pieces += _draw_ceiling(shown.ceiling, axis, (len(steps) - 1) * STEP)
+    pieces += _draw_ceiling(waterfall.ceiling, axis, (len(steps) - 1) * STEP)
     return picture(
         pieces,
         height=len(steps) * STEP + 18,
         id_="waterfall",
-        title=f"Where the {shown.metric} went",
+        title=f"Where the {waterfall.metric} went",
         description="; ".join(f"{name_step(step)} {tell_step(step)}" for step in steps)
-        + f"; ceiling of per-label maps {score(shown.ceiling)}.",
+        + f"; ceiling of per-label maps {score(waterfall.ceiling)}.",
     )
 
 

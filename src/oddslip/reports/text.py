@@ -1,4 +1,4 @@
-"""Results on a terminal. Names and paths are hostile text: see `printable`."""
+"""Results on a terminal. Names and paths are untrusted text: see `printable`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def new_table(*columns: str) -> Table:
 
 
 class Reader(NamedTuple):
-    """Where a text is read, and so where it says that the rest is."""
+    """Where a text is read, which decides how it refers to the details."""
 
     details: str
     labels: str
@@ -146,7 +146,7 @@ def rows_sentence(evaluation: Evaluation) -> str:
 
 
 def ties_sentence(evaluation: Evaluation, what: str = "") -> str:
-    """How much of the result is owed to ties."""
+    """How much of the result depends on ties."""
     e = evaluation
     of = f" of {what}" if what else ""
     if not e.n_tied:
@@ -288,7 +288,7 @@ def rung_table(ladder: Ladder, chosen: str = "chosen", rungs: Iterable[str] | No
     level = f"{level_name(ladder.level)} interval"
     table = new_table("rung", ladder.metric_name, level, "minus raw", level)
     table.padding = (0, 1, 0, 0)  # five columns in 80 characters
-    table.columns[0].no_wrap = False  # where that is not enough, names wrap and numbers stay whole
+    table.columns[0].no_wrap = False  # if that is not enough, names wrap, not numbers
     for name in ladder if rungs is None else rungs:
         estimate, difference = ladder.estimate(name), ladder.gain(name)
         cells = [chosen if name == "chosen" else name, score(estimate.value), interval(estimate)]
@@ -341,7 +341,7 @@ def _indented(text: str) -> Padding:
 
 
 def _evidence(value: object) -> str:
-    """A mapping in braces: on one line its names would run into those around it."""
+    """A value of evidence; a mapping is put in braces, to separate it from its neighbours."""
     text = value_text(value)
     return f"{{{text}}}" if isinstance(value, Mapping) else text
 
@@ -414,7 +414,7 @@ def show_plan(plan: Plan, *, verbose: bool = False) -> Iterator[RenderableType]:
     for name, value in rows.items():
         table.add_row(name, value)
     yield table
-    if low < high:  # nothing is measured yet, so what the inversion will do is a prediction
+    if low < high:  # nothing is measured yet: the effect of the inversion is a prediction
         from oddslip.reports.numbers import count_regimes, read_regimes, tell_association
 
         yield " ".join(tell_association(count_regimes(read_regimes().points)))
@@ -484,7 +484,7 @@ class LabelTable:
 def label_lines(
     columns: dict[str, Any], n_labels: int, reader: Reader = TERMINAL
 ) -> Iterator[RenderableType]:
-    """The labels with most positives, with all their columns."""
+    """The labels with the most positives, with all their columns."""
     n_lines = min(n_labels, MAX_LABELS)
     headings = {name: short for name, short in HEADINGS.items() if name in columns}
     positives = columns.get("evaluation_positives", columns.get("n_positives"))

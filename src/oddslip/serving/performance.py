@@ -1,4 +1,4 @@
-"""What is served, held against what was true: metrics, their change, prevalences, labels alive."""
+"""Performance of served rows with labels: metrics, their changes, and prevalences."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from oddslip.sources import Source
 
 # A result or its JSON, a repair, or scores of the same rows.
 BaselineLike = ScoresLike
-DROP_LEVEL = 0.99  # of the interval of a change: one quiet week of 200 seems to drop
+DROP_LEVEL = 0.99  # of the interval of a change: one quiet week in 200 looks like a drop
 
 # Where earlier results keep their metrics.
 SCHEMAS = ("oddslip.diagnosis/1", "oddslip.evaluation/1", "oddslip.check/1")
@@ -72,7 +72,7 @@ class Performance:
 
 
 class Baseline(NamedTuple):
-    """What a metric was before: estimates of other rows, or another ranking of these."""
+    """Earlier metrics: estimates on other rows, or another ranking of these rows."""
 
     against: str
     metrics: dict[str, tuple[float, float]]  # value and standard error
@@ -89,7 +89,7 @@ def perform(
     seed: int = DEFAULT_SEED,
     threads: int | None = None,
 ) -> Performance:
-    """Score a ranking of labelled rows, and what it is compared with."""
+    """Evaluate a ranking of labelled rows, and compare it with the baseline."""
     positives = source.positives()
     rows = np.flatnonzero(positives.counts)
     if not rows.size:
@@ -143,7 +143,7 @@ def perform(
 def rank_by_prior(
     source: Source, prior: Floats, k: int, threads: int | None = None
 ) -> NDArray[np.int32]:
-    """The most popular labels: the same in every row, or of those that each row has."""
+    """The labels with the highest prior, of those that each row has."""
     if not source.partial:
         popular = np.argsort(-prior, kind="stable")[:k].astype(np.int32)
         return np.tile(popular, (source.n_rows, 1))
@@ -171,14 +171,14 @@ def _share_true(hits: Floats, columns: NDArray[np.int32], n_rows: int) -> float:
 
 
 def _two_sample(value: float, samples: Floats, before: float, error: float) -> Estimate:
-    """Of rows that are not the same: both errors count."""
+    """The change between two sets of rows; the errors of both count."""
     samples = samples[np.isfinite(samples)]
     spread = float(samples.std()) if samples.size else float("nan")
     reach = NormalDist().inv_cdf((1 + DROP_LEVEL) / 2) * sqrt(spread**2 + error**2)
     return Estimate(value - before, value - before - reach, value - before + reach)
 
 
-# --------------------------------------------------------------------------------- what came before
+# ---------------------------------------------------------------------------------------- baselines
 
 
 def read_baseline(

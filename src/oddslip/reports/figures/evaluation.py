@@ -33,7 +33,7 @@ SECOND: dict[str, Any] = {"color": ORANGE, "marker": "D", "markersize": 4.5}
 
 
 def draw_evaluation(evaluation: Evaluation, against: Evaluation | None = None) -> Figure:
-    """Every metric with its interval; beside it the paired difference to another ranking.
+    """Draw every metric with its interval, and its paired difference to another ranking.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from oddslip.diagnosis.result import Diagnosis
 
-# Colour and shape of each kind of rung: in print without colours the shape still tells.
+# Colour and shape of each kind of rung: shapes also differ in print without colours.
 KINDS: dict[str, dict[str, Any]] = {
     "raw": {"color": ORANGE, "marker": "D"},
     "repair": {"color": BLUE, "marker": "o"},
@@ -37,7 +37,7 @@ LEGEND = {"raw": "the scores as they are", "repair": "repairs", "reference": "to
 
 
 def draw_ladder(diagnosis: Diagnosis, metric: str | None = None) -> Figure:
-    """Every rung of the ladder of a diagnosis; a vertical line marks raw.
+    """Draw every rung of the ladder of a diagnosis; a vertical line marks raw.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def draw_ladder(diagnosis: Diagnosis, metric: str | None = None) -> Figure:
 
 
 def put_ladder(panel: FigureBase, diagnosis: Diagnosis, metric: str | None = None) -> None:
-    """The picture into a figure or a part of one, with the legend below."""
+    """Draw into a figure or a subfigure, with the legend below."""
     ladder = diagnosis.ladder
     axis = panel.subplots()
     axis.axvline(ladder.value("raw", metric), color=ORANGE, linewidth=0.8, linestyle="--", zorder=1)

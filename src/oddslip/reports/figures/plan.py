@@ -1,4 +1,4 @@
-"""A plan as a picture: what each weight intends, and what the booster can do of it."""
+"""The picture of a plan: the shift each weight intends, and what the booster can reach."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ MANY = 2000
 
 
 def draw_plan(plan: Plan) -> Figure:
-    """ln w of every label, the largest first, against the step budget.
+    """Draw ln w of every label, the largest first, against the step budget.
 
-    Labels beyond the budget, and labels of which a leaf with one positive is driven to a stored
-    1.0, are marked.
+    Marked are labels beyond the budget, and labels for which a leaf with one positive reaches a
+    stored 1.0.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def draw_plan(plan: Plan) -> Figure:
 
 
 def put_plan(panel: FigureBase, plan: Plan, order: Ints, *, named: bool) -> None:
-    """The picture into a figure or a part of one. Few labels are lines, many are columns."""
+    """Draw into a figure or a subfigure: lines for few labels, columns for many."""
     axis = panel.subplots()
     place, intended = np.arange(plan.n_labels), plan.intended[order]
     many = plan.n_labels > MANY

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.result import Diagnosis
 
 NAMED = 3  # labels furthest from the diagonal
-FAR = 0.5  # nat: nearer labels are not named
+FAR = 0.5  # nat; labels that are nearer are not named
 MANY = 2000  # dots; more of them are drawn smaller, and as pixels in vector files
 
 
 def draw_shifts(diagnosis: Diagnosis) -> Figure:
-    """Realized against intended shift of every label, with the diagonal and the step budget.
+    """Draw the realized against the intended shift of every label, and the step budget.
 
-    Labels whose shift is not identified, because a cell is saturated, are ticks at the upper edge.
+    Labels with saturated cells, whose shift cannot be read, are ticks at the upper edge.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def draw_shifts(diagnosis: Diagnosis) -> Figure:
 
 
 def put_shifts(panel: FigureBase, diagnosis: Diagnosis) -> list[Note]:
-    """The picture into a figure or a part of one, with the legend below; notes are to be placed."""
+    """Draw into a figure or a subfigure, with the legend below. Returns the notes to place."""
     shifts = diagnosis.shifts
     if shifts.intended is None:
         raise InvalidInput(

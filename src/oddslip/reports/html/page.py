@@ -136,7 +136,7 @@ def render_page(
         policy=content_policy(style, script),
         style=Markup(style),
         script=Markup(script),
-        # Pictures and data are made here and escaped where they are made.
+        # Pictures and data are escaped where they are created.
         svg=Markup,
         data=Markup(script_json(label_data(diagnosis))),
         verdict=printable(diagnosis.verdict.sentence),
@@ -164,7 +164,7 @@ def render_page(
 
 
 def content_policy(style: str, script: str) -> str:
-    """What the browser may do with the page: run this very style and script, and nothing else."""
+    """The content security policy: the browser may only use this style and this script."""
 
     def allow(content: str) -> str:
         digest = hashlib.sha256(content.encode("utf-8")).digest()
@@ -177,7 +177,7 @@ def content_policy(style: str, script: str) -> str:
 
 
 def environment() -> Environment:
-    """Where templates are found, and what is escaped: everything."""
+    """The templates; everything is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
@@ -190,7 +190,7 @@ def environment() -> Environment:
 
 
 def read_template(name: str) -> str:
-    """A template as it is."""
+    """The text of a template."""
     return resources.files("oddslip.reports.html").joinpath("templates", name).read_text("utf-8")
 
 
@@ -202,7 +202,7 @@ MARKS = {"critical": "alert", "warning": "alert", "info": "note"}
 
 
 def waterfall_part(diagnosis: Diagnosis) -> dict[str, object]:
-    """The waterfall, or what it lacks."""
+    """The waterfall, or why there is none."""
     waterfall = waterfall_of(diagnosis)
     return {"svg": waterfall and draw_waterfall(waterfall), "lacks": lacks_waterfall(diagnosis)}
 
@@ -251,7 +251,7 @@ def ladder_part(diagnosis: Diagnosis) -> dict[str, object]:
 
 
 def shown_part(diagnosis: Diagnosis) -> dict[str, object]:
-    """Whether the probabilities of what is shown are right: in report_text, and the picture."""
+    """Whether the probabilities of the labels shown are right, in words and as a picture."""
     names = {"raw": "as they are", "chosen": "chosen by Repair"}
     if diagnosis.chosen is not None:
         names["chosen"] = f"{printable(diagnosis.chosen.name)}, chosen by Repair"
@@ -263,14 +263,14 @@ def shown_part(diagnosis: Diagnosis) -> dict[str, object]:
 
 
 def shift_part(diagnosis: Diagnosis) -> dict[str, object]:
-    """The picture of the shifts, or what it lacks."""
+    """The picture of the shifts, or why there is none."""
     if lacks := lacks_shifts(diagnosis):
         return {"svg": None, "lacks": f"{lacks} Realized shifts stand in the table of labels."}
     return {"svg": draw_shifts(diagnosis.shifts), "lacks": ""}
 
 
 def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, object]:
-    """This model among the reference points, as far as either is there."""
+    """This model among the reference points, as far as either exists."""
     here = regime_of(diagnosis)
     points = [*regimes.points, *([] if here is None else [here])]
     shapes = shape_by_series(regimes.points)
@@ -287,7 +287,7 @@ def regime_part(diagnosis: Diagnosis, regimes: Regimes) -> dict[str, object]:
 
 
 def measured_inversion(diagnosis: Diagnosis) -> str:
-    """What the ladder says of the inversion; empty without label-specific weights."""
+    """The result of the inversion on the ladder; empty without label-specific weights."""
     findings = [finding for finding in diagnosis.findings if finding.code in INVERSION_CODES]
     return printable(findings[0].sentence) if findings else ""
 
@@ -304,7 +304,7 @@ def _regime_row(point: RegimePoint) -> dict[str, object]:
 
 
 def findings_part(diagnosis: Diagnosis) -> list[list[dict[str, object]]]:
-    """The gravest findings, and the others, which the page folds away."""
+    """The most severe findings, and the others, which the page collapses."""
     parts = [finding_part(finding) for finding in diagnosis.findings]
     return [parts[:MAX_FINDINGS], parts[MAX_FINDINGS:]]
 
@@ -329,7 +329,7 @@ def finding_part(finding: Finding) -> dict[str, object]:
 
 
 def provenance_part(diagnosis: Diagnosis, provenance: Mapping[str, object] | None) -> list[Any]:
-    """What is known of the run, after what the diagnosis itself knows."""
+    """The provenance of the run: first what the diagnosis stores, then the rest."""
     from oddslip import __version__
 
     ladder, bootstrap = diagnosis.ladder, "none"
@@ -398,7 +398,7 @@ COLUMNS = (
 def label_data(diagnosis: Diagnosis) -> dict[str, object]:
     """Headings and values of every label, in built-in types.
 
-    Names are shown without control characters; ``raw`` keeps those that differ, by label, for the
+    Names have no control characters; ``raw`` holds the original names that differ, for the
     download.
     """
     by_name = label_columns(diagnosis)
@@ -421,7 +421,7 @@ def _values(column: Any) -> list[Any]:
 
 
 def script_json(value: object) -> str:
-    """JSON that can stand inside a script element: nothing in it ends or opens one.
+    """JSON for a script element: nothing in it can end the element or open another.
 
     Examples
     --------

@@ -65,12 +65,12 @@ def draw_waterfall(waterfall: Waterfall) -> str:
 
 
 def name_step(step: Step) -> str:
-    """What stands at the left above a bar."""
+    """The text at the left above a bar."""
     return STEP_NAMES.get(step.name) or f"Repair: {printable(step.name)}"
 
 
 def tell_step(step: Step) -> str:
-    """What stands at the right of a bar."""
+    """The text at the right of a bar."""
     if step.is_model:
         return score(step.stop)
     share = "" if step.share is None else f", {percent(step.share)}"
@@ -86,7 +86,7 @@ def look_of(step: Step) -> str:
 
 def _draw_step(step: Step, axis: Axis, top: float) -> list[str]:
     low, high = sorted((step.start, step.stop))
-    # A bar of no width would not be seen, and it is there.
+    # A bar of zero width would be invisible.
     width = max(axis(high) - axis(low), 0.3)
     base = top + 14
     return [
@@ -136,7 +136,7 @@ def ladder_axis(ladder: Ladder) -> Axis:
 
 
 def draw_rung(rung: str, ladder: Ladder, axis: Axis) -> str:
-    """The picture beside the numbers. Screen readers skip it: the numbers say it all."""
+    """The picture beside the numbers. Screen readers skip it, since the numbers say the same."""
     estimate, raw, middle = ladder.estimate(rung), ladder.value("raw"), RUNG_HEIGHT / 2
     at_raw = axis.percent(raw)
     pieces = [tag("line", x1=at_raw, x2=at_raw, y1=0, y2=RUNG_HEIGHT, class_="reference")]
@@ -191,7 +191,7 @@ SHOWN_LOOKS = {"raw": "raw", "chosen": "good"}
 def draw_shown(reliabilities: Mapping[str, Reliability]) -> str:
     """Share true against probability of the labels shown, by raw scores and by the repair."""
     filled = {name: each.n_shown > 0 for name, each in reliabilities.items()}
-    ends = [0.0, 0.1]  # never narrower, so that rare labels do not fill the picture with noise
+    ends = [0.0, 0.1]  # minimum range, so that rare labels do not fill the picture with noise
     for name, each in reliabilities.items():
         ends += [*each.probability[filled[name]], *each.share[filled[name]]]
     top = min(1.0, 1.05 * max(ends))
@@ -260,7 +260,7 @@ BAND = 44  # pixels on top, for labels whose shift cannot be read
 
 
 def choose_labels(n_labels: int) -> range:
-    """The labels that are drawn: all, or evenly many of them.
+    """The labels to draw: all of them, or an even sample.
 
     Examples
     --------
@@ -358,7 +358,7 @@ def _draw_dot(shifts: LabelShifts, label: int, x_axis: Axis, y_axis: Axis) -> st
 # -------------------------------------------------------------------------------------- the regimes
 
 REGIMES_TOP = 34  # pixels
-LOWEST = -1.0  # shares below are drawn at the edge with an arrow: they would squeeze the rest
+LOWEST = -1.0  # smaller shares are drawn at the edge with an arrow
 HIGHEST = 1.5
 AT_EDGE = 1.8  # factor from the lowest place of the axis to the marks at or below 0, and beyond
 SHAPES = ("circle", "square", "diamond", "triangle", "hexagon", "wedge")
@@ -367,8 +367,8 @@ SHAPES = ("circle", "square", "diamond", "triangle", "hexagon", "wedge")
 def draw_regimes(points: Sequence[RegimePoint]) -> str:
     """The picture as SVG markup; needs at least one point.
 
-    A ratio at or below 0 has no place on a log axis: its mark stands at the left edge, over a tick
-    of its own, with an arrow.
+    A ratio at or below 0 is not on a log axis. Its mark is at the left edge, over a separate tick,
+    with an arrow.
     """
     ratios = [1.0, *(point.ratio for point in points if point.ratio > 0)]
     low, edge = min(0.5, *ratios) / 1.25, None
@@ -452,7 +452,7 @@ def _draw_point(
         )
     elif is_open(point):
         share = small_percent(point.saturated_share)
-        beside = ratio != point.ratio  # marks at the edge stand above one another
+        beside = ratio != point.ratio  # marks at the edge are stacked
         place = {"x": 10, "y": 4, "class_": "tick-text"} if beside else {"x": 0, "y": -10}
         inner.append(text(share, **{"class_": "tick-text middle"} | place))
     return [tag("svg", *inner, x=x, y=short(y), class_="place")]

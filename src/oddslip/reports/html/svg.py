@@ -1,4 +1,4 @@
-"""Small pieces that every SVG of the page is made of.
+"""Elements of the SVG pictures of the page.
 
 Horizontal places are percentages and vertical ones pixels: a picture then fills a phone as well as
 a wide screen, and its text keeps its size. Colours come from the page's style sheet by class, so
@@ -114,7 +114,7 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def short(number: float) -> str:
-    """A place with two decimals at most: more is not seen.
+    """A coordinate with at most two decimals.
 
     Examples
     --------

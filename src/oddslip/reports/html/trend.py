@@ -31,7 +31,7 @@ class Point(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A number over all runs, what it was on the calibration rows, and how it is written."""
+    """A number over all runs, its value on the calibration rows, and its format."""
 
     key: str
     title: str
@@ -41,7 +41,7 @@ class Series(NamedTuple):
 
 
 def write_trend(records: Sequence[Record], path: FilePath) -> None:
-    """Write the page of a log, whole or not at all.
+    """Write the page of a log, atomically.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def tell_series(series: Series) -> str:
 
 
 def place(at: int, n: int) -> str:
-    """Where a run stands, in percent of the width."""
+    """The position of a run, in percent of the width."""
     return f"{short(100 * (at + 0.5) / n)}%"
 
 
@@ -188,12 +188,12 @@ def draw_strip(records: Sequence[Record]) -> str:
 
 
 def draw_series(series: Series, records: Sequence[Record]) -> str:
-    """A number over the runs, with its intervals and what it was on the calibration rows."""
+    """A number over the runs, with its intervals and its value on the calibration rows."""
     n = len(records)
     reach = [value for point in series.points for value in point[1:] if value is not None]
     reach += [] if series.before is None else [series.before]
     axis = axis_over(reach, TOP + HEIGHT, TOP, margin=0.08)
-    if min(reach) >= 0 > axis.low:  # nothing here is ever below none
+    if min(reach) >= 0 > axis.low:  # no number here is negative
         axis = Axis(0.0, axis.high, axis.start, axis.stop)
     pieces = [*_draw_grid(axis, series)]
     for first, second in zip(series.points, series.points[1:], strict=False):

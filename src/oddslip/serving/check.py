@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -298,16 +298,15 @@ def check(
     n_replicates, seed = check_replicates(n_replicates), check_seed(seed)
     if not (is_number(max_drop) and 0 <= max_drop <= 1):
         raise InvalidInput(f"max_drop must be between 0 and 1, got {max_drop!r:.40}.")
-    severity = _read_fail_on(fail_on)
-    sampling: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed, "threads": threads}
+    sampling = {"n_replicates": n_replicates, "seed": seed, "threads": threads}
+    settings = _Settings(baseline, _read_fail_on(fail_on), float(max_drop), sampling)
     if repair is None:
         source = open_source(
             scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
         )
         if k is None:
             raise InvalidInput("k is needed to check raw scores: how many labels does a row show?")
-        k = check_k(k, source.n_labels)
-        return _check_raw(source, k, baseline, severity, float(max_drop), sampling)
+        return _check_raw(source, check_k(k, source.n_labels), settings)
     fitted = _read_repair(repair)
     if kind is not None and kind != fitted.maps.kind:
         raise InvalidInput(f"this repair was fitted on {fitted.maps.kind} scores, got {kind!r}.")
@@ -322,18 +321,21 @@ def check(
         raise InvalidInput(
             f"k must be that of the repair's fingerprint, k={fingerprint_k}, got k={k}."
         )
-    return _check_repaired(fitted, source, k, baseline, severity, float(max_drop), sampling)
+    return _check_repaired(fitted, source, k, settings)
 
 
-def _check_raw(
-    source: Source,
-    k: int,
-    baseline: BaselineLike,
-    fail_on: tuple[str, ...] | str,
-    max_drop: float,
-    sampling: dict[str, Any],
-) -> CheckResult:
+class _Settings(NamedTuple):
+    """Arguments of a check that do not depend on the rows."""
+
+    baseline: BaselineLike
+    fail_on: tuple[str, ...] | str
+    max_drop: float
+    sampling: dict[str, Any]
+
+
+def _check_raw(source: Source, k: int, settings: _Settings) -> CheckResult:
     """Check raw scores before deployment."""
+    baseline, fail_on, max_drop, sampling = settings
     threads = sampling["threads"]
     performance, looked_for = None, ["OS202", "OS203"]
     if source.has_labels:
@@ -363,15 +365,10 @@ def _check_raw(
 
 
 def _check_repaired(
-    fitted: FittedRepair,
-    source: Source,
-    k: int,
-    baseline: BaselineLike,
-    fail_on: tuple[str, ...] | str,
-    max_drop: float,
-    sampling: dict[str, Any],
+    fitted: FittedRepair, source: Source, k: int, settings: _Settings
 ) -> CheckResult:
     """Check the scores that a repair serves."""
+    baseline, fail_on, max_drop, sampling = settings
     threads = sampling["threads"]
     order = align_labels(fitted.label_names, fitted.maps.n_labels, source)
     at: slice | Ints = slice(None) if order is None else order

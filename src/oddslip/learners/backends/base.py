@@ -117,7 +117,7 @@ class Backend(ABC):
 
 @contextmanager
 def refusals(learner: str, *errors: type[Exception]) -> Iterator[None]:
-    """Turn a learner's errors into ours, with its message.
+    """Turn errors of a learner into ours, with its message; a context manager or a decorator.
 
     Everything except the parameters is checked before, and those only the learner can judge. An
     invalid one may also raise TypeError or ValueError.

@@ -156,6 +156,7 @@ class LightGBM(Backend):
         fitting = memory_bytes // (_CELL_BYTES * max(1, n_rows))
         return int(max(1, min(n_labels, fitting, _MAX_GROUP_SIZE)))
 
+    @refusals("LightGBM", lgb.basic.LightGBMError)
     def train(
         self,
         prepared: lgb.Dataset,
@@ -165,17 +166,6 @@ class LightGBM(Backend):
         seed: int,
     ) -> GroupModel:
         """Grow the trees of a group."""
-        with refusals("LightGBM", lgb.basic.LightGBMError):
-            return self._grow(prepared, Y, weights, parameters, seed)
-
-    def _grow(
-        self,
-        prepared: lgb.Dataset,
-        Y: NDArray[np.uint8],
-        weights: Floats,
-        parameters: Parameters,
-        seed: int,
-    ) -> GroupModel:
         _check_mode(parameters)
         settings = _booster_parameters({**parameters, "seed": seed})
         rounds = check_whole("num_iterations", parameters["num_iterations"])

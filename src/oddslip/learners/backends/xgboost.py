@@ -123,6 +123,7 @@ class XGBoostBackend(Backend):
         # Boosters of one label each set their label in the shared matrix, one at a time.
         return threads if parameters["start"] == "mean" else 1
 
+    @refusals("XGBoost", xgb.core.XGBoostError)
     def train(
         self,
         prepared: Prepared,
@@ -132,17 +133,6 @@ class XGBoostBackend(Backend):
         seed: int,
     ) -> BoosterGroup:
         """Train a group; ``Y`` has shape (n_rows, g), no label all 0 or all 1."""
-        with refusals("XGBoost", xgb.core.XGBoostError):
-            return self._grow(prepared, Y, weights, parameters, seed)
-
-    def _grow(
-        self,
-        prepared: Prepared,
-        Y: NDArray[np.uint8],
-        weights: Floats,
-        parameters: Parameters,
-        seed: int,
-    ) -> BoosterGroup:
         n_labels = Y.shape[1]
         if parameters["start"] == "weighted":
             boosters = [

@@ -38,6 +38,17 @@ def text(content: object, **attributes: object) -> str:
     return tag("text", escape(printable(content)), **attributes)
 
 
+def line(x: tuple[str, str], y: tuple[float, float], class_: str) -> str:
+    """A line; ``x`` holds percentages, ``y`` pixels.
+
+    Examples
+    --------
+    >>> line(("0", "100%"), (5, 5), "grid")
+    '<line x1="0" x2="100%" y1="5" y2="5" class="grid"/>'
+    """
+    return tag("line", x1=x[0], x2=x[1], y1=short(y[0]), y2=short(y[1]), class_=class_)
+
+
 def picture(pieces: Iterable[str], *, height: float, title: str, description: str, id_: str) -> str:
     """A whole picture with its name and its description for screen readers."""
     return tag(

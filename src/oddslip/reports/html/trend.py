@@ -10,7 +10,7 @@ from oddslip.core.types import FilePath
 from oddslip.io.files import atomic_write
 from oddslip.metrics.evaluation import NAMES
 from oddslip.reports.html.page import content_policy, environment, read_template
-from oddslip.reports.html.svg import Axis, axis_over, picture, short, tag, text
+from oddslip.reports.html.svg import Axis, axis_over, line, picture, short, tag, text
 from oddslip.reports.text import printable
 
 MAX_RUNS = 400  # drawn; older ones are left out
@@ -197,35 +197,18 @@ def draw_series(series: Series, records: Sequence[Record]) -> str:
         axis = Axis(0.0, axis.high, axis.start, axis.stop)
     pieces = [*_draw_grid(axis, series)]
     for first, second in zip(series.points, series.points[1:], strict=False):
-        pieces.append(
-            tag(
-                "line",
-                x1=place(first.at, n),
-                x2=place(second.at, n),
-                y1=short(axis(first.value)),
-                y2=short(axis(second.value)),
-                class_="reference",
-            )
-        )
+        x = place(first.at, n), place(second.at, n)
+        pieces.append(line(x, (axis(first.value), axis(second.value)), "reference"))
     for point in series.points:
-        record, x = records[point.at], place(point.at, n)
+        record, at = records[point.at], place(point.at, n)
         if point.low is not None and point.high is not None:
-            pieces.append(
-                tag(
-                    "line",
-                    x1=x,
-                    x2=x,
-                    y1=short(axis(point.low)),
-                    y2=short(axis(point.high)),
-                    class_="interval",
-                )
-            )
+            pieces.append(line((at, at), (axis(point.low), axis(point.high)), "interval"))
         title = f"{record['when']}: {series.write(point.value)}"
         pieces.append(
             tag(
                 "circle",
                 tag("title", printable(title)),
-                cx=x,
+                cx=at,
                 cy=short(axis(point.value)),
                 r=4,
                 class_=f"dot {'good' if record['passed'] else 'bad'}",
@@ -247,12 +230,12 @@ def draw_series(series: Series, records: Sequence[Record]) -> str:
 def _draw_grid(axis: Axis, series: Series) -> list[str]:
     pieces = []
     for tick in axis.ticks(4):
-        y = short(axis(tick))
-        pieces.append(tag("line", x1="0", x2="100%", y1=y, y2=y, class_="grid"))
-        pieces.append(text(f"{tick:.4g}", x=-8, y=short(axis(tick) + 4), class_="tick-text end"))
+        y = axis(tick)
+        pieces.append(line(("0", "100%"), (y, y), "grid"))
+        pieces.append(text(f"{tick:.4g}", x=-8, y=short(y + 4), class_="tick-text end"))
     if series.before is not None:
-        y = short(axis(series.before))
-        pieces.append(tag("line", x1="0", x2="100%", y1=y, y2=y, class_="diagonal"))
+        y = axis(series.before)
+        pieces.append(line(("0", "100%"), (y, y), "diagonal"))
     return pieces
 
 

@@ -11,9 +11,12 @@ import os
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from oddslip.core.types import FilePath
+if TYPE_CHECKING:
+    from oddslip.core.types import FilePath
+
+    Files = dict[str, FilePath]  # by their names in errors
 
 # Options that name a file to write. The log that `trend` reads is an argument.
 OUTPUTS = ("output", "html", "figure", "json_file", "junit", "log", "page", "regimes")
@@ -24,8 +27,6 @@ INPUTS = (
 )
 # Folders of a run: the program chooses the names of the files in them.
 FOLDERS = ("checkpoint", "data", "results", "work", "others", "figures", "tables")
-
-Files = dict[str, FilePath]  # by their names in errors
 
 
 def guard(command: Any) -> None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import zipfile
-from pathlib import Path
-
 import numpy as np
 
 from oddslip.adapters.tree_shape import tree_error
 from oddslip.core.types import Array, Ints
 from oddslip.errors import UnreadableFile
-from oddslip.io.arrays import unpack_arrays
+from oddslip.learners.model_validation.arrays import DAMAGE, unpack_npz
 
-_DAMAGE = "a group of labels is damaged"
 _TYPES = {
     "starts": np.float64,
     "n_trees": np.int64,
@@ -31,13 +26,10 @@ MAX_COUNT = 2**31 - 1
 
 def read_hist(data: bytes, n_labels: int | None, n_features: int | None) -> dict[str, Array]:
     """Read the arrays; raise `UnreadableFile` for anything that a kernel could not handle."""
-    if data[:2] != b"PK":
-        raise UnreadableFile(f"{_DAMAGE}: its trees must be an .npz.")
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        arrays = unpack_arrays(archive, Path("a group of labels"))
+    arrays = unpack_npz(data, "trees")
     fault = _fault(arrays, n_labels, n_features)
     if fault is not None:
-        raise UnreadableFile(f"{_DAMAGE}: {fault}.")
+        raise UnreadableFile(f"{DAMAGE}: {fault}.")
     return arrays
 
 

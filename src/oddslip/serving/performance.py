@@ -87,7 +87,6 @@ def perform(
     *,
     n_replicates: int,
     seed: int = DEFAULT_SEED,
-    threads: int | None = None,
 ) -> Performance:
     """Evaluate a ranking of labelled rows, and compare it with the baseline."""
     positives = source.positives()
@@ -97,7 +96,7 @@ def perform(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
     k = columns.shape[1]
-    rankings = [columns, rank_by_prior(source, prior, k, threads)]
+    rankings = [columns, rank_by_prior(source, prior, k)]
     if baseline is not None and baseline.columns is not None:
         rankings.append(baseline.columns)
     values = [_score(ranking, positives, source.n_labels) for ranking in rankings]
@@ -107,7 +106,7 @@ def perform(
         source.row_keys()[rows],
         n_replicates=n_replicates,
         seed=seed,
-        threads=threads,
+        threads=source.threads,
     )
 
     def replicates(metric: str, at: int) -> Floats:
@@ -140,15 +139,13 @@ def perform(
     )
 
 
-def rank_by_prior(
-    source: Source, prior: Floats, k: int, threads: int | None = None
-) -> NDArray[np.int32]:
+def rank_by_prior(source: Source, prior: Floats, k: int) -> NDArray[np.int32]:
     """The labels with the highest prior, of those that each row has."""
     if not source.partial:
         popular = np.argsort(-prior, kind="stable")[:k].astype(np.int32)
         return np.tile(popular, (source.n_rows, 1))
     maps = constant_maps(prior, source.kind)
-    blocks = source.map(lambda panel: maps.rank_panel(panel, k), threads=threads)
+    blocks = source.map(lambda panel: maps.rank_panel(panel, k))
     return np.concatenate([block for _, block in blocks])
 
 
@@ -182,12 +179,7 @@ def _two_sample(value: float, samples: Floats, before: float, error: float) -> E
 
 
 def read_baseline(
-    baseline: BaselineLike,
-    source: Source,
-    k: int,
-    kind: Kind,
-    repaired: bool,
-    threads: int | None = None,
+    baseline: BaselineLike, source: Source, k: int, kind: Kind, repaired: bool
 ) -> Baseline | None:
     """A baseline from what a user has: a result or its JSON, a repair, or scores of these rows."""
     if baseline is None:
@@ -216,7 +208,7 @@ def read_baseline(
     scores = open_twin(
         baseline, None if has_kind else kind, source, what="scores and baseline scores"
     )
-    return Baseline("other scores of the same rows", {}, rank(scores, k=k, threads=threads))
+    return Baseline("other scores of the same rows", {}, rank(scores, k=k))
 
 
 def _read_document(document: Any, name: str, k: int, repaired: bool) -> Baseline:

@@ -43,7 +43,7 @@ def draw_ladder(diagnosis: Diagnosis, metric: str | None = None) -> Figure:
     ----------
     diagnosis : Diagnosis
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}, optional
-        That of the diagnosis unless told.
+        Default: the metric of the diagnosis.
 
     Returns
     -------

@@ -111,7 +111,9 @@ def test_the_gains_of_the_rules_are_those_of_the_studies():
 def test_the_baskets_of_the_readme_are_those_of_the_study():
     study = {row[0]: row[1:3] for row in table_rows(ROOT / "docs/paper/tafeng.md") if len(row) == 5}
     weighted, unweighted = study["raw score"]
-    (sentence,) = re.findall(r"Ta-Feng,.*?\(\[the study\]", (ROOT / "README.md").read_text(), re.DOTALL)
+    (sentence,) = re.findall(
+        r"Ta-Feng,.*?\(\[the study\]", (ROOT / "README.md").read_text(), re.DOTALL
+    )
     numbers = [unweighted, weighted, study["per-label isotonic, prior"][0]]
     assert re.findall(r"0\.\d{3}", sentence) == numbers
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import oddslip
 
@@ -28,6 +29,18 @@ def test_examples_are_right(page):
     outcome = doctest.testfile(str(page), module_relative=False)
     assert outcome.attempted > 0
     assert outcome.failed == 0
+
+
+def test_the_overview_of_the_docs_is_that_of_its_page():
+    text = (ROOT / "docs/diagnose.md").read_text()
+    (first_block,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[:1]
+    example = doctest.DocTestParser().get_doctest(first_block, {}, "diagnose.md", None, 0)
+    doctest.DocTestRunner().run(example, clear_globs=False)
+    with Image.open(ROOT / "docs/figure-overview.png") as picture:
+        sentences = picture.info["Description"], example.globs["diagnosis"].verdict.sentence
+    drawn, current = ([float(n) for n in re.findall(r"0\.\d+", text)] for text in sentences)
+    assert len(current) > 2
+    assert drawn == pytest.approx(current, abs=0.01)
 
 
 def python_blocks(page):

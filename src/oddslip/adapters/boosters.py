@@ -27,11 +27,15 @@ def from_lightgbm(model: Any) -> Scorer:
         raise refusal(model, f"objective {words[0]}")
     sigmoid = next((float(word[8:]) for word in words if word.startswith("sigmoid:")), 1.0)
 
+    # Raw scores of a random forest are sums, of which `predict` takes the mean.
+    averaged = re.search(r"^average_output$", head, re.MULTILINE)
+    factor = sigmoid / booster.current_iteration() if averaged else sigmoid
+
     def score(rows: Any) -> Any:
         margins = booster.predict(rows, raw_score=True)
-        return margins if sigmoid == 1 else sigmoid * np.asarray(margins)
+        return margins if factor == 1 else factor * np.asarray(margins)
 
-    single_label = sigmoid == 1 and booster.num_model_per_iteration() == 1
+    single_label = factor == 1 and booster.num_model_per_iteration() == 1
     n_features = int(booster.num_feature())
     return Scorer(score, n_features=n_features, trees=booster if single_label else None)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from oddslip.diagnosis.ladder import Ladder
     from oddslip.diagnosis.plan import Plan
     from oddslip.diagnosis.result import Diagnosis
+    from oddslip.diagnosis.rounds import Rounds
     from oddslip.diagnosis.summary import CommandFiles
     from oddslip.metrics.evaluation import Comparison, Evaluation
     from oddslip.selection.repair import SelectionTable
@@ -489,3 +490,29 @@ def label_lines(columns: dict[str, Any], n_labels: int, reader: Reader = TERMINA
     )
     if n_lines < n_labels:
         yield f"{n_lines} of {n_labels:,} labels shown; {reader.labels}."
+
+
+def show_rounds(rounds: Rounds) -> Iterator[Any]:
+    """A metric by rounds, and where it is best."""
+    name = metric_name(rounds.metric, rounds.k)
+    with_shift = rounds.shift_ratio is not None
+    table = new_table(
+        "rounds",
+        f"raw {name}",
+        f"repaired {name}",
+        "cells at 1.0",
+        *(["realized shift"] if with_shift else []),
+    )
+    for at, number in enumerate(rounds.rounds):
+        cells = [f"{number:,}", score(rounds.raw[at]), score(rounds.repaired[at])]
+        cells.append(small_percent(rounds.saturated[at]))
+        if rounds.shift_ratio is not None:
+            cells.append(f"{rounds.shift_ratio[at]:.2f}")
+        table.add_row(*cells)
+    yield table
+    yield (
+        f"Raw is best after {rounds.best_raw:,} rounds, repaired after {rounds.best_repaired:,}. "
+        f"Stopping where raw is best costs {rounds.cost_of_stopping_by_raw:.4f} of repaired {name}."
+    )
+    if with_shift:
+        yield "Realized shift: median over labels, as a share of the intended one, ln w."

@@ -14,7 +14,6 @@ from oddslip.calibrators.fitted_repair import (
     FittedRepair,
     align_labels,
     load_repair,
-    open_as,
     rank_mapped,
 )
 from oddslip.core.arguments import check_replicates, check_seed, is_number
@@ -47,8 +46,8 @@ from oddslip.serving.performance import (
     read_baseline,
 )
 from oddslip.shifts import saturation
-from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan
+from oddslip.sources import Source
+from oddslip.sources.open import Nan, kind_for, open_rows
 
 LEVEL = 0.95
 _Z = 1.959963984540054  # standard errors of such an interval
@@ -292,11 +291,11 @@ def check(
     if not (is_number(max_drop) and 0 <= max_drop <= 1):
         raise InvalidInput(f"max_drop must be between 0 and 1, got {max_drop!r:.40}.")
     severity = _read_fail_on(fail_on)
-    sampling: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed, "threads": threads}
+    sampling: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed}
+    options: dict[str, Any] = {"label_names": label_names, "exclude": exclude, "nan": nan}
+    options["threads"] = threads
     if repair is None:
-        source = open_source(
-            scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
-        )
+        source = open_rows(scores, labels, kind=kind, **options)
         if k is None:
             raise InvalidInput("k is needed to check raw scores: how many labels does a row show?")
         k = check_k(k, source.n_labels)
@@ -304,7 +303,8 @@ def check(
     fitted = _read_repair(repair)
     if kind is not None and kind != fitted.maps.kind:
         raise InvalidInput(f"this repair was fitted on {fitted.maps.kind} scores, got {kind!r}.")
-    source = open_as(fitted.maps.kind, scores, labels, label_names, exclude=exclude, nan=nan)
+    kind = kind_for(scores, fitted.maps.kind)
+    source = open_rows(scores, labels, kind=kind, **options)
     fingerprint_k = fitted.fingerprint and fitted.fingerprint.k
     slots = fingerprint_k if k is None else k
     slots = fitted.parameters.get("k") if slots is None else slots
@@ -327,23 +327,20 @@ def _check_raw(
     sampling: dict[str, Any],
 ) -> CheckResult:
     """Check raw scores before deployment."""
-    threads = sampling["threads"]
     performance, looked_for = None, ["OS202", "OS203"]
     if source.has_labels:
         diagnosis = diagnose(source, k=k, **sampling)
         findings = [*diagnosis.findings]
         if verdict := verdict_alarm(diagnosis):
             findings.append(verdict)
-        before = read_baseline(baseline, source, k, source.kind, False, threads)
-        performance = perform(
-            source, rank(source, k=k, threads=threads), diagnosis.prior, before, **sampling
-        )
+        before = read_baseline(baseline, source, k, source.kind, False)
+        performance = perform(source, rank(source, k=k), diagnosis.prior, before, **sampling)
         findings += performance_alarms(performance, max_drop, "map", k, None, None, str)
         looked_for = [*(code for code in CODES if code < "OS5"), "OS508", "OS510"]
         stored = diagnosis.saturation
     else:
         _reject_baseline(baseline)
-        stored = saturation(source, k=k, distinct=False, threads=threads)
+        stored = saturation(source, k=k, distinct=False)
         findings = [*raw_alarms(stored, source.kind)]
     measures = {
         "saturated_share": {"before": None, "now": stored.share},
@@ -365,12 +362,11 @@ def _check_repaired(
     sampling: dict[str, Any],
 ) -> CheckResult:
     """Check the scores that a repair serves."""
-    threads = sampling["threads"]
     order = align_labels(fitted.label_names, fitted.maps.n_labels, source)
     at: Any = slice(None) if order is None else order
     maps = fitted.maps if order is None else fitted.maps.take(order)
     prior, before = fitted.record.prior[at], fitted.record.n_positives[at]
-    now = take_fingerprint(source, maps, k, threads)
+    now = take_fingerprint(source, maps, k)
     calibrated = fitted.fingerprint and fitted.fingerprint.take(order)
     findings: list[Finding] = []
     looked_for: list[str] = []
@@ -387,14 +383,14 @@ def _check_repaired(
         looked_for += [*COMPARED, *(COMPARED_AT_K if calibrated.k is not None else ())]
     performance = None
     if source.has_labels:
-        earlier = read_baseline(baseline, source, k, fitted.maps.kind, True, threads)
+        earlier = read_baseline(baseline, source, k, fitted.maps.kind, True)
         metric = "map"
         if earlier is None and calibrated is not None and calibrated.expected is not None:
             metric = calibrated.expected.metric if calibrated.expected.metric in NAMES else "map"
             earlier = Baseline(
                 "what the repair reached out of fold", {metric: calibrated.expected[1:]}
             )
-        ranking = rank_mapped(source, maps, k, threads=threads)
+        ranking = rank_mapped(source, maps, k)
         performance = perform(source, ranking, prior, earlier, **sampling)
         n_before: Any = fitted.n_rows if calibrated is None else np.maximum(1, calibrated.n_cells)
         drift = drifted_labels(before, n_before, performance.counts, np.maximum(1, now.n_cells))

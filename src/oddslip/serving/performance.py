@@ -85,7 +85,6 @@ def perform(
     *,
     n_replicates: int,
     seed: int = DEFAULT_SEED,
-    threads: int | None = None,
 ) -> Performance:
     """Score a ranking of labelled rows, and what it is compared with."""
     positives = source.positives()
@@ -95,7 +94,7 @@ def perform(
             f"at least one row must have a true label, got none in {source.n_rows:,} rows."
         )
     k = columns.shape[1]
-    rankings = [columns, rank_by_prior(source, prior, k, threads)]
+    rankings = [columns, rank_by_prior(source, prior, k)]
     if baseline is not None and baseline.columns is not None:
         rankings.append(baseline.columns)
     values = [_score(ranking, positives, source.n_labels) for ranking in rankings]
@@ -105,7 +104,7 @@ def perform(
         source.row_keys()[rows],
         n_replicates=n_replicates,
         seed=seed,
-        threads=threads,
+        threads=source.threads,
     )
 
     def replicates(metric: str, at: int) -> Floats:
@@ -138,15 +137,13 @@ def perform(
     )
 
 
-def rank_by_prior(
-    source: Source, prior: Floats, k: int, threads: int | None = None
-) -> NDArray[np.int32]:
+def rank_by_prior(source: Source, prior: Floats, k: int) -> NDArray[np.int32]:
     """The most popular labels: the same in every row, or of those that each row has."""
     if not source.partial:
         popular = np.argsort(-prior, kind="stable")[:k].astype(np.int32)
         return np.tile(popular, (source.n_rows, 1))
     maps = constant_maps(prior, source.kind)
-    blocks = source.map(lambda panel: maps.rank_panel(panel, k), threads=threads)
+    blocks = source.map(lambda panel: maps.rank_panel(panel, k))
     return np.concatenate([block for _, block in blocks])
 
 
@@ -180,7 +177,7 @@ def _two_sample(value: float, samples: Floats, before: float, error: float) -> E
 
 
 def read_baseline(
-    given: Any, source: Source, k: int, kind: Kind, repaired: bool, threads: int | None = None
+    given: Any, source: Source, k: int, kind: Kind, repaired: bool
 ) -> Baseline | None:
     """A baseline from what a user has: a result or its JSON, a repair, or scores of these rows."""
     if given is None:
@@ -203,7 +200,7 @@ def read_baseline(
         return Baseline("another repair of the same rows", {}, given.rank(source, k=k))
     own_kind = isinstance(given, Panel | Source)
     scores = open_twin(given, None if own_kind else kind, source, what="scores and baseline scores")
-    return Baseline("other scores of the same rows", {}, rank(scores, k=k, threads=threads))
+    return Baseline("other scores of the same rows", {}, rank(scores, k=k))
 
 
 def _read_document(document: Any, name: str, k: int, repaired: bool) -> Baseline:

@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "serving": ROWS | {"metrics", "shifts", "calibrators", "selection", "diagnosis"},
     "reports": VERBS | {"errors", "core", "io"},
     "adapters": CORE,
-    "learners": ROWS | {"spark", "metrics", "adapters"},
+    "learners": ROWS | {"spark", "metrics", "adapters", "calibrators", "selection"},
     "folding": CORE | {"adapters", "calibrators"},
     "sklearn": ROWS | {"metrics", "calibrators", "selection", "learners", "adapters"},
     "datasets": CORE,

@@ -54,8 +54,8 @@ def open_rows(scores: ArmScores, data: Recommendation, protocol: str) -> Rows:
     test = open_source(scores.test, data.test.Y)
     if protocol == "deployment":
         return Rows(open_source(scores.validation, data.validation.Y), test)
-    kept, truth = draw_calibration_rows(test.n_rows, SEED), test.positives()
-    return Rows(RowSubset(test, kept, truth), RowSubset(test, ~kept, truth))
+    sample, truth = draw_calibration_rows(test.n_rows, SEED), test.positives()
+    return Rows(RowSubset(test, sample, truth), RowSubset(test, ~sample, truth))
 
 
 def rank_repaired(rows: Rows, prior: NDArray[np.float64], k: int) -> NDArray[np.int32]:

@@ -58,17 +58,17 @@ TAUS = replace(
     candidates=(*WIDE, *(Candidate("isotonic", tau=tau) for tau in WIDE_TAUS)),
 )
 CHOOSING = {rule.name: rule for rule in (PAPER_RULE, OLD, RULES["auto"], TAUS)}
-# What pages tell beside one another: candidates taken whatever the rows say, and rules.
+# Compared on the pages: candidates that do not depend on the rows, and rules.
 FIXED = {"isotonic": "isotonic-0", "Platt": "platt", "hierarchical": "hierarchical"}
 CONTENDERS = (*FIXED, *CHOOSING)
 
 
 def all_candidates(weighted: bool) -> tuple[Candidate, ...]:
     """Every candidate that any rule tries, once, the fixed ones too."""
-    listed = [each for rule in CHOOSING.values() for each in rule.candidates]
-    listed += [read_candidate(name) for name in FIXED.values()]
-    listed += [Candidate(form) for form in ("platt", "beta", "temperature")]
-    return tuple(each for each in dict.fromkeys(listed) if weighted or not each.needs_weights)
+    candidates = [each for rule in CHOOSING.values() for each in rule.candidates]
+    candidates += [read_candidate(name) for name in FIXED.values()]
+    candidates += [Candidate(form) for form in ("platt", "beta", "temperature")]
+    return tuple(each for each in dict.fromkeys(candidates) if weighted or not each.needs_weights)
 
 
 def measure_cell(
@@ -92,8 +92,8 @@ def measure_cell(
         name: choose(rule, trials if rule.n_repeats > 1 else once)
         for name, rule in CHOOSING.items()
     }
-    taken = FIXED | {name: choice[0] for name, choice in chosen.items()}
-    deployed = tested[taken["auto"]]
+    choices_by_name = FIXED | {name: choice[0] for name, choice in chosen.items()}
+    deployed = tested[choices_by_name["auto"]]
     return {
         "k": k,
         "n_rows": calibration.n_rows,
@@ -116,7 +116,7 @@ def measure_cell(
                 **_describe(tested[candidate] - raw),
                 "minus_auto": _describe(tested[candidate] - deployed),
             }
-            for name, candidate in taken.items()
+            for name, candidate in choices_by_name.items()
         },
         "why": {name: why for name, (_, why) in chosen.items()},
     }
@@ -194,8 +194,10 @@ def sweep_seeds(
         chosen["auto"].append(choose(rule, trials)[0])
         chosen["auto, folds drawn once"].append(choose(rule, once)[0])
     names = {name for choices in chosen.values() for name in choices} | {"raw"}
-    needed = [each for each in trials.candidates if each.name in names]
-    tested = {name: own.mean() for name, own in measure_on_test(trials.of(needed), test).items()}
+    used = [each for each in trials.candidates if each.name in names]
+    tested = {
+        name: values.mean() for name, values in measure_on_test(trials.of(used), test).items()
+    }
     return {
         name: {
             "chosen": {each: choices.count(each) for each in sorted(set(choices))},

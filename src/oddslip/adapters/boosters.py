@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oddslip.adapters.scorer import Scorer, check_classes, refusal
+from oddslip.core.types import FeaturesLike, ScoresLike
 
 
 def from_lightgbm(model: Any) -> Scorer:
@@ -31,7 +32,7 @@ def from_lightgbm(model: Any) -> Scorer:
     averaged = re.search(r"^average_output$", head, re.MULTILINE)
     factor = sigmoid / booster.current_iteration() if averaged else sigmoid
 
-    def score(rows: Any) -> Any:
+    def score(rows: FeaturesLike) -> ScoresLike:
         margins = booster.predict(rows, raw_score=True)
         return margins if factor == 1 else factor * np.asarray(margins)
 
@@ -55,7 +56,7 @@ def from_xgboost(model: Any) -> Scorer:
     if booster is not model and booster.attr("best_iteration") is not None:
         best = (0, int(booster.attr("best_iteration")) + 1)
 
-    def score(rows: Any) -> Any:
+    def score(rows: FeaturesLike) -> ScoresLike:
         if isinstance(rows, xgboost.DMatrix):
             return booster.predict(rows, output_margin=True, iteration_range=best)
         if booster is not model:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from oddslip.core.arguments import check_replicates, check_seed, is_number
 from oddslip.core.formatting import count_of, estimated, score, signed_estimate
 from oddslip.core.panel import Kind, check_k
 from oddslip.core.results import as_frame, html_findings, html_table, label_frame, plain
+from oddslip.core.types import Array, Ints, JsonObject, LabelsLike, ScoresLike
 from oddslip.diagnosis.diagnose import diagnose
 from oddslip.diagnosis.findings import CODES, Finding, Severity, order_findings
 from oddslip.errors import InvalidInput
@@ -40,6 +41,7 @@ from oddslip.serving.monitor import CalibrationComparison, compare_with_calibrat
 from oddslip.serving.performance import (
     DROP_LEVEL,
     Baseline,
+    BaselineLike,
     Performance,
     drifted_labels,
     perform,
@@ -49,6 +51,11 @@ from oddslip.shifts import saturation
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, kind_for, open_rows
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Measures = dict[str, dict[str, Any]]  # numbers now and before, by name
+RepairLike = object  # a fitted repair, the path of a saved one, or None
 LEVEL = 0.95
 _Z = 1.959963984540054  # standard errors of such an interval
 
@@ -94,14 +101,14 @@ class CheckResult:
     metrics: dict[str, Estimate]
     changes: dict[str, Estimate]
     against: str
-    measures: dict[str, dict[str, Any]]
+    measures: Measures
     looked_for: tuple[str, ...]
     k: int
     n_rows: int
     n_labels: int
     n_evaluated: int | None
     label_names: tuple[str, ...] | None
-    labels: dict[str, Any]
+    labels: dict[str, Array]
 
     def finding(self, code: str) -> Finding | None:
         """The finding with this code, or None.
@@ -121,7 +128,7 @@ class CheckResult:
         others = count_of(len(self.findings), "finding")
         return "Passed." if not self.findings else f"Passed, with {others}."
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types: the output of ``--json``, and a line of the log."""
         return plain(  # type: ignore[no-any-return]
             {
@@ -142,7 +149,7 @@ class CheckResult:
             }
         )
 
-    def to_frame(self, what: Literal["measures", "labels"] = "measures") -> Any:
+    def to_frame(self, what: Literal["measures", "labels"] = "measures") -> DataFrame:
         """A pandas data frame.
 
         Parameters
@@ -162,7 +169,7 @@ class CheckResult:
             }
         )
 
-    def _lines(self) -> list[tuple[str, Any, Any, Any, Any]]:
+    def _lines(self) -> list[tuple[str, float | None, float | None, float | None, float | None]]:
         """Name, value before, value now, and interval of every number."""
         lines = [
             (name, each["before"], each["now"], each.get("low"), each.get("high"))
@@ -218,17 +225,17 @@ class CheckResult:
 
 
 def check(
-    repair: Any,
-    scores: Any,
-    labels: Any = None,
+    repair: RepairLike,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int | None = None,
-    baseline: Any = None,
+    baseline: BaselineLike = None,
     fail_on: str | Iterable[str] | None = None,
     max_drop: float = 0.01,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     n_replicates: int = 1000,
     seed: int = DEFAULT_SEED,
@@ -290,16 +297,15 @@ def check(
     n_replicates, seed = check_replicates(n_replicates), check_seed(seed)
     if not (is_number(max_drop) and 0 <= max_drop <= 1):
         raise InvalidInput(f"max_drop must be between 0 and 1, got {max_drop!r:.40}.")
-    severity = _read_fail_on(fail_on)
-    sampling: dict[str, Any] = {"n_replicates": n_replicates, "seed": seed}
+    sampling = {"n_replicates": n_replicates, "seed": seed}
+    settings = _Settings(baseline, _read_fail_on(fail_on), float(max_drop), sampling)
     options: dict[str, Any] = {"label_names": label_names, "exclude": exclude, "nan": nan}
     options["threads"] = threads
     if repair is None:
         source = open_rows(scores, labels, kind=kind, **options)
         if k is None:
             raise InvalidInput("k is needed to check raw scores: how many labels does a row show?")
-        k = check_k(k, source.n_labels)
-        return _check_raw(source, k, baseline, severity, float(max_drop), sampling)
+        return _check_raw(source, check_k(k, source.n_labels), settings)
     fitted = _read_repair(repair)
     if kind is not None and kind != fitted.maps.kind:
         raise InvalidInput(f"this repair was fitted on {fitted.maps.kind} scores, got {kind!r}.")
@@ -315,18 +321,21 @@ def check(
         raise InvalidInput(
             f"k must be that of the repair's fingerprint, k={fingerprint_k}, got k={k}."
         )
-    return _check_repaired(fitted, source, k, baseline, severity, float(max_drop), sampling)
+    return _check_repaired(fitted, source, k, settings)
 
 
-def _check_raw(
-    source: Source,
-    k: int,
-    baseline: Any,
-    fail_on: tuple[str, ...] | str,
-    max_drop: float,
-    sampling: dict[str, Any],
-) -> CheckResult:
+class _Settings(NamedTuple):
+    """Arguments of a check that do not depend on the rows."""
+
+    baseline: BaselineLike
+    fail_on: tuple[str, ...] | str
+    max_drop: float
+    sampling: dict[str, Any]
+
+
+def _check_raw(source: Source, k: int, settings: _Settings) -> CheckResult:
     """Check raw scores before deployment."""
+    baseline, fail_on, max_drop, sampling = settings
     performance, looked_for = None, ["OS202", "OS203"]
     if source.has_labels:
         diagnosis = diagnose(source, k=k, **sampling)
@@ -353,17 +362,12 @@ def _check_raw(
 
 
 def _check_repaired(
-    fitted: FittedRepair,
-    source: Source,
-    k: int,
-    baseline: Any,
-    fail_on: tuple[str, ...] | str,
-    max_drop: float,
-    sampling: dict[str, Any],
+    fitted: FittedRepair, source: Source, k: int, settings: _Settings
 ) -> CheckResult:
     """Check the scores that a repair serves."""
+    baseline, fail_on, max_drop, sampling = settings
     order = align_labels(fitted.label_names, fitted.maps.n_labels, source)
-    at: Any = slice(None) if order is None else order
+    at: slice | Ints = slice(None) if order is None else order
     maps = fitted.maps if order is None else fitted.maps.take(order)
     prior, before = fitted.record.prior[at], fitted.record.n_positives[at]
     now = take_fingerprint(source, maps, k)
@@ -392,7 +396,9 @@ def _check_repaired(
             )
         ranking = rank_mapped(source, maps, k)
         performance = perform(source, ranking, prior, earlier, **sampling)
-        n_before: Any = fitted.n_rows if calibrated is None else np.maximum(1, calibrated.n_cells)
+        n_before: int | Ints = (
+            fitted.n_rows if calibrated is None else np.maximum(1, calibrated.n_cells)
+        )
         drift = drifted_labels(before, n_before, performance.counts, np.maximum(1, now.n_cells))
         findings += performance_alarms(performance, max_drop, metric, k, before, drift, name_of)
         looked_for += LABELLED
@@ -410,12 +416,12 @@ def _measure(
     calibrated: Fingerprint | None,
     comparison: CalibrationComparison | None,
     performance: Performance | None,
-) -> dict[str, dict[str, Any]]:
+) -> Measures:
     """Numbers that need no labels, now and before, and the measured precision."""
 
-    def both(of: Any, ranked: bool = False) -> dict[str, Any]:
+    def both(of: Callable[[Fingerprint], float], ranked: bool = False) -> dict[str, float | None]:
         missing = calibrated is None or (ranked and calibrated.k is None)
-        return {"before": None if missing else of(calibrated), "now": of(now)}
+        return {"before": None if calibrated is None or missing else of(calibrated), "now": of(now)}
 
     value, error = now.shown
     drifted = None if comparison is None else int(comparison.drifted.sum())
@@ -440,9 +446,9 @@ def _conclude(
     findings: list[Finding],
     fail_on: tuple[str, ...] | str,
     performance: Performance | None,
-    measures: dict[str, dict[str, Any]],
+    measures: Measures,
     looked_for: Sequence[str],
-    labels: dict[str, Any],
+    labels: dict[str, Array],
 ) -> CheckResult:
     ordered = order_findings(findings)
     failed = tuple(
@@ -475,7 +481,7 @@ def _fails(finding: Finding, fail_on: tuple[str, ...] | str) -> bool:
     return fail_on != "none" and severities.index(finding.severity) <= severities.index(fail_on)
 
 
-def _read_fail_on(value: Any) -> tuple[str, ...] | str:
+def _read_fail_on(value: str | Iterable[str] | None) -> tuple[str, ...] | str:
     """A severity unchanged, codes as a tuple; empty for None."""
     if value is None:
         return ""
@@ -494,7 +500,7 @@ def _read_fail_on(value: Any) -> tuple[str, ...] | str:
     return codes
 
 
-def _read_repair(value: Any) -> FittedRepair:
+def _read_repair(value: RepairLike) -> FittedRepair:
     if is_path(value):
         return load_repair(value)
     fitted = getattr(value, "fitted_", value)
@@ -505,7 +511,7 @@ def _read_repair(value: Any) -> FittedRepair:
     return fitted
 
 
-def _reject_baseline(baseline: Any) -> None:
+def _reject_baseline(baseline: BaselineLike) -> None:
     if baseline is not None:
         raise InvalidInput("a baseline of metrics needs labels, got scores alone.")
 

@@ -22,7 +22,7 @@ from oddslip.selection.candidates import (
 )
 from oddslip.selection.trials import Trials
 
-# The constants of the default rule; docs/selection.md says how they were chosen.
+# The constants of the default rule; docs/repair.md says how they were chosen.
 GUARD = 3.0  # standard errors by which raw must be beaten: the best of a dozen looks too good
 NAMED_GUARD = 2.0  # by hierarchical and halfway, which were named before: no best of many
 NEAR = 2.0  # standard errors by which the best must beat hierarchical to be taken in its place

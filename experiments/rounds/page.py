@@ -29,8 +29,11 @@ def draw(cells: Cells) -> Figure:
 
 
 def _rounds(cell: JsonObject) -> Rounds:
-    values = {field.name: cell[field.name] for field in fields(Rounds)}
-    return Rounds(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+    values: JsonObject = {}
+    for field in fields(Rounds):
+        value = cell[field.name]
+        values[field.name] = tuple(value) if isinstance(value, list) else value
+    return Rounds(**values)
 
 
 def _lines(cells: Cells) -> Iterator[str]:
@@ -53,8 +56,8 @@ def _lines(cells: Cells) -> Iterator[str]:
     yield "## Where to stop"
     yield ""
     yield from paragraph(
-        "Stop by raw: after the rounds at which the raw metric of the calibration rows is best. Stop "
-        "by repaired: where the repaired metric of the same rows is best. Both columns are the "
+        "Stop by raw: after the rounds at which the raw metric of the calibration rows is best. "
+        "Stop by repaired: where the repaired metric of the same rows is best. Both columns are the "
         "repaired metric of the judged rows."
     )
     yield ""
@@ -66,7 +69,8 @@ def _lines(cells: Cells) -> Iterator[str]:
         raw, repaired = cell["by_raw"], cell["by_repaired"]
         costs.append(repaired["repaired"] - raw["repaired"])
         yield (
-            f"| {name} | {cell['k']} | {cell['n_labels']} | {raw['rounds']} | {raw['repaired']:.4f} "
+            f"| {name} | {cell['k']} | {cell['n_labels']} "
+            f"| {raw['rounds']} | {raw['repaired']:.4f} "
             f"| {repaired['rounds']} | {repaired['repaired']:.4f} | {costs[-1]:+.4f} |"
         )
     yield ""

@@ -25,7 +25,8 @@ def write_page(cells: Cells) -> str:
 
 def draw(cells: Cells) -> Figure:
     """The judged rows of one data set by rounds."""
-    return _rounds(cells[DRAWN]["judge"]).plot()
+    figure: Figure = _rounds(cells[DRAWN]["judge"]).plot()
+    return figure
 
 
 def _rounds(cell: JsonObject) -> Rounds:
@@ -57,8 +58,8 @@ def _lines(cells: Cells) -> Iterator[str]:
     yield ""
     yield from paragraph(
         "Stop by raw: after the rounds at which the raw metric of the calibration rows is best. "
-        "Stop by repaired: where the repaired metric of the same rows is best. Both columns are the "
-        "repaired metric of the judged rows."
+        "Stop by repaired: where the repaired metric of the same rows is best. Both columns are "
+        "the repaired metric of the judged rows."
     )
     yield ""
     yield "| data set | K | labels | stop by raw | repaired | stop by repaired | repaired | cost |"

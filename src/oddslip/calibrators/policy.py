@@ -174,6 +174,7 @@ def count_positives(source: Source) -> LabelTotals:
     return LabelTotals(n_positives, weight.floats(units), source.totals())
 
 
+# One parameter for each array of `LabelMaps` that a caller may set.
 def build_maps(
     kind: Kind,
     scale: Scale,

@@ -31,6 +31,7 @@ from oddslip.metrics.at_k import (
     metric_values,
     resolve_propensities,
 )
+from oddslip.metrics.auc import mean_auc
 from oddslip.metrics.bootstrap import (
     BootstrapSums,
     BootstrapTally,
@@ -152,7 +153,7 @@ class MetricTally(BootstrapTally):
 
     Parameters
     ----------
-    k, n_labels : int
+    k : int
     propensities : ndarray of shape (n_labels,)
     ties, denominator, rows
         As in `oddslip.evaluate`.
@@ -170,7 +171,6 @@ class MetricTally(BootstrapTally):
     def __init__(
         self,
         k: int,
-        n_labels: int,
         propensities: Floats,
         *,
         ties: Ties = "stable",
@@ -180,7 +180,7 @@ class MetricTally(BootstrapTally):
         seed: int = 0,
         keep_rows: bool = False,
     ) -> None:
-        self.k, self.n_labels, self.propensities = k, n_labels, propensities
+        self.k, self.n_labels, self.propensities = k, propensities.size, propensities
         self.ties, self.denominator, self.rows = ties, denominator, rows
         self.n_replicates, self.seed, self.keep_rows = n_replicates, seed, keep_rows
         self.n_rows = self.n_evaluated = self.n_tied = 0
@@ -549,22 +549,19 @@ def evaluate(
     if source.sample_weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
-    chances = _read_propensities(propensities, weights, source)
+    given = _read_propensities(propensities, weights, source)
     k = check_k(k, source.n_labels)
     check_choice("ties", ties, Ties)
     check_choice("denominator", denominator, Denominator)
     if n_replicates and (keyed or not source.ordered):
         need_ids(source.has_ids, "drawing rows")
-    if chances is None:
-        if source.ordered:  # dense labels are searched once
-            source = LabelledSource(source, source.positives())
-        chances = label_propensities(source.label_counts(), source.n_rows)
+    if given is None and source.ordered:  # dense labels are searched once
+        source = LabelledSource(source, source.positives())
     if n_replicates and source.ordered:
         source.row_keys()  # ids are hashed once, before threads need them
     tally = MetricTally(
         k,
-        source.n_labels,
-        chances,
+        label_propensities(source.label_counts(), source.n_rows) if given is None else given,
         ties=ties,
         denominator=denominator,
         rows=rows,
@@ -577,12 +574,7 @@ def evaluate(
         raise InvalidInput(
             f"at least one row must have a true label, got none in {tally.n_rows:,} rows."
         )
-    mean_auc = None
-    if auc:
-        from oddslip.metrics.auc import mean_auc as find_mean_auc
-
-        mean_auc = find_mean_auc(source)
-    return _summarise(tally, source, level, mean_auc)
+    return _summarise(tally, source, level, mean_auc(source) if auc else None)
 
 
 def _read_propensities(given: PerLabel, weights: PerLabel, source: Source) -> Floats | None:

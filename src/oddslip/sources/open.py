@@ -49,6 +49,7 @@ class SourceOptions:
     nan: Nan = "refuse"
 
 
+# Has the keywords of the verbs, so that each of them passes its own on.
 def open_rows(
     scores: ScoresLike,
     labels: LabelsLike = None,

@@ -79,13 +79,7 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
     import pyarrow.compute as pc
 
     from oddslip.sources.long.table import CELLS
-    from oddslip.sources.parquet.columns import (
-        id_cells,
-        name_values,
-        ordered_labels,
-        score_cells,
-        truth_cells,
-    )
+    from oddslip.sources.parquet.columns import id_cells, name_values, score_cells, truth_cells
     from oddslip.sources.parquet.files import reading
 
     path = files.path
@@ -110,20 +104,15 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
     owned, label_set = coded("label")
     ids = id_cells(pc.cast(row_set, row_set.type))
     stored = [str(label) for label in name_values(label_set)]
-    label_order = ordered_labels(stored) if names is None else check_names(names, len(names)) or ()
-    place = {name: at for at, name in enumerate(label_order)}
-    unknown = next((name for name in stored if name not in place), None)
-    if unknown is not None:
-        raise InvalidInput(f"labels of {path} must be among label_names, got {unknown!r}.")
-    owned = np.array([place[name] for name in stored], np.int64)[owned]
+    label_order, places = _order_labels(stored, names, path)
+    owned = places[owned]
     order = np.lexsort((owned, rows))
     cells = rows[order] * len(label_order) + owned[order]
     twice = np.flatnonzero(cells[1:] == cells[:-1])
     if twice.size:
         raise InvalidInput(f"a cell must be there once, got two at {place_of(order[twice[0]])}.")
-    counts = np.bincount(rows, minlength=len(row_set))
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    lines = Positives(indptr, owned[order].astype(np.int32))
+    ends = np.cumsum(np.bincount(rows, minlength=len(row_set)))
+    lines = Positives(np.concatenate([[0], ends]), owned[order].astype(np.int32))
     scores = score_cells(table.column("score").combine_chunks(), place_of, null_absent=True)[order]
     there = ~np.isnan(scores)
     if "true" in columns:
@@ -143,3 +132,17 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         beside="true" in columns,
     )
     return SparseSource(panel)
+
+
+def _order_labels(
+    stored: list[str], names: Sequence[str] | None, path: Any
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The labels in order, and the place of each stored one among them."""
+    from oddslip.sources.parquet.columns import ordered_labels
+
+    labels = ordered_labels(stored) if names is None else check_names(names, len(names)) or ()
+    place = {name: at for at, name in enumerate(labels)}
+    unknown = next((name for name in stored if name not in place), None)
+    if unknown is not None:
+        raise InvalidInput(f"labels of {path} must be among label_names, got {unknown!r}.")
+    return labels, np.array([place[name] for name in stored], np.int64)

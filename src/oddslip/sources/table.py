@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self
 
@@ -357,28 +357,9 @@ def open_files(
     scores = scores or "scores"
     if labels is None and _lists_labels(schema, by_name=label_names is not None):
         labels = "labels"
-    for part, name in (
-        ("scores", scores),
-        ("labels", labels),
-        ("row_id", row_id),
-        ("unweighted", unweighted),
-    ):
-        if name is not None and name not in schema.names:
-            columns = ", ".join(schema.names)
-            raise InvalidInput(
-                f"{part} must name a column, one of {columns:.120}, got {name!r:.60}."
-            )
-    kind_of_scores = schema.field(scores).type
-    cell = getattr(kind_of_scores, "value_type", None)
-    is_sparse = cell is not None and bool(pa.types.is_struct(cell))
-    if cell is not None and is_sparse:
-        fields = {field.name: field.type for field in cell}
-        cell = fields.get("score") if set(fields) & set(LABEL_FIELDS) else None
-    if cell is None or str(cell) not in ("float", "double"):
-        raise InvalidInput(
-            f"{scores} must be a list of float or double, or of candidates (label, score), "
-            f"got {kind_of_scores!s:.80}."
-        )
+    columns = {"scores": scores, "labels": labels, "row_id": row_id, "unweighted": unweighted}
+    _check_columns(schema, columns)
+    dtype, is_sparse = _score_type(schema, scores)
     _check_candidates(is_sparse, unweighted, label_names)
     if label_names is None:
         first = next(pq.ParquetFile(files[0]).iter_batches(1, columns=[scores]))
@@ -388,7 +369,7 @@ def open_files(
     layout = Layout(
         n_labels=n_labels,
         kind=kind or "probability",
-        dtype=np.dtype(cell.to_pandas_dtype()),
+        dtype=dtype,
         label_names=check_names(label_names, n_labels),
         scores=scores,
         labels=labels,
@@ -396,13 +377,42 @@ def open_files(
         twin=unweighted,
         listed=is_sparse,
     )
-    id_type = "" if row_id is None else _ID_TYPES.get(str(schema.field(row_id).type), "")
-    if row_id is not None and not id_type:
-        raise InvalidInput(
-            f"{row_id} must hold whole numbers or text, got {schema.field(row_id).type}."
-        )
     engine = SparkFiles(session, len(units))
-    return TableSource(engine, layout, id_type=id_type, units=units)
+    return TableSource(engine, layout, id_type=_id_type(schema, row_id), units=units)
+
+
+def _check_columns(schema: pa.Schema, columns: Mapping[str, str | None]) -> None:
+    for part, name in columns.items():
+        if name is not None and name not in schema.names:
+            raise InvalidInput(
+                f"{part} must name a column, one of {', '.join(schema.names):.120}, "
+                f"got {name!r:.60}."
+            )
+
+
+def _score_type(schema: pa.Schema, scores: str) -> tuple[np.dtype[Any], bool]:
+    """The type of a score, and whether each row lists candidates."""
+    listed = schema.field(scores).type
+    cell = getattr(listed, "value_type", None)
+    is_sparse = cell is not None and bool(pa.types.is_struct(cell))
+    if cell is not None and is_sparse:
+        fields = {field.name: field.type for field in cell}
+        cell = fields.get("score") if set(fields) & set(LABEL_FIELDS) else None
+    if cell is None or str(cell) not in ("float", "double"):
+        raise InvalidInput(
+            f"{scores} must be a list of float or double, or of candidates (label, score), "
+            f"got {listed!s:.80}."
+        )
+    return np.dtype(cell.to_pandas_dtype()), is_sparse
+
+
+def _id_type(schema: pa.Schema, row_id: str | None) -> str:
+    if row_id is None:
+        return ""
+    stored = schema.field(row_id).type
+    if str(stored) not in _ID_TYPES:
+        raise InvalidInput(f"{row_id} must hold whole numbers or text, got {stored}.")
+    return _ID_TYPES[str(stored)]
 
 
 def _lists_labels(schema: pa.Schema, *, by_name: bool) -> bool:

@@ -95,6 +95,7 @@ class HierarchicalFit(NamedTuple):
     n_rounds: int
 
 
+# One parameter for each statistic of the labels.
 def fit_hierarchical(
     points: Floats,
     weights: Floats,

@@ -62,7 +62,7 @@ def calibrators(inputs):
 def map_of(ranking, labels):
     """MAP of a ranking that was made before."""
     positives = open_source(np.zeros(labels.shape), labels).positives()
-    values = metric_values(Rankings.made(ranking, positives, labels.shape[1]))
+    values = metric_values(Rankings.of(ranking, positives, labels.shape[1]))
     return values[:, 0].mean()
 
 

@@ -203,7 +203,7 @@ class TopKTally(MergeableTally):
         np.clip(values, -largest, largest, out=values)  # excluded labels, at -inf, have no key
         if isinstance(panel, SparsePanel):
             keys = keys_of(values[None], "margin")[0]
-            columns, best, at_kth = rank_lists(*panel.listed, keys, self.k)
+            columns, best, at_kth = rank_lists(*panel.positions, keys, self.k)
             top = scores_of(best, "margin")
         else:
             keys = keys_of(np.ascontiguousarray(values), "margin")

@@ -179,7 +179,7 @@ class LabelMaps:
     def listed_values(self, panel: SparsePanel) -> NDArray[np.float64]:
         """Values by which the listed cells of a checked panel are compared."""
         self._check_panel(panel)
-        return self._map_each(panel.cells, panel.listed.indices, to_probability=False)
+        return self._map_each(panel.cells, panel.positions.indices, to_probability=False)
 
     def probabilities_at(
         self, cells: NDArray[Any], labels: NDArray[np.int32]
@@ -216,7 +216,7 @@ class LabelMaps:
 
         columns = np.empty((panel.n_rows, k), np.int32)
         cells = np.ascontiguousarray(panel.cells)
-        rank_lists(*panel.listed, cells, k, *self._arguments(self._constants), columns)
+        rank_lists(*panel.positions, cells, k, *self._arguments(self._constants), columns)
         return columns
 
     def evaluate(self, scores: NDArray[Any]) -> NDArray[np.float64]:

@@ -198,16 +198,16 @@ def build_maps(
         codes[is_dead & (action == policy)] = dead_code
     indptr, x, y = knots or (np.zeros(n + 1, np.int64), np.empty(0), np.empty(0))
 
-    def kept(values: Any) -> NDArray[np.float64]:
+    def unless_dead(values: Any) -> NDArray[np.float64]:
         return np.where(is_dead, 0.0, values).astype(np.float64)
 
     return LabelMaps(
         kind=kind,
         scale=scale,
         code=codes,
-        a=np.where(codes == CONSTANT, np.where(is_dead, record.prior, a), kept(a)),
-        b=kept(b),
-        c=kept(c),
+        a=np.where(codes == CONSTANT, np.where(is_dead, record.prior, a), unless_dead(a)),
+        b=unless_dead(b),
+        c=unless_dead(c),
         start=indptr[:-1].astype(np.int64),
         stop=indptr[1:].astype(np.int64),
         x=x,

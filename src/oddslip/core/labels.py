@@ -43,7 +43,7 @@ class Positives(NamedTuple):
     def columns(self, places: NDArray[np.int32]) -> Positives:
         """The same cells where each label has another index, or -1 and is left out."""
         indices = places[self.indices]
-        moved = Positives(self.indptr, indices).kept(indices >= 0)
+        moved = Positives(self.indptr, indices).filter(indices >= 0)
         rows = np.repeat(np.arange(moved.indptr.size - 1), moved.counts)
         return Positives(moved.indptr, moved.indices[np.lexsort((moved.indices, rows))])
 
@@ -57,7 +57,7 @@ class Positives(NamedTuple):
         rows = np.repeat(np.arange(self.indptr.size - 1), self.counts)
         return rows * n_labels + self.indices
 
-    def kept(self, mask: NDArray[np.bool_]) -> Positives:
+    def filter(self, mask: NDArray[np.bool_]) -> Positives:
         """Those of the cells that are wanted."""
         ends = np.concatenate([[0], np.cumsum(mask)])[self.indptr]
         return Positives(ends.astype(np.int64), self.indices[mask])

@@ -377,7 +377,7 @@ class Panel:
         absent = self.absent
         if absent is None:
             return positives
-        return positives.kept(positives.among(absent, self.n_labels) < 0)
+        return positives.filter(positives.among(absent, self.n_labels) < 0)
 
     def filled(
         self, some: NDArray[Any] | None = None
@@ -470,21 +470,21 @@ class Panel:
 class SparsePanel(Panel):
     """A panel of which only some cells are stored: those a row has candidates for.
 
-    ``listed`` are their labels, row by row, and ``cells`` their scores. Whoever does not know of
+    ``positions`` are their labels, row by row, and ``cells`` their scores. Whoever does not know of
     lists sees all cells, most of them absent.
     """
 
-    __slots__ = ("_dense", "cells", "listed", "shape")
+    __slots__ = ("_dense", "cells", "positions", "shape")
 
     _dense: NDArray[Any] | None
-    listed: Positives
+    positions: Positives
     cells: NDArray[Any]
     shape: tuple[int, int]
 
     @classmethod
-    def made(
+    def of(
         cls,
-        listed: Positives,
+        positions: Positives,
         cells: NDArray[Any],
         n_labels: int,
         *,
@@ -495,7 +495,7 @@ class SparsePanel(Panel):
         beside: bool = False,
     ) -> SparsePanel:
         """Of checked lists; labels and names pass the gate."""
-        shape = (listed.indptr.size - 1, n_labels)
+        shape = (positions.indptr.size - 1, n_labels)
         if 0 in shape:
             raise InvalidInput(
                 f"scores must hold at least one row and one label, got shape {shape}."
@@ -505,12 +505,12 @@ class SparsePanel(Panel):
         if labels is not None:
             gate.add_labels(labels, beside=beside)
         panel: SparsePanel = object.__new__(cls)
-        panel._put(listed, cells, shape)
+        panel._put(positions, cells, shape)
         gate._cut(panel, 0, shape[0])
         return panel
 
-    def _put(self, listed: Positives, cells: NDArray[Any], shape: tuple[int, int]) -> None:
-        self.listed, self.cells, self.shape, self._dense = listed, cells, shape, None
+    def _put(self, positions: Positives, cells: NDArray[Any], shape: tuple[int, int]) -> None:
+        self.positions, self.cells, self.shape, self._dense = positions, cells, shape, None
 
     @property
     def n_rows(self) -> int:
@@ -527,7 +527,7 @@ class SparsePanel(Panel):
         """All cells: 0.5 where there is none."""
         if self._dense is None:
             dense = np.full(self.shape, 0.5, self.cells.dtype)
-            dense.reshape(-1)[self.listed.places(self.n_labels)] = self.cells
+            dense.reshape(-1)[self.positions.places(self.n_labels)] = self.cells
             self._dense = dense
         return self._dense
 
@@ -538,28 +538,28 @@ class SparsePanel(Panel):
 
     @property
     def absent(self) -> Positives | None:
-        """All cells that are not listed."""
+        """All cells that are no candidates."""
         if self._absent is None:
             absent = np.ones(self.shape, np.bool_)
-            absent.reshape(-1)[self.listed.places(self.n_labels)] = False
+            absent.reshape(-1)[self.positions.places(self.n_labels)] = False
             self._absent = DenseLabels(absent).positives(0, self.n_rows)
         return self._absent if self._absent.indices.size else None
 
     def n_present(self) -> NDArray[np.float64]:
         """The weight of each label's cells."""
         weight = self.sample_weight
-        each = None if weight is None else np.repeat(weight.times, self.listed.counts)
-        return np.bincount(self.listed.indices, each, self.n_labels).astype(np.float64)
+        each = None if weight is None else np.repeat(weight.times, self.positions.counts)
+        return np.bincount(self.positions.indices, each, self.n_labels).astype(np.float64)
 
     def _present(self, positives: Positives) -> Positives:
-        return positives.kept(positives.among(self.listed, self.n_labels) >= 0)
+        return positives.filter(positives.among(self.positions, self.n_labels) >= 0)
 
     def rows(self, start: int, stop: int) -> SparsePanel:
         """The panel of rows ``start`` to ``stop``: views, nothing copied or checked again."""
         block: SparsePanel = object.__new__(SparsePanel)
-        indptr = self.listed.indptr
+        indptr = self.positions.indptr
         cells = self.cells[indptr[start] : indptr[stop]]
-        block._put(self.listed.rows(start, stop), cells, (stop - start, self.n_labels))
+        block._put(self.positions.rows(start, stop), cells, (stop - start, self.n_labels))
         self._cut(block, start, stop)
         return block
 
@@ -567,10 +567,10 @@ class SparsePanel(Panel):
         """The panel of some rows, without labels."""
         block: SparsePanel = object.__new__(SparsePanel)
         places: Any = np.arange(self.cells.size)
-        positives = Positives(self.listed.indptr, places).take(rows)
+        positives = Positives(self.positions.indptr, places).take(rows)
         cells = self.cells[positives.indices]
-        listed = Positives(positives.indptr, self.listed.indices[positives.indices])
-        block._put(listed, cells, (int(rows.size), self.n_labels))
+        positions = Positives(positives.indptr, self.positions.indices[positives.indices])
+        block._put(positions, cells, (int(rows.size), self.n_labels))
         self._cut(block, 0, self.n_rows)
         return block
 
@@ -578,23 +578,23 @@ class SparsePanel(Panel):
         """The panel of some labels: ``place`` is the new index of each, or -1."""
         block = self.rows(0, self.n_rows)
         numbers: Any = np.arange(self.cells.size)
-        rows = np.repeat(np.arange(self.n_rows), self.listed.counts)
-        order = np.lexsort((place[self.listed.indices], rows))
-        moved = Positives(self.listed.indptr, numbers[order])
-        inside = moved.kept(place[self.listed.indices[order]] >= 0)
-        listed = Positives(inside.indptr, place[self.listed.indices[inside.indices]])
-        block._put(listed, self.cells[inside.indices], (self.n_rows, n_labels))
+        rows = np.repeat(np.arange(self.n_rows), self.positions.counts)
+        order = np.lexsort((place[self.positions.indices], rows))
+        moved = Positives(self.positions.indptr, numbers[order])
+        inside = moved.filter(place[self.positions.indices[order]] >= 0)
+        positions = Positives(inside.indptr, place[self.positions.indices[inside.indices]])
+        block._put(positions, self.cells[inside.indices], (self.n_rows, n_labels))
         return block
 
     def without(self, excluded: Positives) -> SparsePanel:
         """The panel less the cells that are excluded."""
         block = self.rows(0, self.n_rows)
-        kept = self.listed.among(excluded, self.n_labels) < 0
-        block._put(self.listed.kept(kept), self.cells[kept], self.shape)
+        kept = self.positions.among(excluded, self.n_labels) < 0
+        block._put(self.positions.filter(kept), self.cells[kept], self.shape)
         return block
 
     def cell_keys(self) -> NDArray[Any]:
-        """Keys of the listed cells, checked."""
+        """Keys of the candidate cells, checked."""
         from oddslip.kernels.keys import keys_of, largest_key
 
         keys: NDArray[Any] = keys_of(np.ascontiguousarray(self.cells)[None], self.kind)
@@ -622,10 +622,10 @@ class SparsePanel(Panel):
         wrong = outside if self.kind == "probability" else ~np.isfinite(self.cells)
         if wrong.any():
             cells = np.zeros(self.shape, np.bool_)
-            cells.reshape(-1)[self.listed.places(self.n_labels)[wrong]] = True
+            cells.reshape(-1)[self.positions.places(self.n_labels)[wrong]] = True
             raise InvalidInput(self._complaint(cells))
         block = self.rows(0, self.n_rows)
-        block._put(self.listed, self.cells + 0.0, self.shape)
+        block._put(self.positions, self.cells + 0.0, self.shape)
         return block
 
 
@@ -637,7 +637,7 @@ def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
         places = np.full(ranking.shape, -1, np.int64)
         order = np.argsort(values.places(panel.n_labels))
         found = np.searchsorted(
-            panel.listed.places(panel.n_labels), values.places(panel.n_labels)[order]
+            panel.positions.places(panel.n_labels), values.places(panel.n_labels)[order]
         )
         back = np.empty_like(found)
         back[order] = found

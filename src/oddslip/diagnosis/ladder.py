@@ -341,7 +341,7 @@ class LadderTally(BootstrapTally):
         truth = panel.positives().take(rows)
         values = [
             metric_values(
-                Rankings.made(columns, truth, panel.n_labels), propensities_given=self.propensities
+                Rankings.of(columns, truth, panel.n_labels), propensities_given=self.propensities
             )
             for columns in rankings
         ]

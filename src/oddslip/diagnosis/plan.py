@@ -383,7 +383,7 @@ def _what_if(
         raise InvalidInput("the rows of the unweighted scores must hold a true label, got none.")
     rankings = {"raw": rank(source, k=k), "what-if": changed.ranking}
     values = {
-        name: metric_values(Rankings.made(shown, truth_known, source.n_labels))
+        name: metric_values(Rankings.of(shown, truth_known, source.n_labels))
         for name, shown in rankings.items()
     }
     sums = bootstrap_rows(

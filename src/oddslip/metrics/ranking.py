@@ -104,7 +104,7 @@ def rank_panel(panel: Panel, k: int) -> NDArray[np.int32]:
 
     columns: NDArray[np.int32]
     if isinstance(panel, SparsePanel):
-        columns, _, _ = rank_lists(*panel.listed, panel.cell_keys(), k)
+        columns, _, _ = rank_lists(*panel.positions, panel.cell_keys(), k)
         return columns
     columns, best, _ = rank_keys(panel.keys(), k, None, panel.absent)
     if int(best[:, 0].max()) > panel.limit:
@@ -132,7 +132,7 @@ class Rankings:
     sides: NDArray[np.int8]
 
     @classmethod
-    def made(cls, columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Rankings:
+    def of(cls, columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Rankings:
         """Of rankings already made, of all rows: their ties are decided, by whoever made them."""
         rows = np.flatnonzero(positives.counts)
         part = positives.take(rows)
@@ -226,8 +226,8 @@ class RankingTally:
         positives, keys = panel.positives(), panel.cell_keys()
         counts = positives.counts
         rows = np.flatnonzero(counts)
-        columns, best, at_kth = rank_lists(*panel.listed, keys, self.k, rows)
-        own = keys[positives.among(panel.listed, panel.n_labels)]
+        columns, best, at_kth = rank_lists(*panel.positions, keys, self.k, rows)
+        own = keys[positives.among(panel.positions, panel.n_labels)]
         kth = np.repeat(_last_shown(columns, best), counts[rows])
         sides = (own > kth).astype(np.int8) - (own < kth)
         self._keep(panel, rows, columns, best, at_kth, counts[rows], positives, sides)

@@ -33,7 +33,7 @@ LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class CandidateResult:
     """One candidate: its out-of-fold mean, its paired difference to raw, and that one's error."""
 
     candidate: str
@@ -78,10 +78,10 @@ class SelectionTable:
     _gains: tuple[float, ...] = field(repr=False)
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[CandidateResult, ...]:
         """One line per candidate, in the order they were given."""
         return tuple(
-            Line(
+            CandidateResult(
                 candidate,
                 self.means[at],
                 Estimate(self._gains[at], *interval),
@@ -110,7 +110,7 @@ class SelectionTable:
 
         return as_text(show_selection(self))
 
-    def __getitem__(self, candidate: str) -> Line:
+    def __getitem__(self, candidate: str) -> CandidateResult:
         return next(line for line in self.lines if line.candidate == candidate)
 
     def to_dict(self) -> dict[str, Any]:

@@ -256,7 +256,7 @@ class TrialTally(MergeableTally):
             scored: dict[int, Floats] = {}
             for at, each in enumerate(maps):
                 if id(each) not in scored:
-                    ranked = Rankings.made(each.rank_panel(part, scoring.k), true, panel.n_labels)
+                    ranked = Rankings.of(each.rank_panel(part, scoring.k), true, panel.n_labels)
                     scored[id(each)] = metric_values(
                         ranked, propensities_given=scoring.propensities
                     )

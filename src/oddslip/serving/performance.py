@@ -157,7 +157,7 @@ def drifted_labels(
 
 
 def _score(columns: NDArray[np.int32], positives: Positives, n_labels: int) -> Floats:
-    return metric_values(Rankings.made(columns, positives, n_labels))
+    return metric_values(Rankings.of(columns, positives, n_labels))
 
 
 def _share_true(hits: Floats, columns: NDArray[np.int32], n_rows: int) -> float:

@@ -372,7 +372,7 @@ def _open_sparse(scores: Any, labels: LabelsLike, options: SourceOptions) -> Spa
     positions, cells = list_sparse(scores)
     if is_file_or_table(labels):
         labels = open_labels(labels, options.label_names, shape=shape, row_ids=options.row_ids)
-    panel = SparsePanel.made(
+    panel = SparsePanel.of(
         positions,
         cells,
         int(shape[1]),

@@ -44,7 +44,7 @@ class SparseSource(Source):
     def blocks(self) -> Iterator[Panel]:
         """Views of some rows."""
         most = MAX_DENSE_BLOCKS * block_rows(self.n_labels, self.dtype.itemsize)
-        indptr = self.panel.listed.indptr
+        indptr = self.panel.positions.indptr
         cells = BLOCK_BYTES // 8
         start = 0
         while start < self.n_rows:
@@ -119,10 +119,10 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         if labels is not None:
             raise InvalidInput(f"labels must come from one place, but {path} holds some as well.")
         true = truth_cells(table.column("true").combine_chunks(), place_of)[order]
-        labels = SparseLabels(*lines.kept(true & there), (len(row_set), len(label_order)))
+        labels = SparseLabels(*lines.filter(true & there), (len(row_set), len(label_order)))
     dtype = np.float32 if scores.dtype == np.float32 else np.float64
-    panel = SparsePanel.made(
-        lines.kept(there),
+    panel = SparsePanel.of(
+        lines.filter(there),
         scores[there].astype(dtype),
         len(label_order),
         labels=labels,

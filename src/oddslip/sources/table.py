@@ -239,7 +239,7 @@ def rank_rows(panel: Panel, *, k: int, maps: Any) -> dict[str, pa.Array]:
     if maps is not None:
         columns = maps.rank_panel(panel, k)
     elif isinstance(panel, SparsePanel):
-        columns = rank_lists(*panel.listed, panel.cell_keys(), k)[0]
+        columns = rank_lists(*panel.positions, panel.cell_keys(), k)[0]
     else:
         columns = rank_keys(panel.keys(), k)[0]
     values = take_cells(panel, columns)
@@ -254,8 +254,8 @@ def transform_rows(panel: Panel, *, maps: Any, dtype: Any, name: str) -> dict[st
     """Calibrated scores of each row of a panel."""
     cells = maps.transform_panel(panel, dtype)
     if isinstance(panel, SparsePanel):
-        ends, labels = panel.listed
-        values = cells.reshape(-1)[panel.listed.places(panel.n_labels)]
+        ends, labels = panel.positions
+        values = cells.reshape(-1)[panel.positions.places(panel.n_labels)]
         return {name: list_cells(panel, ends, labels, values)}
     ends = np.arange(0, cells.size + 1, cells.shape[1], dtype=np.int32)
     return {name: pa.ListArray.from_arrays(pa.array(ends), pa.array(cells.reshape(-1)))}

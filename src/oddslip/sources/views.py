@@ -107,7 +107,7 @@ class PartialSource(_OtherCells):
         true = self.whole.positives()
         if self.excluded is None:
             return true
-        return true.kept(true.among(self.excluded, self.n_labels) < 0)
+        return true.filter(true.among(self.excluded, self.n_labels) < 0)
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole, as views that know which cells are absent."""

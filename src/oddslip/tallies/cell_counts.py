@@ -378,8 +378,8 @@ class IntervalCounts:
 
     def _add_sparse(self, panel: SparsePanel) -> None:
         """Count the stored cells of a sparse block."""
-        labels = np.zeros_like(panel.listed.indices) if self.pooled else panel.listed.indices
-        self._weigh(panel, Positives(panel.listed.indptr, labels), panel.cell_keys())
+        labels = np.zeros_like(panel.positions.indices) if self.pooled else panel.positions.indices
+        self._weigh(panel, Positives(panel.positions.indptr, labels), panel.cell_keys())
 
     def _weigh(self, panel: Panel, cells: Positives, keys: NDArray[Any]) -> None:
         """Count cells, each with the weight of its row."""

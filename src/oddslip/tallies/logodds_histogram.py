@@ -106,7 +106,7 @@ class LogOddsHistogram(MergeableTally):
         """Count the stored cells of a sparse block, as the kernels count dense ones."""
         from oddslip.kernels import logits
 
-        labels, cells = panel.listed.indices.astype(np.int64), panel.cells
+        labels, cells = panel.positions.indices.astype(np.int64), panel.cells
         saturated = panel.cell_keys() >= saturated_key(panel.dtype, panel.kind)
         self.n_saturated += np.bincount(labels[saturated], minlength=self.n_labels)
         if self.kind == "probability":

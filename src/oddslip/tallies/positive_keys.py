@@ -132,7 +132,7 @@ def positive_scores(panel: Panel, rows: Ints, labels: NDArray[np.int32]) -> NDAr
     """Scores of the given cells, which must be present and in row order."""
     if not isinstance(panel, SparsePanel):
         return np.asarray(panel.scores[rows, labels])
-    places = panel.listed.places(panel.n_labels)
+    places = panel.positions.places(panel.n_labels)
     return np.asarray(panel.cells[np.searchsorted(places, rows * panel.n_labels + labels)])
 
 

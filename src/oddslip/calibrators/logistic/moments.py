@@ -424,7 +424,7 @@ class Moments(MergeableTally):
 
     def _add_listed(self, panel: SparsePanel) -> None:
         """Add the cells that a block lists."""
-        labels, weights = panel.listed.indices, _cell_weights(panel)
+        labels, weights = panel.positions.indices, _cell_weights(panel)
         z = log_odds(panel.checked().cells.astype(np.float64), self.kind)
         at = (z - self.low[labels]) / self.width[labels]
         n_bins = self.moments.shape[1]
@@ -435,7 +435,7 @@ class Moments(MergeableTally):
         for power in range(N_MOMENTS):
             np.add.at(flat, place + power, weights * u**power)
         positives = _positives_of(panel)
-        positive_cells = positives.among(panel.listed, panel.n_labels)
+        positive_cells = positives.among(panel.positions, panel.n_labels)
         features = z[positive_cells], *beta_features(z[positive_cells])
         np.add.at(self.sums[0], positives.indices, weights[positive_cells])
         for which, feature in enumerate(features):
@@ -602,7 +602,7 @@ class SumsAt(MergeableTally):
         """Add the cells that a block lists, as one row for the kernel."""
         column_of = np.full(panel.n_labels, -1, np.int64)
         column_of[self.columns] = np.arange(self.columns.size)
-        owners = column_of[panel.listed.indices]
+        owners = column_of[panel.positions.indices]
         selected = owners >= 0
         owners, weights = owners[selected], _cell_weights(panel)[selected]
         cells = np.ascontiguousarray(panel.checked().cells[selected])[None]
@@ -651,9 +651,9 @@ def _present_ranges(panel: Panel, positives: Positives) -> Floats:
     """The ranges of a checked block with absent cells."""
     ends = _empty_ranges(panel.n_labels)
     if isinstance(panel, SparsePanel):
-        labels, cells = panel.listed.indices, panel.cells.astype(np.float64)
+        labels, cells = panel.positions.indices, panel.cells.astype(np.float64)
         true = np.zeros(cells.size, np.bool_)
-        true[positives.among(panel.listed, panel.n_labels)] = True
+        true[positives.among(panel.positions, panel.n_labels)] = True
         for first, mask in ((0, ~true), (2, true)):
             np.minimum.at(ends[first], labels[mask], cells[mask])
             np.maximum.at(ends[first + 1], labels[mask], cells[mask])
@@ -672,7 +672,7 @@ def _present_ranges(panel: Panel, positives: Positives) -> Floats:
 def _cell_weights(panel: SparsePanel) -> Floats:
     """The weight of each listed cell."""
     weights = _weights_of(panel)
-    return np.repeat(np.ones(panel.n_rows) if weights is None else weights, panel.listed.counts)
+    return np.repeat(np.ones(panel.n_rows) if weights is None else weights, panel.positions.counts)
 
 
 def _weights_of(panel: Panel) -> Floats | None:

@@ -86,17 +86,17 @@ def find_prior(
     if prior is None:
         smoothed = (n_positives.astype(np.float64) + 0.5) / (n_rows + 1.0)
         return smoothed, "smoothed calibration prevalence"
-    given = per_label("prior", prior, n_positives.size)
-    wrong = np.flatnonzero(~((given >= 0) & (given <= 1)))
+    values = per_label("prior", prior, n_positives.size)
+    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
     if wrong.size:
         raise InvalidInput(
-            f"prior must be between 0 and 1, got {given[wrong[0]]:g} for label {wrong[0]}."
+            f"prior must be between 0 and 1, got {values[wrong[0]]:g} for label {wrong[0]}."
         )
-    return given.copy(), "given"
+    return values.copy(), "given"
 
 
 def find_unobservable(
-    seen: LabelTotals, prior: NDArray[np.float64], prior_source: str
+    totals: LabelTotals, prior: NDArray[np.float64], prior_source: str
 ) -> NDArray[np.bool_]:
     """Labels of which these rows say nothing: a given prior promises positives, and none is there.
 
@@ -104,36 +104,38 @@ def find_unobservable(
 
     Examples
     --------
-    >>> seen = LabelTotals.alike(np.array([0, 0, 1]), 300)
-    >>> find_unobservable(seen, np.array([0.1, 0.01, 0.1]), "given")
+    >>> totals = LabelTotals.alike(np.array([0, 0, 1]), 300)
+    >>> find_unobservable(totals, np.array([0.1, 0.01, 0.1]), "given")
     array([ True, False, False])
     """
-    missed = (seen.n_positives == 0) & (prior * seen.total >= MISSED)
+    missed = (totals.n_positives == 0) & (prior * totals.total >= MISSED)
     return np.asarray(missed & (prior_source == "given"))
 
 
 def weights_trained(
-    weights: Any, record: LabelRecord, seen: LabelTotals, label_names: Sequence[str] | None = None
+    weights: Any, record: LabelRecord, totals: LabelTotals, label_names: Sequence[str] | None = None
 ) -> NDArray[np.float64]:
     """Weights of all labels; a name is read off the prior where given, else off the positives."""
-    given = record.prior_source == "given"
-    counts = (record.prior, 1) if given else (seen.positives, seen.total)
+    from_prior = record.prior_source == "given"
+    counts = (record.prior, 1) if from_prior else (totals.positives, totals.total)
     return resolve_weights(weights, *counts, label_names=label_names, in_order=True)
 
 
-def record_policy(seen: LabelTotals, policy: DeadLabelPolicy, fallback: Any = False) -> LabelRecord:
+def record_policy(
+    totals: LabelTotals, policy: DeadLabelPolicy, fallback: Any = False
+) -> LabelRecord:
     """Labels with at most ``tau`` positives are dead; the others are calibrated, or fall back."""
-    priors, origin = find_prior(policy.prior, seen.positives, seen.total)
-    is_dead = seen.n_positives <= policy.tau
+    priors, origin = find_prior(policy.prior, totals.positives, totals.total)
+    is_dead = totals.n_positives <= policy.tau
     action = np.where(is_dead, policy.dead, np.where(fallback, "fallback", "calibrated"))
-    return LabelRecord(tuple(action.tolist()), seen.n_positives, priors, origin, is_dead)
+    return LabelRecord(tuple(action.tolist()), totals.n_positives, priors, origin, is_dead)
 
 
-def record_alike(action: str, seen: LabelTotals, prior: Any = None) -> LabelRecord:
+def record_alike(action: str, totals: LabelTotals, prior: Any = None) -> LabelRecord:
     """All labels are treated alike; none is dead, since nothing is fitted to one alone."""
-    priors, origin = find_prior(prior, seen.positives, seen.total)
+    priors, origin = find_prior(prior, totals.positives, totals.total)
     nobody = np.zeros(priors.size, np.bool_)
-    return LabelRecord((action,) * priors.size, seen.n_positives, priors, origin, nobody)
+    return LabelRecord((action,) * priors.size, totals.n_positives, priors, origin, nobody)
 
 
 class CheckedScores(MergeableTally):

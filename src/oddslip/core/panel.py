@@ -589,8 +589,8 @@ class SparsePanel(Panel):
     def without(self, excluded: Positives) -> SparsePanel:
         """The panel less the cells that are excluded."""
         block = self.rows(0, self.n_rows)
-        kept = self.positions.among(excluded, self.n_labels) < 0
-        block._put(self.positions.filter(kept), self.cells[kept], self.shape)
+        others = self.positions.among(excluded, self.n_labels) < 0
+        block._put(self.positions.filter(others), self.cells[others], self.shape)
         return block
 
     def cell_keys(self) -> NDArray[Any]:
@@ -636,11 +636,11 @@ def take_cells(panel: Panel, ranking: NDArray[np.int32]) -> NDArray[Any]:
         values = Positives(np.concatenate([[0], np.cumsum(counts)]), ranking[ranking >= 0])
         places = np.full(ranking.shape, -1, np.int64)
         order = np.argsort(values.places(panel.n_labels))
-        found = np.searchsorted(
+        sorted_places = np.searchsorted(
             panel.positions.places(panel.n_labels), values.places(panel.n_labels)[order]
         )
-        back = np.empty_like(found)
-        back[order] = found
+        back = np.empty_like(sorted_places)
+        back[order] = sorted_places
         places[ranking >= 0] = back
         return np.append(panel.cells, panel.cells.dtype.type(np.nan))[places]
     cells = np.take_along_axis(panel.scores, np.maximum(ranking, 0).astype(np.int64), axis=1)

@@ -94,9 +94,9 @@ class Training:
 
     def budget(self) -> float | None:
         """The step budget, None where nothing is known of it."""
-        given = self.rounds is not None, self.learning_rate is not None
+        parts = self.rounds is not None, self.learning_rate is not None
         if self.rounds is None or self.learning_rate is None:
-            if any(given) or self.max_delta_step is not None:
+            if any(parts) or self.max_delta_step is not None:
                 raise InvalidInput(
                     "the step budget needs both rounds and learning_rate, "
                     f"got rounds={self.rounds}, learning_rate={self.learning_rate}."

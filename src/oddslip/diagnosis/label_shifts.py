@@ -210,7 +210,7 @@ def find_shifts(
     The direct shift is that of ``samples``, the same rows of model and twin: finding every median
     of very many rows to the last bit takes many passes, and thousands of rows tell it well.
     """
-    direct, n_direct, left = None, 0, None
+    direct, n_direct, rest = None, 0, None
     weights, budget = case.weights, case.budget
     if samples is not None and case.twin is not None:
         kinds = case.arm.kind, case.twin.kind
@@ -221,7 +221,7 @@ def find_shifts(
         direct = direct_shift(arm, twin)
         n_direct = len(samples[0])
         if weights is not None:
-            left = residual(arm, twin, weights)
+            rest = residual(arm, twin, weights)
     bounded = weights is not None and budget is not None
     return LabelShifts(
         realized=realized.shift,
@@ -232,6 +232,6 @@ def find_shifts(
         budget=budget,
         unrealizable=unrealizable(weights, budget) if bounded else None,  # type: ignore[arg-type]
         over_correction=over_correction(weights, budget) if bounded else None,  # type: ignore[arg-type]
-        residual=left,
+        residual=rest,
         inversion=inversion_bounds(weights, budget) if bounded else None,  # type: ignore[arg-type]
     )

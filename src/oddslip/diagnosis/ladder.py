@@ -143,8 +143,8 @@ class Ladder:
         """What a rung has over another, with its paired interval; NaN without draws."""
         low = high = float("nan")
         if name in self.draws and other in self.draws:
-            drawn = self.draws[name] - self.draws[other]
-            low, high = percentile_interval(drawn, self.level)
+            differences = self.draws[name] - self.draws[other]
+            low, high = percentile_interval(differences, self.level)
         return Estimate(self.value(name) - self.value(other), low, high)
 
     def best(self, names: tuple[str, ...] = REPAIRS, metric: str | None = None) -> str | None:

@@ -466,19 +466,19 @@ def _tell_cost(plan: Plan) -> str:
 
 def _advise_cap(plan: Plan) -> str:
     """Which cap on the leaf step to take, and what to do after training."""
-    low, high, own = nat(plan.admitting_cap), nat(plan.unsaturating_cap), nat(plan.max_delta_step)
+    low, high, cap = nat(plan.admitting_cap), nat(plan.unsaturating_cap), nat(plan.max_delta_step)
     if plan.admitting_cap <= plan.unsaturating_cap:
         window = (
             f"a max_delta_step between {low} and {high} admits every shift without saturating any "
             "cell"
         )
         if plan.admitting_cap <= plan.max_delta_step <= plan.unsaturating_cap:
-            return f"your cap of {own} is right ({window}); then {CALIBRATE}"
+            return f"your cap of {cap} is right ({window}); then {CALIBRATE}"
         return f"{window}: set one, then {CALIBRATE}"
     if plan.capped and plan.max_delta_step <= plan.unsaturating_cap:
         labels = count_of(int(plan.unrealizable.sum()), "label")
         return (
-            f"your cap of {own} rules out saturated cells but leaves {labels} short of the shift: "
+            f"your cap of {cap} rules out saturated cells but leaves {labels} short of the shift: "
             f"{CALIBRATE}; {INVERSION_DOUBTED}"
         )
     return (

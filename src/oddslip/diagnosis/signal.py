@@ -213,8 +213,8 @@ def find_likeness(
         return None
     n_sampled, n_labels = samples[0].shape
     n_rows = min(n_sampled, max(MIN_ROWS, COMPARED_CELLS // n_labels))
-    drawn = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
-    arm, twin = samples[0][drawn], samples[1][drawn]
+    rows = np.random.default_rng(seed).permutation(n_sampled)[:n_rows]
+    arm, twin = samples[0][rows], samples[1][rows]
     identical = np.array_equal(arm, twin, equal_nan=True)
     absent = np.isnan(arm) | np.isnan(twin)
     n_present = n_rows - absent.sum(axis=0)

@@ -332,9 +332,9 @@ def check_choice(name: str, value: str, choices: Any) -> int:
     return allowed.index(value)
 
 
-def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
+def check_propensities(propensities: Any, n_labels: int) -> NDArray[np.float64]:
     """Propensities as float64, one per label, each above 0 and at most 1."""
-    array = per_label("propensities", given, n_labels)
+    array = per_label("propensities", propensities, n_labels)
     wrong = np.flatnonzero(~((array >= MIN_PROPENSITY) & (array <= 1)))
     if wrong.size:
         value = array[wrong[0]]
@@ -347,7 +347,7 @@ def check_propensities(given: Any, n_labels: int) -> NDArray[np.float64]:
 
 
 def resolve_propensities(
-    given: Any,
+    propensities: Any,
     weights: NDArray[np.float64] | None,
     n_labels: int,
     label_names: Sequence[str] | None = None,
@@ -358,7 +358,7 @@ def resolve_propensities(
 
     Parameters
     ----------
-    given : array-like, mapping, "weights" or None
+    propensities : array-like, mapping, "weights" or None
         "weights": propensities 1 / w, whose PSP weighted training approximates (Corollary 1c).
     weights : numpy.ndarray or None
         The weight each label was trained with, where it is known.
@@ -370,19 +370,20 @@ def resolve_propensities(
     >>> resolve_propensities("weights", np.array([2.0, 8.0]), 2)
     array([1.  , 0.25])
     """
-    if isinstance(given, str) and given == "weights":
+    if isinstance(propensities, str) and propensities == "weights":
         if weights is None:
             raise InvalidInput(
                 'propensities="weights" needs the weights that labels were trained with. '
                 "Pass weights as well."
             )
         return np.asarray(weights.min() / weights)  # a common factor does not matter
-    if isinstance(given, str) and not Path(given).exists():
+    if isinstance(propensities, str) and not Path(propensities).exists():
         raise InvalidInput(
-            f'propensities must be one per label, a file of them, or "weights", got {given!r:.60}.'
+            'propensities must be one per label, a file of them, or "weights", '
+            f"got {propensities!r:.60}."
         )
-    given = by_label("propensities", given, label_names)
-    return None if given is None else check_propensities(given, n_labels)
+    propensities = by_label("propensities", propensities, label_names)
+    return None if propensities is None else check_propensities(propensities, n_labels)
 
 
 def _metric(

@@ -406,10 +406,10 @@ class Evaluation:
         values = other._evaluated.values
         if self._sample_weight is not None:
             values = values * self._sample_weight[:, None]
-        drawn = bootstrap_rows(
+        bootstrap = bootstrap_rows(
             values, keys, n_replicates=self.n_replicates, seed=self.seed, threads=threads
         )
-        return np.column_stack([drawn.draws, self._draws[:, -1]])
+        return np.column_stack([bootstrap.draws, self._draws[:, -1]])
 
     def to_dict(self) -> dict[str, Any]:
         """Built-in types only: what ``--json`` prints."""
@@ -549,19 +549,19 @@ def evaluate(
     if source.sample_weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
-    given = _read_propensities(propensities, weights, source)
+    chances = _read_propensities(propensities, weights, source)
     k = check_k(k, source.n_labels)
     check_choice("ties", ties, Ties)
     check_choice("denominator", denominator, Denominator)
     if n_replicates and (keyed or not source.ordered):
         need_ids(source.has_ids, "drawing rows")
-    if given is None and source.ordered:  # dense labels are searched once
+    if chances is None and source.ordered:  # dense labels are searched once
         source = LabelledSource(source, source.positives())
     if n_replicates and source.ordered:
         source.row_keys()  # ids are hashed once, before threads need them
     tally = MetricTally(
         k,
-        label_propensities(source.label_counts(), source.n_rows) if given is None else given,
+        label_propensities(source.label_counts(), source.n_rows) if chances is None else chances,
         ties=ties,
         denominator=denominator,
         rows=rows,
@@ -577,12 +577,12 @@ def evaluate(
     return _summarise(tally, source, level, mean_auc(source) if auc else None)
 
 
-def _read_propensities(given: PerLabel, weights: PerLabel, source: Source) -> Floats | None:
+def _read_propensities(propensities: PerLabel, weights: PerLabel, source: Source) -> Floats | None:
     """Propensities of PSP, given or made of training weights; None if the labels decide."""
     names = source.label_names
     if weights is None:
-        return resolve_propensities(given, None, source.n_labels, names)
-    if given is not None:
+        return resolve_propensities(propensities, None, source.n_labels, names)
+    if propensities is not None:
         raise InvalidInput("PSP takes propensities or weights, got both. Leave out one.")
     rows = source.whole if isinstance(source, WeightedSource) else source
     counts = rows.label_counts(), rows.totals()

@@ -395,12 +395,12 @@ class Narrowing(NamedTuple):
         """A panel of these labels alone."""
         n_labels = self.columns.size
         neighbours = (np.diff(self.columns) == 1).all()
-        taken = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
+        columns = slice(self.columns[0], self.columns[-1] + 1) if neighbours else self.columns
         if isinstance(panel, SparsePanel):
             part: Panel = panel.columns(self.places, n_labels)
         else:
             part = panel.rows(0, panel.n_rows)
-            part.scores = np.ascontiguousarray(panel.scores[:, taken])
+            part.scores = np.ascontiguousarray(panel.scores[:, columns])
             if panel.absent is not None:
                 part.excluded, part.nan_absent = self.take(panel.absent), False
         part.label_names = self.label_names
@@ -519,21 +519,21 @@ def collect_labels(tally: T, narrowing: Narrowing | None) -> Passes[T]:
 def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
     """A panel of some rows of a block: their scores are copied, nothing is checked again."""
     if isinstance(panel, SparsePanel):
-        taken: Panel = panel.take(rows)
+        part: Panel = panel.take(rows)
     else:
-        taken = panel.rows(0, panel.n_rows)
-        taken.scores = panel.scores[rows]
-        taken.excluded = None if panel.excluded is None else panel.excluded.take(rows)
-    taken.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
+        part = panel.rows(0, panel.n_rows)
+        part.scores = panel.scores[rows]
+        part.excluded = None if panel.excluded is None else panel.excluded.take(rows)
+    part.row_ids = None if panel.row_ids is None else panel.row_ids[rows]
     # Ids can be hashed later; numbers are lost with the order of the block.
     numbered = panel.row_ids is None and panel.numbered
-    known = numbered or panel._row_keys is not None
-    taken._row_keys = panel.row_keys()[rows] if known else None
-    taken.twin = None if panel.twin is None else take_rows(panel.twin, rows)
+    has_keys = numbered or panel._row_keys is not None
+    part._row_keys = panel.row_keys()[rows] if has_keys else None
+    part.twin = None if panel.twin is None else take_rows(panel.twin, rows)
     if panel.sample_weight is not None:
-        taken.sample_weight = panel.sample_weight.take(rows)
-    taken.labels = None
+        part.sample_weight = panel.sample_weight.take(rows)
+    part.labels = None
     if positives is not None:
         shape = (int(rows.size), panel.n_labels)
-        taken.labels = SparseLabels(positives.indptr, positives.indices, shape)
-    return taken
+        part.labels = SparseLabels(positives.indptr, positives.indices, shape)
+    return part

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.base import SummaryCalibrator
 from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, fit_hierarchical
@@ -24,6 +21,7 @@ from oddslip.calibrators.policy import (
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
 from oddslip.core.passes import Passes
+from oddslip.core.types import Floats, PerLabel
 from oddslip.kernels.maps import AFFINE
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import count_cells
@@ -68,7 +66,7 @@ class Hierarchical(SummaryCalibrator):
     """
 
     def __init__(
-        self, *, weights: Any = None, prior: Any = None, kind: Kind = "probability"
+        self, *, weights: PerLabel = None, prior: PerLabel = None, kind: Kind = "probability"
     ) -> None:
         self.weights = weights
         self.prior = prior
@@ -122,7 +120,7 @@ class HierarchicalIsotonic(Hierarchical):
         return mix_maps(source.kind, knots, parents, record, STRENGTH), record
 
 
-def record_borrowed(totals: LabelTotals, prior: Any) -> LabelRecord:
+def record_borrowed(totals: LabelTotals, prior: PerLabel) -> LabelRecord:
     """A record in which labels without positives borrowed their map from the others."""
     priors, origin = find_prior(prior, totals.positives, totals.total)
     action = np.where(totals.n_positives > 0, "calibrated", "borrowed")
@@ -130,7 +128,7 @@ def record_borrowed(totals: LabelTotals, prior: Any) -> LabelRecord:
     return LabelRecord(tuple(action.tolist()), totals.n_positives, priors, origin, dead)
 
 
-def _covariate(record: LabelRecord, totals: LabelTotals) -> NDArray[np.float64]:
+def _covariate(record: LabelRecord, totals: LabelTotals) -> Floats:
     """The prior as a covariate of the hierarchy.
 
     The prevalence of the same rows would use their positives twice. It is shrunk towards the mean

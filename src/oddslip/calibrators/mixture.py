@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import LabelRecord, build_maps
 from oddslip.core.panel import Kind
+from oddslip.core.types import Floats, Ints
 from oddslip.kernels.maps import AFFINE, CLIP
 from oddslip.tallies.cell_counts import Knots
-
-Floats = NDArray[np.float64]
 
 # Log-odds at which a mixture has knots besides the isotonic ones: every quarter of a nat of the
 # score or of the parent, whichever changes faster. The error of interpolation is below 1%.
@@ -68,9 +66,7 @@ def mix_maps(
     )
 
 
-def _common_scores(
-    kind: Kind, knots: Knots, parents: LabelMaps
-) -> tuple[NDArray[np.int64], Floats]:
+def _common_scores(kind: Kind, knots: Knots, parents: LabelMaps) -> tuple[Ints, Floats]:
     """Labels and scores of the knots of all mixtures, in order."""
     n_labels = parents.n_labels
     steep = (parents.code == AFFINE) & (parents.a > 1)
@@ -98,7 +94,7 @@ def _common_scores(
     return label[new], x[new]
 
 
-def _interpolate(knots: Knots, label: NDArray[np.int64], x: Floats) -> Floats:
+def _interpolate(knots: Knots, label: Ints, x: Floats) -> Floats:
     """Isotonic maps of these labels at these scores: linear between knots, flat outside."""
     first, last = knots.indptr[label], knots.indptr[label + 1] - 1
     # Knots of all labels in one ascending list: by label, then by score.
@@ -115,7 +111,7 @@ def _interpolate(knots: Knots, label: NDArray[np.int64], x: Floats) -> Floats:
     return np.asarray(knots.y[below] + part * (knots.y[above] - knots.y[below]))
 
 
-def _monotone(label: NDArray[np.int64], y: Floats) -> Floats:
+def _monotone(label: Ints, y: Floats) -> Floats:
     """Raise values that rounding has made smaller than their predecessor."""
     while True:
         down = np.flatnonzero((y[1:] < y[:-1]) & (label[1:] == label[:-1]))

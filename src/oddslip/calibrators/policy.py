@@ -15,7 +15,7 @@ from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally
-from oddslip.core.types import PerLabel
+from oddslip.core.types import Array, Bools, Floats, Ints, PerLabel
 from oddslip.core.weights import per_label, resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
@@ -35,10 +35,10 @@ class LabelRecord:
     """
 
     action: tuple[str, ...]
-    n_positives: NDArray[np.int64]
-    prior: NDArray[np.float64]
+    n_positives: Ints
+    prior: Floats
     prior_source: str
-    dead: NDArray[np.bool_]
+    dead: Bools
 
     @property
     def n_dead(self) -> int:
@@ -75,9 +75,7 @@ def check_policy(dead: str, tau: Any) -> None:
         raise InvalidInput(f"tau must be a whole number, at least 0, got tau={tau!r}.")
 
 
-def find_prior(
-    prior: Any, n_positives: NDArray[Any], n_rows: Any
-) -> tuple[NDArray[np.float64], str]:
+def find_prior(prior: PerLabel, n_positives: Array, n_rows: Any) -> tuple[Floats, str]:
     """Prior of each label and where it comes from.
 
     Given training prevalences are taken as they are. Otherwise it is the calibration prevalence,
@@ -95,9 +93,7 @@ def find_prior(
     return values.copy(), "given"
 
 
-def find_unobservable(
-    totals: LabelTotals, prior: NDArray[np.float64], prior_source: str
-) -> NDArray[np.bool_]:
+def find_unobservable(totals: LabelTotals, prior: Floats, prior_source: str) -> Bools:
     """Labels of which these rows say nothing: a given prior promises positives, and none is there.
 
     They were not recorded yet, or fell out on the way. That they are none is no news of the label.
@@ -113,8 +109,11 @@ def find_unobservable(
 
 
 def weights_trained(
-    weights: Any, record: LabelRecord, totals: LabelTotals, label_names: Sequence[str] | None = None
-) -> NDArray[np.float64]:
+    weights: PerLabel,
+    record: LabelRecord,
+    totals: LabelTotals,
+    label_names: Sequence[str] | None = None,
+) -> Floats:
     """Weights of all labels; a name is read off the prior where given, else off the positives."""
     from_prior = record.prior_source == "given"
     counts = (record.prior, 1) if from_prior else (totals.positives, totals.total)
@@ -131,7 +130,7 @@ def record_policy(
     return LabelRecord(tuple(action.tolist()), totals.n_positives, priors, origin, is_dead)
 
 
-def record_alike(action: str, totals: LabelTotals, prior: Any = None) -> LabelRecord:
+def record_alike(action: str, totals: LabelTotals, prior: PerLabel = None) -> LabelRecord:
     """All labels are treated alike; none is dead, since nothing is fitted to one alone."""
     priors, origin = find_prior(prior, totals.positives, totals.total)
     nobody = np.zeros(priors.size, np.bool_)
@@ -200,7 +199,7 @@ def build_maps(
         codes[is_dead & (action == policy)] = dead_code
     indptr, x, y = knots or (np.zeros(n + 1, np.int64), np.empty(0), np.empty(0))
 
-    def unless_dead(values: Any) -> NDArray[np.float64]:
+    def unless_dead(values: Any) -> Floats:
         return np.where(is_dead, 0.0, values).astype(np.float64)
 
     return LabelMaps(
@@ -238,7 +237,7 @@ def build_shared_maps(kind: Kind, n_labels: int, knots: Knots, *, step: bool = F
     )
 
 
-def possible_prior(prior: NDArray[np.float64], n_rows: Any) -> NDArray[np.float64]:
+def possible_prior(prior: Floats, n_rows: Any) -> Floats:
     """Priors of 0 and 1 as the rarest and commonest that still have log-odds.
 
     A label that was never true in training may be true some day: it counts as rare as half a

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput
 
 ROW_ID_NAMES = (
@@ -43,7 +43,7 @@ def is_frame(table: Any) -> bool:
     return hasattr(table, "to_numpy") and hasattr(table, "columns")
 
 
-def row_names(table: Any) -> NDArray[Any] | None:
+def row_names(table: Any) -> Array | None:
     """Names of the rows of a pandas frame or series; None where its index only counts from 0.
 
     Examples
@@ -57,11 +57,11 @@ def row_names(table: Any) -> NDArray[Any] | None:
     index = getattr(table, "index", None)
     if index is None or not hasattr(index, "to_numpy") or counts_up(index):
         return None
-    names: NDArray[Any] = index.to_numpy()
+    names: Array = index.to_numpy()
     return names
 
 
-def take_ids(frame: Any) -> tuple[Any, NDArray[Any] | None]:
+def take_ids(frame: Any) -> tuple[Any, Array | None]:
     """A frame without the column that names its rows, and these names; else as `row_names`.
 
     Examples
@@ -92,7 +92,7 @@ def match_rows(
     *,
     n_rows: tuple[int, int],
     indexed: bool = False,
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     """Where each of our rows stands among theirs; None where they stand alike.
 
     Parameters
@@ -157,7 +157,7 @@ def match_labels(
     *,
     n_labels: tuple[int, int],
     warn: bool = False,
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     """Where each of our labels stands among theirs; None where they stand alike.
 
     Parameters
@@ -255,7 +255,7 @@ def warn_caller(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-def _as_names(names: Any, n_rows: int) -> NDArray[Any]:
+def _as_names(names: Any, n_rows: int) -> Array:
     """Names as an array; numbers where there are none. Integers are integers, however stored."""
     if names is None:
         return np.arange(n_rows)
@@ -276,14 +276,14 @@ def are_same(one: Any, two: Any) -> bool:
     return bool(one.tolist() == two.tolist())
 
 
-def _counts(one: NDArray[Any], two: NDArray[Any]) -> bool:
+def _counts(one: Array, two: Array) -> bool:
     """Whether both are integers, and the same ones."""
     integers = one.dtype.kind in "iu" and two.dtype.kind in "iu"
     return integers and are_same(np.sort(one), np.sort(two))
 
 
 def _one_sided(
-    what: tuple[str, str], side: int, names: NDArray[Any], n_rows: tuple[int, int]
+    what: tuple[str, str], side: int, names: Array, n_rows: tuple[int, int]
 ) -> InvalidInput:
     """Names of one side that are no numbering of the other's rows."""
     if n_rows[0] != n_rows[1]:
@@ -298,13 +298,13 @@ def _one_sided(
     )
 
 
-def _twice(names: NDArray[Any]) -> Any:
+def _twice(names: Array) -> Any:
     previous: set[Any] = set()
     return next(name for name in names.tolist() if name in previous or previous.add(name))  # type: ignore[func-returns-value]
 
 
 def _strange(
-    what: tuple[str, str], side: int, stranger: Any, one: NDArray[Any], two: NDArray[Any]
+    what: tuple[str, str], side: int, stranger: Any, one: Array, two: Array
 ) -> InvalidInput:
     """A row that stands on one side only."""
     message = (
@@ -316,5 +316,5 @@ def _strange(
     return InvalidInput(message + " alone. Drop rows that the other lacks, or the ids of one side.")
 
 
-def _texts(names: NDArray[Any]) -> bool:
+def _texts(names: Array) -> bool:
     return bool(names.size) and isinstance(names.tolist()[0], str)

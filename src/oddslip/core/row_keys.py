@@ -6,11 +6,10 @@ however rows are cut, sorted, or spread over threads and machines.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.core.types import Array, Bools
 from oddslip.errors import InvalidInput
 
 Keys = NDArray[np.uint64]
@@ -18,7 +17,7 @@ Keys = NDArray[np.uint64]
 FOLDS, SAMPLES = 1, 2  # salts, so that folds and samples are independent
 
 
-def hash_ids(ids: NDArray[Any]) -> Keys:
+def hash_ids(ids: Array) -> Keys:
     """Keys of rows by their ids. Whole numbers hash by value, everything else as text.
 
     Examples
@@ -62,7 +61,7 @@ def hash_with_salt(keys: Keys, *salt: int) -> Keys:
     return keys
 
 
-def sample_keys(keys: Keys, share: float, *, seed: int) -> NDArray[np.bool_]:
+def sample_keys(keys: Keys, share: float, *, seed: int) -> Bools:
     """Which rows belong to a sample of about this share."""
     if share >= 1:
         return np.ones(keys.size, np.bool_)

@@ -232,7 +232,7 @@ def _check_orientation(what: str, source: Source, labels: Sequence[str], by: str
         )
 
 
-def _given_names(scores: Any, whole: Source) -> tuple[str, ...] | None:
+def _given_names(scores: ScoresLike, whole: Source) -> tuple[str, ...] | None:
     """Names for calibration scores that have none and go by position: labels may use them."""
     names = whole.label_names
     bare = not (is_file_or_table(scores) or is_frame(scores))

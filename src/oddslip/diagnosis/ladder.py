@@ -15,6 +15,7 @@ from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.formatting import score
 from oddslip.core.panel import Panel, take_cells
 from oddslip.core.results import as_frame, plain
+from oddslip.core.types import Floats, Ints, JsonObject
 from oddslip.diagnosis.drift import find_takeover
 from oddslip.diagnosis.rungs import Rungs
 from oddslip.errors import InvalidInput
@@ -26,8 +27,6 @@ from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown
 from oddslip.shifts import overlap
 from oddslip.sources.views import take_rows
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Ranking = NDArray[np.int32]
 
 MAX_ROWS = 1 << 15  # scored together: a row has hundreds of values
@@ -100,7 +99,7 @@ class Ladder:
     n_replicates: int
     seed: int
     level: float = LEVEL
-    draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, repr=False)
+    draws: Mapping[str, Floats] = field(default_factory=dict, repr=False)
     metric: str = "map"
 
     @property
@@ -154,7 +153,7 @@ class Ladder:
         level = highest - ROUNDING
         return next((name for name, value in values.items() if not value < level), None)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         return plain(  # type: ignore[no-any-return]
             {

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from oddslip.core.arguments import as_numbers, check_whole, is_number
 from oddslip.core.panel import Kind, check_k
+from oddslip.core.types import Floats, Ints, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, per_label
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
@@ -64,9 +65,9 @@ class Scoring:
 
     k: int
     metric: str = "map"
-    propensities: NDArray[np.float64] | None = None
+    propensities: Floats | None = None
 
-    def propensities_for(self, counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
+    def propensities_for(self, counts: Ints, n_rows: int) -> Floats:
         """The propensities, or those of labels that are true in ``counts`` of the rows."""
         if self.propensities is not None:
             return self.propensities
@@ -78,7 +79,7 @@ class MetricOptions(TypedDict, total=False):
 
     kind: Kind | None
     label_names: Sequence[str] | None
-    exclude: Any
+    exclude: LabelsLike
     nan: Nan
     ties: Ties
     rows: Rows
@@ -87,8 +88,8 @@ class MetricOptions(TypedDict, total=False):
 
 
 def average_precision_at_k(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int,
     denominator: Denominator = "min",
@@ -129,7 +130,7 @@ def average_precision_at_k(
 
 
 def precision_at_k(
-    scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]
+    scores: ScoresLike, labels: LabelsLike = None, *, k: int, **options: Unpack[MetricOptions]
 ) -> Any:
     """Share of the K slots filled by a true label. Higher is better.
 
@@ -144,7 +145,7 @@ def precision_at_k(
 
 
 def recall_at_k(
-    scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]
+    scores: ScoresLike, labels: LabelsLike = None, *, k: int, **options: Unpack[MetricOptions]
 ) -> Any:
     """Share of a row's true labels found in its K slots. Higher is better.
 
@@ -158,7 +159,9 @@ def recall_at_k(
     return _metric("recall", scores, labels, k, **options)
 
 
-def ndcg_at_k(scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]) -> Any:
+def ndcg_at_k(
+    scores: ScoresLike, labels: LabelsLike = None, *, k: int, **options: Unpack[MetricOptions]
+) -> Any:
     """Discounted gain of the hits over the best possible. Higher is better.
 
     Takes the arguments of `average_precision_at_k`. ``ties="expected"`` is scikit-learn's.
@@ -172,7 +175,7 @@ def ndcg_at_k(scores: Any, labels: Any = None, *, k: int, **options: Unpack[Metr
 
 
 def hit_rate_at_k(
-    scores: Any, labels: Any = None, *, k: int, **options: Unpack[MetricOptions]
+    scores: ScoresLike, labels: LabelsLike = None, *, k: int, **options: Unpack[MetricOptions]
 ) -> Any:
     """Share of rows with at least one true label in their K slots. Higher is better.
 
@@ -187,14 +190,14 @@ def hit_rate_at_k(
 
 
 def psp_at_k(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int,
-    propensities: Any = None,
+    propensities: PerLabel = None,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     ties: Ties = "stable",
     per_row: bool = False,
@@ -233,7 +236,7 @@ def psp_at_k(
 
 def label_propensities(
     label_counts: ArrayLike, n_rows: int, *, a: float = 0.55, b: float = 1.5
-) -> NDArray[np.float64]:
+) -> Floats:
     """Propensity of each label: ``1 / (1 + C exp(-a ln(count + b)))``.
 
     ``C = (ln n_rows - 1) (b + 1)^a``. The defaults of a and b are those of the extreme
@@ -270,7 +273,7 @@ def metric_values(
     ties: Ties = "stable",
     denominator: Denominator = "min",
     propensities_given: Any = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Per row with a true label: the columns of `Column`."""
     from oddslip.kernels.hits import score_rows
 
@@ -297,7 +300,7 @@ def metric_values(
     return values
 
 
-def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: Any) -> NDArray[np.float64]:
+def metric_of_sums(sums: Floats, metric: str, n_rows: Any) -> Floats:
     """A metric over ``n_rows`` rows from the sums of the columns, which are the last axis.
 
     Examples
@@ -310,13 +313,13 @@ def metric_of_sums(sums: NDArray[np.float64], metric: str, n_rows: Any) -> NDArr
         return np.asarray(sums[..., METRIC_COLUMN[metric]] / n)
 
 
-def metric_by_row(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+def metric_by_row(values: Floats, metric: str) -> Floats:
     """A metric of each row, from the columns of `metric_values`."""
     summed = values[:, METRIC_COLUMN[metric]]
     return summed / values[:, Column.PSP_BEST] if metric == "psp" else summed.copy()
 
 
-def average_rows(per_row: NDArray[np.float64], n_rows: int, rows: Rows) -> float:
+def average_rows(per_row: Floats, n_rows: int, rows: Rows) -> float:
     """Mean over the rows with a true label, or over all rows, where the others count zero."""
     check_choice("rows", rows, Rows)
     n = n_rows if rows == "all" else per_row.size
@@ -332,7 +335,7 @@ def check_choice(name: str, value: str, choices: Any) -> int:
     return allowed.index(value)
 
 
-def check_propensities(propensities: Any, n_labels: int) -> NDArray[np.float64]:
+def check_propensities(propensities: PerLabel, n_labels: int) -> Floats:
     """Propensities as float64, one per label, each above 0 and at most 1."""
     array = per_label("propensities", propensities, n_labels)
     wrong = np.flatnonzero(~((array >= MIN_PROPENSITY) & (array <= 1)))
@@ -347,11 +350,11 @@ def check_propensities(propensities: Any, n_labels: int) -> NDArray[np.float64]:
 
 
 def resolve_propensities(
-    propensities: Any,
-    weights: NDArray[np.float64] | None,
+    propensities: PerLabel,
+    weights: Floats | None,
     n_labels: int,
     label_names: Sequence[str] | None = None,
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """Propensities one per label, by name, or those that training weights amount to.
 
     None stays None: then the labels of the rows say them, by `label_propensities`.
@@ -388,8 +391,8 @@ def resolve_propensities(
 
 def _metric(
     metric: str,
-    scores: Any,
-    labels: Any,
+    scores: ScoresLike,
+    labels: LabelsLike,
     k: int,
     *,
     ties: Ties = "stable",

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates, check_seed, check_share
@@ -16,7 +15,7 @@ from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import match_rows
 from oddslip.core.row_keys import Keys, need_ids
 from oddslip.core.threads import available_threads
-from oddslip.core.types import Floats, PerLabel
+from oddslip.core.types import Array, Floats, Ints, JsonObject, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
@@ -83,7 +82,7 @@ class Estimate:
     low: float
     high: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only; the ends are None where no interval was drawn."""
         return plain({"value": self.value, "low": self.low, "high": self.high})  # type: ignore[no-any-return]
 
@@ -121,7 +120,7 @@ class Comparison:
 
         return as_text(show_comparison(self))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         return {name: estimate.to_dict() for name, estimate in self.differences.items()}
 
@@ -136,11 +135,11 @@ class Comparison:
 class EvaluatedRows(NamedTuple):
     """The rows with a true label, in row order: their numbers, keys and columns of `Column`."""
 
-    numbers: NDArray[np.int64]
+    numbers: Ints
     keys: Keys
     values: Floats
 
-    def ordered_by(self, numbers: NDArray[np.int64]) -> EvaluatedRows:
+    def ordered_by(self, numbers: Ints) -> EvaluatedRows:
         """The same rows with other numbers, in the order of these."""
         order = np.argsort(numbers)
         return EvaluatedRows(numbers[order], self.keys[order], self.values[order])
@@ -187,7 +186,7 @@ class MetricTally(BootstrapTally):
         self.bounds = np.zeros(2)  # sums of average precision, ties at their worst and best
         self.key_sum = np.zeros(1, np.uint64)  # two tallies of the same rows have the same
         self.sums = BootstrapSums(len(Column) + 1, n_replicates, seed)
-        self._numbers: list[NDArray[np.int64]] = []
+        self._numbers: list[Ints] = []
         self._keys: list[Keys] = []
         self._values: list[Floats] = []
         self.blocks_apart = max(1, self.sums.draws.nbytes >> 20)
@@ -287,7 +286,7 @@ class Evaluation:
     _key_sum: int = field(repr=False, default=0)
     _evaluated: EvaluatedRows | None = field(repr=False, default=None)  # where rows are in order
     _sample_weight: Floats | None = field(repr=False, default=None)
-    _row_ids: NDArray[Any] | None = field(repr=False, default=None)
+    _row_ids: Array | None = field(repr=False, default=None)
     _indexed: bool = field(repr=False, default=False)
 
     def __getitem__(self, metric: str) -> Estimate:
@@ -304,7 +303,7 @@ class Evaluation:
 
         return as_text(show_evaluation(self))
 
-    def per_row(self, metric: str = "map") -> NDArray[np.float64]:
+    def per_row(self, metric: str = "map") -> Floats:
         """One number for each evaluated row, in row order; `row_numbers` says which rows."""
         check_choice("metric", metric, NAMES)
         if self._evaluated is None:
@@ -315,7 +314,7 @@ class Evaluation:
         return metric_by_row(self._evaluated.values, metric)
 
     @property
-    def row_numbers(self) -> NDArray[np.int64]:
+    def row_numbers(self) -> Ints:
         """Numbers of the evaluated rows."""
         none = np.empty(0, np.int64)
         return none if self._evaluated is None else self._evaluated.numbers.copy()
@@ -411,7 +410,7 @@ class Evaluation:
         )
         return np.column_stack([bootstrap.draws, self._draws[:, -1]])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only: what ``--json`` prints."""
         return plain(  # type: ignore[no-any-return]
             {
@@ -468,20 +467,20 @@ class Evaluation:
 
 
 def evaluate(
-    scores: Any,
-    labels: Any = None,
+    scores: ScoresLike,
+    labels: LabelsLike = None,
     *,
     k: int,
     kind: Kind | None = None,
     sample_weight: Any = None,
     label_names: Sequence[str] | None = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     ties: Ties = "stable",
     denominator: Denominator = "min",
     rows: Rows = "with_positives",
-    propensities: Any = None,
-    weights: Any = None,
+    propensities: PerLabel = None,
+    weights: PerLabel = None,
     auc: bool = False,
     n_replicates: int = 2000,
     level: float = 0.95,

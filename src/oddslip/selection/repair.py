@@ -8,9 +8,6 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from oddslip import DEFAULT_SEED
 from oddslip.calibrators.base import FitResult, ScoreTransformer
 from oddslip.calibrators.fingerprint import Expected
@@ -19,6 +16,7 @@ from oddslip.core.panel import Kind
 from oddslip.core.passes import run
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_keys import need_ids
+from oddslip.core.types import Floats, JsonObject, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, resolve_weights
 from oddslip.metrics.at_k import Scoring, resolve_propensities
 from oddslip.metrics.evaluation import Estimate, metric_name
@@ -113,7 +111,7 @@ class SelectionTable:
     def __getitem__(self, candidate: str) -> CandidateResult:
         return next(line for line in self.lines if line.candidate == candidate)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """Built-in types only."""
         fields = ("rule", "chosen", "why", "metric", "k", "n_rows", "n_evaluated", "n_folds",
                  "n_repeats", "seed", "level", "fits")  # fmt: skip
@@ -239,9 +237,9 @@ class Repair(ScoreTransformer):
         k: int,
         rule: str | Rule = "auto",
         metric: str = "map",
-        propensities: Any = None,
-        prior: Any = None,
-        weights: Any = None,
+        propensities: PerLabel = None,
+        prior: PerLabel = None,
+        weights: PerLabel = None,
         dead: DeadPolicy = "prior",
         kind: Kind = "probability",
         n_folds: int = 5,
@@ -298,7 +296,7 @@ class Repair(ScoreTransformer):
         """Folds of the calibration rows, for each repeat."""
         return assign_folds(source, self.n_folds, seed=self.seed, n_repeats=n_repeats)
 
-    def _weights_of(self, source: Source) -> NDArray[np.float64] | None:
+    def _weights_of(self, source: Source) -> Floats | None:
         """The weights by label, where propensities are made of them; as maps read them."""
         if self.weights is None or not isinstance(self.propensities, str):
             return None
@@ -308,10 +306,10 @@ class Repair(ScoreTransformer):
 
     def rank(
         self,
-        scores: Any,
+        scores: ScoresLike,
         *,
         k: int | None = None,
-        exclude: Any = None,
+        exclude: LabelsLike = None,
         nan: Nan = "refuse",
         prior_shift: Any = None,
         names: bool = False,

@@ -14,6 +14,7 @@ from oddslip.core.panel import Kind, Panel, SampleWeight
 from oddslip.core.row_keys import Keys, hash_ids, hash_row_numbers
 from oddslip.core.tally import Tally
 from oddslip.core.threads import map_blocks, run_tally
+from oddslip.core.types import Ints
 
 T = TypeVar("T", bound=Tally)
 R = TypeVar("R")
@@ -77,7 +78,7 @@ class Source(ABC):
         """True labels of all rows, read without the scores where possible."""
         return join_positives(block.positives() for block in self.blocks())
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each label."""
         return np.bincount(self.positives().indices, minlength=self.n_labels)
 

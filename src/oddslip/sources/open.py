@@ -115,13 +115,13 @@ def kind_for(scores: ScoresLike, kind: Kind | None) -> Kind | None:
 
 def open_source(
     table: Any = None,
-    labels: Any = None,
+    labels: LabelsLike = None,
     *,
-    scores: Any = None,
+    scores: ScoresLike = None,
     kind: Kind | None = None,
     label_names: Sequence[str] | None = None,
     row_ids: Any = None,
-    exclude: Any = None,
+    exclude: LabelsLike = None,
     nan: Nan = "refuse",
     columns: Mapping[str, str] | None = None,
     row_id: str | None = None,
@@ -367,7 +367,7 @@ def _open_chain(
     return ChainedSource(parts, files, _native(labels), **panel_options)
 
 
-def _open_sparse(scores: Any, labels: LabelsLike, options: SourceOptions) -> SparseSource:
+def _open_sparse(scores: ScoresLike, labels: LabelsLike, options: SourceOptions) -> SparseSource:
     shape = scores.shape
     positions, cells = list_sparse(scores)
     if is_file_or_table(labels):
@@ -384,7 +384,7 @@ def _open_sparse(scores: Any, labels: LabelsLike, options: SourceOptions) -> Spa
 
 
 def _open_long(
-    files: Batches, labels: Any, kind: Kind | None, label_names: Sequence[str] | None
+    files: Batches, labels: LabelsLike, kind: Kind | None, label_names: Sequence[str] | None
 ) -> SparseSource:
     from oddslip.sources.long.table import check_long
     from oddslip.sources.parquet.source import stored_kind

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_names
 from oddslip.core.sparse import as_rows, ascends
+from oddslip.core.types import Array, Ints, LabelsLike
 from oddslip.errors import InvalidInput
 from oddslip.sources.base import BLOCK_BYTES, Source, block_rows
 
@@ -33,7 +33,7 @@ class SparseSource(Source):
         self.dtype = panel.cells.dtype
         self.has_labels = panel.labels is not None
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Ids of all rows, or None where rows are only numbered."""
         return self.panel.row_ids
 
@@ -54,7 +54,7 @@ class SparseSource(Source):
             start = stop
 
 
-def list_sparse(matrix: Any) -> tuple[Positives, NDArray[Any]]:
+def list_sparse(matrix: Any) -> tuple[Positives, Array]:
     """Labels and scores of the stored cells of a scipy.sparse matrix, in order."""
     rows = as_rows(matrix, "scores")
     indptr, indices, cells = rows.indptr.astype(np.int64), rows.indices, rows.data
@@ -73,7 +73,9 @@ def list_sparse(matrix: Any) -> tuple[Positives, NDArray[Any]]:
     return Positives(indptr, indices.astype(np.int32)), np.ascontiguousarray(cells)
 
 
-def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) -> SparseSource:
+def read_long(
+    files: Any, labels: LabelsLike, kind: Kind, names: Sequence[str] | None
+) -> SparseSource:
     """A long table in any order, whose rows hold some labels each. A null score is absent."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -90,7 +92,7 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
         if table.column(name).null_count:
             raise InvalidInput(f"{name} must not be null, got a null in {path}.")
 
-    def coded(name: str) -> tuple[NDArray[np.int64], Any]:
+    def coded(name: str) -> tuple[Ints, Any]:
         column = table.column(name).combine_chunks()
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode()
@@ -136,7 +138,7 @@ def read_long(files: Any, labels: Any, kind: Kind, names: Sequence[str] | None) 
 
 def _order_labels(
     stored: list[str], names: Sequence[str] | None, path: Any
-) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+) -> tuple[tuple[str, ...], Ints]:
     """The labels in order, and the place of each stored one among them."""
     from oddslip.sources.parquet.columns import ordered_labels
 

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, check_names, take_cells
 from oddslip.core.row_keys import Keys, need_ids
 from oddslip.core.tally import MergeableTally
+from oddslip.core.types import Ints, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 from oddslip.io.progress import progress_bar
 from oddslip.sources.base import MAX_SMALL_ROWS, Source
@@ -73,7 +73,7 @@ class LabelCounts(MergeableTally):
             return None
         return np.concatenate([np.empty(0, np.uint64), *self._keys])
 
-    def result(self) -> NDArray[np.int64]:
+    def result(self) -> Ints:
         """Positives per label."""
         return self.counts
 
@@ -103,7 +103,7 @@ class TableSource(Source):
         self.partial = layout.listed
         self.n_passes = 0
         self._row_digest: tuple[int, int] | None = None
-        self._counts: NDArray[np.int64] | None = None
+        self._counts: Ints | None = None
         self._small_keys: Keys | None = None
 
     @property
@@ -126,7 +126,7 @@ class TableSource(Source):
             self._count()
         return self._small_keys
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each label: one pass over the labels alone."""
         if self._counts is None:
             self._count()
@@ -265,7 +265,7 @@ def open_table(
     table: Any,
     *,
     scores: str | None,
-    labels: Any,
+    labels: LabelsLike,
     row_id: str | None,
     unweighted: str | None = None,
     kind: Kind | None,
@@ -317,7 +317,7 @@ def open_table(
     return TableSource(spark.SparkTable(table), layout)
 
 
-def _check_candidates(is_sparse: bool, unweighted: Any, label_names: Any) -> None:
+def _check_candidates(is_sparse: bool, unweighted: ScoresLike, label_names: Any) -> None:
     if not is_sparse:
         return
     if label_names is None:
@@ -333,7 +333,7 @@ def open_files(
     session: Any,
     *,
     scores: str | None,
-    labels: Any,
+    labels: LabelsLike,
     row_id: str | None,
     unweighted: str | None = None,
     kind: Kind | None,

@@ -15,6 +15,7 @@ from oddslip.core.passes import Passes, collect
 from oddslip.core.row_ids import match_labels, match_rows
 from oddslip.core.row_keys import Keys
 from oddslip.core.tally import State, Tally
+from oddslip.core.types import Array, Bools, Ints
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows
 from oddslip.sources.sparse import SparseSource
@@ -33,7 +34,7 @@ class View(Source):
         self.partial, self.ordered = whole.partial, whole.ordered
         self.indexed, self.threads = whole.indexed, whole.threads
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Ids of all rows, or None where rows have only numbers."""
         return self.whole.row_ids()
 
@@ -55,7 +56,7 @@ class View(Source):
         """True labels of all rows."""
         return self.whole.positives()
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each label."""
         return self.whole.label_counts()
 
@@ -175,14 +176,14 @@ class ReorderedSource(View):
     [[[0.2], [0.1]]]
     """
 
-    def __init__(self, whole: Source, order: NDArray[np.int64]) -> None:
+    def __init__(self, whole: Source, order: Ints) -> None:
         super().__init__(whole)
         self.order, self.indexed = order, False
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(order)
         self._laid: Panel | None = None
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Names of all rows, or None where rows are only numbered."""
         ids = self.whole.row_ids()
         return None if ids is None else ids[self.order]
@@ -223,7 +224,7 @@ class ReorderedSource(View):
                         cells = np.where(there, cells, cells.dtype.type(np.nan))
                     scratch.write(np.ascontiguousarray(cells, self.dtype).data)
                 scratch.flush()
-                laid: NDArray[Any] = np.memmap(scratch, self.dtype, "r", shape=shape)
+                laid: Array = np.memmap(scratch, self.dtype, "r", shape=shape)
             self._laid = Panel(laid, kind=self.kind, label_names=self.label_names)
             self._laid.nan_absent = self.partial
         return self._laid
@@ -343,14 +344,14 @@ class RowSubset(_OtherCells):
     [[[0.3, 0.4], [0.5, 0.6]]]
     """
 
-    def __init__(self, whole: Source, kept: NDArray[np.bool_], positives: Positives) -> None:
+    def __init__(self, whole: Source, kept: Bools, positives: Positives) -> None:
         super().__init__(whole)
         self.all_positives, self.has_labels, self.indexed = positives, True, False
         self.kept, self.n_rows = kept, int(np.count_nonzero(kept))
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(kept)
 
-    def row_ids(self) -> NDArray[Any] | None:
+    def row_ids(self) -> Array | None:
         """Names of the rows kept, or None where rows are only numbered."""
         ids = self.whole.row_ids()
         return None if ids is None else ids[self.kept]
@@ -386,7 +387,7 @@ class RowSubset(_OtherCells):
 class Narrowing(NamedTuple):
     """Some labels of panels: their columns, each label's place among them or -1, their names."""
 
-    columns: NDArray[np.int64]
+    columns: Ints
     places: NDArray[np.int32]
     label_names: tuple[str, ...]
     has_labels: bool
@@ -437,7 +438,7 @@ class ColumnSource(View):
     array([1], dtype=int32)
     """
 
-    def __init__(self, whole: Source, columns: NDArray[np.int64]) -> None:
+    def __init__(self, whole: Source, columns: Ints) -> None:
         super().__init__(whole)
         self.columns, self.n_labels = columns, int(columns.size)
         names = whole.label_names
@@ -450,7 +451,7 @@ class ColumnSource(View):
         """True labels among the columns, of all rows."""
         return self.narrowing.take(self.whole.positives())
 
-    def label_counts(self) -> NDArray[np.int64]:
+    def label_counts(self) -> Ints:
         """Positives of each of these labels."""
         return self.whole.label_counts()[self.columns]
 
@@ -516,7 +517,7 @@ def collect_labels(tally: T, narrowing: Narrowing | None) -> Passes[T]:
     return (yield from collect(columns)).tally
 
 
-def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:
+def take_rows(panel: Panel, rows: Ints, positives: Positives | None = None) -> Panel:
     """A panel of some rows of a block: their scores are copied, nothing is checked again."""
     if isinstance(panel, SparsePanel):
         part: Panel = panel.take(rows)

@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.logistic.newton import Derivatives, Search
 from oddslip.core.labels import LabelTotals, Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel
 from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, State, Tally, owned
-from oddslip.core.types import Floats
+from oddslip.core.types import Array, Bools, Floats, Ints
 from oddslip.core.types import Ints as Indices
 from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic import (
@@ -105,7 +104,7 @@ class Cells:
         return LabelTotals(self.label_positives, self.positive_weights, self.totals)
 
     @property
-    def never_negative(self) -> NDArray[np.bool_]:
+    def never_negative(self) -> Bools:
         """Labels that are true in every row in which they are present."""
         if np.ndim(self.totals):
             return np.asarray(self.positive_weights == self.totals)
@@ -404,7 +403,7 @@ class Moments(MergeableTally):
         # Each feature is measured from where it levels off, to be exact there.
         self.centers = np.stack([low, beta_features(high)[0], beta_features(low)[1]])
         self.sums = np.zeros((4, low.size))
-        self._filled: tuple[NDArray[Any], Floats] | None = None  # placeholders and their number
+        self._filled: tuple[Array, Floats] | None = None  # placeholders and their number
         # Merging the bins of two groups of blocks should cost little compared with filling them.
         self.blocks_apart = max(1, n_labels * n_bins * N_MOMENTS * 8 // BLOCK_BYTES)
 
@@ -565,7 +564,7 @@ class SumsAt(MergeableTally):
     blocks_apart = 1
 
     def __init__(
-        self, kernel: Any, n_sums: int, columns: NDArray[np.int64], frame: Floats, theta: Floats
+        self, kernel: Any, n_sums: int, columns: Ints, frame: Floats, theta: Floats
     ) -> None:
         self.kernel, self.columns = kernel, columns
         self.frame, self.theta = np.ascontiguousarray(frame), np.ascontiguousarray(theta)

@@ -119,8 +119,8 @@ def check_unseen(d: Measurements) -> Finding | None:
         "OS404",
         grave_if_repaired(d),
         f"{n_unseen:,} positives ({small_percent(n_unseen / total)}) of the evaluated rows "
-        f"belong to {count_of(int(unseen.sum()), 'label')} without a calibration positive: at their prior "
-        "these are hardly shown.",
+        f"belong to {count_of(int(unseen.sum()), 'label')} without a calibration positive: at "
+        "their prior these are hardly shown.",
         {
             "n_labels": int(unseen.sum()),
             "n_positives": n_unseen,

@@ -17,8 +17,7 @@ from oddslip.calibrators import (
 )
 from oddslip.diagnosis import diagnose
 from oddslip.metrics import evaluate
-from oddslip.metrics.at_k import metric_values
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES, metric_values
 from oddslip.metrics.ranking import Rankings
 from oddslip.selection.folds import assign_folds
 from oddslip.selection.rules import RULES, choose_by_fold

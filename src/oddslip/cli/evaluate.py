@@ -120,8 +120,7 @@ def evaluate(
     from dataclasses import replace
 
     import oddslip
-    from oddslip.metrics.at_k import check_choice
-    from oddslip.metrics.evaluation import NAMES
+    from oddslip.metrics.at_k import NAMES, check_choice
     from oddslip.reports import text
 
     if metric is not None:

@@ -18,14 +18,16 @@ from oddslip.core.labels import DenseLabels, Labels, Positives, SparseLabels, as
 from oddslip.core.row_ids import (
     are_same,
     counts_up,
+    hash_ids,
+    hash_row_numbers,
     is_frame,
     is_numbering,
     match_labels,
     match_rows,
+    need_ids,
     row_names,
     take_ids,
 )
-from oddslip.core.row_keys import hash_ids, hash_row_numbers, need_ids
 from oddslip.core.types import Array, Bools, Floats, Ints, LabelsLike, ScoresLike
 from oddslip.core.weights import read_numbers
 from oddslip.errors import InvalidInput
@@ -312,7 +314,7 @@ class Panel:
         return block
 
     def row_keys(self) -> NDArray[np.uint64]:
-        """Key of each row: see `oddslip.core.row_keys`. It stays with a row that is taken."""
+        """Key of each row: see `oddslip.core.row_ids`. It stays with a row that is taken."""
         if self._row_keys is None:
             if self.row_ids is not None:
                 self._row_keys = hash_ids(self.row_ids)

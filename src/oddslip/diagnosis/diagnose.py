@@ -9,7 +9,7 @@ from typing import Any
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates
 from oddslip.core.panel import Kind
-from oddslip.core.row_keys import need_ids
+from oddslip.core.row_ids import need_ids
 from oddslip.core.types import LabelsLike, PerLabel, ScoresLike
 from oddslip.diagnosis.case import OtherScores, Training, open_case
 from oddslip.diagnosis.checks import CHECKS
@@ -17,8 +17,7 @@ from oddslip.diagnosis.findings import order_findings
 from oddslip.diagnosis.measurements import measure
 from oddslip.diagnosis.result import Diagnosis, Measurements
 from oddslip.diagnosis.verdict import judge
-from oddslip.metrics.at_k import Scoring, check_choice
-from oddslip.metrics.evaluation import NAMES
+from oddslip.metrics.at_k import NAMES, Scoring, check_choice
 from oddslip.sources.open import Nan, open_rows
 
 

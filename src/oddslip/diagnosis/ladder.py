@@ -19,9 +19,9 @@ from oddslip.core.types import Floats, Ints, JsonObject
 from oddslip.diagnosis.drift import find_takeover
 from oddslip.diagnosis.rungs import Rungs
 from oddslip.errors import InvalidInput
-from oddslip.metrics.at_k import Column, Ties, metric_of_sums, metric_values
+from oddslip.metrics.at_k import NAMES, Column, Ties, metric_name, metric_of_sums, metric_values
 from oddslip.metrics.bootstrap import BootstrapSums, BootstrapTally, percentile_interval
-from oddslip.metrics.evaluation import NAMES, Estimate, metric_name
+from oddslip.metrics.evaluation import Estimate
 from oddslip.metrics.ranking import Rankings, RankingTally, rank_panel
 from oddslip.metrics.reliability import N_BINS, count_shown, raw_shown
 from oddslip.shifts import overlap

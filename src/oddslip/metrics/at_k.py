@@ -56,6 +56,27 @@ METRIC_COLUMN = {
 }
 
 
+NAMES = {
+    "map": "MAP",
+    "precision": "precision",
+    "recall": "recall",
+    "ndcg": "nDCG",
+    "psp": "PSP",
+    "hit_rate": "hit rate",
+}
+
+
+def metric_name(metric: str, k: int) -> str:
+    """What a metric is called wherever it is shown.
+
+    Examples
+    --------
+    >>> metric_name("ndcg", 7)
+    'nDCG@7'
+    """
+    return f"{NAMES[metric]}@{k}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Scoring:
     """What candidates and rungs are compared by: a metric at K, with the propensities of PSP.

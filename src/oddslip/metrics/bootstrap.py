@@ -11,7 +11,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from oddslip.core.row_keys import Keys
+from oddslip.core.row_ids import Keys
 from oddslip.core.tally import MergeableTally, State, nest_states, unnest_states
 from oddslip.core.threads import map_threads
 from oddslip.core.types import Floats

@@ -12,13 +12,13 @@ from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates, check_seed, check_share
 from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.results import as_frame, html_table, plain
-from oddslip.core.row_ids import match_rows
-from oddslip.core.row_keys import Keys, need_ids
+from oddslip.core.row_ids import Keys, match_rows, need_ids
 from oddslip.core.threads import available_threads
 from oddslip.core.types import Array, Floats, Ints, JsonObject, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
+    NAMES,
     Column,
     Denominator,
     Rows,
@@ -26,6 +26,7 @@ from oddslip.metrics.at_k import (
     check_choice,
     label_propensities,
     metric_by_row,
+    metric_name,
     metric_of_sums,
     metric_values,
     resolve_propensities,
@@ -41,26 +42,6 @@ from oddslip.metrics.ranking import RankingTally
 from oddslip.sources import Source
 from oddslip.sources.open import Nan, open_rows
 from oddslip.sources.views import LabelledSource, WeightedSource
-
-NAMES = {
-    "map": "MAP",
-    "precision": "precision",
-    "recall": "recall",
-    "ndcg": "nDCG",
-    "psp": "PSP",
-    "hit_rate": "hit rate",
-}
-
-
-def metric_name(metric: str, k: int) -> str:
-    """What a metric is called wherever it is shown.
-
-    Examples
-    --------
-    >>> metric_name("ndcg", 7)
-    'nDCG@7'
-    """
-    return f"{NAMES[metric]}@{k}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,9 @@ from scipy.special import expit, logit
 
 from oddslip.calibrators import build_calibrator
 from oddslip.calibrators.fixed import build_inversion_maps, build_raw_maps
-from oddslip.calibrators.hierarchical import STRENGTH
+from oddslip.calibrators.hierarchical import STRENGTH, mix_maps
 from oddslip.calibrators.logistic.moments import Summary
 from oddslip.calibrators.maps import LabelMaps
-from oddslip.calibrators.mixture import mix_maps
 from oddslip.calibrators.policy import (
     DeadLabelPolicy,
     Fitted,

@@ -15,11 +15,11 @@ from oddslip.calibrators.policy import DeadLabelPolicy, DeadPolicy, check_policy
 from oddslip.core.panel import Kind
 from oddslip.core.passes import run
 from oddslip.core.results import as_frame, html_table, plain
-from oddslip.core.row_keys import need_ids
+from oddslip.core.row_ids import need_ids
 from oddslip.core.types import Floats, JsonObject, LabelsLike, PerLabel, ScoresLike
 from oddslip.core.weights import by_label, resolve_weights
-from oddslip.metrics.at_k import Scoring, resolve_propensities
-from oddslip.metrics.evaluation import Estimate, metric_name
+from oddslip.metrics.at_k import Scoring, metric_name, resolve_propensities
+from oddslip.metrics.evaluation import Estimate
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldAssignment, assign_folds
 from oddslip.selection.rules import Choice, Rule, read_rule

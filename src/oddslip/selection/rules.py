@@ -10,7 +10,7 @@ import numpy as np
 
 from oddslip.core.types import Bools, Floats, PerLabel
 from oddslip.errors import InvalidInput
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 from oddslip.selection.candidates import (
     HALFWAY,
     HIERARCHICAL,

@@ -27,12 +27,12 @@ from oddslip.core.types import Bools, Floats, Ints
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
     METRIC_COLUMN,
+    NAMES,
     Column,
     Scoring,
     check_choice,
     metric_values,
 )
-from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.selection.candidates import RAW, Candidate
 from oddslip.selection.fold_counts import (

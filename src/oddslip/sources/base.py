@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SampleWeight
-from oddslip.core.row_keys import Keys, hash_ids, hash_row_numbers
+from oddslip.core.row_ids import Keys, hash_ids, hash_row_numbers
 from oddslip.core.tally import Tally
 from oddslip.core.threads import map_blocks, run_tally
 from oddslip.core.types import Ints
@@ -64,7 +64,7 @@ class Source(ABC):
         return None
 
     def row_keys(self) -> Keys:
-        """Key of every row: see `oddslip.core.row_keys`. Ids are hashed once."""
+        """Key of every row: see `oddslip.core.row_ids`. Ids are hashed once."""
         if self._row_keys is None:
             ids = self.row_ids()
             self._row_keys = hash_row_numbers(0, self.n_rows) if ids is None else hash_ids(ids)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, check_names, take_cells
-from oddslip.core.row_keys import Keys, need_ids
+from oddslip.core.row_ids import Keys, need_ids
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Ints, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Panel, SampleWeight, SparsePanel
 from oddslip.core.passes import Passes, collect
-from oddslip.core.row_ids import match_labels, match_rows
-from oddslip.core.row_keys import Keys
+from oddslip.core.row_ids import Keys, match_labels, match_rows
 from oddslip.core.tally import State, Tally
 from oddslip.core.types import Array, Bools, Ints
 from oddslip.sources.arrays import ArraySource

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Panel, SparsePanel
-from oddslip.core.row_keys import hash_with_salt
+from oddslip.core.row_ids import hash_with_salt
 from oddslip.errors import InvalidInput
 from oddslip.kernels import Kind
 

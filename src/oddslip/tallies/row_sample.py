@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from oddslip.core.panel import Panel
-from oddslip.core.row_keys import SAMPLES, Keys, hash_ids, hash_with_salt, sample_keys
+from oddslip.core.row_ids import SAMPLES, Keys, hash_ids, hash_with_salt, sample_keys
 from oddslip.core.tally import MergeableTally
 from oddslip.core.types import Array, Ints
 from oddslip.errors import InvalidInput

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from oddslip.core.row_keys import hash_ids
+from oddslip.core.row_ids import hash_ids
 from oddslip.core.types import Array, Bools, Ints
 from oddslip.errors import InvalidInput
 from oddslip.sources.base import block_rows

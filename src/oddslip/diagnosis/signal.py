@@ -107,6 +107,7 @@ def place_positives(counts: CellCounts) -> Floats:
 
     Examples
     --------
+    >>> from oddslip.core.passes import run
     >>> from oddslip.tallies.cell_counts import count_cells
     >>> from oddslip.sources import open_source
     >>> source = open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]])

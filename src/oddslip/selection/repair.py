@@ -221,6 +221,7 @@ class Repair(ScoreTransformer):
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.random((400, 3)) < [0.5, 0.1, 0.02]
     >>> scores = np.where(truth, 0.6, 0.4) + 0.3 * rng.random((400, 3)) + [-0.3, 0.0, 0.1]

@@ -22,7 +22,7 @@ from oddslip.core.formatting import (
     times,
     value_text,
 )
-from oddslip.metrics.evaluation import metric_name
+from oddslip.metrics.at_k import metric_name
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult

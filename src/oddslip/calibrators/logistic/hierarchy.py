@@ -23,12 +23,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.calibrators.logistic.newton import descend, find_roots, solve
+from oddslip.core.types import Bools, Floats, Ints
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
+Indices = Ints
 
 # The hyper-prior. Chosen on the scores of five MULAN sets (emotions, birds, medical, enron,
 # corel5k), see docs/repair.md.
@@ -95,6 +94,7 @@ class HierarchicalFit(NamedTuple):
     n_rounds: int
 
 
+# One parameter for each statistic of the labels.
 def fit_hierarchical(
     points: Floats,
     weights: Floats,
@@ -103,7 +103,7 @@ def fit_hierarchical(
     prior: Floats,
     log_weights: Floats | None = None,
     *,
-    unobservable: NDArray[np.bool_] | None = None,
+    unobservable: Bools | None = None,
     hyper: Hyper | None = None,
     start: Hyper | None = None,
 ) -> HierarchicalFit:

@@ -90,7 +90,7 @@ class FittedRepair:
             Cells to ignore, as in `oddslip.rank`.
         prior_shift : "em" or PriorShift, optional
             Correct prevalences that changed since calibration, estimated from these scores ("em")
-            or by `prior_shift` from other rows. See docs/watching.md for the assumptions.
+            or by `prior_shift` from other rows. See docs/serving.md for the assumptions.
         threads : int, optional
             Threads to use; default: all available cores.
 

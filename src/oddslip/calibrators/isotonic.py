@@ -32,7 +32,8 @@ Interpolation = Literal["linear", "step"]
 class Isotonic(PerLabelCalibrator):
     """Per-label isotonic regression with an explicit dead-label policy.
 
-    Fitted in two streaming passes, without sorting all cells. Equal to scikit-learn's on float64.
+    Fitted in two streaming passes, without sorting all cells. Equal to scikit-learn's, save that
+    scores closer than 1e-15 stay apart.
 
     Parameters
     ----------

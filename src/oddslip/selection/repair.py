@@ -185,7 +185,7 @@ class Repair(ScoreTransformer):
     rule : str or Rule
         "paper": the best out-of-fold mean of isotonic with tau 0, 1, 2, 5, 10, pooled and raw.
         "auto": a wider choice and more folds, but raw is kept unless a candidate surely beats it,
-        and hierarchical is taken unless the best surely beats that; see docs/selection.md. Or the
+        and hierarchical is taken unless the best surely beats that; see docs/repair.md. Or the
         name of a candidate to take in any case: "raw", "hierarchical", "isotonic-5", ...
     metric : {"map", "precision", "recall", "ndcg", "psp", "hit_rate"}
         What candidates are compared by.
@@ -209,6 +209,9 @@ class Repair(ScoreTransformer):
         Same seed, same folds.
     keyed : bool
         Demand row ids, so that the choice does not depend on the order of the rows.
+    foldable : bool
+        Choose among repairs that `oddslip.fold` can write into a model. ``why_`` says what that
+        costs.
 
     Attributes
     ----------
@@ -247,6 +250,7 @@ class Repair(ScoreTransformer):
         n_folds: int = 5,
         seed: int = DEFAULT_SEED,
         keyed: bool = False,
+        foldable: bool = False,
     ) -> None:
         self.k = k
         self.rule = rule
@@ -259,6 +263,7 @@ class Repair(ScoreTransformer):
         self.n_folds = n_folds
         self.seed = seed
         self.keyed = keyed
+        self.foldable = foldable
 
     def _fit_rows(self, source: Source) -> FitResult:
         check_policy(self.dead, 0)
@@ -286,7 +291,7 @@ class Repair(ScoreTransformer):
             seed=self.seed,
         )
         trials = run(source, computation, what="trying candidates")
-        choice = rule.choose(trials)
+        choice = rule.choose_foldable(trials) if self.foldable else rule.choose(trials)
         chosen = trials.candidates[choice.place]
         self.chosen_, self.why_ = chosen.name, choice.why
         self.table_ = make_table(rule, trials, choice)

@@ -22,7 +22,7 @@ from oddslip.selection.candidates import (
 )
 from oddslip.selection.trials import Trials
 
-# The constants of the default rule; docs/selection.md says how they were chosen.
+# The constants of the default rule; docs/repair.md says how they were chosen.
 GUARD = 3.0  # standard errors by which raw must be beaten: the best of a dozen looks too good
 NAMED_GUARD = 2.0  # by hierarchical and halfway, which were named before: no best of many
 NEAR = 2.0  # standard errors by which the best must beat hierarchical to be taken in its place
@@ -158,6 +158,27 @@ class Rule:
             return Choice(raw, f"raw is kept: no candidate beats its out-of-fold {criterion}.")
         why = f"raw is kept: {names[best]} gains {gains[best]:.4f} in out-of-fold {criterion}"
         return Choice(raw, f"{why}, {_in_errors(gains[best], errors[best], guards[best])}.")
+
+    def choose_foldable(self, trials: Trials) -> Choice:
+        """The candidate to take among those that can be folded, and what that costs."""
+        foldable = [each for each in trials.candidates if each.foldable]
+        if self.fixed is not None and not self.fixed.foldable:
+            raise InvalidInput(
+                f"a foldable repair must be affine in the log-odds, got rule {self.name!r}. "
+                f"Use one of {', '.join(each.name for each in WIDE if each.foldable)}."
+            )
+        choice = self.choose(trials.of(foldable))
+        place = trials.candidates.index(foldable[choice.place])
+        best = self.choose(trials).place
+        if best == place:
+            return Choice(place, choice.why)
+        lead, error = trials.lead(best, place)
+        why = (
+            f"{choice.why} That it can be folded costs {lead:.4f} of out-of-fold "
+            f"{metric_name(trials.metric, trials.k)} (standard error {error:.4f}) against "
+            f"{trials.candidates[best].name}."
+        )
+        return Choice(place, why)
 
     def guard_of(self, candidate: Candidate) -> float:
         """Standard errors by which a candidate must beat raw."""

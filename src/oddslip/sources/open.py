@@ -162,7 +162,7 @@ def open_source(
         its cell is ignored, and a long table need not hold every label in every row.
     columns : dict, optional
         Columns of a long table, where they have other names than those of
-        :doc:`candidates </candidates>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
+        :doc:`evaluate </evaluate>`: ``{"row": "shopper", "label": "dish", "score": "p"}``, and
         ``"true"`` if the table has such a column. Other columns are ignored. The same names hold
         for tables of labels and of ``exclude``, as far as they have such columns.
     row_id, unweighted : str, optional

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 # The hyper-prior. Chosen on the scores of five MULAN sets (emotions, birds, medical, enron,
-# corel5k), see docs/calibrators.md.
+# corel5k), see docs/repair.md.
 ALPHA_DEVIATION = 1.0  # of each alpha around 0
 GAMMA_DEVIATION = 0.5  # of gamma around 1
 DEVIATIONS = (0.2, 0.05)  # of a label's level and slope around their prior means

@@ -29,7 +29,7 @@ MAY_IMPORT = {
     "reports": VERBS | {"errors", "core", "io"},
     "adapters": CORE,
     "learners": ROWS | {"spark", "metrics", "adapters", "calibrators", "selection"},
-    "folding": CORE | {"adapters", "calibrators"},
+    "folding": CORE | {"adapters", "calibrators", "serving"},
     "sklearn": ROWS | {"metrics", "calibrators", "selection", "learners", "adapters"},
     "datasets": CORE,
     "mlflow": CORE | {"calibrators", "diagnosis", "reports", "serving"},

@@ -7,39 +7,52 @@ import re
 from collections.abc import Iterator
 
 from oddslip.linting.labels import LabelRegions
-from oddslip.linting.syntax import FUNCTIONS, Module, called_name, constant, mentions
+from oddslip.linting.syntax import Module, called_name, mentions
 
 CALIBRATOR = re.compile(r"isotonic|calibrat|platt|beta_?cal|venn", re.I)
 COUNTS = re.compile("unique|nunique|sum|any|pos|positives?|counts?|size")
-SCORES = re.compile("(prob|pred|score|logit|output|raw).*")
+SCORES = re.compile("p|(prob|pred|score|logit|output|raw).*")
 PRIORS = re.compile("mean|priors?|prevalence|rates?|base")
 
 
-def find_raw_fallbacks(module: Module, regions: LabelRegions) -> Iterator[ast.stmt]:
+def find_raw_fallbacks(
+    module: Module, regions: LabelRegions
+) -> Iterator[ast.If | ast.ExceptHandler]:
     """Branches of loops over labels that leave a label uncalibrated."""
     for loop in regions.loops:
-        if not any(CALIBRATOR.search(called_name(node)) for node in ast.walk(loop)):
+        if not any(map(_is_calibrator, ast.walk(loop))):
             continue
         for node in ast.walk(loop):
+            if isinstance(node, ast.If):
+                is_fallback = any(_counts_classes(each, module) for each in ast.walk(node.test))
+            else:
+                is_fallback = isinstance(node, ast.ExceptHandler)
             if (
-                isinstance(node, ast.If)
-                and any(map(_asks_for_one_class, ast.walk(node.test)))
-                and _keeps_raw(node.body, loop, module)
+                isinstance(node, ast.If | ast.ExceptHandler)
+                and is_fallback
+                and _keeps_raw(node.body, module)
             ):
                 yield node
 
 
-def _asks_for_one_class(test: ast.AST) -> bool:
+def _is_calibrator(node: ast.AST) -> bool:
+    """A calibrator by its name, or a model of one column of scores: ``fit(x.reshape(-1, 1))``."""
+    if isinstance(node, ast.Call) and called_name(node) == "fit":
+        first = next(iter(node.args), node)
+        return called_name(first) == "reshape" and mentions(SCORES, first)
+    return bool(CALIBRATOR.search(called_name(node)))
+
+
+def _counts_classes(test: ast.AST, module: Module) -> bool:
     """``len(np.unique(y)) < 2``, ``y.sum() == 0``, ``n_pos < 5``, ``not y.any()``."""
     if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Lt | ast.LtE | ast.Eq):
-        limit = constant(test.comparators[0])
-        return mentions(COUNTS, test.left) and isinstance(limit, int | float)
+        return mentions(COUNTS, test.left, *module.values(test.left))
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return called_name(test.operand) == "any"
     return False
 
 
-def _keeps_raw(body: list[ast.stmt], loop: ast.AST, module: Module) -> bool:
+def _keeps_raw(body: list[ast.stmt], module: Module) -> bool:
     nodes = [node for statement in body for node in ast.walk(statement)]
     if mentions(PRIORS, *body) or any(isinstance(node, ast.Raise) for node in nodes):
         return False
@@ -50,7 +63,7 @@ def _keeps_raw(body: list[ast.stmt], loop: ast.AST, module: Module) -> bool:
     if any(map(_is_raw, values)):
         return True
     skips = all(isinstance(each, ast.Continue | ast.Pass | ast.Expr) for each in body)
-    return skips and _copies_scores(loop, module)
+    return skips and any(_copies_scores(node) for node in module.calls)
 
 
 def _is_raw(value: ast.expr) -> bool:
@@ -62,9 +75,6 @@ def _is_raw(value: ast.expr) -> bool:
     return mentions(SCORES, value)
 
 
-def _copies_scores(loop: ast.AST, module: Module) -> bool:
-    """Whether the result starts as a copy of the scores, in the function of the loop."""
-    scope = next((each for each in module.ancestors(loop) if isinstance(each, FUNCTIONS)), None)
-    nodes = ast.walk(scope) if scope else module.nodes
-    copies = ("copy", "array", "clone", "astype")
-    return any(called_name(node) in copies and mentions(SCORES, node) for node in nodes)
+def _copies_scores(call: ast.Call) -> bool:
+    """Whether a result may start as a copy of the scores."""
+    return called_name(call) in ("copy", "array", "clone") and mentions(SCORES, call)

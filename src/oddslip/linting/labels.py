@@ -17,7 +17,7 @@ from oddslip.linting.syntax import (
 
 WRAPPERS = {
     *("OneVsRestClassifier", "MultiOutputClassifier", "ClassifierChain"),
-    *("BinaryRelevance", "OneVsRest", "MultiOutputEstimator"),
+    *("BinaryRelevance", "SingletaskToMultitask"),
 }
 LABELS = re.compile(
     "labels?|lbl|targets?|class|classes|cls|tags?|category|categories|genres?|diseases?|outcomes?|"

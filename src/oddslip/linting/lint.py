@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from oddslip.linting.calibration import find_raw_fallbacks
+from oddslip.linting.calibration import Branch, find_raw_fallbacks
 from oddslip.linting.labels import LabelRegions
 from oddslip.linting.ranking import find_ranking
 from oddslip.linting.rules import RULES, Finding, Severity
 from oddslip.linting.sources import Block, Source, find_sources, parse_source
 from oddslip.linting.syntax import Module
-from oddslip.linting.weights import find_weights
+from oddslip.linting.weights import Place, find_weights
 
 _IGNORE = re.compile(r"#\s*oddslip:\s*ignore(?:\[([^\]]*)\])?")
 
@@ -68,7 +67,9 @@ def lint_source(source: Source) -> list[Finding]:
     return sorted(shown, key=lambda each: (each.cell or 0, each.line, each.column, each.code))
 
 
-def _apply(module: Module) -> Iterator[tuple[str, ast.expr | ast.keyword | ast.stmt]]:
+def _apply(
+    module: Module,
+) -> Iterator[tuple[str, ast.expr | ast.keyword | ast.stmt | ast.excepthandler]]:
     regions = LabelRegions(module)
     yield from find_weights(module, regions)
     for branch in find_raw_fallbacks(module, regions):

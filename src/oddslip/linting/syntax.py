@@ -101,6 +101,7 @@ class Module:
         self.settings = [each for node in self.nodes for each in _settings(node)]
         self._values: dict[Variable, list[ast.AST]] = defaultdict(list)
         self._bound: set[Variable] = set()
+        self.containers: set[Variable | None] = set()  # variables whose items are assigned
         for node in self.nodes:
             self._bind(node)
         for node in self.nodes:
@@ -168,6 +169,8 @@ class Module:
             variable = self.variable(target)
             if variable:
                 self._values[variable].append(each)
+            elif isinstance(target, ast.Subscript):
+                self.containers.add(self.variable(target.value))
 
 
 def _pairs(targets: Iterable[ast.expr], value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -60,6 +60,8 @@ def _step(node: ast.AST, module: Module) -> bool | list[ast.AST] | None:
         return [node.value] if isinstance(node.slice, ast.Slice) else False
     if isinstance(node, ast.Call):
         return _step_call(node, module)
+    if module.variable(node) in module.containers - {None}:
+        return True
     values = [each for each in module.values(node) if not isinstance(each, FUNCTIONS)]
     if not values and isinstance(node, ast.Attribute) and node.attr in ("values", "T", "data"):
         return [node.value]

@@ -13,11 +13,10 @@ CALIBRATOR = re.compile(r"isotonic|calibrat|platt|beta_?cal|venn", re.I)
 COUNTS = re.compile("unique|nunique|sum|any|pos|positives?|counts?|size")
 SCORES = re.compile("p|(prob|pred|score|logit|output|raw).*")
 PRIORS = re.compile("mean|priors?|prevalence|rates?|base")
+Branch = ast.If | ast.ExceptHandler
 
 
-def find_raw_fallbacks(
-    module: Module, regions: LabelRegions
-) -> Iterator[ast.If | ast.ExceptHandler]:
+def find_raw_fallbacks(module: Module, regions: LabelRegions) -> Iterator[Branch]:
     """Branches of loops over labels that leave a label uncalibrated."""
     for loop in regions.loops:
         if not any(map(_is_calibrator, ast.walk(loop))):

@@ -67,9 +67,7 @@ def lint_source(source: Source) -> list[Finding]:
     return sorted(shown, key=lambda each: (each.cell or 0, each.line, each.column, each.code))
 
 
-def _apply(
-    module: Module,
-) -> Iterator[tuple[str, ast.expr | ast.keyword | ast.stmt | ast.excepthandler]]:
+def _apply(module: Module) -> Iterator[tuple[str, Place | Branch]]:
     regions = LabelRegions(module)
     yield from find_weights(module, regions)
     for branch in find_raw_fallbacks(module, regions):

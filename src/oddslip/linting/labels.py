@@ -76,6 +76,8 @@ def _goes_over_labels(target: ast.expr, iterable: ast.expr, loop: ast.AST) -> bo
     if any(map(is_label_name, [*names, *identifiers(target)])):
         return True
     variables = set(identifiers(target))
+    if isinstance(iterable, ast.List | ast.Tuple) and any(map(is_truth_name, variables)):
+        return True
     if {"columns", "shape"} & set(names) and any(map(is_truth_name, names)):
         return True
     return any(_takes_a_label(node, variables) for node in ast.walk(loop))

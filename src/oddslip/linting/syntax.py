@@ -102,6 +102,7 @@ class Module:
         self._values: dict[Variable, list[ast.AST]] = defaultdict(list)
         self._bound: set[Variable] = set()
         self.containers: set[Variable | None] = set()  # variables whose items are assigned
+        self.arguments: set[Variable | None] = set()  # variables that callers set
         for node in self.nodes:
             self._bind(node)
         for node in self.nodes:
@@ -150,6 +151,7 @@ class Module:
             self._bound.add((self._scope(node), node.id))
         elif isinstance(node, ast.arg):
             self._bound.add((self._scope(node), node.arg))
+            self.arguments.add((self._scope(node), node.arg))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             scope = self._scope(node)
             self._bound.add((scope, node.name))

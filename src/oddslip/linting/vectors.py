@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from oddslip.linting.syntax import FUNCTIONS, Module, argument, called_name
+from oddslip.linting.syntax import FUNCTIONS, Module, argument, called_name, constant
 
 MAX_STEPS = 200  # from a name to its values and on
 
@@ -31,7 +31,10 @@ def is_vector(root: ast.expr, module: Module) -> bool | None:
     for _ in range(MAX_STEPS):
         if not waiting:
             break
-        kind = _step(waiting.pop(), module)
+        node = waiting.pop()
+        if module.variable(node) in module.arguments:
+            kinds.add(None)
+        kind = _step(node, module)
         if not isinstance(kind, list):
             kinds.add(kind)
             continue
@@ -47,7 +50,8 @@ def _step(node: ast.AST, module: Module) -> bool | list[ast.AST] | None:
     if isinstance(node, ast.Constant):
         return False
     if isinstance(node, ast.List | ast.Tuple):
-        return True if len(node.elts) > 1 else list(node.elts)
+        n_values = len({repr(constant(each) or each) for each in node.elts})  # equal: no vector
+        return True if n_values > 1 else list(node.elts)
     if isinstance(node, ast.ListComp | ast.GeneratorExp):
         return True
     if isinstance(node, ast.BinOp):
@@ -57,6 +61,8 @@ def _step(node: ast.AST, module: Module) -> bool | list[ast.AST] | None:
     if isinstance(node, ast.IfExp):
         return [node.body, node.orelse]
     if isinstance(node, ast.Subscript):
+        if isinstance(constant(node.slice), str):  # options["pos_weight"]
+            return None
         return [node.value] if isinstance(node.slice, ast.Slice) else False
     if isinstance(node, ast.Call):
         return _step_call(node, module)

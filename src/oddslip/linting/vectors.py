@@ -50,8 +50,8 @@ def _step(node: ast.AST, module: Module) -> bool | list[ast.AST] | None:
     if isinstance(node, ast.Constant):
         return False
     if isinstance(node, ast.List | ast.Tuple):
-        values = {each.value if isinstance(each, ast.Constant) else each for each in node.elts}
-        return len(values) > 1  # equal entries are one number for all labels
+        entries = {each.value if isinstance(each, ast.Constant) else each for each in node.elts}
+        return len(entries) > 1  # equal entries are one number for all labels
     if isinstance(node, ast.ListComp | ast.GeneratorExp):
         return True
     if isinstance(node, ast.BinOp):

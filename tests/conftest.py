@@ -58,6 +58,7 @@ SLOW = {
     "learners/test_model_validation.py::test_a_crafted_model*": "processes that may crash",
     "learners/test_presets.py::test_*_to_the_bit": "trains the same models by their libraries",
     "learners/test_scoring.py::test_a_scoring_killed*": "kills processes",
+    "linting/test_command.py::test_the_action*": "processes, one a case",
     "metrics/test_at_k.py::test_map_over_relevant_labels*": "compiles ranx",
     "serving/test_check_log.py::test_processes*": "processes that append at once",
     "serving/test_json.py::test_a_null*": "Node.js",

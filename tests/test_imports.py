@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "errors": set(),
     "kernels": set(),
     "io": {"errors"},
+    "linting": {"errors", "io"},
     "core": BASE | {"io"},
     "spark": CORE,
     "sources": CORE | {"spark"},

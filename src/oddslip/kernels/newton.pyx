@@ -444,7 +444,7 @@ def find_levels(
             if beta:  # both features count as one
                 frame_points(some.v, some.n, frame[2, j], frame[3, j])
                 for i in range(some.n):
-                    some.u[i] = theta[1, j] * some.u[i] + theta[2, j] * some.v[i]
+                    (<double*> some.u)[i] = theta[1, j] * some.u[i] + theta[2, j] * some.v[i]
             root = Root(theta[0, j], ends[0, j], ends[1, j], INFINITY)
             for turn in range(rounds):
                 sum_level(&some, root.level, 1.0 if beta else theta[1, j], sums)

@@ -14,9 +14,10 @@ cdef enum:
     BETA = 10
 
 cdef struct Points:
-    double* weights
-    double* u  # the features: one of an affine fit, two of a beta fit
-    double* v
+    const double* weights
+    const double* u  # the features: one of an affine fit, two of a beta fit
+    const double* v
+    double center  # of an affine fit, from which its feature is measured
     Py_ssize_t n  # a multiple of LANES: the last points may have no weight
 
 
@@ -25,36 +26,61 @@ cdef inline Py_ssize_t scratch_size(Py_ssize_t n_points) noexcept nogil:
     return 3 * (n_points + LANES)
 
 
+cdef inline Py_ssize_t count_used(const double* weights, Py_ssize_t n) noexcept nogil:
+    """Points up to the last with a weight."""
+    while n > 0 and weights[n - 1] == 0.0:
+        n -= 1
+    return n
+
+
 cdef inline void load_points(
     Points* points, double* scratch, const double* places, const double* weights, Py_ssize_t n,
     bint beta,
 ) noexcept nogil:
-    """Copy the points of a fit up to the last with a weight, as features from 0."""
+    """Copy the points of a fit as features from 0, up to the last with a weight."""
     cdef Py_ssize_t i, pitch = n + LANES
+    cdef double* w = scratch
+    cdef double* u = scratch + pitch
+    cdef double* v = scratch + 2 * pitch
     cdef double z, tail
-    while n > 0 and weights[n - 1] == 0.0:
-        n -= 1
+    n = count_used(weights, n)
     points.n = (n + LANES - 1) // LANES * LANES
-    points.weights, points.u, points.v = scratch, scratch + pitch, scratch + 2 * pitch
+    points.weights, points.u, points.v, points.center = w, u, v, 0.0
     for i in range(n):
-        points.weights[i] = weights[i]
-        points.u[i] = places[i]
+        w[i] = weights[i]
+        u[i] = places[i]
     for i in range(n, points.n):
-        points.weights[i] = 0.0
-        points.u[i] = places[0]
+        w[i] = 0.0
+        u[i] = places[0]
     if beta:
         for i in range(points.n):
-            z = points.u[i]
+            z = u[i]
             tail = tail_of(z)
-            points.u[i] = min(z, 0.0) - tail
-            points.v[i] = max(z, 0.0) + tail
+            u[i] = min(z, 0.0) - tail
+            v[i] = max(z, 0.0) + tail
 
 
-cdef inline void frame_points(double* features, Py_ssize_t n, double center, double per) noexcept nogil:
-    """Measure a feature from a center, in units of which there are ``per`` to one of before."""
+cdef inline void load_centered(
+    Points* points, double* scratch, const double* places, const double* weights, Py_ssize_t n,
+    double center,
+) noexcept nogil:
+    """The same for an affine fit about a center; rows of whole LANES are not copied."""
+    if n % LANES == 0:
+        points.n = (count_used(weights, n) + LANES - 1) // LANES * LANES
+        points.weights, points.u, points.v = weights, places, NULL
+    else:
+        load_points(points, scratch, places, weights, n, False)
+    points.center = center
+
+
+cdef inline void frame_points(
+    const double* features, Py_ssize_t n, double center, double per
+) noexcept nogil:
+    """Measure a loaded feature from a center, in units of which ``per`` make one of before."""
     cdef Py_ssize_t i
+    cdef double* loaded = <double*> features
     for i in range(n):
-        features[i] = (features[i] - center) * per
+        loaded[i] = (loaded[i] - center) * per
 
 
 cdef inline double smaller_of(double logit) noexcept nogil:
@@ -84,7 +110,7 @@ cdef inline void sum_level(
     cdef const double* weights = points.weights
     cdef const double* us = points.u
     cdef Py_ssize_t strip, i, t
-    cdef double n, q, logit
+    cdef double n, q, nq, logit
     for t in range(LEVEL * LANES):
         laid[t] = 0.0
     for strip in range(points.n // LANES):
@@ -93,9 +119,10 @@ cdef inline void sum_level(
             n = weights[i + t]
             logit = level + slope * us[i + t]
             q = smaller_of(logit)
+            nq = n * q
             laid[t] += n if logit >= 0.0 else 0.0
-            laid[LANES + t] += n * (-q if logit >= 0.0 else q)
-            laid[2 * LANES + t] += n * q * (1.0 - q)
+            laid[LANES + t] += -nq if logit >= 0.0 else nq
+            laid[2 * LANES + t] += nq - nq * q
     add_lanes(laid, LEVEL, sums)
 
 
@@ -107,20 +134,23 @@ cdef inline void sum_affine(
     cdef const double* weights = points.weights
     cdef const double* us = points.u
     cdef Py_ssize_t strip, i, t
-    cdef double n, u, q, w, logit
+    cdef double n, u, q, nq, w, above, rest, logit, center = points.center
     for t in range(AFFINE * LANES):
         laid[t] = 0.0
     for strip in range(points.n // LANES):
         i = strip * LANES
         for t in range(LANES):
             n = weights[i + t]
-            u = us[i + t]
+            u = us[i + t] - center
             logit = level + slope * u
             q = smaller_of(logit)
-            w = n * q * (1.0 - q)
-            laid[t] += n if logit >= 0.0 else 0.0
-            laid[LANES + t] += n * (-q if logit >= 0.0 else q)
-            laid[2 * LANES + t] += n * (1.0 - q if logit >= 0.0 else q) * u
+            nq = n * q
+            above = n if logit >= 0.0 else 0.0
+            rest = -nq if logit >= 0.0 else nq
+            w = nq - nq * q
+            laid[t] += above
+            laid[LANES + t] += rest
+            laid[2 * LANES + t] += (above + rest) * u
             laid[3 * LANES + t] += w
             laid[4 * LANES + t] += w * u
             laid[5 * LANES + t] += w * u * u
@@ -134,7 +164,7 @@ cdef inline void sum_beta(const Points* points, const double* theta, double* sum
     cdef const double* us = points.u
     cdef const double* vs = points.v
     cdef Py_ssize_t strip, i, t
-    cdef double n, u, v, p, q, w, logit
+    cdef double n, u, v, q, nq, w, above, rest, logit
     for t in range(BETA * LANES):
         laid[t] = 0.0
     for strip in range(points.n // LANES):
@@ -145,12 +175,14 @@ cdef inline void sum_beta(const Points* points, const double* theta, double* sum
             v = vs[i + t]
             logit = theta[0] + theta[1] * u + theta[2] * v
             q = smaller_of(logit)
-            p = n * (1.0 - q if logit >= 0.0 else q)
-            w = n * q * (1.0 - q)
-            laid[t] += n if logit >= 0.0 else 0.0
-            laid[LANES + t] += n * (-q if logit >= 0.0 else q)
-            laid[2 * LANES + t] += p * u
-            laid[3 * LANES + t] += p * v
+            nq = n * q
+            above = n if logit >= 0.0 else 0.0
+            rest = -nq if logit >= 0.0 else nq
+            w = nq - nq * q
+            laid[t] += above
+            laid[LANES + t] += rest
+            laid[2 * LANES + t] += (above + rest) * u
+            laid[3 * LANES + t] += (above + rest) * v
             laid[4 * LANES + t] += w
             laid[5 * LANES + t] += w * u
             laid[6 * LANES + t] += w * v

@@ -14,7 +14,7 @@ def place_points(
     const double[:, :, ::1] moments, const double[::1] low, const double[::1] width,
     double quantum, double[:, ::1] points, double[:, ::1] weights,
 ):
-    """Two points per bin with its moments, packed; returns how many the fullest label has.
+    """Two points per bin with its moments, packed; returns how many columns hold them.
 
     ``moments`` has shape (labels, bins, 4), points and weights (labels, 2 x bins). Weights are
     multiples of ``quantum``, so that they add up without rounding. The rest of a row repeats its
@@ -61,7 +61,7 @@ def place_points(
                 out[i] = out[0]
                 mass[i] = 0.0
             most = max(most, n)
-    return most
+    return (most + LANES - 1) // LANES * LANES
 
 
 def mean_features(const double[:, :] points, const double[:, :] weights, bint beta):

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import FirstSeed, Page
-from oddslip.cli.options import check_outputs, console, write_text
+from oddslip.cli.outputs import check_outputs, console, write_text
 
 
 def verdict_simulation(

@@ -10,15 +10,8 @@ import typer
 
 from experiments.commands.options import Data, Finished, Page, Results
 from experiments.store import RESULTS
-from oddslip.cli.options import (
-    Figure,
-    Json,
-    check_folders,
-    check_outputs,
-    console,
-    print_json,
-    write_text,
-)
+from oddslip.cli.options import Figure, Json
+from oddslip.cli.outputs import check_folders, check_outputs, console, print_json, write_text
 
 
 def _publish(

@@ -90,9 +90,9 @@ def _describe_scores(data: MulanData, arm: Arm, weighted: bool) -> dict[str, Any
     if weighted:
         shift = realized_shift(arm.test, np.clip(data.prevalence, 1e-9, 1 - 1e-9))
         intended = np.log(arm.weights)
-        known = shift.identified & (np.abs(intended) > 1e-6) & np.isfinite(shift.shift)
-        ratio = shift.shift[known] / intended[known]
-        description["n_identified"] = int(known.sum())
+        readable = shift.identified & (np.abs(intended) > 1e-6) & np.isfinite(shift.shift)
+        ratio = shift.shift[readable] / intended[readable]
+        description["n_identified"] = int(readable.sum())
         description["median_realized"] = float(np.median(ratio)) if ratio.size else None
     return description
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.support.trials import try_candidates
 
 import oddslip
 from oddslip.calibrators import (
@@ -21,7 +22,6 @@ from oddslip.metrics.evaluation import NAMES
 from oddslip.metrics.ranking import Rankings
 from oddslip.selection.folds import assign_folds
 from oddslip.selection.rules import RULES, choose_by_fold
-from oddslip.selection.trials import try_candidates
 from oddslip.shifts import saturation
 from oddslip.sources import open_source
 

@@ -22,6 +22,7 @@ from oddslip.calibrators.repair_file import (
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k
 from oddslip.core.tally import MergeableTally, TallyGroup
 from oddslip.sources import Source
+from oddslip.sources.views import ColumnSource
 from oddslip.tallies.logodds_histogram import LogOddsHistogram, edges_of, n_bins, spread_parts
 
 Ints = NDArray[np.int64]
@@ -252,22 +253,23 @@ def join_fingerprint(histogram: LogOddsHistogram, top: TopKTally | None = None) 
 
 
 def take_fingerprint(
-    source: Source, maps: LabelMaps | None = None, k: int | None = None, threads: int | None = None
+    source: Source, maps: LabelMaps | None = None, k: int | None = None
 ) -> Fingerprint:
     """The fingerprint of a source, in one pass, or more if the bins of all labels need it."""
     k = None if k is None else check_k(k, source.n_labels)
     top = None if k is None else TopKTally(source.n_labels, k, maps)
-    parts = list(spread_parts(source, SPREAD_BYTES, threads))
+    parts = list(spread_parts(source, SPREAD_BYTES))
     fingerprints: list[Fingerprint] = []
-    for _, part in parts:
+    for labels in parts:
+        part = source if len(parts) == 1 else ColumnSource(source, labels)
         tallies: list[Any] = [LogOddsHistogram(part.n_labels, part.kind)]
         if top is not None and len(parts) == 1:
             tallies.append(top)
-        group = part.run(TallyGroup(tallies), threads=threads, what="taking the fingerprint")
+        group = part.run(TallyGroup(tallies), what="taking the fingerprint")
         fingerprints.append(join_fingerprint(*group.tallies))
     if len(fingerprints) == 1:
         return fingerprints[0]
-    ranked = NOT_RANKED if top is None else source.run(top, threads=threads).result()
+    ranked = NOT_RANKED if top is None else source.run(top).result()
     return replace(
         fingerprints[0],
         counts=np.concatenate([each.counts for each in fingerprints]),

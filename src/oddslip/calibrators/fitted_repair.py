@@ -6,7 +6,7 @@ The file holds arrays and JSON with a version and checksums, and no pickle.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +27,10 @@ from oddslip.calibrators.repair_file import (
 from oddslip.core.panel import Panel, SparsePanel, check_k
 from oddslip.core.results import as_frame, html_table, name_ranking, plain
 from oddslip.core.row_ids import match_labels
+from oddslip.core.types import LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
-from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan
+from oddslip.sources import Source
+from oddslip.sources.open import Nan, kind_for, open_rows
 from oddslip.sources.views import PartialSource
 
 CHECKED_ROWS = 64  # rows on which the kind of scores is checked
@@ -97,7 +98,7 @@ class FittedRepair:
         -------
         ndarray of shape (n_rows, n_labels)
         """
-        source, order = self._open(scores, exclude, nan)
+        source, order = self._open(scores, exclude, nan, threads)
         maps = self._maps(order)
         try:
             dtype = np.dtype(dtype or source.dtype)
@@ -107,8 +108,8 @@ class FittedRepair:
             _reject_shift(prior_shift)
             return source.transform(maps, dtype)  # type: ignore[no-any-return]
         out = np.empty((source.n_rows, source.n_labels), dtype)
-        shift = self._read_shift(prior_shift, source, order, threads)
-        for first, block in _transform_blocks(source, maps, shift, dtype, threads):
+        shift = self._read_shift(prior_shift, source, order)
+        for first, block in _transform_blocks(source, maps, shift, dtype):
             out[first : first + len(block)] = block
         return out
 
@@ -129,9 +130,9 @@ class FittedRepair:
         scores, dtype, exclude, nan, prior_shift, threads
             As in `transform`.
         """
-        source, order = self._open(scores, exclude, nan)
-        shift = self._read_shift(prior_shift, source, order, threads)
-        return _transform_blocks(source, self._maps(order), shift, dtype, threads)
+        source, order = self._open(scores, exclude, nan, threads)
+        shift = self._read_shift(prior_shift, source, order)
+        return _transform_blocks(source, self._maps(order), shift, dtype)
 
     def rank(
         self,
@@ -174,13 +175,13 @@ class FittedRepair:
             label_1 label_2
         ann     fig    pear
         """
-        source, order = self._open(scores, exclude, nan)
+        source, order = self._open(scores, exclude, nan, threads)
         k = check_k(k, source.n_labels)
         if not source.ordered:
             _reject_shift(prior_shift)
             return source.rank(k, self._maps(order))
-        shift = self._read_shift(prior_shift, source, order, threads)
-        ranking = rank_mapped(source, self._maps(order), k, shift, threads)
+        shift = self._read_shift(prior_shift, source, order)
+        ranking = rank_mapped(source, self._maps(order), k, shift)
         if not names:
             return ranking
         label_names = source.label_names
@@ -206,10 +207,10 @@ class FittedRepair:
         scores, k, exclude, nan, prior_shift, threads
             As in `rank`.
         """
-        source, order = self._open(scores, exclude, nan)
+        source, order = self._open(scores, exclude, nan, threads)
         k = check_k(k, source.n_labels)
-        shift = self._read_shift(prior_shift, source, order, threads)
-        return _rank_blocks(source, self._maps(order), k, shift, threads)
+        shift = self._read_shift(prior_shift, source, order)
+        return _rank_blocks(source, self._maps(order), k, shift)
 
     def prior_shift(self, scores: Any, *, threads: int | None = None) -> PriorShift:
         """Estimate from scores how prevalences changed since calibration.
@@ -225,29 +226,27 @@ class FittedRepair:
         -------
         PriorShift
         """
-        return self._find_shift(*self._open(scores), threads)
+        return self._find_shift(*self._open(scores, threads=threads))
 
-    def _find_shift(
-        self, source: Source, order: NDArray[np.int64] | None, threads: int | None
-    ) -> PriorShift:
+    def _find_shift(self, source: Source, order: NDArray[np.int64] | None) -> PriorShift:
         if self.fingerprint is None:
             raise InvalidInput(
                 "prior_shift needs a repair with a fingerprint, got one saved by an older version. "
                 "Fit it again."
             )
-        now, maps = take_fingerprint(source, threads=threads), self._maps(order)
+        now, maps = take_fingerprint(source), self._maps(order)
         return find_prior_shift(
             self.fingerprint.take(order), now, probabilities_of(maps), source.label_names
         )
 
     def _read_shift(
-        self, shift: Any, source: Source, order: NDArray[np.int64] | None, threads: int | None
+        self, shift: Any, source: Source, order: NDArray[np.int64] | None
     ) -> NDArray[np.float64] | None:
         """Shift of the log-odds of each label of the source, or None."""
         if shift is None:
             return None
         if isinstance(shift, str) and shift == "em":
-            shift = self._find_shift(source, order, threads)
+            shift = self._find_shift(source, order)
         if not isinstance(shift, PriorShift) or shift.shift.size != source.n_labels:
             raise InvalidInput(
                 'prior_shift must be "em" or a PriorShift of these labels, '
@@ -356,10 +355,15 @@ class FittedRepair:
         return export_json(self, path)
 
     def _open(
-        self, scores: Any, exclude: Any = None, nan: Nan = "refuse"
+        self,
+        scores: ScoresLike,
+        exclude: LabelsLike = None,
+        nan: Nan = "refuse",
+        threads: int | None = None,
     ) -> tuple[Source, NDArray[np.int64] | None]:
         """The source, and the position of its labels among ours, see `align_labels`."""
-        source = open_as(self.maps.kind, scores, exclude=exclude, nan=nan)
+        kind = kind_for(scores, self.maps.kind)
+        source = open_rows(scores, kind=kind, exclude=exclude, nan=nan, threads=threads)
         if source.kind != self.maps.kind:
             raise InvalidInput(
                 f"this repair was fitted on {self.maps.kind} scores, got {source.kind} scores. "
@@ -424,7 +428,6 @@ def _transform_blocks(
     maps: LabelMaps,
     shift: NDArray[np.float64] | None,
     dtype: Any,
-    threads: int | None,
 ) -> Iterator[tuple[int, NDArray[Any]]]:
     """(First row, calibrated block) in row order."""
 
@@ -434,7 +437,7 @@ def _transform_blocks(
         mapped = shift_odds(maps.transform_panel(panel, np.float64), shift)
         return mapped.astype(dtype or panel.dtype)
 
-    return source.map(repair, threads=threads, what="repairing rows")
+    return source.map(repair, what="repairing rows")
 
 
 def _rank_blocks(
@@ -442,14 +445,13 @@ def _rank_blocks(
     maps: LabelMaps,
     k: int,
     shift: NDArray[np.float64] | None,
-    threads: int | None,
 ) -> Iterator[tuple[int, NDArray[np.int32]]]:
     """(First row, top K of the block) in row order."""
 
     def rank(panel: Panel) -> NDArray[np.int32]:
         return maps.rank_panel(panel, k) if shift is None else _rank(maps, panel, k, shift)
 
-    return source.map(rank, threads=threads, what="ranking rows")
+    return source.map(rank, what="ranking rows")
 
 
 def rank_mapped(
@@ -457,11 +459,10 @@ def rank_mapped(
     maps: LabelMaps,
     k: int,
     shift: NDArray[np.float64] | None = None,
-    threads: int | None = None,
 ) -> NDArray[np.int32]:
     """Top K of every row by maps in the order of the source's labels."""
     out = np.empty((source.n_rows, k), np.int32)
-    for first, block in _rank_blocks(source, maps, k, shift, threads):
+    for first, block in _rank_blocks(source, maps, k, shift):
         out[first : first + len(block)] = block
     return out
 
@@ -494,22 +495,6 @@ def _reject_shift(prior_shift: Any) -> None:
             "prior_shift goes with rows of this machine, got it with a table. "
             "Find it on a sample of the rows, and repair them here."
         )
-
-
-def open_as(
-    kind: str,
-    scores: Any,
-    labels: Any = None,
-    label_names: Sequence[str] | None = None,
-    *,
-    exclude: Any = None,
-    nan: Nan = "refuse",
-) -> Source:
-    """Open scores of this kind; a panel or a source has its own."""
-    source_kind: Any = None if isinstance(scores, Source | Panel) else kind
-    return open_source(
-        scores, labels, kind=source_kind, label_names=label_names, exclude=exclude, nan=nan
-    )
 
 
 def check_kind(repair: FittedRepair, source: Source) -> None:

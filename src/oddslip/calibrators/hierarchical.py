@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from oddslip.calibrators.base import SummaryCalibrator
 from oddslip.calibrators.logistic.hierarchy import HierarchicalFit, fit_hierarchical
-from oddslip.calibrators.logistic.moments import Cells
+from oddslip.calibrators.logistic.moments import Cells, Summary
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.mixture import mix_maps
 from oddslip.calibrators.policy import (
+    Fitted,
     LabelRecord,
     build_maps,
     find_prior,
@@ -22,6 +23,7 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
+from oddslip.core.passes import Passes
 from oddslip.kernels.maps import AFFINE
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import count_cells
@@ -72,14 +74,14 @@ class Hierarchical(SummaryCalibrator):
         self.prior = prior
         self.kind = kind
 
-    def _map_cells(self, cells: Cells) -> tuple[LabelMaps, LabelRecord]:
+    def _map_cells(self, cells: Cells) -> Passes[Fitted]:
         source, totals = cells.source, cells.label_totals
         record = record_borrowed(totals, self.prior)
         log_weights = None
         if self.weights is not None:
             names = getattr(source, "label_names", None)
             log_weights = np.log(weights_trained(self.weights, record, totals, names))
-        cells.summarise()
+        yield from cells.summarise()
         prior = _covariate(record, totals)
         fit = fit_hierarchical(
             cells.points,
@@ -113,11 +115,9 @@ class HierarchicalIsotonic(Hierarchical):
     True
     """
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
-        parents, record = super()._map_labels(source, threads)
-        counts = count_cells(source, threads=threads)
+    def _map_labels(self, source: Source, summary: Summary | None = None) -> Passes[Fitted]:
+        parents, record = yield from super()._map_labels(source, summary)
+        counts = yield from count_cells(source)
         knots = counts.isotonic_knots(n_positives=record.n_positives)
         return mix_maps(source.kind, knots, parents, record, STRENGTH), record
 

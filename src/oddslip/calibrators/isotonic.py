@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.calibrators.base import Calibrator, PerLabelCalibrator
-from oddslip.calibrators.maps import LabelMaps
 from oddslip.calibrators.policy import (
     DeadPolicy,
+    Fitted,
     LabelRecord,
     build_maps,
     build_shared_maps,
@@ -20,6 +20,7 @@ from oddslip.calibrators.policy import (
 )
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind
+from oddslip.core.passes import Passes
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import count_cells
@@ -68,12 +69,10 @@ class Isotonic(PerLabelCalibrator):
         self.interpolation = interpolation
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source) -> Passes[Fitted]:
         check_policy(self.dead, self.tau)
         step = check_interpolation(self.interpolation)
-        n_positives, knots = fit_knots(source, minimum_positives=self.tau + 1, threads=threads)
+        n_positives, knots = yield from fit_knots(source, minimum_positives=self.tau + 1)
         record = self._record(_label_totals(source, n_positives))
         return build_maps(source.kind, "probability", record, knots=knots, step=step), record
 
@@ -126,11 +125,9 @@ class PooledIsotonic(Calibrator):
         self.interpolation = interpolation
         self.kind = kind
 
-    def _map_labels(
-        self, source: Source, threads: int | None = None
-    ) -> tuple[LabelMaps, LabelRecord]:
+    def _map_labels(self, source: Source) -> Passes[Fitted]:
         step = check_interpolation(self.interpolation)
-        counts = count_cells(source, pooled=True, threads=threads)
+        counts = yield from count_cells(source, pooled=True)
         if not counts.n_positives[0]:
             raise InvalidInput("a pooled map needs at least one positive cell, got none.")
         totals = count_positives(source)

@@ -13,12 +13,15 @@ from oddslip.calibrators.map_forms import Scale
 from oddslip.calibrators.maps import LabelMaps
 from oddslip.core.labels import LabelTotals
 from oddslip.core.panel import Kind, Panel
+from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally
+from oddslip.core.types import PerLabel
 from oddslip.core.weights import per_label, resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.sources import Source
 from oddslip.tallies.cell_counts import Knots
 
+Fitted = tuple[LabelMaps, "LabelRecord"]
 DeadPolicy = Literal["prior", "identity", "exclude"]
 MISSED = 20.0  # positives that a given prior promises: if all stay away, it is not by chance
 
@@ -41,6 +44,26 @@ class LabelRecord:
     def n_dead(self) -> int:
         """Labels without enough calibration positives."""
         return int(self.dead.sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeadLabelPolicy:
+    """What becomes of a label with at most ``tau`` positives, and what is known of the labels.
+
+    Attributes
+    ----------
+    dead : {"prior", "identity", "exclude"}
+    tau : int
+    prior : array-like, optional
+        Of each label; else the smoothed prevalence of the rows fitted on.
+    weights : number, array-like or str, optional
+        As in `oddslip.calibrators.Inversion`, for maps that need or take them.
+    """
+
+    dead: str = "prior"
+    tau: int = 0
+    prior: PerLabel = None
+    weights: PerLabel = None
 
 
 def check_policy(dead: str, tau: Any) -> None:
@@ -98,18 +121,11 @@ def weights_trained(
     return resolve_weights(weights, *counts, label_names=label_names, in_order=True)
 
 
-def record_policy(
-    seen: LabelTotals,
-    *,
-    dead: str,
-    tau: int = 0,
-    prior: Any = None,
-    fallback: Any = False,
-) -> LabelRecord:
+def record_policy(seen: LabelTotals, policy: DeadLabelPolicy, fallback: Any = False) -> LabelRecord:
     """Labels with at most ``tau`` positives are dead; the others are calibrated, or fall back."""
-    priors, origin = find_prior(prior, seen.positives, seen.total)
-    is_dead = seen.n_positives <= tau
-    action = np.where(is_dead, dead, np.where(fallback, "fallback", "calibrated"))
+    priors, origin = find_prior(policy.prior, seen.positives, seen.total)
+    is_dead = seen.n_positives <= policy.tau
+    action = np.where(is_dead, policy.dead, np.where(fallback, "fallback", "calibrated"))
     return LabelRecord(tuple(action.tolist()), seen.n_positives, priors, origin, is_dead)
 
 
@@ -139,9 +155,9 @@ class CheckedScores(MergeableTally):
         """Nothing."""
 
 
-def count_checked(source: Source, threads: int | None = None) -> LabelTotals:
+def count_checked(source: Source) -> Passes[LabelTotals]:
     """Positives per label, for maps that need no score to be fitted: bad ones are refused."""
-    source.run(CheckedScores(), threads=threads, what="checking scores")
+    yield CheckedScores()
     return count_positives(source)
 
 

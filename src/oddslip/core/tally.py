@@ -11,7 +11,7 @@ arrays, each with the way it merges. States can be merged or sharded without kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from inspect import signature
 from typing import Any, ClassVar, Literal, Protocol, Self, cast
@@ -218,27 +218,3 @@ class TallyGroup:
         parts = unnest_states(state, len(self.tallies))
         for each, part in zip(self.tallies, parts, strict=True):
             each.restore(part)
-
-
-class CollectTally:
-    """The outcome of a function for every block, in row order."""
-
-    def __init__(self, function: Callable[[Panel], Any]) -> None:
-        self.function = function
-        self._outcomes: list[tuple[int, Any]] = []
-
-    def empty_like(self) -> Self:
-        """No outcomes, with the same function."""
-        return type(self)(self.function)
-
-    def add(self, panel: Panel) -> None:
-        """Apply the function to one block."""
-        self._outcomes.append((panel.first_row, self.function(panel)))
-
-    def merge(self, other: Self) -> None:
-        """Add the outcomes of another."""
-        self._outcomes += other._outcomes
-
-    def result(self) -> list[tuple[int, Any]]:
-        """(first row, outcome) of every block."""
-        return sorted(self._outcomes, key=lambda outcome: outcome[0])

@@ -9,13 +9,16 @@ from typing import Any
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates
 from oddslip.core.panel import Kind
-from oddslip.diagnosis.case import open_case
+from oddslip.core.row_keys import need_ids
+from oddslip.diagnosis.case import OtherScores, Training, open_case
 from oddslip.diagnosis.checks import CHECKS
 from oddslip.diagnosis.findings import order_findings
 from oddslip.diagnosis.measurements import measure
 from oddslip.diagnosis.result import Diagnosis, Measurements
 from oddslip.diagnosis.verdict import judge
-from oddslip.sources.open import Nan
+from oddslip.metrics.at_k import Scoring, check_choice
+from oddslip.metrics.evaluation import NAMES
+from oddslip.sources.open import Nan, open_rows
 
 
 def diagnose(
@@ -98,26 +101,25 @@ def diagnose(
     'repairable_by_inversion'
     """
     n_replicates = check_replicates(n_replicates)
-    case = open_case(
+    check_choice("metric", metric, NAMES)
+    whole = open_rows(
         scores,
         labels,
-        k=k,
-        metric=metric,
-        propensities=propensities,
-        weights=weights,
-        unweighted=unweighted,
-        calibration=calibration,
-        prior=prior,
         kind=kind,
-        rounds=rounds,
-        learning_rate=learning_rate,
-        max_delta_step=max_delta_step,
-        seed=seed,
-        keyed=keyed,
         label_names=label_names,
         exclude=exclude,
         nan=nan,
         threads=threads,
+        purpose="diagnose",
+    )
+    if keyed or not whole.ordered:
+        need_ids(whole.has_ids, "diagnosing rows")
+    case = open_case(
+        whole,
+        Scoring(k, metric, propensities),
+        Training(weights, prior, rounds, learning_rate, max_delta_step),
+        OtherScores(unweighted, calibration, exclude, nan),
+        seed=seed,
     )
     return _with_verdict(measure(case, n_replicates))
 

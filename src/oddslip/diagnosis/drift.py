@@ -65,7 +65,7 @@ class Drift:
 def find_drift(case: Case, unseen: NDArray[np.bool_], shared: SharedRows) -> Drift:
     """Compare the prevalences of both panels; fold by fold there is no drift."""
     counts = case.calibration_counts, case.evaluation_counts
-    totals = (np.maximum(each.totals(case.threads), 1) for each in (case.calibration, case.arm))
+    totals = (np.maximum(each.totals(), 1) for each in (case.calibration, case.arm))
     drifted = find_drifted(*counts, *totals)
     shares = [part[drifted].sum() / max(1, part.sum()) for part in counts]
     return Drift(

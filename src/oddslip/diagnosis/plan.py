@@ -39,9 +39,9 @@ from oddslip.shifts import (
     unrealizable,
     what_if,
 )
-from oddslip.sources import Source, open_source
+from oddslip.sources import Source
 from oddslip.sources.arrays import ArraySource
-from oddslip.sources.open import is_file_or_table, open_labels
+from oddslip.sources.open import is_file_or_table, kind_for, open_labels, open_rows
 from oddslip.sources.views import LabelledSource, align_columns, align_rows
 from oddslip.tallies.logodds_histogram import SATURATED_PROBABILITY
 
@@ -298,6 +298,9 @@ def plan(
     seed, n_replicates = check_seed(seed), check_replicates(n_replicates)
     budget = step_budget(rounds, learning_rate, max_delta_step)
     prior = n_positives / total
+    source = None
+    if unweighted is not None:
+        source = _open_unweighted(unweighted, truth, kind, threads)
     eps = 1 - SATURATED_PROBABILITY
     return Plan(
         label_names=names,
@@ -320,7 +323,7 @@ def plan(
         leaf_saturates=weight >= leaf_saturation_weight(1, rows_in_leaf - 1, eps),
         inversion=inversion_bounds(weight, budget),
         k=k,
-        what_if=_what_if(unweighted, truth, weight, k, kind, n_replicates, seed, threads),
+        what_if=None if source is None else _what_if(source, weight, k, n_replicates, seed),
     )
 
 
@@ -368,26 +371,17 @@ def _width(lists: Any) -> int:
 
 
 def _what_if(
-    unweighted: Any,
-    truth: Source | None,
-    weight: NDArray[np.float64],
-    k: int,
-    kind: Kind | None,
-    n_replicates: int,
-    seed: int,
-    threads: int | None,
-) -> WhatIfLoss | None:
-    if unweighted is None:
-        return None
-    source = _open_unweighted(unweighted, truth, kind)
+    source: Source, weight: NDArray[np.float64], k: int, n_replicates: int, seed: int
+) -> WhatIfLoss:
+    """What the weights do to a ranking by unweighted scores."""
     k = check_k(k, source.n_labels)
-    changed = what_if(source, with_names(weight, source.label_names), k=k, threads=threads)
+    changed = what_if(source, with_names(weight, source.label_names), k=k)
     if not source.has_labels:
         return WhatIfLoss(source.n_rows, changed.mean_overlap, changed.share_changed)
     truth_known = source.positives()
     if not truth_known.indices.size:
         raise InvalidInput("the rows of the unweighted scores must hold a true label, got none.")
-    rankings = {"raw": rank(source, k=k, threads=threads), "what-if": changed.ranking}
+    rankings = {"raw": rank(source, k=k), "what-if": changed.ranking}
     values = {
         name: metric_values(Rankings.made(shown, truth_known, source.n_labels))
         for name, shown in rankings.items()
@@ -397,7 +391,7 @@ def _what_if(
         source.row_keys()[truth_known.counts > 0],
         n_replicates=n_replicates,
         seed=seed,
-        threads=threads,
+        threads=source.threads,
     )
     ladder = ladder_of_sums(sums, {"raw": 0, "what-if": 1}, k=k, n_rows=source.n_rows, seed=seed)
     gain = ladder.gain("what-if")
@@ -411,13 +405,14 @@ def _what_if(
     )
 
 
-def _open_unweighted(unweighted: Any, truth: Source | None, kind: Kind | None) -> Source:
+def _open_unweighted(
+    unweighted: Any, truth: Source | None, kind: Kind | None, threads: int | None
+) -> Source:
     sides = "labels", "unweighted scores"
-    own = isinstance(unweighted, Panel | Source)
     if isinstance(unweighted, tuple) and len(unweighted) == 2:
-        source = open_source(*unweighted, kind=kind)
+        source = open_rows(*unweighted, kind=kind, threads=threads)
     else:
-        source = open_source(unweighted, kind=None if own else kind)
+        source = open_rows(unweighted, kind=kind_for(unweighted, kind), threads=threads)
     if truth is None:
         return source
     if source.has_labels:

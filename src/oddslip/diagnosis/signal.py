@@ -109,7 +109,8 @@ def place_positives(counts: CellCounts) -> Floats:
     --------
     >>> from oddslip.tallies.cell_counts import count_cells
     >>> from oddslip.sources import open_source
-    >>> place_positives(count_cells(open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]])))
+    >>> source = open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]])
+    >>> place_positives(run(source, count_cells(source)))
     array([0.5])
     """
     label_of = np.repeat(np.arange(counts.n_labels), np.diff(counts.indptr))

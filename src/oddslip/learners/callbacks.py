@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from oddslip.adapters.scorer import as_cells
 from oddslip.core.arguments import check_whole
+from oddslip.core.types import Floats, LabelsLike, ScoresLike
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
     average_precision_at_k,
@@ -19,7 +20,11 @@ from oddslip.metrics.at_k import (
     recall_at_k,
 )
 
-_METRICS: dict[str, Callable[..., Any]] = {
+if TYPE_CHECKING:
+    from lightgbm import Dataset
+    from xgboost import DMatrix
+
+_METRICS: dict[str, Callable[..., float | Floats]] = {
     "map": average_precision_at_k,
     "precision": precision_at_k,
     "recall": recall_at_k,
@@ -61,7 +66,7 @@ class MapAtK:
         """Forget all batches."""
         self._sum, self._n_rows = 0.0, 0
 
-    def update(self, scores: Any, labels: Any) -> None:
+    def update(self, scores: ScoresLike, labels: LabelsLike) -> None:
         """Add a batch.
 
         Parameters
@@ -82,18 +87,20 @@ class MapAtK:
         """
         return self._sum / self._n_rows if self._n_rows else float("nan")
 
-    def __call__(self, labels: Any, scores: Any) -> float:
+    def __call__(self, labels: LabelsLike, scores: ScoresLike) -> float:
         """The metric of one batch; labels come first, as in scikit-learn's metrics."""
         values = self._by_row(scores, labels)
         return float(values.mean()) if values.size else float("nan")
 
-    def xgboost(self, predictions: Any, matrix: Any) -> tuple[str, float]:
+    def xgboost(self, predictions: ScoresLike, matrix: DMatrix) -> tuple[str, float]:
         """For ``xgboost.train(custom_metric=...)``; the labels are read from the DMatrix."""
         n_rows = matrix.num_row()
         labels = np.asarray(matrix.get_label()).reshape(n_rows, -1)
         return self.__name__, self(labels, np.asarray(predictions).reshape(n_rows, -1))
 
-    def lightgbm(self, labels: Any = None) -> Callable[[Any, Any], tuple[str, float, bool]]:
+    def lightgbm(
+        self, labels: LabelsLike = None
+    ) -> Callable[[ScoresLike, Dataset], tuple[str, float, bool]]:
         """A function for ``lightgbm.train(feval=...)`` of one Booster of many labels.
 
         Parameters
@@ -107,7 +114,7 @@ class MapAtK:
         callable
         """
 
-        def evaluate(predictions: Any, dataset: Any) -> tuple[str, float, bool]:
+        def evaluate(predictions: ScoresLike, dataset: Dataset) -> tuple[str, float, bool]:
             scores = np.asarray(predictions)
             if scores.ndim != 2:
                 raise InvalidInput(
@@ -121,7 +128,8 @@ class MapAtK:
 
         return evaluate
 
-    def _by_row(self, scores: Any, labels: Any) -> Any:
+    def _by_row(self, scores: ScoresLike, labels: LabelsLike) -> Floats:
         truth = as_cells(labels) if hasattr(labels, "detach") else labels
         measure = _METRICS[self.metric]
-        return measure(as_cells(scores), truth, k=self.k, kind="margin", per_row=True)
+        values = measure(as_cells(scores), truth, k=self.k, kind="margin", per_row=True)
+        return np.asarray(values)

@@ -8,12 +8,11 @@ round, until ``patience`` rounds have brought no improvement.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from oddslip.core.panel import Panel
+from oddslip.core.types import FeaturesLike, Floats, Ints
 from oddslip.io.progress import progress_bar
 from oddslip.learners.backends.base import Backend
 from oddslip.metrics.at_k import average_precision_at_k
@@ -21,14 +20,14 @@ from oddslip.metrics.at_k import average_precision_at_k
 
 def follow_rounds(
     backend: Backend,
-    groups: Sequence[NDArray[np.int64]],
-    models: Sequence[Any],
+    groups: Sequence[Ints],
+    models: Sequence[object],
     panel: Panel,
-    rows: Any,
+    rows: FeaturesLike,
     *,
     k: int,
     patience: int,
-) -> NDArray[np.float64]:
+) -> Floats:
     """MAP at K of the validation rows after each round, up to where training would stop.
 
     ``panel`` holds the margins of labels without a model; the others are filled in here.

@@ -7,6 +7,7 @@ seen.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, get_args
@@ -19,8 +20,8 @@ from oddslip.core.panel import Kind, check_k
 from oddslip.core.weights import by_label, per_label
 from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import Rankings, RankingTally
-from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan
+from oddslip.sources import Source
+from oddslip.sources.open import Nan, open_rows
 
 MIN_PROPENSITY = 1e-150  # sums of inverses stay finite
 Ties = Literal["stable", "expected", "best", "worst"]
@@ -52,6 +53,24 @@ METRIC_COLUMN = {
     "psp": Column.PSP_GAIN,
     "hit_rate": Column.HIT_RATE,
 }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scoring:
+    """What candidates and rungs are compared by: a metric at K, with the propensities of PSP.
+
+    Without propensities those of PSP follow from label counts, see `propensities_for`.
+    """
+
+    k: int
+    metric: str = "map"
+    propensities: NDArray[np.float64] | None = None
+
+    def propensities_for(self, counts: NDArray[np.int64], n_rows: int) -> NDArray[np.float64]:
+        """The propensities, or those of labels that are true in ``counts`` of the rows."""
+        if self.propensities is not None:
+            return self.propensities
+        return label_propensities(counts, n_rows)
 
 
 class MetricOptions(TypedDict, total=False):
@@ -192,10 +211,17 @@ def psp_at_k(
     >>> psp_at_k([[0.9, 0.2, 0.6]], [[1, 1, 0]], k=1, propensities=[0.5, 0.25, 1.0])
     0.5
     """
-    source = open_source(
-        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    source = open_rows(
+        scores,
+        labels,
+        kind=kind,
+        label_names=label_names,
+        exclude=exclude,
+        nan=nan,
+        threads=threads,
+        purpose="evaluate",
     )
-    rankings = rank_source(source, k, threads)
+    rankings = rank_source(source, k)
     propensities = by_label("propensities", propensities, source.label_names)
     values = metric_values(rankings, ties=ties, propensities_given=propensities)
     if per_row:
@@ -232,17 +258,10 @@ def label_propensities(
     return np.asarray(1.0 / (1.0 + max(c, 0.0) * np.exp(-a * np.log(counts + b))))
 
 
-def need_labels(source: Source) -> None:
-    """Refuse scores alone."""
-    if not source.has_labels:
-        raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
-
-
-def rank_source(source: Source, k: int, threads: int | None = None) -> Rankings:
+def rank_source(source: Source, k: int) -> Rankings:
     """Rankings of a source that has labels."""
-    need_labels(source)
     tally = RankingTally(check_k(k, source.n_labels), source.n_labels)
-    return source.run(tally, threads=threads, what="evaluating rows").result()
+    return source.run(tally, what="evaluating rows").result()
 
 
 def metric_values(
@@ -372,19 +391,13 @@ def _metric(
     labels: Any,
     k: int,
     *,
-    kind: Kind | None = None,
-    label_names: Sequence[str] | None = None,
-    exclude: Any = None,
-    nan: Nan = "refuse",
     ties: Ties = "stable",
     rows: Rows = "with_positives",
     per_row: bool = False,
     denominator: Denominator = "min",
-    threads: int | None = None,
+    **options: Any,
 ) -> Any:
-    source = open_source(
-        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
-    )
-    rankings = rank_source(source, k, threads)
+    """A metric of rows that `open_rows` opens with the other options."""
+    rankings = rank_source(open_rows(scores, labels, **options, purpose="evaluate"), k)
     values = metric_by_row(metric_values(rankings, ties=ties, denominator=denominator), metric)
     return values if per_row else average_rows(values, rankings.n_rows, rows)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.panel import Kind
-from oddslip.sources import open_source
-from oddslip.sources.open import Nan
+from oddslip.core.passes import run
+from oddslip.sources.open import Nan, open_rows
 
 
 def auc_per_label(
@@ -52,10 +52,17 @@ def auc_per_label(
     """
     from oddslip.tallies.cell_counts import count_cells
 
-    source = open_source(
-        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    source = open_rows(
+        scores,
+        labels,
+        kind=kind,
+        label_names=label_names,
+        exclude=exclude,
+        nan=nan,
+        threads=threads,
+        purpose="evaluate",
     )
-    return count_cells(source, threads=threads).auc()
+    return run(source, count_cells(source), what="counting cells").auc()
 
 
 def mean_auc(
@@ -81,8 +88,13 @@ def mean_auc(
     0.5
     """
     areas = auc_per_label(
-        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan,
+        scores,
+        labels,
+        kind=kind,
+        label_names=label_names,
+        exclude=exclude,
+        nan=nan,
         threads=threads,
-    )  # fmt: skip
+    )
     defined = areas[~np.isnan(areas)]
     return float(defined.mean()) if defined.size else float("nan")

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
 from oddslip.core.arguments import check_replicates, check_seed, check_share
-from oddslip.core.panel import Kind, Panel, SampleWeight, check_k, read_sample_weight
+from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_ids import match_rows
 from oddslip.core.row_keys import Keys, need_ids
 from oddslip.core.threads import available_threads
+from oddslip.core.types import Floats, PerLabel
 from oddslip.core.weights import resolve_weights
 from oddslip.errors import InvalidInput
 from oddslip.metrics.at_k import (
@@ -28,7 +29,6 @@ from oddslip.metrics.at_k import (
     metric_by_row,
     metric_of_sums,
     metric_values,
-    need_labels,
     resolve_propensities,
 )
 from oddslip.metrics.bootstrap import (
@@ -38,11 +38,9 @@ from oddslip.metrics.bootstrap import (
     percentile_interval,
 )
 from oddslip.metrics.ranking import RankingTally
-from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan
-from oddslip.sources.views import LabelledSource, WeightedSource, refuse_weights
-
-Floats = NDArray[np.float64]
+from oddslip.sources import Source
+from oddslip.sources.open import Nan, open_rows
+from oddslip.sources.views import LabelledSource, WeightedSource
 
 NAMES = {
     "map": "MAP",
@@ -537,42 +535,36 @@ def evaluate(
     check_choice("rows", rows, Rows)
     n_replicates, level = check_replicates(n_replicates), check_share("level", level)
     seed = check_seed(seed)
-    source = open_source(
-        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    source = open_rows(
+        scores,
+        labels,
+        kind=kind,
+        label_names=label_names,
+        exclude=exclude,
+        nan=nan,
+        sample_weight=sample_weight,
+        threads=threads,
+        purpose="evaluate",
     )
-    weight = None
-    if sample_weight is not None:
-        refuse_weights(source)
-        weight = read_sample_weight(
-            sample_weight, source.n_rows, source.row_ids(), indexed=source.indexed
-        )
-    if weight is not None and (rows == "all" or auc):
+    if source.sample_weight is not None and (rows == "all" or auc):
         wrong = 'rows="all"' if rows == "all" else "auc=True"
         raise InvalidInput(f'sample_weight goes with neither rows="all" nor auc, got {wrong}.')
-    if weights is not None:
-        if propensities is not None:
-            raise InvalidInput("PSP takes propensities or weights, got both. Leave out one.")
-        counts, totals = source.label_counts(), source.totals(threads)
-        weights = resolve_weights(weights, counts, totals, label_names=source.label_names)
-        propensities = "weights"
-    propensities = resolve_propensities(propensities, weights, source.n_labels, source.label_names)
-    need_labels(source)
+    chances = _read_propensities(propensities, weights, source)
     k = check_k(k, source.n_labels)
     check_choice("ties", ties, Ties)
     check_choice("denominator", denominator, Denominator)
     if n_replicates and (keyed or not source.ordered):
         need_ids(source.has_ids, "drawing rows")
-    labelled = source
-    if propensities is None:
+    if chances is None:
         if source.ordered:  # dense labels are searched once
-            labelled = LabelledSource(source, source.positives())
-        propensities = label_propensities(labelled.label_counts(), source.n_rows)
+            source = LabelledSource(source, source.positives())
+        chances = label_propensities(source.label_counts(), source.n_rows)
     if n_replicates and source.ordered:
-        labelled.row_keys()  # ids are hashed once, before threads need them
+        source.row_keys()  # ids are hashed once, before threads need them
     tally = MetricTally(
         k,
         source.n_labels,
-        propensities,
+        chances,
         ties=ties,
         denominator=denominator,
         rows=rows,
@@ -580,8 +572,7 @@ def evaluate(
         seed=seed,
         keep_rows=source.ordered,
     )
-    weighted = labelled if weight is None else WeightedSource(labelled, weight)
-    tally = weighted.run(tally, threads=threads, what="evaluating rows")
+    tally = source.run(tally, what="evaluating rows")
     if not tally.n_evaluated:
         raise InvalidInput(
             f"at least one row must have a true label, got none in {tally.n_rows:,} rows."
@@ -590,22 +581,31 @@ def evaluate(
     if auc:
         from oddslip.metrics.auc import mean_auc as find_mean_auc
 
-        mean_auc = find_mean_auc(labelled, threads=threads)
-    return _summarise(tally, source, weight, level, mean_auc)
+        mean_auc = find_mean_auc(source)
+    return _summarise(tally, source, level, mean_auc)
+
+
+def _read_propensities(given: PerLabel, weights: PerLabel, source: Source) -> Floats | None:
+    """Propensities of PSP, given or made of training weights; None if the labels decide."""
+    names = source.label_names
+    if weights is None:
+        return resolve_propensities(given, None, source.n_labels, names)
+    if given is not None:
+        raise InvalidInput("PSP takes propensities or weights, got both. Leave out one.")
+    rows = source.whole if isinstance(source, WeightedSource) else source
+    counts = rows.label_counts(), rows.totals()
+    trained = resolve_weights(weights, *counts, label_names=names)
+    return resolve_propensities("weights", trained, source.n_labels, names)
 
 
 def _summarise(
-    tally: MetricTally,
-    source: Source,
-    weight: SampleWeight | None,
-    level: float,
-    mean_auc: float | None,
+    tally: MetricTally, source: Source, level: float, mean_auc: float | None
 ) -> Evaluation:
     """The evaluation that a tally of all rows amounts to."""
     total, draws = tally.sums.total, tally.sums.draws
     worst, best = tally.bounds / total[-1]
     evaluated = tally.evaluated_rows()
-    times = None
+    times, weight = None, source.sample_weight
     if weight is not None and evaluated is not None:
         times = weight.times[evaluated.numbers]
     return Evaluation(

@@ -13,8 +13,7 @@ from oddslip.core.labels import Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel, check_k, take_cells
 from oddslip.core.results import frame_like, name_ranking
 from oddslip.core.tally import State
-from oddslip.sources import open_source
-from oddslip.sources.open import Nan
+from oddslip.sources.open import Nan, open_rows
 
 
 def rank(
@@ -76,7 +75,9 @@ def rank(
         label_1 label_2
     ann     fig    pear
     """
-    source = open_source(scores, kind=kind, label_names=label_names, exclude=exclude, nan=nan)
+    source = open_rows(
+        scores, kind=kind, label_names=label_names, exclude=exclude, nan=nan, threads=threads
+    )
     k = check_k(k, source.n_labels)
     if not source.ordered:
         return source.rank(k)
@@ -87,7 +88,7 @@ def rank(
         columns = rank_panel(panel, k)
         return columns, take_cells(panel, columns) if with_scores else None
 
-    for first, (columns, cells) in source.map(rank_block, threads=threads, what="ranking rows"):
+    for first, (columns, cells) in source.map(rank_block, what="ranking rows"):
         ranking[first : first + len(columns)] = columns
         if shown is not None:
             shown[first : first + len(columns)] = cells

@@ -17,10 +17,8 @@ from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, check_k, take_cells
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.tally import MergeableTally
-from oddslip.errors import InvalidInput
 from oddslip.metrics.ranking import rank_panel
-from oddslip.sources import open_source
-from oddslip.sources.open import Nan
+from oddslip.sources.open import Nan, open_rows
 
 N_BINS = 10
 UNIT = 2.0**-40  # probabilities are summed as whole multiples of it: alike in any order
@@ -145,13 +143,18 @@ def reliability_at_k(
     (array([0, 2]), array([ nan, 0.85]), array([nan, 0.5]), 0.35)
     """
     n_bins = check_whole("n_bins", n_bins, 1, MAX_BINS)
-    source = open_source(
-        scores, labels, kind=kind, label_names=label_names, exclude=exclude, nan=nan
+    source = open_rows(
+        scores,
+        labels,
+        kind=kind,
+        label_names=label_names,
+        exclude=exclude,
+        nan=nan,
+        threads=threads,
+        purpose="evaluate",
     )
-    if not source.has_labels:
-        raise InvalidInput("labels are needed here, got scores alone. Pass labels as well.")
     k = check_k(k, source.n_labels)
-    return source.run(ReliabilityTally(k, n_bins), threads=threads, what="shown slots").result()
+    return source.run(ReliabilityTally(k, n_bins), what="shown slots").result()
 
 
 class ReliabilityTally(MergeableTally):

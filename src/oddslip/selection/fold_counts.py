@@ -25,6 +25,7 @@ from oddslip.calibrators.logistic.moments import (
 )
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Kind, Panel, SampleWeight, SparsePanel
+from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, State, TallyGroup, nest_states, unnest_states
 from oddslip.core.threads import release_memory
 from oddslip.kernels.buckets import count_rows, find_places, fold_probabilities, mark_buckets
@@ -459,9 +460,7 @@ class FoldCounter:
             )
         self._empty = Empty(counts, moments)
 
-    def count(
-        self, folds: Sequence[FoldAssignment], *, threads: int | None = None
-    ) -> list[FoldStatistics]:
+    def count(self, folds: Sequence[FoldAssignment]) -> Passes[list[FoldStatistics]]:
         """Counts and summaries of every fold in every repeat, in one pass.
 
         More passes only where the summaries are too large to be held together; none if nothing
@@ -483,7 +482,7 @@ class FoldCounter:
             fewer = empty._replace(counts=(), share=SUMMED_APART * len(some))
             kinds += [fewer] * (empty.moments is not None)
             group = TallyGroup([FoldTally(each, kind) for kind, each in product(kinds, some)])
-            tallies = self.source.run(group, threads=threads, what="cells of folds").result()
+            tallies = (yield group).result()
             del group
             release_memory()
             pairs = zip(tallies[: len(some)], tallies[-len(some) :], strict=True)

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip import DEFAULT_SEED
-from oddslip.calibrators.base import ScoreTransformer
+from oddslip.calibrators.base import FitResult, ScoreTransformer
 from oddslip.calibrators.fingerprint import Expected
-from oddslip.calibrators.policy import DeadPolicy, check_policy
+from oddslip.calibrators.policy import DeadLabelPolicy, DeadPolicy, check_policy
 from oddslip.core.panel import Kind
+from oddslip.core.passes import run
 from oddslip.core.results import as_frame, html_table, plain
 from oddslip.core.row_keys import need_ids
 from oddslip.core.weights import by_label, resolve_weights
-from oddslip.metrics.at_k import resolve_propensities
+from oddslip.metrics.at_k import Scoring, resolve_propensities
 from oddslip.metrics.evaluation import Estimate, metric_name
 from oddslip.selection.fold_fits import affordable
 from oddslip.selection.folds import FoldAssignment, assign_folds
@@ -208,6 +209,9 @@ class Repair(ScoreTransformer):
         Same seed, same folds.
     keyed : bool
         Demand row ids, so that the choice does not depend on the order of the rows.
+    foldable : bool
+        Choose among repairs that `oddslip.fold` can write into a model. ``why_`` says what that
+        costs.
 
     Attributes
     ----------
@@ -246,6 +250,7 @@ class Repair(ScoreTransformer):
         n_folds: int = 5,
         seed: int = DEFAULT_SEED,
         keyed: bool = False,
+        foldable: bool = False,
     ) -> None:
         self.k = k
         self.rule = rule
@@ -258,68 +263,41 @@ class Repair(ScoreTransformer):
         self.n_folds = n_folds
         self.seed = seed
         self.keyed = keyed
+        self.foldable = foldable
 
-    def fit(
-        self,
-        scores: Any,
-        labels: Any = None,
-        *,
-        sample_weight: Any = None,
-        label_names: Sequence[str] | None = None,
-        exclude: Any = None,
-        nan: Nan = "refuse",
-        threads: int | None = None,
-    ) -> Self:
-        """Choose and fit on calibration rows.
-
-        Parameters
-        ----------
-        scores, labels
-            In any form `oddslip.evaluate` takes.
-        sample_weight : array-like of shape (n_rows,), optional
-            How much each row counts, in every fit and in the metric.
-        label_names : sequence of str, optional
-            Names of the labels; a frame or a file brings its own.
-        exclude, nan
-            Cells that count for nothing, in fits and in the metric, as in `oddslip.rank`.
-        threads : int, optional
-            Threads to use; all cores available unless told.
-        """
-        source = self._open_labelled(
-            scores, labels, label_names, threads, sample_weight, exclude, nan
-        )
+    def _fit_rows(self, source: Source) -> FitResult:
         check_policy(self.dead, 0)
         rule = read_rule(self.rule)
         candidates = rule.candidates_for(self.weights)
         if rule.fixed is None:
             candidates = affordable(candidates, source)
+        names = source.label_names
         propensities = resolve_propensities(
-            self.propensities, self._weights_of(source), source.n_labels, source.label_names
+            self.propensities, self._weights_of(source), source.n_labels, names
         )
         if self.keyed:
             need_ids(source.has_ids, "drawing folds")
-        trials = try_candidates(
+        policy = DeadLabelPolicy(
+            self.dead,
+            prior=by_label("prior", self.prior, names),
+            weights=by_label("weights", self.weights, names),
+        )
+        computation = try_candidates(
             source,
             candidates,
-            k=self.k,
-            metric=self.metric,
-            propensities=propensities,
+            Scoring(self.k, self.metric, propensities),
+            policy,
             folds=self._assign_folds(source, rule.repeats_for(source.n_rows)),
             seed=self.seed,
-            dead=self.dead,
-            prior=by_label("prior", self.prior, source.label_names),
-            weights=by_label("weights", self.weights, source.label_names),
-            threads=threads,
         )
-        choice = rule.choose(trials)
+        trials = run(source, computation, what="trying candidates")
+        choice = rule.choose_foldable(trials) if self.foldable else rule.choose(trials)
         chosen = trials.candidates[choice.place]
-        maps, record = trials.fits.fit(chosen, None)
         self.chosen_, self.why_ = chosen.name, choice.why
         self.table_ = make_table(rule, trials, choice)
         expected = Expected(self.metric, *trials.level(choice.place))
         findings = {"chosen": chosen.name, "why": choice.why}
-        self._set_fitted(source, maps, record, threads, expected, **findings)
-        return self
+        return FitResult(*trials.fits.fit(chosen, None), expected, findings)
 
     def _assign_folds(self, source: Source, n_repeats: int) -> Sequence[FoldAssignment]:
         """Folds of the calibration rows, for each repeat."""
@@ -348,24 +326,15 @@ class Repair(ScoreTransformer):
 
         Parameters
         ----------
-        scores
-            In any form `oddslip.evaluate` takes.
+        scores, exclude, nan, prior_shift, names, threads
+            As in `FittedRepair.rank`.
         k : int, optional
-            Slots per row; as many as the choice was made for unless told.
-        exclude, nan
-            Cells that count for nothing, as in `oddslip.rank`.
-        prior_shift : "em" or PriorShift, optional
-            Correct prevalences that moved since calibration: see `FittedRepair.transform`.
-        names : bool
-            Names of labels instead of their indices, as in `oddslip.rank`.
-        threads : int, optional
-            Threads to use; all cores available unless told.
+            Slots per row; default: the k of the choice.
 
         Returns
         -------
         ndarray of int32, shape (n_rows, k)
-            Label indices; with ``names`` an array of names, or a frame where a pandas frame was
-            ranked.
+            As from `FittedRepair.rank`.
         """
         k = self.k if k is None else k
         options: dict[str, Any] = {"exclude": exclude, "nan": nan, "prior_shift": prior_shift}

@@ -159,6 +159,27 @@ class Rule:
         why = f"raw is kept: {names[best]} gains {gains[best]:.4f} in out-of-fold {criterion}"
         return Choice(raw, f"{why}, {_in_errors(gains[best], errors[best], guards[best])}.")
 
+    def choose_foldable(self, trials: Trials) -> Choice:
+        """The candidate to take among those that can be folded, and what that costs."""
+        foldable = [each for each in trials.candidates if each.foldable]
+        if self.fixed is not None and not self.fixed.foldable:
+            raise InvalidInput(
+                f"a foldable repair must be affine in the log-odds, got rule {self.name!r}. "
+                f"Use one of {', '.join(each.name for each in WIDE if each.foldable)}."
+            )
+        choice = self.choose(trials.of(foldable))
+        place = trials.candidates.index(foldable[choice.place])
+        best = self.choose(trials).place
+        if best == place:
+            return Choice(place, choice.why)
+        lead, error = trials.lead(best, place)
+        why = (
+            f"{choice.why} That it can be folded costs {lead:.4f} of out-of-fold "
+            f"{metric_name(trials.metric, trials.k)} (standard error {error:.4f}) against "
+            f"{trials.candidates[best].name}."
+        )
+        return Choice(place, why)
+
     def guard_of(self, candidate: Candidate) -> float:
         """Standard errors by which a candidate must beat raw."""
         return dict(self.guards).get(candidate, self.guard or 0.0)

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from oddslip.core.panel import Kind, Panel
 from oddslip.core.threads import check_all_rows
 from oddslip.core.weights import balance_ratios, check_weights
-from oddslip.sources import Source, open_source
+from oddslip.sources import Source
 from oddslip.sources.arrays import ArraySource
+from oddslip.sources.open import open_rows
 
 
 def log_odds(scores: Any, *, kind: Kind | None = None) -> NDArray[Any]:
@@ -36,7 +37,7 @@ def log_odds(scores: Any, *, kind: Kind | None = None) -> NDArray[Any]:
     >>> log_odds([[0.5, 0.75]]).round(6).tolist()
     [[0.0, 1.098612]]
     """
-    source = open_source(scores, kind=kind)
+    source = open_rows(scores, kind=kind)
     if isinstance(source, ArraySource) and source.kind == "margin":
         for block in source.blocks():
             block.checked()
@@ -141,7 +142,7 @@ def _logit(block: NDArray[Any], out: NDArray[Any]) -> None:
 def _shift(scores: Any, weights: ArrayLike, kind: Kind | None, *, invert: bool) -> NDArray[Any]:
     from oddslip.kernels.logits import shift_probabilities
 
-    source = open_source(scores, kind=kind)
+    source = open_rows(scores, kind=kind)
     weight = check_weights(weights, source.n_labels, label_names=source.label_names)
     shift_nat = -np.log(weight) if invert else np.log(weight)
     ones = np.ones_like(weight)

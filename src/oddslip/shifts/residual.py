@@ -22,7 +22,7 @@ from oddslip.core.threads import check_all_rows
 from oddslip.core.weights import check_weights, per_label
 from oddslip.errors import InvalidInput
 from oddslip.shifts.twin import log_odds_gap, open_twin, pair_blocks
-from oddslip.sources import open_source
+from oddslip.sources.open import open_rows
 
 Floats = NDArray[np.float64]
 
@@ -208,7 +208,7 @@ def residual(
     >>> remainder.mean.tolist(), remainder.spread.tolist()
     ([1.0, 2.0], [1.0])
     """
-    arm = open_source(weighted, kind=kind)
+    arm = open_rows(weighted, kind=kind)
     twin = open_twin(unweighted, unweighted_kind, arm)
     tally = ResidualTally(check_weights(weights, arm.n_labels, label_names=arm.label_names))
     for panel, other in pair_blocks(arm, twin):

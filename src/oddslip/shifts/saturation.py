@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from oddslip.core.arguments import check_whole
 from oddslip.core.panel import Kind, Panel, check_k
+from oddslip.core.passes import Passes, run
 from oddslip.core.results import label_frame, plain
 from oddslip.core.tally import MergeableTally, State
-from oddslip.sources import Source, open_source
+from oddslip.sources import Source
+from oddslip.sources.open import open_rows
 from oddslip.tallies.logodds_histogram import saturated_key
 
 MAX_DISTINCT_BYTES = 2**28  # of scores in memory while distinct ones are counted
@@ -147,12 +149,19 @@ def saturation(
     >>> counts.n_saturated.tolist(), counts.full_rows, counts.tied_rows, counts.n_distinct.tolist()
     ([1, 1, 0], 1, 1, [2, 2, 1])
     """
-    source = open_source(scores, kind=kind)
+    source = open_rows(scores, kind=kind, threads=threads)
     k = check_k(k, source.n_labels)
-    tally = source.run(SaturationTally(source.n_labels, k), threads=threads)
     if decimals is not None:
         check_whole("decimals", decimals, 0)
-    n_distinct = count_distinct(source, decimals, threads=threads) if distinct else None
+    counts = run(source, count_saturated(source, k), what="counting saturated cells")
+    if not distinct:
+        return counts
+    return replace(counts, n_distinct=count_distinct(source, decimals))
+
+
+def count_saturated(source: Source, k: int) -> Passes[Saturation]:
+    """Everything but distinct scores, in one pass."""
+    tally: SaturationTally = yield SaturationTally(source.n_labels, k)
     return Saturation(
         source.n_rows,
         source.n_labels,
@@ -161,9 +170,9 @@ def saturation(
         tally.per_label_float32 if source.kind == "margin" else None,
         tally.full_rows,
         tally.tied_rows,
-        n_distinct,
+        None,
         source.label_names,
-        int(np.sum(source.totals(threads))) if source.partial else None,
+        int(np.sum(source.totals())) if source.partial else None,
         tally.n_unit if source.kind == "margin" else None,
     )
 
@@ -211,19 +220,13 @@ class SaturationTally(MergeableTally):
 
 
 def count_distinct(
-    source: Source,
-    decimals: int | None = None,
-    *,
-    threads: int | None = None,
-    max_bytes: int = MAX_DISTINCT_BYTES,
+    source: Source, decimals: int | None = None, *, max_bytes: int = MAX_DISTINCT_BYTES
 ) -> NDArray[np.int64]:
     """Exact number of distinct scores per label; one pass over the rows per tile of labels."""
     itemsize = source.dtype.itemsize if decimals is None else 8
     tile = max(1, max_bytes // (source.n_rows * itemsize))
     counts = [
-        source.run(
-            DistinctTally(first, min(first + tile, source.n_labels), decimals), threads=threads
-        ).result()
+        source.run(DistinctTally(first, min(first + tile, source.n_labels), decimals)).result()
         for first in range(0, source.n_labels, tile)
     ]
     return np.concatenate(counts)

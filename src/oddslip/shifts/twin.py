@@ -14,8 +14,8 @@ from oddslip.core.panel import Kind, Panel, check_k
 from oddslip.core.threads import check_all_rows
 from oddslip.errors import InvalidInput
 from oddslip.shifts.odds import logit_block
-from oddslip.sources import Source, open_source
-from oddslip.sources.open import Nan
+from oddslip.sources import Source
+from oddslip.sources.open import Nan, kind_for, open_rows
 from oddslip.sources.views import align_columns, align_rows
 from oddslip.tallies.logodds_histogram import saturated_key
 
@@ -60,7 +60,7 @@ def direct_shift(
     >>> direct_shift([[0.75], [0.9]], [[0.5], [0.75]]).round(6).tolist()
     [1.098612]
     """
-    arm = open_source(weighted, kind=kind)
+    arm = open_rows(weighted, kind=kind)
     twin = open_twin(unweighted, unweighted_kind, arm)
     if arm.n_rows * arm.n_labels <= kept_cells:
         return _median_of_rows(np.concatenate(list(_differences(arm, twin))))
@@ -112,7 +112,7 @@ def reorder_saturated(
     """
     if (order is None) == (labels is None):
         raise InvalidInput("either order or labels must be given, and not both.")
-    arm = open_source(weighted, labels, kind=kind)
+    arm = open_rows(weighted, labels, kind=kind)
     k = check_k(k, arm.n_labels)
     ranking = np.empty((arm.n_rows, k), np.int32)
     start = 0
@@ -145,15 +145,14 @@ def open_twin(
 
     Its kind defaults to the kind of the arm, unless a panel or source carries its own.
     """
-    if kind is None and not isinstance(scores, Panel | Source):
-        kind = arm.kind
+    kind = kind_for(scores, arm.kind) if kind is None else kind
     sides = "scores", "other scores"
-    twin = align_rows(arm, open_source(scores, kind=kind, nan=nan), sides)
+    twin = align_rows(arm, open_rows(scores, kind=kind, nan=nan, threads=arm.threads), sides)
     shapes = (arm.n_rows, arm.n_labels), (twin.n_rows, twin.n_labels)
     if shapes[0] != shapes[1]:
         raise InvalidInput(f"{what} must have the same shape, got {shapes[0]} and {shapes[1]}.")
     twin = align_columns(arm, twin, sides)
-    return twin if exclude is None else open_source(twin, exclude=exclude)
+    return twin if exclude is None else open_rows(twin, exclude=exclude)
 
 
 def pair_blocks(one: Source, other: Source) -> Iterator[tuple[Panel, Panel]]:

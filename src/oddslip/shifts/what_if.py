@@ -14,7 +14,7 @@ from oddslip.core.results import plain
 from oddslip.core.tally import State
 from oddslip.core.weights import check_weights
 from oddslip.errors import InvalidInput
-from oddslip.sources import open_source
+from oddslip.sources.open import open_rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,10 +83,10 @@ def what_if(
     >>> ideal.ranking.tolist(), ideal.mean_overlap, ideal.share_changed
     ([[2, 0]], 1.0, 1.0)
     """
-    source = open_source(unweighted, labels, kind=kind)
+    source = open_rows(unweighted, labels, kind=kind, threads=threads)
     k = check_k(k, source.n_labels)
     weight = check_weights(weights, source.n_labels, label_names=source.label_names)
-    return source.run(WhatIfTally(weight, k, source.has_labels), threads=threads).result()
+    return source.run(WhatIfTally(weight, k, source.has_labels)).result()
 
 
 def overlap(ranking: ArrayLike, other: ArrayLike) -> NDArray[np.int64]:

@@ -38,18 +38,19 @@ class Source(ABC):
     indexed: bool = False  # whether rows came in a frame, whose index numbers rows without ids
     kind_is_stored: bool = False  # whether the data store their kind
     ordered: bool = True  # whether rows have numbers, and blocks come in their order
+    threads: int | None = None  # of every pass; None for all available cores
 
     @property
     def total_weight(self) -> float:
         """Total weight of the rows; their number without sample weights."""
         return float(self.n_rows) if self.sample_weight is None else self.sample_weight.total
 
-    def totals(self, threads: int | None = None) -> Any:
+    def totals(self) -> Any:
         """Weight of the present cells per label; that of all rows if no cell is absent."""
         if not self.partial:
             return self.total_weight
         if self._totals is None:
-            parts = self.map(lambda panel: panel.n_present(), threads=threads, what="cells there")
+            parts = self.map(lambda panel: panel.n_present(), what="cells there")
             self._totals = sum(part for _, part in parts)
         return self._totals
 
@@ -93,18 +94,16 @@ class Source(ABC):
         """Calibrated scores of every row of a table, as a table."""
         raise NotImplementedError
 
-    def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
+    def run(self, tally: T, *, what: str = "rows") -> T:
         """Feed all rows to the tally and return it."""
         return run_tally(
-            self._keyed_blocks(), tally, n_rows=self.n_rows, threads=threads, what=what
+            self._keyed_blocks(), tally, n_rows=self.n_rows, threads=self.threads, what=what
         )
 
-    def map(
-        self, function: Callable[[Panel], R], *, threads: int | None = None, what: str = "rows"
-    ) -> Iterator[tuple[int, R]]:
+    def map(self, function: Callable[[Panel], R], *, what: str = "rows") -> Iterator[tuple[int, R]]:
         """Yield (first row, ``function(block)``) in row order, computed on threads."""
         return map_blocks(
-            self._keyed_blocks(), function, n_rows=self.n_rows, threads=threads, what=what
+            self._keyed_blocks(), function, n_rows=self.n_rows, threads=self.threads, what=what
         )
 
     def _keyed_blocks(self) -> Iterator[Panel]:

@@ -133,7 +133,7 @@ class TableSource(Source):
         assert self._counts is not None
         return self._counts.copy()
 
-    def totals(self, threads: int | None = None) -> Any:
+    def totals(self) -> Any:
         """Present cells per label; the number of rows if no cell is absent."""
         if self.partial and self._totals is None:
             self._count()
@@ -147,7 +147,7 @@ class TableSource(Source):
         self._counts, self._totals = tally.counts, tally.present
         self._small_keys = tally.small_keys()
 
-    def run(self, tally: Any, *, threads: int | None = None, what: str = "rows") -> Any:
+    def run(self, tally: Any, *, what: str = "rows") -> Any:
         """Feed all rows to the tally, in tasks, and return it."""
         return self._run(tally, self.layout, what)
 
@@ -226,9 +226,7 @@ class TableSource(Source):
         """Not supported: there may be more than memory holds."""
         return self.blocks()
 
-    def map(
-        self, function: Any, *, threads: int | None = None, what: str = "rows"
-    ) -> Iterator[Any]:
+    def map(self, function: Any, *, what: str = "rows") -> Iterator[Any]:
         """Not supported: the result would be as long as the table."""
         return self.blocks()
 

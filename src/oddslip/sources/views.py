@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.labels import Positives, SparseLabels
 from oddslip.core.panel import Panel, SampleWeight, SparsePanel
+from oddslip.core.passes import Passes, collect
 from oddslip.core.row_ids import match_labels, match_rows
 from oddslip.core.row_keys import Keys
 from oddslip.core.tally import State, Tally
-from oddslip.errors import InvalidInput
 from oddslip.sources.arrays import ArraySource
 from oddslip.sources.base import Source, block_rows
 from oddslip.sources.sparse import SparseSource
@@ -31,6 +31,7 @@ class View(Source):
         self.dtype, self.label_names = whole.dtype, whole.label_names
         self.has_labels, self.sample_weight = whole.has_labels, whole.sample_weight
         self.partial, self.ordered = whole.partial, whole.ordered
+        self.indexed, self.threads = whole.indexed, whole.threads
 
     def row_ids(self) -> NDArray[Any] | None:
         """Ids of all rows, or None where rows have only numbers."""
@@ -58,9 +59,9 @@ class View(Source):
         """Positives of each label."""
         return self.whole.label_counts()
 
-    def totals(self, threads: int | None = None) -> Any:
+    def totals(self) -> Any:
         """The weight of each label's present cells; that of all rows where all are present."""
-        return self.whole.totals(threads)
+        return self.whole.totals()
 
     def blocks(self) -> Iterator[Panel]:
         """The blocks of the whole."""
@@ -122,15 +123,6 @@ class PartialSource(_OtherCells):
             yield part
 
 
-def refuse_weights(source: Source) -> None:
-    """Refuse weights of rows that have no order."""
-    if not source.ordered:
-        raise InvalidInput(
-            "sample_weight goes with rows of this machine, got a Spark table. Collect a sample of "
-            "the rows, and pass that."
-        )
-
-
 class WeightedSource(_OtherCells):
     """A source whose rows count unequally.
 
@@ -163,25 +155,6 @@ class WeightedSource(_OtherCells):
             yield part
 
 
-class SummarisedSource(View):
-    """A source of which a summary for logistic fits is at hand, so that they need not make one.
-
-    Parameters
-    ----------
-    whole : Source
-    summary : Summary
-        `oddslip.calibrators.logistic.moments.Summary` of all its rows.
-    """
-
-    def __init__(self, whole: Source, summary: Any) -> None:
-        super().__init__(whole)
-        self.summary = summary
-
-    def run(self, tally: T, *, threads: int | None = None, what: str = "rows") -> T:
-        """Feed all rows to the tally, as the whole does."""
-        return self.whole.run(tally, threads=threads, what=what)
-
-
 class ReorderedSource(View):
     """Another source's rows in another order.
 
@@ -204,7 +177,7 @@ class ReorderedSource(View):
 
     def __init__(self, whole: Source, order: NDArray[np.int64]) -> None:
         super().__init__(whole)
-        self.order = order
+        self.order, self.indexed = order, False
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(order)
         self._laid: Panel | None = None
@@ -372,7 +345,7 @@ class RowSubset(_OtherCells):
 
     def __init__(self, whole: Source, kept: NDArray[np.bool_], positives: Positives) -> None:
         super().__init__(whole)
-        self.all_positives, self.has_labels = positives, True
+        self.all_positives, self.has_labels, self.indexed = positives, True, False
         self.kept, self.n_rows = kept, int(np.count_nonzero(kept))
         if whole.sample_weight is not None:
             self.sample_weight = whole.sample_weight.take(kept)
@@ -481,9 +454,9 @@ class ColumnSource(View):
         """Positives of each of these labels."""
         return self.whole.label_counts()[self.columns]
 
-    def totals(self, threads: int | None = None) -> Any:
+    def totals(self) -> Any:
         """The weight of each label's present cells; that of all rows where all are present."""
-        totals = self.whole.totals(threads)
+        totals = self.whole.totals()
         return totals[self.columns] if self.partial else totals
 
     def blocks(self) -> Iterator[Panel]:
@@ -491,18 +464,19 @@ class ColumnSource(View):
         for panel in self.whole.blocks():
             yield self.narrowing.narrow(panel)
 
-    def run(self, tally: Any, *, threads: int | None = None, what: str = "rows") -> Any:
-        """Feed all rows to the tally; of a table, each task takes these labels."""
-        if self.ordered:
-            return super().run(tally, threads=threads, what=what)
-        return self.whole.run(ColumnTally(tally, self.narrowing), threads=threads, what=what).tally
+    def run(self, tally: T, *, what: str = "rows") -> T:
+        """Feed these labels of all rows to the tally."""
+        return self.whole.run(ColumnTally(tally, self.narrowing), what=what).tally
 
 
-class ColumnTally:
+class ColumnTally(Generic[T]):
     """A tally that is given some labels of every panel: see `ColumnSource`."""
 
-    def __init__(self, tally: Any, narrowing: Narrowing) -> None:
+    def __init__(self, tally: T, narrowing: Narrowing) -> None:
         self.tally, self.narrowing = tally, narrowing
+        apart: int | None = getattr(tally, "blocks_apart", None)
+        if apart is not None:  # see `Tally`
+            self.blocks_apart = apart
 
     def empty_like(self) -> Self:
         """An empty tally of the same kind."""
@@ -532,6 +506,14 @@ class ColumnTally:
     def restore(self, state: State) -> None:
         """Give it to the tally."""
         self.tally.restore(state)
+
+
+def collect_labels(tally: T, narrowing: Narrowing | None) -> Passes[T]:
+    """The tally, filled with some labels of all rows, or with all labels."""
+    if narrowing is None:
+        return (yield from collect(tally))
+    columns = ColumnTally(tally, narrowing)
+    return (yield from collect(columns)).tally
 
 
 def take_rows(panel: Panel, rows: NDArray[np.int64], positives: Positives | None = None) -> Panel:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from oddslip.core.labels import DenseLabels, Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel
+from oddslip.core.passes import Passes
 from oddslip.core.tally import State, owned
 from oddslip.errors import InvalidInput
 from oddslip.kernels.isotonic import (
@@ -85,8 +86,10 @@ class CellCounts:
     Examples
     --------
     >>> from oddslip.tallies.cell_counts import count_cells
+    >>> from oddslip.core.passes import run
     >>> from oddslip.sources import open_source
-    >>> counts = count_cells(open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]]))
+    >>> source = open_source([[0.2], [0.3], [0.7]], [[0], [1], [0]])
+    >>> counts = run(source, count_cells(source))
     >>> counts.n_positives, counts.n_negatives, counts.auc()
     (array([1]), array([2]), array([0.5]))
     """
@@ -203,11 +206,10 @@ class CellCounts:
 def count_cells(
     source: Source,
     pooled: bool = False,
-    threads: int | None = None,
     among: DistinctKeys | None = None,
     only: NDArray[np.bool_] | None = None,
-) -> CellCounts:
-    """Count the negatives of every label between its positives, in two passes over the source.
+) -> Passes[CellCounts]:
+    """Count the negatives of every label between its positives, in two passes.
 
     Parameters
     ----------
@@ -215,8 +217,6 @@ def count_cells(
         With labels; see `open_source`.
     pooled : bool
         Treat the cells of all labels as those of one.
-    threads : int, optional
-        Number of threads; all available cores by default.
     among : DistinctKeys, optional
         Count among these keys, which may be more than those of the source. Folds that are counted
         among the positives of all folds can be merged: see `CellCounts.merge`.
@@ -225,9 +225,11 @@ def count_cells(
 
     Examples
     --------
+    >>> from oddslip.core.passes import run
     >>> from oddslip.sources import open_source
     >>> scores = [[0.1], [0.4], [0.4], [0.8], [0.9]]
-    >>> counts = count_cells(open_source(scores, [[0], [0], [1], [1], [0]]))
+    >>> source = open_source(scores, [[0], [0], [1], [1], [0]])
+    >>> counts = run(source, count_cells(source))
     >>> counts.negatives_between, counts.negatives_at
     (array([1, 0, 1]), array([1, 0]))
     >>> counts.auc()
@@ -242,11 +244,11 @@ def count_cells(
             f"got {source.n_labels:,}."
         )
     first = PositiveKeys(source.n_labels, source.dtype, pooled=pooled, only=only)
-    distinct = source.run(first, threads=threads, what="positives").result()
+    distinct = (yield first).result()
     if among is not None:
         distinct = distinct.among(among)
-    second = IntervalCounts(distinct, source.kind, pooled=pooled)
-    return source.run(second, threads=threads, what="cells").result()
+    counts: CellCounts = (yield IntervalCounts(distinct, source.kind, pooled=pooled)).result()
+    return counts
 
 
 class IntervalCounts:

@@ -13,10 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oddslip.core.panel import Kind, Panel, SparsePanel
+from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, State
 from oddslip.core.threads import available_threads
+from oddslip.core.types import Ints
 from oddslip.sources import Source
-from oddslip.sources.views import ColumnSource
+from oddslip.sources.views import ColumnSource, collect_labels
 
 Floats = NDArray[np.float64]
 
@@ -182,14 +184,18 @@ def edges_of(kind: Kind) -> Floats:
     return np.asarray(np.log(odds.astype(np.float64)))
 
 
-def spread_parts(
-    source: Source, most_bytes: int, threads: int | None = None
-) -> Iterator[tuple[NDArray[np.int64], Source]]:
-    """Yield groups of labels with a source of them, whose bins take at most ``most_bytes``.
+def spread_parts(source: Source, most_bytes: int) -> Iterator[Ints]:
+    """Yield groups of labels whose bins take at most ``most_bytes``.
 
     On every thread, the bins of a label take as much memory as hundreds of its cells.
     """
-    step = max(1024, most_bytes // (4 * n_bins(source.kind) * available_threads(threads)))
+    step = max(1024, most_bytes // (4 * n_bins(source.kind) * available_threads(source.threads)))
     for start in range(0, source.n_labels, step):
-        labels = np.arange(start, min(start + step, source.n_labels))
-        yield labels, source if labels.size == source.n_labels else ColumnSource(source, labels)
+        yield np.arange(start, min(start + step, source.n_labels))
+
+
+def collect_histogram(source: Source, labels: Ints) -> Passes[LogOddsHistogram]:
+    """The histogram of some labels, in one pass."""
+    whole = labels.size == source.n_labels
+    narrowing = None if whole else ColumnSource(source, labels).narrowing
+    return collect_labels(LogOddsHistogram(labels.size, source.kind), narrowing)

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from oddslip.calibrators.logistic.newton import Evaluate, descend, find_roots
+from oddslip.calibrators.logistic.newton import descend, find_roots, solve
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -280,7 +280,7 @@ def match_prevalence(points: Floats, weights: Floats, prior: Floats) -> Floats:
         return np.where(rare, up, down)[None], slope[None, None]
 
     first = np.clip(prior_logit - (points * weights).sum(axis=1) / n_rows, low, high)
-    roots, _ = find_roots(excess, first[None], low, high, rounds=MAP_ROUNDS)
+    roots, _ = solve(find_roots(first[None], low, high, rounds=MAP_ROUNDS), excess)
     return np.asarray(-roots[0])
 
 
@@ -408,7 +408,6 @@ def _finish(labels: Labels, theta: Floats, trust: Floats, hyper: Hyper) -> Float
         unit = units[:, live]
         return gradient * unit, curvature * unit[:, None] * unit[None]
 
-    solver: Evaluate = evaluate
     first = np.maximum((theta - least) / units, [[-np.inf], [0.0]])
-    solution, _ = descend(solver, first, np.ones(2, bool), rounds=MAP_ROUNDS)
+    solution, _ = solve(descend(first, np.ones(2, bool), rounds=MAP_ROUNDS), evaluate)
     return np.asarray(solution * units + least)

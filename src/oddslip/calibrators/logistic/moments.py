@@ -13,14 +13,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from oddslip.calibrators.logistic.newton import Derivatives, Search
 from oddslip.core.labels import LabelTotals, Positives
 from oddslip.core.panel import Kind, Panel, SparsePanel
+from oddslip.core.passes import Passes
 from oddslip.core.tally import MergeableTally, State, Tally, owned
+from oddslip.core.types import Floats
+from oddslip.core.types import Ints as Indices
 from oddslip.errors import InvalidInput
 from oddslip.kernels.logistic import (
     CLIP,
@@ -35,10 +39,9 @@ from oddslip.kernels.logistic import (
 )
 from oddslip.sources import Source
 from oddslip.sources.base import BLOCK_BYTES
-from oddslip.sources.views import ColumnSource
+from oddslip.sources.views import ColumnSource, Narrowing, collect_labels
 
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
+T = TypeVar("T", bound=Tally)
 
 MAX_BINS, MIN_BINS = 256, 32
 MAX_TOTAL_BINS = 1 << 20  # of all labels together, unless that leaves fewer than MIN_BINS each
@@ -55,20 +58,33 @@ _PER_LABEL = (
 
 
 class Cells:
-    """Counts, ranges and summary of some rows per fit, and further passes over their source.
+    """Counts, ranges and summary of some rows per fit, and further passes over these rows.
 
-    With a `Summary` in place of a source no pass is made, and no sum is exact.
+    With a `Summary` in place of a source no pass is made, and no sum is exact. A summary of the
+    rows beside their source saves the passes that would make one.
     """
 
-    def __init__(self, source: Source | Summary, shared: bool, threads: int | None) -> None:
-        self.source, self.shared, self.threads = source, shared, threads
+    @classmethod
+    def read(
+        cls, source: Source | Summary, shared: bool = False, summary: Summary | None = None
+    ) -> Passes[Self]:
+        """The ranges of the rows, from one pass, or none if a summary is there."""
+        summary = source if isinstance(source, Summary) else summary
+        ranges = (yield Ranges(source.n_labels)) if summary is None else summary.ranges
+        cells = cls(source, shared, summary, ranges)
+        cells.n_passes = int(summary is None)
+        return cells
+
+    def __init__(
+        self, source: Source | Summary, shared: bool, summary: Summary | None, ranges: Ranges
+    ) -> None:
+        self.source, self.shared, self.summary = source, shared, summary
         self.n_passes = 0
         self.exact = not isinstance(source, Summary)
-        self.summary = source if isinstance(source, Summary) else getattr(source, "summary", None)
-        ranges = self.run(Ranges(source.n_labels)) if self.summary is None else self.summary.ranges
+        self._narrowing: Narrowing | None = None
         self.label_positives = ranges.n_positives
         self.total_weight = source.total_weight
-        self.totals = source.totals if isinstance(source, Summary) else source.totals(threads)
+        self.totals = source.totals if isinstance(source, Summary) else source.totals()
         self.positive_weights = ranges.positive_weights
         self.n_positives = self._per_fit(self.positive_weights, np.sum)
         self.n_cells = self.totals
@@ -99,19 +115,18 @@ class Cells:
         """The same for some labels, with the same bins, since a summary is large."""
         assert isinstance(self.source, Source)
         part = copy(self)
-        part.source = ColumnSource(self.source, labels)
+        columns = ColumnSource(self.source, labels)
+        part.source, part._narrowing = columns, columns.narrowing
         for name in _PER_LABEL:
             setattr(part, name, getattr(self, name)[labels])
         if np.ndim(self.totals):
             part.totals = part.n_cells = self.totals[labels]
         return part
 
-    def run(self, tally: Any) -> Any:
-        """One more pass over the source."""
-        assert isinstance(self.source, Source)
+    def add_up(self, tally: T) -> Passes[T]:
+        """One more pass over the rows; of some labels, if these are some of all."""
         self.n_passes += 1
-        typed: Tally = tally
-        return self.source.run(typed, threads=self.threads)
+        return collect_labels(tally, self._narrowing)
 
     def _per_fit(self, values: Floats, how: Any) -> Floats:
         return np.asarray(how(values, keepdims=True) if self.shared else values)
@@ -122,8 +137,8 @@ class Cells:
         both = (self.n_positives > 0) & (negatives > 0)
         return np.log(np.where(both, self.n_positives, 1)) - np.log(np.where(both, negatives, 1))
 
-    def summarise(self) -> None:
-        """Read the source into points and weights, (fits, points)."""
+    def summarise(self) -> Passes[None]:
+        """Read the rows into points and weights, (fits, points)."""
         if self.summary is not None:  # shared with other fits
             self.moments = self.summary.moments
             points, weights = self.summary.points()
@@ -131,7 +146,7 @@ class Cells:
             assert isinstance(self.source, Source)
             limits = self.label_low, self.label_high
             fineness = weight_scale(self.total_weight / self.source.n_rows)
-            self.moments = self.run(
+            self.moments = yield from self.add_up(
                 Moments(*limits, self.source.kind, self.n_labels, scale=fineness)
             )
             points, weights = self.moments.result()
@@ -217,7 +232,7 @@ class Model:
         """The inverse of `coefficients`."""
         return np.vstack([intercept + (slopes * self.center).sum(axis=0), slopes * self.scale])
 
-    def summary(self, theta: Floats, fits: Indices) -> tuple[Floats, Floats]:
+    def summary(self, theta: Floats, fits: Indices) -> Derivatives:
         """Gradient and curvature on the summary."""
         sums = np.empty((self.n_sums, fits.size))
         for start in range(0, fits.size, CHUNK):
@@ -228,8 +243,17 @@ class Model:
             )
         return self._assembled(sums, fits)
 
-    def exact(self, theta: Floats, fits: Indices) -> tuple[Floats, Floats]:
-        """Gradient and curvature over every cell: one pass over the source."""
+    def solve_exactly(self, search: Search, fits: Indices) -> Passes[Any]:
+        """Run a search of these fits with sums over every cell: a pass for each step."""
+        try:
+            theta, live = next(search)
+            while True:
+                theta, live = search.send((yield from self.exact(theta, fits[live])))
+        except StopIteration as stop:
+            return stop.value
+
+    def exact(self, theta: Floats, fits: Indices) -> Passes[Derivatives]:
+        """Gradient and curvature over every cell, in one pass."""
         assert self.cells.exact
         n_labels = self.cells.source.n_labels
         columns = np.arange(n_labels) if self.cells.shared else fits
@@ -237,12 +261,12 @@ class Model:
         frame = frame.reshape(-1, fits.size)
         wide = np.zeros(columns.size)  # broadcasts the one shared fit to all labels
         tally = SumsAt(self.kernel, self.n_sums, columns, frame + wide, theta + wide)
-        sums = self.cells.run(tally).result()
+        sums = (yield from self.cells.add_up(tally)).result()
         if self.cells.shared:
             sums = sums.sum(axis=1, keepdims=True)
         return self._assembled(sums, fits)
 
-    def _assembled(self, sums: Floats, fits: Indices) -> tuple[Floats, Floats]:
+    def _assembled(self, sums: Floats, fits: Indices) -> Derivatives:
         size = 1 + len(self.which)
         gradient = np.empty((size, fits.size))
         # Integers first: the rest is small where cells saturate, and must stay exact.

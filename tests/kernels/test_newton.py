@@ -236,9 +236,10 @@ def test_points_have_the_moments_of_their_bins():
         u = rng.uniform(-0.5, 0.5, n) if label < 2 else np.full(n, 0.25)
         for power in range(4):
             np.add.at(moments[label, :, power], bins, u**power)
-    places, weights = np.empty((4, 24)), np.empty((4, 24))
-    n_points = points.place_points(moments, low, width, 2.0**-20, places, weights)
-    assert n_points == 24
+    places, weights = points.place_points(moments, low, width, 2.0**-20)
+    lowest, highest = points.range_points(places, weights)[:, :3]
+    assert (lowest >= low[:3]).all()
+    assert (highest <= (low + 12 * width)[:3]).all()
     for label in range(3):
         used = weights[label] > 0
         assert np.all(np.diff(used.astype(int)) <= 0)  # packed

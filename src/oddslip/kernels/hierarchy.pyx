@@ -78,7 +78,7 @@ cdef inline double _level_of(const double* design, const double* beta) noexcept 
 
 def sum_labels(
     const double[:, :] points, const double[:, :] weights, const double[:, ::1] design,
-    const double[:, ::1] totals, double[:, ::1] state,
+    const double[:, :] totals, double[:, ::1] state,
 ):
     """Set gradient and curvature of every label's loss.
 
@@ -103,7 +103,7 @@ def sum_labels(
 
 
 def pool_labels(
-    const double[:, ::1] design, const double[:, ::1] state, const double[:, ::1] precision
+    const double[:, ::1] design, const double[:, ::1] state, const double[:, :] precision
 ):
     """Weights, (5, 5), and pull, (5,), of the least squares for the shared parameters.
 
@@ -166,7 +166,7 @@ def largest_move(
 
 def step_labels(
     const double[:, ::1] design, double[:, ::1] state, const double[::1] beta,
-    const double[:, ::1] precision, double freedom,
+    const double[:, :] precision, double freedom,
 ):
     """Take a step towards each label's most probable map, and set its trust.
 

@@ -352,8 +352,8 @@ cdef bint _descend(Loss* loss, double* theta, bint intercept, int rounds) noexce
 
 def descend_points(
     const double[:, :] points, const double[:, :] weights, const int64_t[::1] fits,
-    const double[:, ::1] frame, const double[:, ::1] totals, double[:, ::1] theta,
-    bint intercept, int rounds, const double[:, ::1] penalty=None,
+    const double[:, :] frame, const double[:, :] totals, double[:, :] theta,
+    bint intercept, int rounds, const double[:, :] penalty=None,
 ):
     """Minimise the losses of some fits in place, with slopes of at least 0.
 
@@ -419,8 +419,8 @@ def descend_points(
 
 def find_levels(
     const double[:, :] points, const double[:, :] weights, const int64_t[::1] fits,
-    const double[:, ::1] frame, const double[::1] n_positives, double[:, ::1] theta,
-    const double[:, ::1] ends, int rounds,
+    const double[:, :] frame, const double[:] n_positives, double[:, :] theta,
+    const double[:, :] ends, int rounds,
 ):
     """Intercepts between two ends, (2, fits), at which the sum of probabilities is n_positives.
 
@@ -456,7 +456,7 @@ def find_levels(
 
 
 def match_points(
-    const double[:, :] points, const double[:, :] weights, const double[::1] prior, int rounds
+    const double[:, :] points, const double[:, :] weights, const double[:] prior, int rounds
 ):
     """Label-free shifts b per label: the mean of sigmoid(point - b) equals the prior."""
     cdef Py_ssize_t j, i, n_labels = points.shape[0]
@@ -494,7 +494,7 @@ def match_points(
     return shifts
 
 
-def first_state(const double[:, ::1] theta):
+def first_state(const double[:, :] theta):
     """The state of fits that start from ``theta``, (fits, N_STATE)."""
     state = np.zeros((theta.shape[1], STATE))
     state[:, : theta.shape[0]] = np.asarray(theta).T
@@ -520,9 +520,9 @@ def next_trials(const double[:, ::1] state, const int64_t[::1] fits, int size):
 
 
 def advance_fits(
-    double[:, ::1] state, const int64_t[::1] fits, const double[:, ::1] theta,
-    const double[:, ::1] gradient, const double[:, :, ::1] curvature, bint intercept,
-    const double[:, ::1] fallback=None,
+    double[:, ::1] state, const int64_t[::1] fits, const double[:, :] theta,
+    const double[:, :] gradient, const double[:, :, :] curvature, bint intercept,
+    const double[:, :] fallback=None,
 ):
     """Take one step of some fits, given gradient and curvature at their trials ``theta``.
 
@@ -554,8 +554,8 @@ def advance_fits(
 
 
 def advance_roots(
-    double[:, ::1] roots, const int64_t[::1] fits, const double[::1] gradient,
-    const double[::1] curvature,
+    double[:, ::1] roots, const int64_t[::1] fits, const double[:] gradient,
+    const double[:] curvature,
 ):
     """Move some levels towards their roots, given gradient and curvature there.
 

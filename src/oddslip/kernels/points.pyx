@@ -4,46 +4,50 @@ Points are arrays of shape (fits, points), packed: those of positive weight come
 two rows per feature, its center and 1 / its scale, as in `oddslip.kernels.logistic`.
 """
 
-from libc.math cimport rint, sqrt
+from libc.math cimport INFINITY, rint, sqrt
 from libc.stdint cimport int64_t
+
+from oddslip.kernels.types cimport parts
 
 import numpy as np
 
 
 def place_points(
-    const double[:, :, ::1] moments, const double[::1] low, const double[::1] width,
-    double quantum, double[:, ::1] points, double[:, ::1] weights,
+    const double[:, :, ::1] moments, const double[::1] low, const double[::1] width, double quantum
 ):
-    """Two points per bin with its moments, packed; returns how many columns hold them.
+    """Two points per bin with its moments, packed: points and weights, each (labels, points).
 
-    ``moments`` has shape (labels, bins, 4), points and weights (labels, 2 x bins). Weights are
-    multiples of ``quantum``, so that they add up without rounding. The rest of a row repeats its
-    first point, without weight. A label without cells has a point of one quantum at 0.
+    ``moments`` has shape (labels, bins, 4). Weights are multiples of ``quantum``, so that they add
+    up without rounding. There are as many points as the fullest label needs; the rest of a row
+    repeats its first point, without weight. A label without cells has a point of one quantum at 0.
     """
-    cdef Py_ssize_t j, i, k, n, n_bins = moments.shape[1], most = 0
+    cdef Py_ssize_t j, i, k, n, n_labels = moments.shape[0], n_bins = moments.shape[1], most = 0
+    cdef Py_ssize_t n_columns = parts(2 * n_bins, LANES) * LANES
     cdef double count, mean, variance, spread, skew, half, upper, center, place
-    cdef const double* bin
+    cdef const double* cells
     cdef double* out
     cdef double* mass
+    points, weights = np.empty((n_labels, n_columns)), np.empty((n_labels, n_columns))
+    cdef double[:, ::1] places = points, masses = weights
     with nogil:
-        for j in range(moments.shape[0]):
-            out = &points[j, 0]
-            mass = &weights[j, 0]
+        for j in range(n_labels):
+            out = &places[j, 0]
+            mass = &masses[j, 0]
             n = 0
             for i in range(n_bins):
-                bin = &moments[j, i, 0]
-                count = bin[0]
+                cells = &moments[j, i, 0]
+                count = cells[0]
                 if count <= 0.0:
                     continue
-                mean = bin[1] / count
-                variance = bin[2] / count - mean * mean
+                mean = cells[1] / count
+                variance = cells[2] / count - mean * mean
                 center = i + 0.5
                 spread = 0.0
                 skew = 0.0
                 half = 1.0
                 if variance >= 1e-12:
                     spread = sqrt(variance)
-                    skew = (bin[3] / count - 3.0 * mean * variance - mean * mean * mean) / (
+                    skew = (cells[3] / count - 3.0 * mean * variance - mean * mean * mean) / (
                         spread * variance
                     )
                     half = sqrt(1.0 + 0.25 * skew * skew)
@@ -57,11 +61,29 @@ def place_points(
                 out[0] = 0.0
                 mass[0] = quantum
                 n = 1
-            for i in range(n, 2 * n_bins):
+            for i in range(n, n_columns):
                 out[i] = out[0]
                 mass[i] = 0.0
             most = max(most, n)
-    return (most + LANES - 1) // LANES * LANES
+    most = parts(most, LANES) * LANES
+    return points[:, :most], weights[:, :most]
+
+
+def range_points(const double[:, :] points, const double[:, :] weights):
+    """Lowest and highest point with a weight of every fit, (2, fits)."""
+    cdef Py_ssize_t j, i
+    cdef double low, high
+    ends = np.empty((2, points.shape[0]))
+    cdef double[:, ::1] out = ends
+    with nogil:
+        for j in range(points.shape[0]):
+            low, high = INFINITY, -INFINITY
+            for i in range(points.shape[1]):
+                if weights[j, i] > 0.0:
+                    low = min(low, points[j, i])
+                    high = max(high, points[j, i])
+            out[0, j], out[1, j] = low, high
+    return ends
 
 
 def mean_features(const double[:, :] points, const double[:, :] weights, bint beta):
@@ -91,7 +113,7 @@ def mean_features(const double[:, :] points, const double[:, :] weights, bint be
 
 def sum_points(
     const double[:, :] points, const double[:, :] weights, const int64_t[::1] fits,
-    const double[:, ::1] frame, const double[:, ::1] theta,
+    const double[:, :] frame, const double[:, :] theta,
 ):
     """Sums of the loss of some fits at ``theta``, as in `oddslip.kernels.logistic`."""
     cdef Py_ssize_t j, k, at, n_fits = fits.shape[0]
